@@ -1,0 +1,3 @@
+//! The tyr command.
+
+fn main() {}

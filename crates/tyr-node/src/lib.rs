@@ -1,0 +1,1 @@
+//! A node of Týr: drives the machines and the store with threads, clocks and disks.

@@ -1,0 +1,1 @@
+//! Týr's protocols as pure machines: commit, reads, versions.

@@ -1,0 +1,1 @@
+//! Týr's store: transaction log, extents, index, recent operations.

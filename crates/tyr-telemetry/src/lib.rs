@@ -1,0 +1,1 @@
+//! A monitoring store on Týr: measurements and their aggregates in one transaction.

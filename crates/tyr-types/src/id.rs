@@ -1,0 +1,109 @@
+//! Names of nodes, keyspaces, blobs and transactions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// A node of a cluster; chains pass through nodes in this order. An embedded store is node 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u16);
+
+/// A keyspace, by the number it got at creation. Numbers start at 1 and are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyspaceId(pub u32);
+
+/// The name of one transaction for all time: 64 random bits of its client, then the client's count.
+///
+/// A retried commit carries the same id, and takes effect once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransactionId(pub u128);
+
+impl TransactionId {
+    /// The id of the `sequence`-th transaction of the client that drew `client`.
+    pub fn new(client: u64, sequence: u64) -> Self {
+        Self(u128::from(client) << 64 | u128::from(sequence))
+    }
+}
+
+/// The key of a blob in its keyspace: 1 to [`limits::KEY_LEN_MAX`] bytes of any value.
+///
+/// Cheap to clone: clones share the bytes. Keys order as byte strings.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<[u8]>);
+
+impl Key {
+    /// A key of these bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it is empty or longer than [`limits::KEY_LEN_MAX`].
+    pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
+        let bytes = bytes.as_ref();
+        if bytes.is_empty() || bytes.len() > limits::KEY_LEN_MAX {
+            return Err(Error::invalid(format!(
+                "a key is 1 to {} bytes long, this one has {}",
+                limits::KEY_LEN_MAX,
+                bytes.len()
+            )));
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// The bytes of the key.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Printed as text where it is printable ASCII, else with `\xNN`.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.escape_ascii())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// A blob: its keyspace and its key there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobName {
+    /// The keyspace that holds it.
+    pub keyspace: KeyspaceId,
+    /// Its key there.
+    pub key: Key,
+}
+
+impl fmt::Display for BlobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "keyspace {} blob \"{}\"", self.keyspace.0, self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_no_bytes_or_too_many_are_refused() {
+        assert!(Key::new("").is_err());
+        assert!(Key::new(vec![0; limits::KEY_LEN_MAX]).is_ok());
+        assert!(Key::new(vec![0; limits::KEY_LEN_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn keys_order_as_byte_strings() {
+        let [a, b] = [Key::new([1, 255]).unwrap(), Key::new([2]).unwrap()];
+        assert!(a < b);
+    }
+}

@@ -1,0 +1,171 @@
+//! What a keyspace is created with, fixed for its life.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Durability {
+    /// Once it is in memory. The keyspace is empty after a restart.
+    Memory,
+    /// Once the operating system has it: survives the death of the process, and, about a second
+    /// later, the loss of power.
+    Buffered,
+    /// Once the disk has it: survives the loss of power. Many commits share one sync.
+    #[default]
+    Sync,
+}
+
+impl Durability {
+    /// Its name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Buffered => "buffered",
+            Self::Sync => "sync",
+        }
+    }
+
+    /// The durability of this name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the three names.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text {
+            "memory" => Ok(Self::Memory),
+            "buffered" => Ok(Self::Buffered),
+            "sync" => Ok(Self::Sync),
+            _ => Err(Error::invalid(format!(
+                "durability is sync, buffered or memory, not \"{text}\""
+            ))),
+        }
+    }
+}
+
+/// A keyspace's name: 1 to 64 of `a-z 0-9 _ . -`, starting with a letter or digit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyspaceName(String);
+
+impl KeyspaceName {
+    /// A name of this text.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the allowed characters and length.
+    pub fn new(text: &str) -> Result<Self> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
+        let starts_well = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if text.len() > limits::KEYSPACE_NAME_LEN_MAX
+            || !starts_well
+            || !text.bytes().all(is_allowed)
+        {
+            return Err(Error::invalid(format!(
+                "a keyspace's name is 1 to {} of a-z 0-9 _ . - and starts with a letter or digit; \
+                 \"{}\" is not",
+                limits::KEYSPACE_NAME_LEN_MAX,
+                text.escape_debug()
+            )));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyspaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a keyspace is created with. It stays as it is for the keyspace's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyspaceConfig {
+    /// Bytes of a chunk, a power of two from 4 KiB to 256 MiB. Default 64 MiB.
+    pub chunk_size: u64,
+    /// Replicas of each chunk, 1 to 9; capped by the number of nodes. Default 3.
+    pub replication: u8,
+    /// Live replicas that a write needs, 1 to `replication`. Default 1.
+    pub live_replicas_min: u8,
+    /// Whether older versions stay for snapshots in use. Default true.
+    pub is_multi_versioned: bool,
+    /// When a commit is acknowledged. Default `Sync`.
+    pub durability: Durability,
+    /// Whether large payloads are compressed with lz4 on disk. Default false.
+    pub is_compressed: bool,
+}
+
+impl Default for KeyspaceConfig {
+    fn default() -> Self {
+        Self {
+            chunk_size: limits::CHUNK_SIZE_DEFAULT,
+            replication: 3,
+            live_replicas_min: 1,
+            is_multi_versioned: true,
+            durability: Durability::Sync,
+            is_compressed: false,
+        }
+    }
+}
+
+impl KeyspaceConfig {
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the allowed range.
+    pub fn validate(&self) -> Result<()> {
+        let (low, high) = (limits::CHUNK_SIZE_MIN, limits::CHUNK_SIZE_MAX);
+        if !self.chunk_size.is_power_of_two() || !(low..=high).contains(&self.chunk_size) {
+            return Err(Error::invalid(format!(
+                "a chunk size is a power of two from {low} (4 KiB) to {high} (256 MiB) bytes, \
+                 not {}",
+                self.chunk_size
+            )));
+        }
+        if !(1..=limits::REPLICATION_MAX).contains(&self.replication) {
+            return Err(Error::invalid(format!(
+                "replication is 1 to {}, not {}",
+                limits::REPLICATION_MAX,
+                self.replication
+            )));
+        }
+        if !(1..=self.replication).contains(&self.live_replicas_min) {
+            return Err(Error::invalid(format!(
+                "live replicas are 1 to the replication factor {}, not {}",
+                self.replication, self.live_replicas_min
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_configuration_is_valid() {
+        KeyspaceConfig::default().validate().unwrap();
+    }
+
+    #[test]
+    fn a_chunk_size_of_three_is_refused_with_the_allowed_range() {
+        let config = KeyspaceConfig { chunk_size: 3, ..Default::default() };
+        let error = config.validate().unwrap_err();
+        assert!(error.message().contains("4096"), "{error}");
+        assert!(error.message().contains("268435456"), "{error}");
+    }
+
+    #[test]
+    fn names_with_other_characters_are_refused() {
+        for bad in ["", "Upper", "a b", "-a", "ä", &"x".repeat(65)] {
+            assert!(KeyspaceName::new(bad).is_err(), "{bad}");
+        }
+        assert!(KeyspaceName::new("telemetry-2.raw_1").is_ok());
+    }
+}

@@ -1,0 +1,29 @@
+//! The words of Týr, each meaning one thing: ids, timestamps, ranges, operations, limits, errors.
+//!
+//! Everything above speaks in these types, so they are plain values: no I/O, no clock, no
+//! randomness, no encoding. How they look on disk is the store's affair, how they look on the
+//! wire is the protocol's.
+//!
+//! Reading order: [`id`] and [`timestamp`] name things, [`range`] and [`transform`] say what an
+//! operation touches and computes, [`operation`] puts them into transactions, [`keyspace`] is what
+//! a namespace is created with, [`limits`] holds every bound, [`error`] what can go wrong.
+
+pub mod error;
+pub mod id;
+pub mod keyspace;
+pub mod limits;
+pub mod operation;
+pub mod range;
+pub mod timestamp;
+pub mod transform;
+
+pub use bytes::Bytes;
+pub use error::{Error, ErrorKind, Result};
+pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
+pub use keyspace::{Durability, KeyspaceConfig, KeyspaceName};
+pub use operation::{
+    BlobOperations, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
+};
+pub use range::ByteRange;
+pub use timestamp::{Epoch, Timestamp};
+pub use transform::{Number, NumberType, Transform, TransformKind};

@@ -1,0 +1,50 @@
+//! Every bound that a user can meet, in one place, with where it comes from.
+
+/// A blob's largest size: 2^63-1 bytes, so that offsets fit the signed 64-bit ones of POSIX.
+pub const BLOB_SIZE_MAX: u64 = i64::MAX as u64;
+
+/// Bytes of a key. S3 and RADOS users rely on about a thousand; index keys stay small.
+pub const KEY_LEN_MAX: usize = 1024;
+
+/// Characters of a keyspace's name.
+pub const KEYSPACE_NAME_LEN_MAX: usize = 64;
+
+/// Smallest chunk: one page, below which placement costs more than the data.
+pub const CHUNK_SIZE_MIN: u64 = 4 << 10;
+/// Largest chunk: what one node copies in a second when it heals.
+pub const CHUNK_SIZE_MAX: u64 = 256 << 20;
+/// The chunk size of a keyspace that does not say.
+pub const CHUNK_SIZE_DEFAULT: u64 = 64 << 20;
+
+/// Most replicas of a chunk.
+pub const REPLICATION_MAX: u8 = 9;
+
+/// Operations in one transaction, so that a chain's node handles it within milliseconds.
+pub const TRANSACTION_OPERATIONS_MAX: usize = 65_536;
+
+/// Bytes of payload a transaction carries by value; larger payloads go to extents first and the
+/// transaction refers to them, so that a log segment always holds a whole record.
+pub const TRANSACTION_INLINE_MAX: usize = 16 << 20;
+
+/// A single payload of at least this size is written to extents, not to the log: above it a second
+/// copy through the log costs more than the extra write.
+pub const EXTENT_PAYLOAD_MIN: usize = 32 << 10;
+
+/// The largest piece of an extent payload: one write, one checksum pass, one reference.
+pub const EXTENT_LEN_MAX: u32 = 4 << 20;
+
+/// The most bytes that one `read` answers; longer reads stream.
+pub const READ_LEN_MAX: u64 = 64 << 20;
+
+/// The most keys that one page of a scan answers.
+pub const SCAN_LIMIT_MAX: usize = 10_000;
+
+/// The most blobs of one `read_many`.
+pub const READ_MANY_MAX: usize = 10_000;
+
+const _: () = {
+    assert!(CHUNK_SIZE_MIN.is_power_of_two() && CHUNK_SIZE_MAX.is_power_of_two());
+    assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_DEFAULT && CHUNK_SIZE_DEFAULT <= CHUNK_SIZE_MAX);
+    assert!(EXTENT_PAYLOAD_MIN < TRANSACTION_INLINE_MAX);
+    assert!(EXTENT_PAYLOAD_MIN as u64 <= EXTENT_LEN_MAX as u64);
+};

@@ -1,0 +1,249 @@
+//! What a transaction is made of.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::id::{BlobName, TransactionId};
+use crate::limits;
+use crate::range::ByteRange;
+use crate::timestamp::Timestamp;
+use crate::transform::{Number, Transform};
+
+/// Where one piece of a large payload lies on disk; written before the log record that refers to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExtentRef {
+    /// Number of the extent file.
+    pub file: u32,
+    /// Where in the file the extent begins, in bytes; a multiple of the frame size.
+    pub position: u64,
+    /// Bytes of payload; at most [`limits::EXTENT_LEN_MAX`].
+    pub len: u32,
+    /// Bytes stored, when it is compressed; 0 when it is stored as it is.
+    pub compressed_len: u32,
+}
+
+/// The bytes that a write or append carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// By value.
+    Inline(Bytes),
+    /// By reference to extents, in order; the payload is their concatenation.
+    Extents(Vec<ExtentRef>),
+}
+
+impl Payload {
+    /// Bytes of payload.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Extents(extents) => extents.iter().map(|extent| u64::from(extent.len)).sum(),
+        }
+    }
+
+    /// Whether it carries no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One operation on one blob.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// An empty blob; the transaction fails with `AlreadyExists` if there is one.
+    Create,
+    /// Bytes at an offset; creates the blob if missing, may extend it; a gap reads as zeros.
+    Write {
+        /// Where the first byte goes.
+        offset: u64,
+        /// The bytes.
+        payload: Payload,
+    },
+    /// Bytes at the end; creates the blob if missing. Answers the offset it got.
+    Append {
+        /// The bytes.
+        payload: Payload,
+        /// A condition: the transaction fails with `Conflict` unless the blob ends here.
+        expected: Option<u64>,
+    },
+    /// Cuts the blob, or extends it with zeros; creates it if missing.
+    Truncate {
+        /// The new size in bytes.
+        len: u64,
+    },
+    /// Removes the blob. Never fails: answers whether there was one.
+    Delete,
+    /// Arithmetic in place; creates the blob or extends it with zeros where nothing is.
+    Apply {
+        /// Where the number lies; any alignment.
+        offset: u64,
+        /// What to do.
+        transform: Transform,
+    },
+    /// A condition: the transaction fails with `Conflict` unless exactly these bytes are there.
+    Compare {
+        /// Where the first byte is.
+        offset: u64,
+        /// What is expected. A blob that ends earlier, or is absent, does not match.
+        expected: Bytes,
+    },
+    /// Makes the blob's content these bytes and nothing else: a truncate to 0 and a write, in one.
+    Replace {
+        /// The whole new content.
+        payload: Payload,
+    },
+}
+
+impl Operation {
+    /// Whether it changes the blob when the transaction commits.
+    pub fn is_write(&self) -> bool {
+        !matches!(self, Self::Compare { .. })
+    }
+
+    /// Whether the transaction can abort for it: `compare`, `create`, `append` at an expected offset.
+    pub fn is_condition(&self) -> bool {
+        matches!(self, Self::Compare { .. } | Self::Create | Self::Append { expected: Some(_), .. })
+    }
+
+    /// The payload, where it carries one.
+    pub fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Write { payload, .. }
+            | Self::Append { payload, .. }
+            | Self::Replace { payload } => Some(payload),
+            Self::Create
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Compare { .. } => None,
+        }
+    }
+
+    /// Checks offsets and lengths against [`limits`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the allowed range.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            Self::Write { offset, payload } => {
+                ByteRange::at(*offset, payload.len())?;
+            }
+            Self::Append { payload, expected } => {
+                ByteRange::at(expected.unwrap_or(0), payload.len())?;
+            }
+            Self::Truncate { len } => {
+                ByteRange::at(*len, 0)?;
+            }
+            Self::Apply { offset, transform } => {
+                ByteRange::at(*offset, transform.width() as u64)?;
+            }
+            Self::Compare { offset, expected } => {
+                ByteRange::at(*offset, expected.len() as u64)?;
+            }
+            Self::Create | Self::Delete | Self::Replace { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// The operations of a transaction on one blob, in the order they take effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlobOperations {
+    /// The blob.
+    pub blob: BlobName,
+    /// What is done to it, in order. Never empty.
+    pub operations: Vec<Operation>,
+}
+
+/// A read that must still hold when the transaction commits (C1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadCheck {
+    /// The blob that was read.
+    pub blob: BlobName,
+    /// The bytes that were read; empty when only size or existence was.
+    pub range: ByteRange,
+    /// Whether the answer depended on the blob's size or existence.
+    pub is_attributes: bool,
+    /// The version that was read: nothing newer may overlap.
+    pub at: Timestamp,
+}
+
+/// A whole transaction, as the client sends it to the head of its chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transaction {
+    /// Its name; a retry carries the same.
+    pub id: TransactionId,
+    /// What it does, one entry a blob.
+    pub blobs: Vec<BlobOperations>,
+    /// What it read.
+    pub reads: Vec<ReadCheck>,
+}
+
+impl Transaction {
+    /// Whether it can abort on a healthy cluster: it has reads or conditions.
+    pub fn is_conditional(&self) -> bool {
+        !self.reads.is_empty()
+            || self.blobs.iter().any(|blob| blob.operations.iter().any(Operation::is_condition))
+    }
+
+    /// Whether it changes anything.
+    pub fn is_writing(&self) -> bool {
+        self.blobs.iter().any(|blob| blob.operations.iter().any(Operation::is_write))
+    }
+
+    /// Checks the number of operations, each operation, and the bytes carried by value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the allowed range.
+    pub fn validate(&self) -> Result<()> {
+        let count: usize = self.blobs.iter().map(|blob| blob.operations.len()).sum();
+        if count > limits::TRANSACTION_OPERATIONS_MAX {
+            return Err(Error::invalid(format!(
+                "a transaction has at most {} operations, this one has {count}",
+                limits::TRANSACTION_OPERATIONS_MAX
+            )));
+        }
+        let mut inline = 0;
+        for operation in self.blobs.iter().flat_map(|blob| &blob.operations) {
+            operation.validate()?;
+            inline += match operation {
+                Operation::Compare { expected, .. } => expected.len(),
+                other => match other.payload() {
+                    Some(Payload::Inline(bytes)) => bytes.len(),
+                    Some(Payload::Extents(extents)) => extents.len() * size_of::<ExtentRef>(),
+                    None => 0,
+                },
+            };
+        }
+        if inline > limits::TRANSACTION_INLINE_MAX {
+            return Err(Error::invalid(format!(
+                "a transaction carries at most {} bytes by value, this one has {inline}; \
+                 write payloads of {} bytes and more in one operation, they go to disk ahead",
+                limits::TRANSACTION_INLINE_MAX,
+                limits::EXTENT_PAYLOAD_MIN
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What an operation of a committed transaction answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// It took effect.
+    Done,
+    /// The offset that an append got.
+    Offset(u64),
+    /// The new value after a transform.
+    Value(Number),
+    /// Whether there was a blob to delete.
+    Existed(bool),
+}
+
+/// What is known about a blob without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Its size in bytes.
+    pub size: u64,
+    /// The timestamp of the last transaction that wrote it.
+    pub version: Timestamp,
+}
