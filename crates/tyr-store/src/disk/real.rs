@@ -1,0 +1,231 @@
+//! A folder of the machine, through the standard library and a few system calls.
+//!
+//! It adds two things to what the system offers: space is reserved and given back also where the
+//! file system cannot (by writing zeros), and a lock on the folder that names its holder.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+use tyr_types::{Error, Result};
+
+use super::{Disk, DiskFile, OpenMode};
+
+/// The file whose lock is the folder's lock.
+const LOCK_FILE: &str = "LOCK";
+
+/// Zeros are written in pieces of this size where the file system cannot reserve or punch.
+const ZEROS_LEN: usize = 256 << 10;
+
+/// A folder of the machine.
+pub struct RealDisk {
+    folder: PathBuf,
+}
+
+impl RealDisk {
+    /// The folder at `path`, made if it is missing.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be made or is not a folder.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let folder = path.as_ref();
+        fs::create_dir_all(folder)
+            .map_err(|error| Error::io(format!("cannot make folder {}", folder.display()), error))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// The folder at `path`, which must be there.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there or is not a folder.
+    pub fn existing(path: impl AsRef<Path>) -> Result<Self> {
+        let folder = path.as_ref();
+        if !folder.is_dir() {
+            return Err(Error::not_found(format!("there is no folder {}", folder.display())));
+        }
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Locks the folder against other openers, in this process and others, until dropped.
+    ///
+    /// # Errors
+    /// `Unavailable` with the holder's name when it is locked.
+    pub fn lock(&self) -> Result<FolderLock> {
+        let path = self.folder.join(LOCK_FILE);
+        let failed = |error: io::Error| Error::io(format!("cannot lock {}", path.display()), error);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let holder = fs::read(&path).unwrap_or_default();
+                let holder = String::from_utf8_lossy(&holder);
+                let holder = match holder.trim() {
+                    "" => "another process".to_owned(),
+                    named => named.escape_debug().to_string(),
+                };
+                return Err(Error::unavailable(format!(
+                    "the store in {} is open in {holder}; close it there first",
+                    self.folder.display()
+                )));
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        let holder = format!("process {} ({})\n", std::process::id(), program_name());
+        file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0)).map_err(failed)?;
+        Ok(FolderLock { _file: file })
+    }
+}
+
+/// The running program's file name, for whoever finds the folder locked.
+fn program_name() -> String {
+    let first = std::env::args_os().next().unwrap_or_default();
+    match Path::new(&first).file_name() {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => "unknown program".to_owned(),
+    }
+}
+
+/// The lock on a folder; dropping it unlocks. The system drops it with the process.
+pub struct FolderLock {
+    _file: File,
+}
+
+impl Disk for RealDisk {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match mode {
+            OpenMode::Existing => {}
+            OpenMode::CreateNew => {
+                options.create_new(true);
+            }
+            OpenMode::CreateOrOpen => {
+                options.create(true).truncate(false);
+            }
+        }
+        Ok(Arc::new(RealFile(options.open(self.folder.join(name))?)))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.folder.join(folder))? {
+            // A name that is not UTF-8 is none of ours.
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.folder.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.folder.join(from), self.folder.join(to))
+    }
+
+    fn create_folder(&self, name: &str) -> io::Result<()> {
+        fs::create_dir_all(self.folder.join(name))
+    }
+
+    fn sync_folder(&self, name: &str) -> io::Result<()> {
+        File::open(self.folder.join(name))?.sync_all()
+    }
+
+    fn describe(&self) -> String {
+        self.folder.display().to_string()
+    }
+}
+
+struct RealFile(File);
+
+impl RealFile {
+    fn write_zeros(&self, offset: u64, len: u64) -> io::Result<()> {
+        let zeros = [0; ZEROS_LEN];
+        let mut done = 0;
+        while done < len {
+            let step = (len - done).min(ZEROS_LEN as u64);
+            self.0.write_all_at(&zeros[..step as usize], offset + done)?;
+            done += step;
+        }
+        Ok(())
+    }
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(buf, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn disk_bytes(&self) -> io::Result<u64> {
+        // POSIX counts blocks of 512 bytes here, whatever the file system's own are.
+        Ok(self.0.metadata()?.blocks() * 512)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(self.0.as_fd(), FallocateFlags::empty(), offset, len) {
+            Ok(()) => Ok(()),
+            // Zeros may only go where nothing was written: beyond the end.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let end = offset + len;
+                let start = offset.max(self.len()?);
+                if start < end { self.write_zeros(start, end - start) } else { Ok(()) }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let end = (offset + len).min(self.len()?);
+        if offset >= end {
+            return Ok(());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(self.0.as_fd(), flags, offset, end - offset) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(offset, end - offset),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
