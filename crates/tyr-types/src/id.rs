@@ -50,6 +50,11 @@ impl Key {
         Ok(Self(bytes.into()))
     }
 
+    /// The lowest key of all: a single zero byte.
+    pub fn lowest() -> Self {
+        Self([0].into())
+    }
+
     /// The bytes of the key.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -1,0 +1,121 @@
+//! What a fold takes from a blob, and what it leaves behind.
+//!
+//! A fold reads like a snapshot: it takes everything up to its timestamp that the base lacks, while
+//! writers go on above it. When the base has it, what was taken becomes clean.
+
+use std::sync::Arc;
+
+use tyr_types::{Bytes, ExtentRef, Timestamp};
+
+use super::blob::{Attributes, BlobState, Content};
+use super::block::BLOCK_SIZE;
+use super::lease::ExtentLease;
+
+/// What the base lacks of a blob, as of one timestamp.
+#[derive(Debug)]
+pub struct Captured {
+    /// As of this timestamp.
+    pub at: Timestamp,
+    /// The attributes then.
+    pub attributes: Attributes,
+    /// Everything the base holds from here on has been cut since the last fold.
+    pub cut: Option<u64>,
+    /// New bytes; disjoint, in no order.
+    pub pieces: Vec<(u64, CapturedPiece)>,
+    leases: Vec<Arc<ExtentLease>>,
+}
+
+/// New bytes of a blob.
+#[derive(Clone, Debug)]
+pub enum CapturedPiece {
+    /// By value; within one block.
+    Bytes(Bytes),
+    /// In an extent.
+    Extent {
+        /// Which.
+        extent: ExtentRef,
+        /// Bytes of the extent before them.
+        skip: u32,
+        /// How many.
+        len: u32,
+    },
+}
+
+impl BlobState {
+    /// Takes what the base lacks up to `at`; `None` when it lacks nothing.
+    ///
+    /// `at` must be registered as a reader, or be [`Timestamp::MAX`] for a blob of which only the
+    /// newest version is kept.
+    pub fn capture(&mut self, at: Timestamp) -> Option<Captured> {
+        let attributes = self.attributes_at(at)?;
+        if attributes.version <= self.folded_at {
+            return None;
+        }
+        let at = at.min(self.attributes.version.max(attributes.version));
+        self.base_generation += 1;
+        let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
+        let mut captured =
+            Captured { at, attributes, cut: cuts.min(), pieces: Vec::new(), leases: Vec::new() };
+        self.capture_newest(&mut captured);
+        self.capture_older(&mut captured);
+        Some(captured)
+    }
+
+    fn capture_newest(&self, captured: &mut Captured) {
+        let at = captured.at;
+        for (number, block) in &self.blocks {
+            let is_taken = |version, is_dirty| is_dirty && version <= at;
+            for run in block.runs().iter().filter(|run| is_taken(run.version, run.is_dirty)) {
+                let offset = number * BLOCK_SIZE + u64::from(run.start);
+                let bytes = Bytes::copy_from_slice(block.bytes(run.start, run.end));
+                captured.pieces.push((offset, CapturedPiece::Bytes(bytes)));
+            }
+        }
+        for (start, piece) in self.extents.iter().filter(|(_, piece)| piece.version <= at) {
+            let len = (piece.end - start) as u32;
+            captured.add_extent(*start, &piece.lease, piece.skip, len);
+        }
+    }
+
+    fn capture_older(&self, captured: &mut Captured) {
+        let at = captured.at;
+        let is_current = |from: Timestamp, until: Timestamp| from <= at && at < until;
+        for piece in self.older.iter().filter(|piece| is_current(piece.from, piece.until)) {
+            match &piece.content {
+                Content::Bytes(bytes) => {
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    captured.pieces.push((piece.start, CapturedPiece::Bytes(bytes)));
+                }
+                Content::Extent { lease, skip } => {
+                    let len = (piece.end - piece.start) as u32;
+                    captured.add_extent(piece.start, lease, *skip, len);
+                }
+            }
+        }
+    }
+
+    /// Takes note that the base has what `captured` holds; answers whether more is left to fold.
+    pub fn settle(&mut self, captured: &Captured) -> bool {
+        let at = captured.at;
+        for lease in &captured.leases {
+            lease.adopt();
+        }
+        for (_, block) in &mut self.blocks {
+            block.settle(at);
+        }
+        self.extents.retain(|_, piece| piece.version > at);
+        self.cuts.retain(|cut| cut.at > at);
+        self.base_size = captured.attributes.size;
+        self.folded_at = at;
+        self.is_dirty = self.attributes.version > at;
+        self.is_dirty
+    }
+}
+
+impl Captured {
+    fn add_extent(&mut self, start: u64, lease: &Arc<ExtentLease>, skip: u32, len: u32) {
+        let piece = CapturedPiece::Extent { extent: lease.extent(), skip, len };
+        self.pieces.push((start, piece));
+        self.leases.push(Arc::clone(lease));
+    }
+}

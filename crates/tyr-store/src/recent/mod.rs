@@ -1,0 +1,323 @@
+//! Recent operations: what has been committed and is not in the base yet, and what readers of
+//! older versions still need. Also the cache of what has been read.
+//!
+//! ```text
+//!   Recent ── shards ── BlobCell ── BlobState ── Block (runs of bytes, each with its version)
+//!                                          └──── extent pieces, older versions, cuts
+//! ```
+//!
+//! Reading order: [`readers`] (who still needs a version), [`block`] (bytes with versions),
+//! [`blob`] (one blob: operations), [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who
+//! answers for an extent), and here: the table of blobs in memory.
+//!
+//! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
+//! is held only to find a cell; a cell's lock only while memory is read or changed, never during
+//! I/O. Whoever locks several cells holds the arbiter, so the order does not matter.
+
+pub mod blob;
+pub mod block;
+pub mod capture;
+#[cfg(test)]
+pub(crate) mod fixtures;
+pub mod lease;
+pub mod plan;
+pub mod readers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use parking_lot::{Mutex, MutexGuard};
+use tyr_types::{BlobName, Key, KeyspaceId, Result};
+
+pub use blob::{Applying, Attributes, BlobState};
+pub use lease::{DeadExtents, ExtentLease};
+pub use readers::Readers;
+
+/// Shards of the table: enough that two cores seldom meet in one.
+const SHARDS: usize = 64;
+
+/// A blob in memory, shared by whoever works on it. It stays in the table while anybody holds it.
+#[derive(Debug)]
+pub struct BlobCell {
+    name: BlobName,
+    state: Mutex<BlobState>,
+    /// Whether it was used since the cache last looked.
+    is_used: AtomicBool,
+    /// Whether it is in the list of blobs that hold older versions.
+    is_holding: AtomicBool,
+}
+
+impl BlobCell {
+    /// Which blob it is.
+    pub fn name(&self) -> &BlobName {
+        &self.name
+    }
+
+    /// Locks its state.
+    pub fn lock(&self) -> MutexGuard<'_, BlobState> {
+        self.state.lock()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    cells: HashTable<Arc<BlobCell>>,
+    /// Cells that left. A load that began before one left starts again: what it read is old.
+    evictions: u64,
+}
+
+/// The blobs in memory.
+#[derive(Debug)]
+pub struct Recent {
+    shards: Vec<Mutex<Shard>>,
+    hasher: FixedState,
+    /// Blobs with operations that the base lacks, in key order: what a fold takes and a scan adds.
+    dirty: Mutex<BTreeMap<BlobName, Arc<BlobCell>>>,
+    /// Blobs that hold older versions.
+    holding: Mutex<Vec<Arc<BlobCell>>>,
+    dead: Arc<DeadExtents>,
+    memory: AtomicUsize,
+    dirty_memory: AtomicUsize,
+    versions: AtomicUsize,
+    /// The shard that the cache looks at next.
+    hand: AtomicUsize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: FixedState::with_seed(0),
+            dirty: Mutex::default(),
+            holding: Mutex::default(),
+            dead: Arc::default(),
+            memory: AtomicUsize::new(0),
+            dirty_memory: AtomicUsize::new(0),
+            versions: AtomicUsize::new(0),
+            hand: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Recent {
+    /// Extents that nothing refers to any more.
+    pub fn dead(&self) -> &Arc<DeadExtents> {
+        &self.dead
+    }
+
+    /// Bytes of memory held, roughly.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory in blobs that the base lacks something of, roughly.
+    pub fn dirty_memory(&self) -> usize {
+        self.dirty_memory.load(Ordering::Relaxed)
+    }
+
+    /// Older versions held for readers, as of the last collection.
+    pub fn versions(&self) -> usize {
+        self.versions.load(Ordering::Relaxed)
+    }
+
+    /// The blob's cell, if it is in memory.
+    pub fn find(&self, name: &BlobName) -> Option<Arc<BlobCell>> {
+        let hash = self.hasher.hash_one(name);
+        let shard = self.shard(hash).lock();
+        let cell = shard.cells.find(hash, |cell| cell.name == *name)?;
+        if !cell.is_used.load(Ordering::Relaxed) {
+            cell.is_used.store(true, Ordering::Relaxed);
+        }
+        Some(Arc::clone(cell))
+    }
+
+    /// The blob's cell, made from what `load` answers if it is not in memory; `None` when `load`
+    /// says that none is wanted.
+    ///
+    /// # Errors
+    /// What `load` fails with.
+    pub fn find_or_load(
+        &self,
+        name: &BlobName,
+        mut load: impl FnMut() -> Result<Option<BlobState>>,
+    ) -> Result<Option<Arc<BlobCell>>> {
+        let hash = self.hasher.hash_one(name);
+        loop {
+            let evictions = {
+                let shard = self.shard(hash).lock();
+                if let Some(cell) = shard.cells.find(hash, |cell| cell.name == *name) {
+                    cell.is_used.store(true, Ordering::Relaxed);
+                    return Ok(Some(Arc::clone(cell)));
+                }
+                shard.evictions
+            };
+            let Some(state) = load()? else { return Ok(None) };
+            let mut shard = self.shard(hash).lock();
+            if shard.evictions != evictions
+                || shard.cells.find(hash, |cell| cell.name == *name).is_some()
+            {
+                continue;
+            }
+            self.memory.fetch_add(state.memory(), Ordering::Relaxed);
+            let cell = Arc::new(BlobCell {
+                name: name.clone(),
+                state: Mutex::new(state),
+                is_used: AtomicBool::new(true),
+                is_holding: AtomicBool::new(false),
+            });
+            shard
+                .cells
+                .insert_unique(hash, Arc::clone(&cell), |cell| self.hasher.hash_one(&cell.name));
+            return Ok(Some(cell));
+        }
+    }
+
+    /// Does `work` on a locked cell's state and keeps the books: memory, dirtiness, versions held.
+    pub fn change<T>(
+        &self,
+        cell: &Arc<BlobCell>,
+        state: &mut BlobState,
+        work: impl FnOnce(&mut BlobState) -> T,
+    ) -> T {
+        let (memory, was_dirty) = (state.memory(), state.is_dirty());
+        let answer = work(state);
+        let now = state.memory();
+        if now != memory {
+            self.memory.fetch_add(now.wrapping_sub(memory), Ordering::Relaxed);
+        }
+        match (was_dirty, state.is_dirty()) {
+            (false, true) => {
+                self.dirty_memory.fetch_add(now, Ordering::Relaxed);
+                self.dirty.lock().insert(cell.name.clone(), Arc::clone(cell));
+            }
+            (true, true) if now != memory => {
+                self.dirty_memory.fetch_add(now.wrapping_sub(memory), Ordering::Relaxed);
+            }
+            (true, false) => {
+                self.dirty_memory.fetch_sub(memory, Ordering::Relaxed);
+                self.dirty.lock().remove(&cell.name);
+            }
+            (true, true) | (false, false) => {}
+        }
+        if state.has_older() && !cell.is_holding.swap(true, Ordering::Relaxed) {
+            self.holding.lock().push(Arc::clone(cell));
+        }
+        answer
+    }
+
+    /// The blobs that the base lacks something of, in key order.
+    pub fn dirty_cells(&self) -> Vec<Arc<BlobCell>> {
+        self.dirty.lock().values().cloned().collect()
+    }
+
+    /// Dirty blobs of a keyspace whose keys begin with `prefix` and come after `after`.
+    pub fn dirty_from(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        after: Option<&Key>,
+    ) -> Vec<Arc<BlobCell>> {
+        let dirty = self.dirty.lock();
+        let after = after.map(|key| BlobName { keyspace, key: key.clone() });
+        let first = Key::new(prefix).ok().map(|key| BlobName { keyspace, key });
+        let lower = match (after, first) {
+            (Some(after), Some(first)) if after < first => Bound::Included(first),
+            (Some(after), _) => Bound::Excluded(after),
+            (None, Some(first)) => Bound::Included(first),
+            (None, None) => Bound::Included(BlobName { keyspace, key: Key::lowest() }),
+        };
+        dirty
+            .range((lower, Bound::Unbounded))
+            .map(|(_, cell)| cell)
+            .take_while(|cell| {
+                cell.name.keyspace == keyspace && cell.name.key.as_bytes().starts_with(prefix)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Drops older versions that no reader needs (V3); answers how many are left.
+    pub fn collect(&self, readers: Readers) -> usize {
+        let cells = std::mem::take(&mut *self.holding.lock());
+        let mut versions = 0;
+        let mut kept = Vec::new();
+        for cell in cells {
+            let mut state = cell.lock();
+            let left = self.change(&cell, &mut state, |state| state.collect(readers));
+            versions += left;
+            if left == 0 {
+                cell.is_holding.store(false, Ordering::Relaxed);
+            }
+            drop(state);
+            if left > 0 {
+                kept.push(cell);
+            }
+        }
+        self.holding.lock().extend(kept);
+        self.versions.store(versions, Ordering::Relaxed);
+        versions
+    }
+
+    /// Forgets what has not been used for longest until at most `budget` bytes are held, or only
+    /// what cannot be forgotten is left.
+    pub fn shrink(&self, budget: usize) {
+        // Twice round: the first pass may only clear the marks of use.
+        for _ in 0..2 * SHARDS {
+            if self.memory() <= budget {
+                return;
+            }
+            let hand = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            self.shrink_shard(&mut self.shards[hand].lock());
+        }
+    }
+
+    fn shrink_shard(&self, shard: &mut Shard) {
+        let Shard { cells, evictions } = shard;
+        cells.retain(|cell| {
+            if cell.is_used.swap(false, Ordering::Relaxed) {
+                return true;
+            }
+            let Some(mut state) = cell.state.try_lock() else { return true };
+            if !state.is_dirty() && !state.has_older() && Arc::strong_count(cell) == 1 {
+                self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
+                *evictions += 1;
+                return false;
+            }
+            self.change(cell, &mut state, BlobState::forget_clean);
+            true
+        });
+    }
+
+    /// Drops every blob of a keyspace that is gone.
+    pub fn forget_keyspace(&self, keyspace: KeyspaceId) {
+        for shard in &self.shards {
+            let Shard { cells, evictions } = &mut *shard.lock();
+            cells.retain(|cell| {
+                if cell.name.keyspace != keyspace {
+                    return true;
+                }
+                let state = cell.lock();
+                self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
+                if state.is_dirty() {
+                    self.dirty_memory.fetch_sub(state.memory(), Ordering::Relaxed);
+                }
+                *evictions += 1;
+                false
+            });
+        }
+        self.dirty.lock().retain(|name, _| name.keyspace != keyspace);
+        self.holding.lock().retain(|cell| cell.name.keyspace != keyspace);
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        // The table uses the high and the low bits; the middle ones choose the shard.
+        &self.shards[(hash >> 24) as usize % SHARDS]
+    }
+}

@@ -1,0 +1,252 @@
+//! Reading a blob: what memory knows at once, and what has to be fetched.
+//!
+//! A plan is made under the blob's lock and takes no time; fetching from the base and from extents
+//! happens after the lock is gone. The plan remembers the base's generation, so that a read which
+//! a fold overtook is done again instead of mixing two versions.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{ByteRange, Timestamp};
+
+use super::blob::{Attributes, BlobState, Content};
+use super::block::BLOCK_SIZE;
+use super::lease::ExtentLease;
+
+/// A stretch that memory does not hold.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    /// Which bytes of the blob.
+    pub range: ByteRange,
+    /// Where they are.
+    pub source: Source,
+}
+
+/// Where missing bytes are.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In the base.
+    Base,
+    /// In an extent that the base does not own yet, after its first `skip` bytes.
+    Extent {
+        /// Keeps the extent alive.
+        lease: Arc<ExtentLease>,
+        /// Bytes of the extent before them.
+        skip: u32,
+    },
+}
+
+/// A read under way.
+#[derive(Debug)]
+pub struct Plan {
+    /// The attributes of the version that is read.
+    pub attributes: Attributes,
+    /// The bytes asked for, cut to the blob's size.
+    pub range: ByteRange,
+    /// Their values; zeros where `missing` has to be put in.
+    pub bytes: Vec<u8>,
+    /// What is still to be fetched.
+    pub missing: Vec<Missing>,
+    /// The base's generation the plan was made for.
+    pub generation: u32,
+    /// The blob's newest version at that time.
+    pub newest: Timestamp,
+}
+
+impl Plan {
+    /// The part of `bytes` that `range` of the blob goes to.
+    pub fn part(&mut self, range: ByteRange) -> &mut [u8] {
+        let start = (range.start - self.range.start) as usize;
+        &mut self.bytes[start..start + range.len() as usize]
+    }
+}
+
+impl BlobState {
+    /// The attributes as of `at`; `None` when that version is gone.
+    pub fn attributes_at(&self, at: Timestamp) -> Option<Attributes> {
+        if self.attributes.version <= at {
+            return Some(self.attributes);
+        }
+        let is_current = |from: Timestamp, until: Timestamp| from <= at && at < until;
+        self.older_attributes
+            .iter()
+            .find(|old| is_current(old.attributes.version, old.until))
+            .map(|old| old.attributes)
+    }
+
+    /// Plans to read `range` as of `at` ([`Timestamp::MAX`]: the newest version); `None` when
+    /// that version is gone.
+    pub fn plan(&self, range: ByteRange, at: Timestamp) -> Option<Plan> {
+        let attributes = self.attributes_at(at)?;
+        let range = range.intersection(ByteRange { start: 0, end: attributes.size });
+        let mut plan = Plan {
+            attributes,
+            range,
+            bytes: Vec::new(),
+            missing: Vec::new(),
+            generation: self.base_generation,
+            newest: self.attributes.version,
+        };
+        if let Some(bytes) = self.one_run(range, at) {
+            plan.bytes = bytes.to_vec();
+        } else {
+            plan.bytes = vec![0; range.len() as usize];
+            self.plan_pieces(&mut plan, at);
+        }
+        Some(plan)
+    }
+
+    /// What has to be fetched before `range` is known in full.
+    pub fn missing(&self, range: ByteRange) -> Vec<Missing> {
+        self.plan(range, Timestamp::MAX).map(|plan| plan.missing).unwrap_or_default()
+    }
+
+    /// Puts what the base holds into memory, if nothing changed since `plan` was made.
+    pub fn fill(&mut self, plan: &Plan, range: ByteRange, bytes: &[u8]) {
+        if plan.generation != self.base_generation || plan.newest != self.attributes.version {
+            return;
+        }
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min((start / BLOCK_SIZE + 1) * BLOCK_SIZE);
+            let part = &bytes[(start - range.start) as usize..(end - range.start) as usize];
+            let number = start / BLOCK_SIZE;
+            self.with_block(number, |block| block.fill((start % BLOCK_SIZE) as u32, part));
+            start = end;
+        }
+    }
+
+    /// Turns a stretch of an extent piece into bytes in memory, so that it can change in place.
+    pub fn materialize(&mut self, missing: &Missing, bytes: &[u8]) {
+        let Source::Extent { lease, .. } = &missing.source else { return };
+        let range = missing.range;
+        let Some((start, piece)) = self.pieces_in(range).next() else { return };
+        let is_same = Arc::ptr_eq(&piece.lease, lease)
+            && start <= range.start
+            && range.end <= piece.end
+            && range.start / BLOCK_SIZE == (range.end - 1) / BLOCK_SIZE;
+        if !is_same {
+            return;
+        }
+        let piece = self.extents.remove(&start).expect("it was just found");
+        let version = piece.version;
+        if start < range.start {
+            let head = super::blob::ExtentPiece { end: range.start, ..piece.clone() };
+            self.extents.insert(start, head);
+        }
+        if range.end < piece.end {
+            let skip = piece.skip + (range.end - start) as u32;
+            self.extents.insert(range.end, super::blob::ExtentPiece { skip, ..piece });
+        }
+        let offset = (range.start % BLOCK_SIZE) as u32;
+        self.with_block(range.start / BLOCK_SIZE, |block| block.place(offset, bytes, version));
+    }
+
+    /// Copies what is known of `range` in the newest version; the rest of `out` stays.
+    pub(super) fn copy_resident(&self, range: ByteRange, out: &mut [u8]) {
+        for (number, start, end, block) in self.blocks_in(range) {
+            for run in block.overlapping(start, end) {
+                let to = (number * BLOCK_SIZE + u64::from(run.start) - range.start) as usize;
+                let bytes = block.bytes(run.start, run.end);
+                out[to..to + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+    }
+
+    /// The bytes of `range`, when a single run of a version up to `at` holds them.
+    fn one_run(&self, range: ByteRange, at: Timestamp) -> Option<&[u8]> {
+        if range.is_empty() || range.start / BLOCK_SIZE != (range.end - 1) / BLOCK_SIZE {
+            return None;
+        }
+        let number = range.start / BLOCK_SIZE;
+        let block = self.block(number)?;
+        let (start, end) = super::blob::within_block(number, range);
+        let run = block.overlapping(start, end).next()?;
+        let is_whole = run.start == start && run.end == end && run.version <= at;
+        is_whole.then(|| block.bytes(start, end))
+    }
+
+    fn plan_pieces(&self, plan: &mut Plan, at: Timestamp) {
+        let mut unknown = Unknown::new(plan.range);
+        for (number, start, end, block) in self.blocks_in(plan.range) {
+            for run in block.overlapping(start, end).filter(|run| run.version <= at) {
+                let range = ByteRange {
+                    start: number * BLOCK_SIZE + u64::from(run.start),
+                    end: number * BLOCK_SIZE + u64::from(run.end),
+                };
+                plan.part(range).copy_from_slice(block.bytes(run.start, run.end));
+                unknown.remove(range);
+            }
+        }
+        for (start, piece) in self.pieces_in(plan.range).filter(|(_, p)| p.version <= at) {
+            let range = ByteRange { start, end: piece.end }.intersection(plan.range);
+            let skip = piece.skip + (range.start - start) as u32;
+            let source = Source::Extent { lease: Arc::clone(&piece.lease), skip };
+            plan.missing.push(Missing { range, source });
+            unknown.remove(range);
+        }
+        self.plan_older(plan, &mut unknown, at);
+        let limit = self.base_limit(at);
+        for range in unknown.0 {
+            let range = range.intersection(ByteRange { start: 0, end: limit });
+            if !range.is_empty() {
+                plan.missing.push(Missing { range, source: Source::Base });
+            }
+        }
+    }
+
+    fn plan_older(&self, plan: &mut Plan, unknown: &mut Unknown, at: Timestamp) {
+        for piece in self.older.iter().filter(|piece| piece.from <= at && at < piece.until) {
+            let whole = ByteRange { start: piece.start, end: piece.end };
+            let range = whole.intersection(plan.range);
+            if range.is_empty() {
+                continue;
+            }
+            let inside = range.start - piece.start;
+            match &piece.content {
+                Content::Bytes(bytes) => {
+                    let from = inside as usize..inside as usize + range.len() as usize;
+                    plan.part(range).copy_from_slice(&bytes[from]);
+                }
+                Content::Extent { lease, skip } => {
+                    let skip = skip + inside as u32;
+                    let source = Source::Extent { lease: Arc::clone(lease), skip };
+                    plan.missing.push(Missing { range, source });
+                }
+            }
+            unknown.remove(range);
+        }
+    }
+
+    /// How far the base's bytes are good as of `at`: beyond it everything was cut.
+    fn base_limit(&self, at: Timestamp) -> u64 {
+        let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
+        cuts.fold(self.base_size, u64::min)
+    }
+}
+
+/// The parts of a range that nothing has been found for yet.
+struct Unknown(SmallVec<[ByteRange; 4]>);
+
+impl Unknown {
+    fn new(range: ByteRange) -> Self {
+        Self(if range.is_empty() { SmallVec::new() } else { SmallVec::from_slice(&[range]) })
+    }
+
+    fn remove(&mut self, known: ByteRange) {
+        let mut rest = SmallVec::new();
+        for range in self.0.drain(..) {
+            if !range.overlaps(known) {
+                rest.push(range);
+                continue;
+            }
+            if range.start < known.start {
+                rest.push(ByteRange { start: range.start, end: known.start });
+            }
+            if known.end < range.end {
+                rest.push(ByteRange { start: known.end, end: range.end });
+            }
+        }
+        self.0 = rest;
+    }
+}

@@ -1,0 +1,50 @@
+//! The timestamps at which somebody still reads.
+//!
+//! A version that was current at one of them must stay. Everything that no reader can tell apart
+//! may be merged, which is what keeps hot blobs small.
+
+use tyr_types::Timestamp;
+
+/// The snapshots in use, ascending. Borrowed from whoever keeps the table of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Readers<'a>(&'a [Timestamp]);
+
+impl<'a> Readers<'a> {
+    /// Nobody reads older versions.
+    pub const NONE: Self = Self(&[]);
+
+    /// These snapshots are in use; ascending.
+    pub fn new(ascending: &'a [Timestamp]) -> Self {
+        debug_assert!(ascending.is_sorted());
+        Self(ascending)
+    }
+
+    /// Whether somebody reads at a timestamp S with `from <= S < until`: whether a version that
+    /// was current from `from` up to `until` is still needed (V3).
+    pub fn need(self, from: Timestamp, until: Timestamp) -> bool {
+        let Some(newest) = self.0.last() else { return false };
+        if *newest < from {
+            return false;
+        }
+        let first = self.0.partition_point(|at| *at < from);
+        self.0.get(first).is_some_and(|at| *at < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recent::fixtures::at;
+
+    #[test]
+    fn a_version_is_needed_exactly_while_a_reader_lies_in_its_time() {
+        let in_use = [at(10), at(20)];
+        let readers = Readers::new(&in_use);
+        assert!(readers.need(at(10), at(11)));
+        assert!(readers.need(at(5), at(15)));
+        assert!(readers.need(at(20), at(30)));
+        assert!(!readers.need(at(11), at(20)));
+        assert!(!readers.need(at(21), at(30)));
+        assert!(!Readers::NONE.need(at(0), at(99)));
+    }
+}

@@ -1,0 +1,325 @@
+//! A blob under random operations, readers and folds, against a list of whole contents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tyr_types::{
+    ByteRange, Bytes, ExtentRef, Number, Operation, Outcome, Payload, Timestamp, Transform,
+};
+
+use super::blob::{Applying, Attributes, BlobState};
+use super::capture::{Captured, CapturedPiece};
+use super::fixtures::at;
+use super::lease::DeadExtents;
+use super::plan::{Missing, Plan, Source};
+use super::readers::Readers;
+
+/// Everything around one blob: base, extents, readers, and all its versions by value.
+struct World {
+    state: BlobState,
+    base: Vec<u8>,
+    extents: HashMap<ExtentRef, Vec<u8>>,
+    dead: Arc<DeadExtents>,
+    readers: Vec<Timestamp>,
+    /// The content as of each timestamp; `None` where there was no blob.
+    versions: Vec<(Timestamp, Option<Vec<u8>>)>,
+    clock: u64,
+    folding: Option<Captured>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            state: BlobState::new(Attributes::default(), Timestamp::ZERO),
+            base: Vec::new(),
+            extents: HashMap::new(),
+            dead: Arc::default(),
+            readers: Vec::new(),
+            versions: vec![(Timestamp::ZERO, None)],
+            clock: 1,
+            folding: None,
+        }
+    }
+
+    fn newest(&self) -> Option<Vec<u8>> {
+        self.versions.last().unwrap().1.clone()
+    }
+
+    fn expected(&self, when: Timestamp) -> Option<Vec<u8>> {
+        self.versions.iter().rev().find(|(version, _)| *version <= when).unwrap().1.clone()
+    }
+
+    fn payload(&mut self, seed: u8, len: usize) -> (Payload, Vec<u8>) {
+        let bytes: Vec<u8> = (0..len).map(|n| seed.wrapping_add(n as u8)).collect();
+        if seed % 3 != 0 || bytes.is_empty() {
+            return (Payload::Inline(bytes.clone().into()), bytes);
+        }
+        let extents = bytes.chunks(20_000).map(|part| {
+            let position = self.extents.len() as u64;
+            let len = part.len() as u32;
+            let extent = ExtentRef { file: 0, position, len, compressed_len: 0 };
+            self.extents.insert(extent, part.to_vec());
+            extent
+        });
+        (Payload::Extents(extents.collect()), bytes)
+    }
+
+    fn apply(&mut self, operation: Operation, expected: Option<Vec<u8>>) -> Outcome {
+        self.clock += 1;
+        if let Operation::Apply { offset, .. } = &operation {
+            self.make_resident(ByteRange { start: *offset, end: offset + 8 });
+        }
+        let readers = self.readers.clone();
+        let readers = Readers::new(&readers);
+        let applying = Applying { at: at(self.clock), readers, dead: &self.dead };
+        let outcome = self.state.apply(&operation, applying);
+        self.versions.push((at(self.clock), expected));
+        outcome
+    }
+
+    fn make_resident(&mut self, range: ByteRange) {
+        let Some(plan) = self.state.plan(range, Timestamp::MAX) else { return };
+        for missing in plan.missing.clone() {
+            for part in missing_by_block(&missing) {
+                let bytes = self.fetch(&part);
+                match part.source {
+                    Source::Base => self.state.fill(&plan, part.range, &bytes),
+                    Source::Extent { .. } => self.state.materialize(&part, &bytes),
+                }
+            }
+        }
+        assert!(self.state.missing(range).is_empty());
+    }
+
+    fn fetch(&self, missing: &Missing) -> Vec<u8> {
+        let range = missing.range;
+        match &missing.source {
+            Source::Base => self.base[range.start as usize..range.end as usize].to_vec(),
+            Source::Extent { lease, skip } => {
+                let bytes = &self.extents[&lease.extent()];
+                bytes[*skip as usize..*skip as usize + range.len() as usize].to_vec()
+            }
+        }
+    }
+
+    fn finish(&self, mut plan: Plan) -> Vec<u8> {
+        for missing in std::mem::take(&mut plan.missing) {
+            let bytes = self.fetch(&missing);
+            plan.part(missing.range).copy_from_slice(&bytes);
+        }
+        plan.bytes
+    }
+
+    fn check(&self, when: Timestamp) {
+        let expected = self.expected(when);
+        let plan = self.state.plan(ByteRange::ALL, when).expect("readers keep their version");
+        assert_eq!(plan.attributes.exists, expected.is_some(), "existence at {when}");
+        let expected = expected.unwrap_or_default();
+        assert_eq!(plan.attributes.size, expected.len() as u64, "size at {when}");
+        let bytes = self.finish(plan);
+        let differs = bytes.iter().zip(&expected).position(|(left, right)| left != right);
+        assert_eq!(differs, None, "first wrong byte at {when}");
+    }
+
+    fn fold_begin(&mut self) {
+        if self.folding.is_none() && self.readers.is_empty() {
+            self.readers.push(at(self.clock));
+            self.folding = self.state.capture(at(self.clock));
+            if self.folding.is_none() {
+                self.readers.clear();
+            }
+        }
+    }
+
+    fn fold_end(&mut self) {
+        let Some(captured) = self.folding.take() else { return };
+        if let Some(len) = captured.cut {
+            self.base.truncate(len as usize);
+        }
+        self.base.resize(captured.attributes.size as usize, 0);
+        for (offset, piece) in &captured.pieces {
+            let bytes = match piece {
+                CapturedPiece::Bytes(bytes) => bytes.to_vec(),
+                CapturedPiece::Extent { extent, skip, len } => {
+                    self.extents[extent][*skip as usize..(*skip + *len) as usize].to_vec()
+                }
+            };
+            let end = *offset as usize + bytes.len();
+            assert!(end <= self.base.len(), "a piece lies within the blob");
+            self.base[*offset as usize..end].copy_from_slice(&bytes);
+        }
+        self.state.settle(&captured);
+        self.readers.remove(0);
+        let readers = self.readers.clone();
+        self.state.collect(Readers::new(&readers));
+    }
+}
+
+fn missing_by_block(missing: &Missing) -> Vec<Missing> {
+    let mut parts = Vec::new();
+    let mut start = missing.range.start;
+    while start < missing.range.end {
+        let end = missing.range.end.min((start / super::block::BLOCK_SIZE + 1) << 14);
+        let inside = (start - missing.range.start) as u32;
+        let source = match &missing.source {
+            Source::Base => Source::Base,
+            Source::Extent { lease, skip } => {
+                Source::Extent { lease: Arc::clone(lease), skip: skip + inside }
+            }
+        };
+        parts.push(Missing { range: ByteRange { start, end }, source });
+        start = end;
+    }
+    parts
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { offset: usize, len: usize, seed: u8 },
+    Append { len: usize, seed: u8 },
+    Replace { len: usize, seed: u8 },
+    Truncate { len: usize },
+    Delete,
+    Add { offset: usize },
+    ReaderBegins,
+    ReaderEnds { which: usize },
+    FoldBegins,
+    FoldEnds,
+    Forget,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let place = prop_oneof![0..200usize, 16_000..17_000usize, 30_000..60_000usize];
+    let len = prop_oneof![0..64usize, 0..20_000usize];
+    let step = prop_oneof![
+        3 => (place.clone(), len.clone(), any::<u8>())
+            .prop_map(|(offset, len, seed)| Step::Write { offset, len, seed }),
+        3 => (len.clone(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
+        1 => (len.clone(), any::<u8>()).prop_map(|(len, seed)| Step::Replace { len, seed }),
+        1 => place.clone().prop_map(|len| Step::Truncate { len }),
+        1 => Just(Step::Delete),
+        4 => place.prop_map(|offset| Step::Add { offset }),
+        2 => Just(Step::ReaderBegins),
+        2 => (0..4usize).prop_map(|which| Step::ReaderEnds { which }),
+        2 => Just(Step::FoldBegins),
+        2 => Just(Step::FoldEnds),
+        1 => Just(Step::Forget),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+fn run(world: &mut World, step: Step) {
+    let mut content = world.newest().unwrap_or_default();
+    match step {
+        Step::Write { offset, len, seed } => {
+            let (payload, bytes) = world.payload(seed, len);
+            content.resize(content.len().max(offset + len), 0);
+            content[offset..offset + len].copy_from_slice(&bytes);
+            world.apply(Operation::Write { offset: offset as u64, payload }, Some(content));
+        }
+        Step::Append { len, seed } => {
+            let (payload, bytes) = world.payload(seed, len);
+            let offset = content.len() as u64;
+            content.extend(bytes);
+            let outcome = world.apply(Operation::Append { payload, expected: None }, Some(content));
+            assert_eq!(outcome, Outcome::Offset(offset));
+        }
+        Step::Replace { len, seed } => {
+            let (payload, bytes) = world.payload(seed, len);
+            world.apply(Operation::Replace { payload }, Some(bytes));
+        }
+        Step::Truncate { len } => {
+            content.resize(len, 0);
+            world.apply(Operation::Truncate { len: len as u64 }, Some(content));
+        }
+        Step::Delete => {
+            let existed = world.newest().is_some();
+            let outcome = world.apply(Operation::Delete, None);
+            assert_eq!(outcome, Outcome::Existed(existed));
+        }
+        Step::Add { offset } => {
+            content.resize(content.len().max(offset + 8), 0);
+            let transform = Transform::add(Number::U64(0x0101_0101));
+            let value = transform.apply(&mut content[offset..]);
+            let offset = offset as u64;
+            let outcome = world.apply(Operation::Apply { offset, transform }, Some(content));
+            assert_eq!(outcome, Outcome::Value(value));
+        }
+        Step::ReaderBegins if world.readers.len() < 4 => world.readers.push(at(world.clock)),
+        Step::ReaderEnds { which } => {
+            // The fold's own reader is the oldest and ends with the fold.
+            let first = usize::from(world.folding.is_some());
+            if which + first < world.readers.len() {
+                world.readers.remove(which + first);
+                let readers = world.readers.clone();
+                world.state.collect(Readers::new(&readers));
+            }
+        }
+        Step::FoldBegins => world.fold_begin(),
+        Step::FoldEnds => world.fold_end(),
+        Step::Forget => world.state.forget_clean(),
+        Step::ReaderBegins => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_reader_sees_its_version_whatever_is_written_and_folded(steps in steps()) {
+        let mut world = World::new();
+        for step in steps {
+            run(&mut world, step);
+            world.check(Timestamp::MAX);
+            for reader in world.readers.clone() {
+                world.check(reader);
+            }
+        }
+        world.fold_end();
+        world.readers.clear();
+        world.state.collect(Readers::NONE);
+        world.fold_begin();
+        world.fold_end();
+        prop_assert!(!world.state.is_dirty());
+        prop_assert!(!world.state.has_older());
+        prop_assert_eq!(world.base.clone(), world.newest().unwrap_or_default());
+    }
+}
+
+#[test]
+fn a_hot_counter_stays_one_run_and_keeps_one_old_value_per_reader() {
+    let mut world = World::new();
+    for round in 0..1000u64 {
+        if round == 500 {
+            world.readers.push(at(world.clock));
+        }
+        let transform = Transform::add(Number::U64(1));
+        let readers = world.readers.clone();
+        world.clock += 1;
+        let applying =
+            Applying { at: at(world.clock), readers: Readers::new(&readers), dead: &world.dead };
+        world.state.apply(&Operation::Apply { offset: 0, transform }, applying);
+    }
+    assert_eq!(world.state.older.len(), 1);
+    let plan = world.state.plan(ByteRange::ALL, world.readers[0]).unwrap();
+    assert_eq!(plan.bytes, 500u64.to_le_bytes());
+}
+
+#[test]
+fn validation_sees_exactly_the_overlapping_versions() {
+    let mut world = World::new();
+    world.readers.push(at(1));
+    let write = |offset: u64, len: usize| Operation::Write {
+        offset,
+        payload: Payload::Inline(Bytes::from(vec![1; len])),
+    };
+    world.apply(write(0, 100), Some(vec![1; 100]));
+    world.readers.push(at(world.clock));
+    world.apply(write(10, 10), Some(vec![1; 100]));
+    let newest = |start, end| world.state.newest_overlapping(ByteRange { start, end }, false);
+    assert_eq!(newest(0, 10), at(2));
+    assert_eq!(newest(0, 11), at(3));
+    assert_eq!(newest(20, 30), at(2));
+    assert_eq!(newest(100, 200), Timestamp::ZERO);
+}
