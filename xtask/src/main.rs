@@ -1,3 +1,46 @@
-//! Chores of this repository.
+//! Chores of this repository, as verbs: `cargo xtask tidy`, `cargo xtask test`.
+//!
+//! In Rust, because everyone who builds Týr has Rust. Nothing here knows what Týr does: it knows
+//! how the repository is laid out, and which commands show that it is in order.
 
-fn main() {}
+mod suite;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Chores of this repository.
+
+  cargo xtask test    everything that continuous integration checks; never writes to the tree
+  cargo xtask tidy    the rules of STYLE.md that no compiler knows: crate edges, file lengths,
+                      module docs, links, README.md, dependencies, decisions
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_good = match words.as_slice() {
+        ["test"] => suite::run(&root()),
+        ["tidy"] => tidy::run(&root()),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            true
+        }
+        [] => {
+            eprint!("{HELP}");
+            false
+        }
+        [other, ..] => {
+            eprint!("no chore is called \"{}\"\n\n{HELP}", other.escape_debug());
+            false
+        }
+    };
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The repository's root: the folder above this crate's.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in a folder of the repository").to_owned()
+}

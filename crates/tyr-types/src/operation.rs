@@ -9,7 +9,7 @@ use crate::range::ByteRange;
 use crate::timestamp::Timestamp;
 use crate::transform::{Number, Transform};
 
-/// Where one piece of a large payload lies on disk; written before the log record that refers to it.
+/// Where one piece of a large payload lies on disk; written before the record that refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExtentRef {
     /// Number of the extent file.
@@ -99,7 +99,7 @@ impl Operation {
         !matches!(self, Self::Compare { .. })
     }
 
-    /// Whether the transaction can abort for it: `compare`, `create`, `append` at an expected offset.
+    /// Whether the transaction can abort for it: compare, create, append at an expected offset.
     pub fn is_condition(&self) -> bool {
         matches!(self, Self::Compare { .. } | Self::Create | Self::Append { expected: Some(_), .. })
     }

@@ -1,0 +1,208 @@
+//! Everything that continuous integration checks, in the order that fails soonest.
+//!
+//! Each step is a command that also works by hand; it is printed before it runs. All steps run,
+//! so that one failure does not hide another. Nothing is written to the tree: cargo may not touch
+//! `Cargo.lock` (`--locked`), and rustfmt only looks.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::tidy;
+
+/// One thing to check.
+struct Step {
+    name: &'static str,
+    action: Action,
+}
+
+enum Action {
+    /// The rules of [`tidy`], without starting a process.
+    Tidy,
+    /// `cargo` with these words, from the root.
+    Cargo(&'static [&'static str]),
+    /// `cargo` with these words, from an empty temporary folder: it may write where it stands.
+    CargoElsewhere(&'static [&'static str]),
+}
+
+const STEPS: [Step; 6] = [
+    Step { name: "tidy", action: Action::Tidy },
+    Step { name: "format", action: Action::Cargo(&["fmt", "--all", "--check"]) },
+    Step {
+        name: "lint",
+        action: Action::Cargo(&[
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny=warnings",
+        ]),
+    },
+    Step {
+        name: "docs",
+        // Libraries only: the library and the program `tyr` would write the same pages.
+        action: Action::Cargo(&["doc", "--locked", "--workspace", "--no-deps", "--lib"]),
+    },
+    Step {
+        name: "tests",
+        action: Action::Cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]),
+    },
+    Step {
+        name: "readme",
+        action: Action::CargoElsewhere(&["run", "--locked", "--package=tyr", "--example=readme"]),
+    },
+];
+
+/// Runs every step, prints how long each took, and answers whether all passed.
+pub fn run(root: &Path) -> bool {
+    if let Some(missing) = missing_tools() {
+        eprintln!("{missing}");
+        return false;
+    }
+    let start = Instant::now();
+    let results: Vec<(&str, Duration, bool)> = STEPS
+        .iter()
+        .map(|step| {
+            println!("\n== {}: {}", step.name, step.action);
+            let start = Instant::now();
+            let is_good = perform(&step.action, root);
+            (step.name, start.elapsed(), is_good)
+        })
+        .collect();
+    println!();
+    for (name, took, is_good) in &results {
+        println!("{name:8} {:>7.1} s  {}", took.as_secs_f64(), word(*is_good));
+    }
+    let failed: Vec<&str> =
+        results.iter().filter(|(_, _, is_good)| !is_good).map(|(name, _, _)| *name).collect();
+    let total = start.elapsed().as_secs_f64();
+    if failed.is_empty() {
+        println!("all {} steps passed in {total:.1} s", results.len());
+    } else {
+        println!("failed: {} (of {} steps, {total:.1} s)", failed.join(", "), results.len());
+    }
+    failed.is_empty()
+}
+
+fn word(is_good: bool) -> &'static str {
+    if is_good { "passed" } else { "FAILED" }
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tidy => f.write_str("cargo xtask tidy"),
+            Self::Cargo(words) => write!(f, "cargo {}", words.join(" ")),
+            Self::CargoElsewhere(words) => {
+                write!(f, "cargo {} (in an empty folder)", words.join(" "))
+            }
+        }
+    }
+}
+
+fn perform(action: &Action, root: &Path) -> bool {
+    match action {
+        Action::Tidy => tidy::run(root),
+        Action::Cargo(words) => succeeds(cargo(words, root, None)),
+        Action::CargoElsewhere(words) => {
+            let folder = std::env::temp_dir().join(format!("tyr-xtask-{}", std::process::id()));
+            if let Err(error) = std::fs::create_dir_all(&folder) {
+                eprintln!("{}: cannot be created: {error}", folder.display());
+                return false;
+            }
+            let is_good = succeeds(cargo(words, root, Some(&folder)));
+            if let Err(error) = std::fs::remove_dir_all(&folder) {
+                eprintln!("{}: stays behind: {error}", folder.display());
+            }
+            is_good
+        }
+    }
+}
+
+/// `cargo` with these words on the repository at `root`, standing in `folder` if one is given.
+fn cargo(words: &[&str], root: &Path, folder: Option<&Path>) -> Command {
+    let mut command = Command::new("cargo");
+    command.stdin(Stdio::null()).arg(words[0]);
+    if words[0] == "doc" {
+        command.env("RUSTDOCFLAGS", "--deny=warnings");
+    }
+    if let Some(folder) = folder {
+        command.arg("--manifest-path").arg(root.join("Cargo.toml")).current_dir(folder);
+    } else {
+        command.current_dir(root);
+    }
+    command.args(&words[1..]);
+    command
+}
+
+fn succeeds(mut command: Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cargo does not start: {error}");
+            false
+        }
+    }
+}
+
+/// What must be installed first, in words; `None` when all is there.
+fn missing_tools() -> Option<String> {
+    let is_there = |program: &str, words: &[&str]| {
+        Command::new(program)
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let wanted: [(&str, &[&str], &str); 3] = [
+        ("cargo", &["fmt", "--version"], "rustfmt: rustup component add rustfmt"),
+        ("cargo", &["clippy", "--version"], "clippy: rustup component add clippy"),
+        ("cc", &["--version"], "a C compiler: apt-get install gcc, or your system's like"),
+    ];
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|(program, words, _)| !is_there(program, words))
+        .map(|(_, _, advice)| format!("  {advice}"))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    Some(format!("missing, install first:\n{}", missing.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_prints_as_a_command_that_can_be_typed() {
+        for step in &STEPS {
+            assert!(step.action.to_string().starts_with("cargo "), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn no_step_may_change_the_lock_file() {
+        for step in &STEPS {
+            let (Action::Cargo(words) | Action::CargoElsewhere(words)) = &step.action else {
+                continue;
+            };
+            assert!(words[0] == "fmt" || words.contains(&"--locked"), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn a_command_that_fails_is_a_failed_step() {
+        let root = crate::root();
+        let quiet = |words: &[&str]| {
+            let mut command = cargo(words, &root, None);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        assert!(succeeds(quiet(&["--version"])));
+        assert!(!succeeds(quiet(&["no-such-verb-of-cargo"])));
+    }
+}

@@ -1,0 +1,190 @@
+//! The crate graph: which crate may depend on which, and what the pure crates must ban.
+//!
+//! The graph is the architecture (docs/design.md, section 3): arrows go down only, and what is not
+//! listed here is not allowed. It is read from the manifests themselves.
+
+use toml::{Table, Value};
+
+use super::finding::Finding;
+use super::tree::{Tree, line_of};
+
+/// A crate and the crates of this repository that it may depend on, also in its tests.
+const EDGES: [(&str, &[&str]); 8] = [
+    ("tyr-types", &[]),
+    ("tyr-protocol", &["tyr-types"]),
+    ("tyr-store", &["tyr-types"]),
+    ("tyr-node", &["tyr-types", "tyr-protocol", "tyr-store"]),
+    ("tyr", &["tyr-types", "tyr-node"]),
+    ("tyr-telemetry", &["tyr"]),
+    ("tyr-cli", &["tyr", "tyr-telemetry"]),
+    ("xtask", &[]),
+];
+
+/// Crates below tyr-node, where the same calls give the same results on every run.
+const PURE: [&str; 3] = ["tyr-types", "tyr-protocol", "tyr-store"];
+
+/// What the `clippy.toml` of a pure crate must ban. It replaces the root's, so repeats its bound.
+const BANS: [&str; 7] = [
+    "too-many-lines-threshold = 70",
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "std::thread::spawn",
+    "std::collections::HashMap::new",
+    "std::hash::RandomState",
+    "std::net::TcpStream",
+];
+
+/// Checks every manifest, and the bans of the pure crates.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_ending("Cargo.toml") {
+        if path != "Cargo.toml" {
+            findings.extend(check_manifest(path, text));
+        }
+    }
+    let is_repository = tree.has("crates/tyr-types/Cargo.toml");
+    for name in PURE.into_iter().filter(|_| is_repository) {
+        let path = format!("crates/{name}/clippy.toml");
+        findings.extend(check_bans(&path, tree.text(&path).unwrap_or_default()));
+    }
+    findings
+}
+
+fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
+    let manifest: Table = match text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            return vec![Finding::new(path, 1, format!("not TOML: {error}"), "mend it")];
+        }
+    };
+    let name = manifest.get("package").and_then(|package| package.get("name")?.as_str());
+    let Some(name) = name else {
+        return vec![Finding::new(path, 1, "no package.name", "every crate has a name")];
+    };
+    let Some((_, allowed)) = EDGES.iter().find(|(known, _)| *known == name) else {
+        let remedy = "draw it in docs/design.md, section 3, and list it in \
+                      xtask/src/tidy/crates.rs with what it may depend on";
+        return vec![Finding::new(path, 1, format!("{name} is not in the crate graph"), remedy)];
+    };
+    let mut findings = Vec::new();
+    for (dependency, value) in dependencies(&manifest) {
+        let line = line_of(text, &format!("\n{dependency}")) + 1;
+        let is_ours = EDGES.iter().any(|(known, _)| *known == dependency);
+        if is_ours && !allowed.contains(&dependency) {
+            let what = format!("{name} may not depend on {dependency}");
+            let remedy = "arrows of the crate graph go down only (docs/design.md, section 3): \
+                          move the code to where both can see it";
+            findings.push(Finding::new(path, line, what, remedy));
+        }
+        if value.get("workspace").and_then(Value::as_bool) != Some(true) {
+            let what = format!("{dependency} has a version of its own");
+            let remedy = "write `workspace = true` here, the version into the root's Cargo.toml";
+            findings.push(Finding::new(path, line, what, remedy));
+        }
+    }
+    let lints = manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
+    if lints != Some(true) {
+        let remedy = "add `[lints]` with `workspace = true`";
+        findings.push(Finding::new(path, 1, "the workspace's lints are off", remedy));
+    }
+    findings
+}
+
+/// All dependencies of a manifest: of the crate, its tests, its build, and of single platforms.
+fn dependencies(manifest: &Table) -> Vec<(&str, &Value)> {
+    let platforms = manifest.get("target").and_then(Value::as_table);
+    let platforms = platforms.into_iter().flatten().filter_map(|(_, value)| value.as_table());
+    std::iter::once(manifest)
+        .chain(platforms)
+        .flat_map(|table| {
+            ["dependencies", "dev-dependencies", "build-dependencies"]
+                .into_iter()
+                .filter_map(|section| table.get(section)?.as_table())
+                .flatten()
+        })
+        .map(|(name, value)| (name.as_str(), value))
+        .collect()
+}
+
+fn check_bans(path: &str, text: &str) -> Vec<Finding> {
+    BANS.iter()
+        .filter(|ban| !text.contains(*ban))
+        .map(|ban| {
+            let what = format!("`{ban}` is missing");
+            let remedy = "a pure crate's clippy.toml says it: copy the line from a sibling crate";
+            Finding::new(path, 1, what, remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str, rest: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n[lints]\nworkspace = true\n{rest}")
+    }
+
+    fn findings(name: &str, rest: &str) -> Vec<Finding> {
+        check_manifest("crates/x/Cargo.toml", &manifest(name, rest))
+    }
+
+    #[test]
+    fn an_edge_that_points_up_is_found_with_its_line() {
+        let found = findings("tyr-types", "[dependencies]\ntyr-node.workspace = true\n");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].line, 6);
+        assert!(found[0].what.contains("tyr-types may not depend on tyr-node"));
+    }
+
+    #[test]
+    fn edges_of_tests_and_platforms_are_found_too() {
+        for section in ["dev-dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"]
+        {
+            let rest = format!("[{section}]\ntyr-store.workspace = true\n");
+            assert_eq!(findings("tyr-protocol", &rest).len(), 1, "{section}");
+        }
+    }
+
+    #[test]
+    fn siblings_and_layers_see_only_what_the_graph_shows() {
+        assert_eq!(findings("tyr", "[dependencies]\ntyr-store.workspace = true\n").len(), 1);
+        let rest = "[dependencies]\ntyr-node.workspace = true\n";
+        assert_eq!(findings("tyr-telemetry", rest).len(), 1);
+        assert!(findings("tyr", rest).is_empty());
+    }
+
+    #[test]
+    fn a_version_outside_the_root_is_found() {
+        assert_eq!(findings("tyr-types", "[dependencies]\nbytes = \"1\"\n").len(), 1);
+        assert!(findings("tyr-types", "[dependencies]\nbytes.workspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn a_crate_that_nobody_drew_is_found() {
+        assert!(findings("tyr-magic", "")[0].what.contains("not in the crate graph"));
+    }
+
+    #[test]
+    fn lints_switched_off_are_found() {
+        let found = check_manifest("x/Cargo.toml", "[package]\nname = \"tyr-types\"\n");
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_pure_crate_without_a_ban_is_found() {
+        let all = BANS.join("\n");
+        assert!(check_bans("c", &all).is_empty());
+        assert_eq!(check_bans("c", &all.replace("std::thread::spawn", "")).len(), 1);
+    }
+
+    #[test]
+    fn the_graph_has_no_way_up() {
+        for (at, (name, below)) in EDGES.iter().enumerate() {
+            for other in *below {
+                let place = EDGES.iter().position(|(known, _)| known == other);
+                assert!(place.is_some_and(|place| place < at), "{name} -> {other}");
+            }
+        }
+    }
+}
