@@ -1,0 +1,100 @@
+//! What the base is asked and answers.
+
+use tyr_types::{BlobName, Bytes, ExtentRef, KeyspaceConfig, KeyspaceId, KeyspaceName, Timestamp};
+
+/// A blob as the base knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobBase {
+    /// Whether there is such a blob. If not, it was deleted, and the entry stays only until the
+    /// log holds no older operation of it.
+    pub exists: bool,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The timestamp of the last transaction that wrote it.
+    pub version: Timestamp,
+    /// Every operation up to here is in the base; a replay of the log skips those.
+    pub folded_at: Timestamp,
+    /// The content of a small blob: `size` bytes, or fewer when the rest is zeros. `None`: it is
+    /// in segments.
+    pub content: Option<Bytes>,
+}
+
+/// Where new bytes of a blob come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PieceData {
+    /// By value.
+    Bytes(Bytes),
+    /// In an extent, which the base owns from now on.
+    Extent {
+        /// Which. It is synced before the base refers to it.
+        extent: ExtentRef,
+        /// Bytes of its payload before those meant.
+        skip: u32,
+        /// How many bytes are meant.
+        len: u32,
+    },
+}
+
+impl PieceData {
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Extent { len, .. } => u64::from(*len),
+        }
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a fold changes of one blob. It takes effect entirely or not at all.
+#[derive(Clone, Debug)]
+pub struct BlobChange {
+    /// The blob.
+    pub blob: BlobName,
+    /// Whether it exists afterwards. If not, everything of it goes, and `cut` and `pieces` are
+    /// not looked at, except that extents in `pieces` die.
+    pub exists: bool,
+    /// Its size afterwards. What the base holds beyond goes, as by `cut`.
+    pub size: u64,
+    /// The timestamp of the last transaction that wrote it.
+    pub version: Timestamp,
+    /// All operations up to here are in the base afterwards. It grows with every fold of a blob.
+    pub folded_at: Timestamp,
+    /// Everything that the base held from this offset on is gone before the pieces go in.
+    pub cut: Option<u64>,
+    /// New bytes at offsets: disjoint, in any order, within `size`.
+    pub pieces: Vec<(u64, PieceData)>,
+}
+
+/// From where on the log is still needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Log records below this sequence are not needed.
+    pub sequence: u64,
+    /// Every record that is still needed has a timestamp above this one.
+    pub timestamp: Timestamp,
+}
+
+/// A keyspace as it was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyspaceInfo {
+    /// Its number.
+    pub id: KeyspaceId,
+    /// Its name.
+    pub name: KeyspaceName,
+    /// What it was created with.
+    pub config: KeyspaceConfig,
+}
+
+/// How much the base holds of a keyspace. Operations not yet folded are not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Blobs that exist.
+    pub blobs: u64,
+    /// The sum of their sizes, holes included.
+    pub bytes: u64,
+}
