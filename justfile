@@ -1,0 +1,38 @@
+# The verbs of this repository. Each is one line of plain cargo; CONTRIBUTING.md has the table.
+
+# List the verbs.
+default:
+    @just --list --unsorted
+
+# Does it compile?
+check:
+    cargo check --workspace --all-targets
+
+# Run tests; `just test -p tyr-store log::` runs some.
+test *ARGS:
+    cargo test {{ if ARGS == "" { "--workspace" } else { ARGS } }}
+
+# The rules of STYLE.md that no compiler knows.
+tidy:
+    cargo xtask tidy
+
+# Everything that must hold before a commit; never writes to the tree.
+verify:
+    cargo xtask test
+
+# Mend what a machine can mend; writes to the tree.
+fix:
+    cargo fmt --all
+    cargo clippy --fix --allow-dirty --allow-staged --workspace --all-targets
+
+# The monitoring store under load, live, for 20 seconds.
+demo *ARGS:
+    cargo run --release -- demo {{ ARGS }}
+
+# The figures of docs/performance.md; `just bench --quick` for a look.
+bench *ARGS:
+    cargo run --release -- bench {{ ARGS }}
+
+# The libraries' reference, as HTML.
+docs:
+    cargo doc --workspace --no-deps --lib --open
