@@ -130,3 +130,6 @@ pub trait DiskFile: Send + Sync {
     /// What the disk says.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,8 +34,9 @@ impl RealDisk {
     /// `Unavailable` when it cannot be made or is not a folder.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let folder = path.as_ref();
-        fs::create_dir_all(folder)
-            .map_err(|error| Error::io(format!("cannot make folder {}", folder.display()), error))?;
+        fs::create_dir_all(folder).map_err(|error| {
+            Error::io(format!("cannot make folder {}", folder.display()), error)
+        })?;
         Ok(Self { folder: folder.to_owned() })
     }
 
