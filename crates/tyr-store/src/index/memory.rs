@@ -62,12 +62,14 @@ impl MemoryIndex {
     /// Exchanges one stored value for `damage(value)`, as a failing disk would; answers whether
     /// the key was there.
     pub fn damage(&self, table: Table, key: &[u8], damage: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let mut state = self.state.write();
-        let Some(stored) = state.visible[table as usize].get_mut(key) else { return false };
+        let state = &mut *self.state.write();
+        let Some(stored) = state.visible[table as usize].get(key) else { return false };
         let mut bytes = stored.to_vec();
         damage(&mut bytes);
-        *stored = bytes.into();
-        state.durable = state.visible.clone();
+        let bytes = Bytes::from(bytes);
+        for tables in [&mut state.visible, &mut state.durable] {
+            tables[table as usize].insert(key.to_vec(), bytes.clone());
+        }
         true
     }
 }
@@ -138,9 +140,10 @@ impl Index for MemoryIndex {
     }
 
     fn sync(&self) -> Result<()> {
-        let mut state = self.state.write();
-        state.unsynced.clear();
-        state.durable = state.visible.clone();
+        let state = &mut *self.state.write();
+        for batch in std::mem::take(&mut state.unsynced) {
+            apply(&mut state.durable, &batch);
+        }
         Ok(())
     }
 

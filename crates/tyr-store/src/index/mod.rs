@@ -10,14 +10,14 @@
 //! - batches are numbered densely, and the number of the last one can be asked for, so that
 //!   whoever wrote it down elsewhere notices when acknowledged batches are gone.
 
-// pub mod fjall;
-// mod journal;
+pub mod fjall;
+mod journal;
 pub mod memory;
-// mod preflight;
+mod preflight;
 mod seal;
 
-// #[cfg(test)]
-// mod conformance;
+#[cfg(test)]
+mod conformance;
 
 use bytes::Bytes;
 use tyr_types::Result;

@@ -1,0 +1,349 @@
+//! The index on disk: fjall, an LSM library.
+//!
+//! The library's worker threads write tables and merge them; batches go to its journal first and
+//! reach the disk when [`Index::sync`] says so. What the library does not notice is noticed here:
+//! see `preflight` for damaged files, and the batch numbers of [`BATCH_KEY`] for batches that are
+//! gone. A panic inside the library becomes an error.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fjall::config::CompressionPolicy;
+use fjall::{
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+};
+use parking_lot::Mutex;
+use tyr_types::{Error, Result};
+
+use super::journal::BatchStamp;
+use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal};
+
+/// Bytes of blocks that the library caches. Hot blobs are cached above, so it stays small.
+const CACHE_BYTES: u64 = 32 << 20;
+/// Threads that flush and compact: one of each kind, so that a long merge delays no flush.
+const WORKERS: usize = 2;
+/// Bytes of journals before the library makes lagging tables flush; the least it accepts.
+const JOURNAL_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of changes that a table holds in memory before it writes them out. Up to four more of
+/// these wait while the disk is busy: 5 * 22 MiB at worst.
+fn memtable_bytes(table: Table) -> u64 {
+    match table {
+        Table::Meta => 2 << 20,
+        Table::Blobs | Table::Segments => 8 << 20,
+        Table::Extents => 4 << 20,
+    }
+}
+
+fn table_options(table: Table) -> KeyspaceCreateOptions {
+    let compression = match table {
+        // Users' bytes: whoever wants them compressed says so for the keyspace.
+        Table::Segments => CompressionPolicy::all(CompressionType::None),
+        Table::Meta | Table::Blobs | Table::Extents => CompressionPolicy::new([
+            CompressionType::None,
+            CompressionType::None,
+            CompressionType::Lz4,
+        ]),
+    };
+    KeyspaceCreateOptions::default()
+        .manual_journal_persist(true)
+        .max_memtable_size(memtable_bytes(table))
+        .data_block_compression_policy(compression)
+}
+
+/// The library's handles; all are dropped together, behind a guard against its panics.
+struct Handles {
+    database: Database,
+    tables: [Keyspace; Table::ALL.len()],
+}
+
+/// Four tables in a folder.
+pub struct FjallIndex {
+    /// `None` only while it is dropped.
+    handles: Option<Handles>,
+    folder: PathBuf,
+    /// Held while a batch is committed, so that numbers follow each other in the journal.
+    last_batch: Mutex<u64>,
+}
+
+impl FjallIndex {
+    /// Opens the index in `folder`, or makes one there. Batches up to number `synced` must be in
+    /// it.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming file and place, when the folder is damaged; `Unavailable` when somebody
+    /// else has it open or the disk refuses.
+    pub fn open(folder: &Path, synced: u64) -> Result<Self> {
+        let fail = |error| Error::io(format!("cannot open the index {}", folder.display()), error);
+        if !fs::exists(folder).map_err(fail)? {
+            if synced > 0 {
+                return Err(Error::corrupt(format!("the index {} is gone", folder.display())));
+            }
+            create(folder)?;
+        }
+        let found = preflight::check(folder, synced, false)?;
+        let handles = open_handles(folder)?;
+        let mut index =
+            Self { handles: Some(handles), folder: folder.to_owned(), last_batch: Mutex::new(0) };
+        let last = index.stored_batch()?;
+        if last < synced || found.last.is_some_and(|batch| batch.stamp.number > last) {
+            return Err(Error::corrupt(format!(
+                "the index {} ends with batch {last}, but batch {} was written to it",
+                folder.display(),
+                found.last.map_or(synced, |batch| batch.stamp.number.max(synced))
+            )));
+        }
+        index.check_against_tail(found)?;
+        index.last_batch = Mutex::new(last);
+        Ok(index)
+    }
+
+    fn handles(&self) -> &Handles {
+        self.handles.as_ref().expect("taken only by drop")
+    }
+
+    fn table(&self, table: Table) -> &Keyspace {
+        &self.handles().tables[table as usize]
+    }
+
+    fn stored_batch(&self) -> Result<u64> {
+        let Some(value) = self.get(Table::Meta, BATCH_KEY)? else { return Ok(0) };
+        BatchStamp::decode(&value).map(|stamp| stamp.number).ok_or_else(|| {
+            Error::corrupt(format!("index {}: the batch number is damaged", self.folder.display()))
+        })
+    }
+
+    /// A table that was written out beyond a tail that was cut holds what other tables lost.
+    fn check_against_tail(&self, found: preflight::Preflight) -> Result<()> {
+        let Some(seqno_max) = found.seqno_max else { return Ok(()) };
+        for table in Table::ALL {
+            let written = self.guarded(|| Ok(self.table(table).tree.get_highest_persisted_seqno()));
+            if written?.is_some_and(|seqno| seqno > seqno_max) {
+                return Err(Error::corrupt(format!(
+                    "index {}: table {} is newer than the journal, whose end is damaged",
+                    self.folder.display(),
+                    table.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `act`; what the library panics with becomes an error.
+    fn guarded<T>(&self, act: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+        guarded(&self.folder, act)
+    }
+}
+
+/// Makes an index beside its place and moves it there, so that none is ever there in part.
+fn create(folder: &Path) -> Result<()> {
+    let fail = |error| Error::io(format!("cannot make the index {}", folder.display()), error);
+    let new = folder.with_extension("new");
+    match fs::remove_dir_all(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+        Ok(()) | Err(_) => {}
+    }
+    guarded(&new, || {
+        let database = builder(&new).open()?;
+        for table in Table::ALL {
+            database.keyspace(table.name(), || table_options(table))?;
+        }
+        database.persist(PersistMode::SyncAll)
+    })?;
+    let sync_folder = |path: &Path| fs::File::open(path).and_then(|folder| folder.sync_all());
+    sync_folder(&new).map_err(fail)?;
+    fs::rename(&new, folder).map_err(fail)?;
+    folder.parent().map_or(Ok(()), sync_folder).map_err(fail)
+}
+
+fn builder(folder: &Path) -> fjall::DatabaseBuilder<Database> {
+    Database::builder(folder)
+        .manual_journal_persist(true)
+        .journal_compression(CompressionType::None)
+        .cache_size(CACHE_BYTES)
+        .max_journaling_size(JOURNAL_BYTES_MAX)
+        .worker_threads(WORKERS)
+}
+
+fn open_handles(folder: &Path) -> Result<Handles> {
+    guarded(folder, || {
+        let database = builder(folder).open()?;
+        if Table::ALL.iter().any(|table| !database.keyspace_exists(table.name())) {
+            return Err(fjall::Error::Unrecoverable);
+        }
+        let open = |table: Table| database.keyspace(table.name(), || table_options(table));
+        let [a, b, c, d] = Table::ALL.map(open);
+        Ok(Handles { tables: [a?, b?, c?, d?], database })
+    })
+}
+
+fn guarded<T>(folder: &Path, act: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+    match panic::catch_unwind(AssertUnwindSafe(act)) {
+        Ok(result) => result.map_err(|error| explained(folder, error)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(Error::corrupt(format!(
+                "the index {} is damaged: {}",
+                folder.display(),
+                text.unwrap_or("the library gave no reason")
+            )))
+        }
+    }
+}
+
+fn explained(folder: &Path, error: fjall::Error) -> Error {
+    let io_kind = match &error {
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
+            Some(error.kind())
+        }
+        _ => None,
+    };
+    let folder = folder.display();
+    let is_damage = match io_kind {
+        Some(kind) => matches!(
+            kind,
+            io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::NotFound
+                | io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::Other
+        ),
+        None => !matches!(error, fjall::Error::Poisoned | fjall::Error::Locked),
+    };
+    if is_damage {
+        return Error::corrupt(format!("the index {folder} is damaged")).with_source(error);
+    }
+    let advice = match error {
+        fjall::Error::Poisoned => "a write to it failed before; close the store and open it again",
+        fjall::Error::Locked => "another process has it open",
+        _ => "the disk refuses",
+    };
+    Error::unavailable(format!("the index {folder}: {advice}")).with_source(error)
+}
+
+impl Drop for FjallIndex {
+    fn drop(&mut self) {
+        let handles = self.handles.take();
+        // A panic here has nobody to go to: everything that was promised is synced already.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(handles)));
+    }
+}
+
+impl Index for FjallIndex {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
+        let stored = self.guarded(|| self.table(table).get(key))?;
+        stored.map(|stored| seal::open(table, key, stored.into())).transpose()
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        if to.is_some_and(|to| to <= from) {
+            return Ok(());
+        }
+        let mut entries = self.guarded(|| {
+            Ok(match to {
+                Some(to) => self.table(table).range(from..to),
+                None => self.table(table).range(from..),
+            })
+        })?;
+        loop {
+            let entry =
+                self.guarded(|| entries.next().map(fjall::Guard::into_inner).transpose())?;
+            let Some((key, stored)) = entry else { return Ok(()) };
+            if table == Table::Meta && *key == *BATCH_KEY {
+                continue;
+            }
+            if !visit(&key, &seal::open(table, &key, stored.into())?)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
+        if to < from {
+            return Ok(None);
+        }
+        let found = self.guarded(|| {
+            let mut entries = self.table(table).range(from..=to);
+            entries.next_back().map(fjall::Guard::into_inner).transpose()
+        })?;
+        found
+            .map(|(key, stored)| {
+                let value = seal::open(table, &key, stored.into())?;
+                Ok((key.into(), value))
+            })
+            .transpose()
+    }
+
+    fn commit(&self, batch: IndexBatch) -> Result<u64> {
+        if batch.changes.iter().any(|change| change.key.is_empty()) {
+            return Err(Error::invalid("a key of the index is not empty"));
+        }
+        let mut last_batch = self.last_batch.lock();
+        let number = *last_batch + 1;
+        self.guarded(|| {
+            let Handles { database, tables } = self.handles();
+            let mut changes =
+                fjall::OwnedWriteBatch::with_capacity(database.clone(), batch.changes.len() + 1);
+            for change in batch.changes {
+                let table = &tables[change.table as usize];
+                match change.value {
+                    Some(value) => changes.insert(table, change.key, value),
+                    None => changes.remove(table, change.key),
+                }
+            }
+            let mut stamp = BatchStamp { number, seqno_floor: database.seqno() }.encode();
+            seal::close(Table::Meta, BATCH_KEY, &mut stamp);
+            changes.insert(&tables[Table::Meta as usize], BATCH_KEY, stamp);
+            changes.commit()
+        })?;
+        *last_batch = number;
+        Ok(number)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.guarded(|| self.handles().database.persist(PersistMode::SyncData))
+    }
+
+    fn last_batch(&self) -> u64 {
+        *self.last_batch.lock()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        disk_bytes(&self.folder)
+    }
+
+    fn inspect(&self, table: Table, inspect: &mut Inspect<'_>) -> Result<()> {
+        let mut entries = self.guarded(|| Ok(self.table(table).iter()))?;
+        loop {
+            let entry =
+                self.guarded(|| entries.next().map(fjall::Guard::into_inner).transpose())?;
+            let Some((key, stored)) = entry else { return Ok(()) };
+            let value = seal::open(table, &key, stored.into());
+            if table != Table::Meta || *key != *BATCH_KEY {
+                inspect(&key, value);
+            }
+        }
+    }
+}
+
+/// Bytes on disk of all files in a folder and below. Files that vanish meanwhile count nothing.
+fn disk_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
