@@ -16,6 +16,19 @@ use std::sync::Arc;
 
 pub use real::{FolderLock, RealDisk};
 pub use simulated::SimulatedDisk;
+use tyr_types::Error;
+
+/// The error of something that the disk refused: `Unavailable`. `what` names the file.
+///
+/// A full disk is told apart in words, because whoever reads them can do something about it.
+pub fn refusal(what: impl std::fmt::Display, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::io(format!("{what}: disk full, make space and try again"), error)
+        }
+        _ => Error::io(what.to_string(), error),
+    }
+}
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

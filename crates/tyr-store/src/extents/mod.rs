@@ -1,10 +1,46 @@
 //! Large payloads, written once, where they will stay.
+//!
+//! ```text
+//! extents/00000001.ext   | header | extent ..... | extent .. |  hole  | extent ... |
+//! extents/00000002.ext   | header | extent ...            <- the file being written
+//!                        '- frames of 4096 bytes, each with its checksum -'
+//! ```
+//!
+//! A payload goes to its extent before the log record that refers to it, and neither folding nor
+//! anything else writes it again. Nothing is ever overwritten: extents are laid one after the other,
+//! a file that is long enough is left for a new one, and so is every file of an earlier opening,
+//! because its end may hold what a crash left. Space that nobody refers to is punched out.
+//!
+//! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it,
+//! [`files`] opens files and knows their headers. Who refers to an extent is the base's affair.
 
+mod compression;
+mod files;
+mod frame;
+
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tyr_types::{Error, ExtentRef, Result};
+use parking_lot::Mutex;
+use tyr_types::{Error, ExtentRef, Result, limits};
 
-use crate::disk::Disk;
+use self::compression::Pieces;
+use self::files::Files;
+use self::frame::{FRAME_LEN, FRAME_PAYLOAD, FramePlace};
+use crate::disk::{self, Disk, DiskFile};
+
+/// The folder of the extent files.
+pub const FOLDER: &str = "extents";
+
+/// Frames that are read or written at once: 128 KiB, which stay in a core's cache between the
+/// checksum and the copy.
+const FRAMES_AT_ONCE: usize = 32;
+/// Frame buffers kept for the next caller; as many callers as cores are at it at once.
+const BUFFERS_KEPT_MAX: usize = 16;
+/// Buffers for whole compressed payloads (4 MiB each) kept for the next caller.
+const PAYLOADS_KEPT_MAX: usize = 2;
 
 /// What [`Extents`] are opened with.
 #[derive(Clone, Debug)]
@@ -28,46 +64,456 @@ pub struct ExtentFile {
     pub len: u64,
 }
 
-/// The extent files of a store.
-pub struct Extents {
-    _disk: Arc<dyn Disk>,
+/// The file being written, and where its next extent goes.
+struct Tail {
+    number: u32,
+    file: Arc<dyn DiskFile>,
+    next_frame: u64,
 }
 
-/// Until the next commit: the signatures, for those who build on them.
-#[allow(missing_docs, unused_variables)]
+/// What a sync has to do.
+#[derive(Default)]
+struct Unsynced {
+    files: BTreeMap<u32, Arc<dyn DiskFile>>,
+    has_new_names: bool,
+}
+
+/// The extent files of a store. Shared by any number of threads.
+pub struct Extents {
+    files: Files,
+    options: ExtentOptions,
+    tail: Mutex<Option<Tail>>,
+    next_number: Mutex<u32>,
+    unsynced: Mutex<Unsynced>,
+    /// Held while syncing, so that who finds nothing to sync waits for who is at it.
+    sync: Mutex<()>,
+    is_broken: AtomicBool,
+    buffers: Mutex<Vec<Box<[u8]>>>,
+    payloads: Mutex<Vec<Vec<u8>>>,
+}
+
 impl Extents {
+    /// Opens the extent files in `disk`'s folder [`FOLDER`], which is made if it is missing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
     pub fn open(disk: Arc<dyn Disk>, options: ExtentOptions) -> Result<Self> {
-        Ok(Self { _disk: disk })
+        let files = Files::open(disk)?;
+        let last = files.numbers()?.last().copied().unwrap_or(0);
+        Ok(Self {
+            files,
+            options,
+            tail: Mutex::new(None),
+            next_number: Mutex::new(last + 1),
+            unsynced: Mutex::default(),
+            sync: Mutex::new(()),
+            is_broken: AtomicBool::new(false),
+            buffers: Mutex::default(),
+            payloads: Mutex::default(),
+        })
     }
+
+    /// Writes a payload; durable after the next [`Extents::sync`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it has no byte or more than [`limits::EXTENT_LEN_MAX`]; `Unavailable`
+    /// when the disk is full or refuses, then nothing changed.
     pub fn write(&self, data: &[u8], is_compressed: bool) -> Result<ExtentRef> {
-        Err(Error::unavailable("not yet"))
+        self.check_usable()?;
+        if data.is_empty() || data.len() > limits::EXTENT_LEN_MAX as usize {
+            return Err(Error::invalid(format!(
+                "an extent holds 1 to {} bytes, not {}",
+                limits::EXTENT_LEN_MAX,
+                data.len()
+            )));
+        }
+        let len = data.len() as u32;
+        if is_compressed {
+            let mut stored = self.payloads.lock().pop().unwrap_or_default();
+            let written = compression::compress(data, &mut stored).then(|| {
+                let (file, position) = self.write_stored(&stored)?;
+                Ok(ExtentRef { file, position, len, compressed_len: stored.len() as u32 })
+            });
+            keep(&self.payloads, stored, PAYLOADS_KEPT_MAX);
+            if let Some(written) = written {
+                return written;
+            }
+        }
+        let (file, position) = self.write_stored(data)?;
+        Ok(ExtentRef { file, position, len, compressed_len: 0 })
     }
+
+    /// Makes everything that was written before the call durable; cheap when nothing was.
+    ///
+    /// # Errors
+    /// `Unavailable` when a sync failed, now or earlier: what was written since the last good one
+    /// may be lost, and nothing is written any more until the store is opened again.
     pub fn sync(&self) -> Result<()> {
-        Err(Error::unavailable("not yet"))
+        let _alone = self.sync.lock();
+        self.check_usable()?;
+        let unsynced = std::mem::take(&mut *self.unsynced.lock());
+        for (number, file) in &unsynced.files {
+            file.sync().map_err(|error| self.broken(self.files.path(*number), error))?;
+        }
+        if unsynced.has_new_names {
+            self.files.sync_names().map_err(|error| self.broken(FOLDER.to_owned(), error))?;
+        }
+        Ok(())
     }
-    /// Bytes `skip..skip + out.len()` of the payload, verified.
+
+    /// Reads payload bytes `skip..skip + out.len()`, verified.
+    ///
+    /// # Errors
+    /// `Corrupt` with file and place when what is there is not what was written, or the reference
+    /// is none that [`Extents::write`] gave; `Unavailable` when the disk refuses.
     pub fn read(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
-        Err(Error::unavailable("not yet"))
+        self.check_reference(extent)?;
+        if skip as usize + out.len() > extent.len as usize {
+            return Err(self.corrupt(
+                extent,
+                format_args!(
+                    "has {} bytes, but is referred to as if it had {}",
+                    extent.len,
+                    skip as usize + out.len()
+                ),
+            ));
+        }
+        if extent.compressed_len == 0 {
+            return self.read_stored(extent, skip as usize, out);
+        }
+        self.read_compressed(extent, skip as usize, out)
     }
+
+    /// Checks every byte of an extent.
+    ///
+    /// # Errors
+    /// As [`Extents::read`].
     pub fn verify(&self, extent: &ExtentRef) -> Result<()> {
-        Err(Error::unavailable("not yet"))
+        let mut payload = self.payloads.lock().pop().unwrap_or_default();
+        // The length comes from a reference that may be damaged: checked before it is believed.
+        let result = self.check_reference(extent).and_then(|()| {
+            payload.resize(extent.len as usize, 0);
+            self.read(extent, 0, &mut payload)
+        });
+        keep(&self.payloads, payload, PAYLOADS_KEPT_MAX);
+        result
     }
-    /// Bytes on disk, whole frames.
+
+    /// Bytes that an extent takes in its file: whole frames.
     pub fn stored_len(extent: &ExtentRef) -> u64 {
-        u64::from(extent.len)
+        (frame::frames_for(stored_bytes(extent)) * FRAME_LEN) as u64
     }
+
+    /// Gives the space of an extent back. Nobody may read it any more.
+    ///
+    /// # Errors
+    /// `Corrupt` when the reference cannot be one; `Unavailable` when the disk refuses.
     pub fn free(&self, extent: &ExtentRef) -> Result<()> {
-        Err(Error::unavailable("not yet"))
+        self.check_reference(extent)?;
+        let file = self.files.get(extent.file)?;
+        file.punch(extent.position, Self::stored_len(extent))
+            .map_err(|error| disk::refusal(self.files.path(extent.file), error))
     }
+
+    /// All extent files, ascending.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
     pub fn files(&self) -> Result<Vec<ExtentFile>> {
-        Err(Error::unavailable("not yet"))
+        let numbers = self.files.numbers()?;
+        let file = |number| Ok(ExtentFile { number, len: self.files.len(number)? });
+        numbers.into_iter().map(file).collect()
     }
+
+    /// Bytes that all extent files take on the disk, without their holes.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn disk_bytes(&self) -> Result<u64> {
+        self.files.numbers()?.into_iter().map(|number| self.files.disk_bytes(number)).sum()
+    }
+
+    /// Checks the header of a file. Reading goes on without it: each frame stands for itself.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged or of a later format.
+    pub fn verify_header(&self, number: u32) -> Result<()> {
+        self.files.verify_header(number)
+    }
+
+    /// Removes a whole file, of which nothing is in use any more.
+    ///
+    /// The file of the highest number is emptied instead, so that its number is not given again.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the file being written; `Unavailable` when the disk refuses.
     pub fn remove_file(&self, number: u32) -> Result<()> {
-        Err(Error::unavailable("not yet"))
+        self.check_closed(number)?;
+        // A higher file must be durable before it can keep the numbers below it from coming again.
+        self.sync()?;
+        if self.files.numbers()?.last() == Some(&number) {
+            return self.files.cut(number, FRAME_LEN as u64);
+        }
+        self.files.remove(number)
     }
-    /// Gives back everything in a file (not the one being written) outside `live` (sorted by
-    /// position); answers how many bytes.
+
+    /// Gives back everything in a file that is not in `live` (ascending by position): what a crash
+    /// or an abandoned upload left. Answers how many bytes that was.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the file being written; `Corrupt` when an extent is none of this file;
+    /// `Unavailable` when the disk refuses.
     pub fn reclaim(&self, number: u32, live: &[ExtentRef]) -> Result<u64> {
-        Err(Error::unavailable("not yet"))
+        self.check_closed(number)?;
+        let before = self.files.disk_bytes(number)?;
+        if live.is_empty() {
+            self.remove_file(number)?;
+            let is_there = self.files.numbers()?.contains(&number);
+            return Ok(if is_there { before - self.files.disk_bytes(number)? } else { before });
+        }
+        let file = self.files.get(number)?;
+        let refused = |error| disk::refusal(self.files.path(number), error);
+        let len = self.files.len(number)?;
+        let mut end = FRAME_LEN as u64;
+        for extent in live {
+            self.check_reference(extent)?;
+            if extent.file != number || extent.position < end {
+                return Err(self.corrupt(extent, "overlaps another, or is of another file"));
+            }
+            if end < extent.position {
+                file.punch(end, extent.position - end).map_err(refused)?;
+            }
+            end = extent.position + Self::stored_len(extent);
+        }
+        if end < len {
+            self.files.cut(number, end)?;
+        }
+        Ok(before.saturating_sub(self.files.disk_bytes(number)?))
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if self.is_broken.load(Ordering::Acquire) {
+            return Err(Error::unavailable(format!(
+                "{}: an earlier sync failed, so nothing more is written; open the store again",
+                self.files.describe()
+            )));
+        }
+        Ok(())
+    }
+
+    fn broken(&self, what: String, error: io::Error) -> Error {
+        self.is_broken.store(true, Ordering::Release);
+        let text = format!("{what}: sync failed, nothing more is written; open the store again");
+        Error::io(text, error)
+    }
+
+    fn check_closed(&self, number: u32) -> Result<()> {
+        match &*self.tail.lock() {
+            Some(tail) if tail.number == number => Err(Error::invalid(format!(
+                "{} is being written and cannot be removed or reclaimed",
+                self.files.path(number)
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether a reference can be one: it may come from a damaged place.
+    fn check_reference(&self, extent: &ExtentRef) -> Result<()> {
+        let is_possible = extent.position.is_multiple_of(FRAME_LEN as u64)
+            && extent.position >= FRAME_LEN as u64
+            && extent.position < i64::MAX as u64 - (limits::EXTENT_LEN_MAX as u64 * 2)
+            && (1..=limits::EXTENT_LEN_MAX).contains(&extent.len)
+            && extent.compressed_len < extent.len;
+        if is_possible {
+            return Ok(());
+        }
+        Err(self.corrupt(extent, format_args!("has an impossible place or length: {extent:?}")))
+    }
+
+    fn corrupt(&self, extent: &ExtentRef, what: impl std::fmt::Display) -> Error {
+        let path = self.files.path(extent.file);
+        Error::corrupt(format!("{path}: the extent at byte {} {what}", extent.position))
+    }
+
+    /// Takes space for `frames` frames at the end of the file being written, or of a new one.
+    fn take_space(&self, frames: u64) -> Result<(u32, Arc<dyn DiskFile>, u64)> {
+        let mut tail = self.tail.lock();
+        let frames_max = self.options.file_len_max / FRAME_LEN as u64;
+        // A file takes at least one extent, however small its bound.
+        let is_full = |tail: &Tail| tail.next_frame > 1 && tail.next_frame + frames > frames_max;
+        let current = match tail.take_if(|tail| is_full(tail)) {
+            Some(_) => None,
+            None => tail.as_mut(),
+        };
+        let tail = match current {
+            Some(tail) => tail,
+            None => tail.insert(self.begin_file()?),
+        };
+        let first = tail.next_frame;
+        tail.next_frame += frames;
+        Ok((tail.number, tail.file.clone(), first))
+    }
+
+    fn begin_file(&self) -> Result<Tail> {
+        let mut next_number = self.next_number.lock();
+        let number = *next_number;
+        if number == u32::MAX {
+            let text = format!("{}: all numbers of extent files are used", self.files.describe());
+            return Err(Error::unavailable(text));
+        }
+        let file = self.files.create(number)?;
+        *next_number = number + 1;
+        let mut unsynced = self.unsynced.lock();
+        unsynced.has_new_names = true;
+        unsynced.files.insert(number, file.clone());
+        Ok(Tail { number, file, next_frame: 1 })
+    }
+
+    /// Writes bytes as frames; answers the file and the position of the first.
+    fn write_stored(&self, stored: &[u8]) -> Result<(u32, u64)> {
+        let (number, file, first) = self.take_space(frame::frames_for(stored.len()) as u64)?;
+        let mut place = FramePlace { file: number, frame: first };
+        let mut buffer = self.buffer();
+        let mut result = Ok(());
+        for run in stored.chunks(FRAMES_AT_ONCE * FRAME_PAYLOAD) {
+            let position = place.frame * FRAME_LEN as u64;
+            let mut used = 0;
+            for payload in run.chunks(FRAME_PAYLOAD) {
+                frame::seal(&mut buffer[used..used + FRAME_LEN], place, payload);
+                used += FRAME_LEN;
+                place = place.next();
+            }
+            result = file.write_at(&buffer[..used], position);
+            if result.is_err() {
+                break;
+            }
+        }
+        keep(&self.buffers, buffer, BUFFERS_KEPT_MAX);
+        let position = first * FRAME_LEN as u64;
+        if let Err(error) = result {
+            // What did arrive is given back; if that fails too, the next opening does it.
+            let len = frame::frames_for(stored.len()) * FRAME_LEN;
+            let _ = file.punch(position, len as u64);
+            return Err(disk::refusal(self.files.path(number), error));
+        }
+        self.unsynced.lock().files.entry(number).or_insert(file);
+        Ok((number, position))
+    }
+
+    /// Reads stored bytes `from..from + out.len()` of an extent, verified.
+    fn read_stored(&self, extent: &ExtentRef, from: usize, out: &mut [u8]) -> Result<()> {
+        let file = self.files.get(extent.file)?;
+        let mut buffer = self.buffer();
+        let result = self.read_frames(extent, &*file, &mut buffer, from, out);
+        keep(&self.buffers, buffer, BUFFERS_KEPT_MAX);
+        result
+    }
+
+    fn read_frames(
+        &self,
+        extent: &ExtentRef,
+        file: &dyn DiskFile,
+        buffer: &mut [u8],
+        from: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let first = extent.position / FRAME_LEN as u64 + (from / FRAME_PAYLOAD) as u64;
+        let mut place = FramePlace { file: extent.file, frame: first };
+        let mut skip = from % FRAME_PAYLOAD;
+        let mut done = 0;
+        while done < out.len() {
+            let frames = frame::frames_for(skip + out.len() - done).min(FRAMES_AT_ONCE);
+            let run = &mut buffer[..frames * FRAME_LEN];
+            let position = place.frame * FRAME_LEN as u64;
+            let count = file
+                .read_at(run, position)
+                .map_err(|error| Error::io(self.files.path(extent.file), error))?;
+            if count < run.len() {
+                let end = position + count as u64;
+                return Err(self.corrupt(extent, format_args!("is cut: the file ends at {end}")));
+            }
+            for frame in run.chunks_exact(FRAME_LEN) {
+                let Some(payload) = frame::open(frame, place) else {
+                    return Err(self.bad_frame(extent, place, frame));
+                };
+                let step = (FRAME_PAYLOAD - skip).min(out.len() - done);
+                out[done..done + step].copy_from_slice(&payload[skip..skip + step]);
+                done += step;
+                skip = 0;
+                place = place.next();
+            }
+        }
+        Ok(())
+    }
+
+    fn bad_frame(&self, extent: &ExtentRef, place: FramePlace, frame: &[u8]) -> Error {
+        let at = place.frame * FRAME_LEN as u64;
+        let what = match frame.iter().all(|byte| *byte == 0) {
+            true => "there is a hole",
+            false => "the checksum does not match",
+        };
+        let end = at + FRAME_LEN as u64;
+        self.corrupt(extent, format_args!("is damaged: at bytes {at} to {end} {what}"))
+    }
+
+    fn read_compressed(&self, extent: &ExtentRef, skip: usize, out: &mut [u8]) -> Result<()> {
+        let damaged = || self.corrupt(extent, "is damaged: it cannot be decompressed");
+        let (len, stored_len) = (extent.len as usize, extent.compressed_len as usize);
+        let mut table = [0; compression::TABLE_LEN_MAX];
+        let table = &mut table[..compression::table_len(len)];
+        if table.len() > stored_len {
+            return Err(damaged());
+        }
+        self.read_stored(extent, 0, table)?;
+        let pieces = Pieces::new(table, len, stored_len).ok_or_else(damaged)?;
+        let mut stored = Vec::new();
+        let mut whole = Vec::new();
+        let mut start = 0;
+        for piece in pieces.iter() {
+            let end = start + piece.payload_len;
+            let (from, to) = (start.max(skip), end.min(skip + out.len()));
+            if from < to {
+                stored.resize(piece.stored_len, 0);
+                self.read_stored(extent, piece.stored_at, &mut stored)?;
+                let wanted = &mut out[from - skip..to - skip];
+                let is_good = if wanted.len() == piece.payload_len {
+                    piece.restore(&stored, wanted)
+                } else {
+                    whole.resize(piece.payload_len, 0);
+                    let is_good = piece.restore(&stored, &mut whole);
+                    wanted.copy_from_slice(&whole[from - start..to - start]);
+                    is_good
+                };
+                if !is_good {
+                    return Err(damaged());
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn buffer(&self) -> Box<[u8]> {
+        let kept = self.buffers.lock().pop();
+        kept.unwrap_or_else(|| vec![0; FRAMES_AT_ONCE * FRAME_LEN].into_boxed_slice())
     }
 }
+
+/// Puts a buffer back for the next caller, unless enough are kept.
+fn keep<T>(kept: &Mutex<Vec<T>>, buffer: T, max: usize) {
+    let mut kept = kept.lock();
+    if kept.len() < max {
+        kept.push(buffer);
+    }
+}
+
+/// Bytes of an extent before they are put into frames.
+fn stored_bytes(extent: &ExtentRef) -> usize {
+    match extent.compressed_len {
+        0 => extent.len as usize,
+        compressed => compressed as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests;

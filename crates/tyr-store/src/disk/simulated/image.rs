@@ -125,20 +125,18 @@ impl Content {
             }
             return;
         };
-        let is_kept: Box<dyn Fn(u64, &mut Chance) -> bool> = match chance.below(4) {
+        let kept = match chance.below(4) {
             0 => return,
             1 => return self.apply(change),
-            2 => {
-                let first_lost = offset / SECTOR + chance.below(bytes.len() as u64 / SECTOR + 1);
-                Box::new(move |sector, _| sector < first_lost)
-            }
-            _ => Box::new(|_, chance| chance.one_in(2)),
+            2 => Some(offset / SECTOR + chance.below(bytes.len() as u64 / SECTOR + 1)),
+            _ => None,
         };
         let mut done = 0;
         while done < bytes.len() {
             let at = offset + done as u64;
             let step = ((SECTOR - at % SECTOR) as usize).min(bytes.len() - done);
-            if is_kept(at / SECTOR, chance) {
+            // Up to some sector, or some sectors.
+            if kept.map_or_else(|| chance.one_in(2), |first_lost| at / SECTOR < first_lost) {
                 self.write(at, &bytes[done..done + step]);
             }
             done += step;
@@ -287,7 +285,8 @@ impl Image {
             return false;
         };
         how(&mut file.current.bytes);
-        how(&mut file.durable.bytes);
+        file.durable = file.current.clone();
+        file.unsynced.clear();
         true
     }
 
