@@ -33,6 +33,6 @@ demo *ARGS:
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}
 
-# The libraries' reference, as HTML.
+# The libraries' reference, as HTML, with what is private.
 docs:
-    cargo doc --workspace --no-deps --lib --open
+    cargo doc --workspace --no-deps --lib --document-private-items --open

@@ -35,14 +35,24 @@ const STEPS: [Step; 6] = [
             "--locked",
             "--workspace",
             "--all-targets",
+            "--keep-going",
             "--",
             "--deny=warnings",
         ]),
     },
     Step {
         name: "docs",
-        // Libraries only: the library and the program `tyr` would write the same pages.
-        action: Action::Cargo(&["doc", "--locked", "--workspace", "--no-deps", "--lib"]),
+        // Libraries only: the library and the program `tyr` would write the same pages. With what
+        // is private, for module docs tell how the parts of a folder fit together.
+        action: Action::Cargo(&[
+            "doc",
+            "--locked",
+            "--workspace",
+            "--no-deps",
+            "--lib",
+            "--document-private-items",
+            "--keep-going",
+        ]),
     },
     Step {
         name: "tests",
