@@ -1,0 +1,53 @@
+//! Why a transaction or a read was refused.
+//!
+//! Cheaper than an error, since a machine makes many under contention: the text is static, and
+//! the blob's name shares its bytes. The driver turns it into an error for the client.
+
+use tyr_types::{BlobName, Error, ErrorKind};
+
+/// Why a transaction did not take effect, or a read was not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abort {
+    /// What the caller can do about it.
+    pub kind: ErrorKind,
+    /// What happened, and what to do.
+    pub reason: &'static str,
+    /// The blob that it happened at, where it was one.
+    pub blob: Option<BlobName>,
+}
+
+impl Abort {
+    /// An abort at `blob`.
+    pub fn at(blob: &BlobName, kind: ErrorKind, reason: &'static str) -> Self {
+        Self { kind, reason, blob: Some(blob.clone()) }
+    }
+
+    /// An abort that is about no blob.
+    pub fn new(kind: ErrorKind, reason: &'static str) -> Self {
+        Self { kind, reason, blob: None }
+    }
+}
+
+impl From<Abort> for Error {
+    fn from(abort: Abort) -> Self {
+        let error = Self::new(abort.kind, abort.reason);
+        match abort.blob {
+            Some(blob) => error.context(blob),
+            None => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tyr_types::{Key, KeyspaceId};
+
+    #[test]
+    fn an_error_made_of_an_abort_keeps_the_kind_and_names_the_blob() {
+        let blob = BlobName { keyspace: KeyspaceId(3), key: Key::new("a").unwrap() };
+        let error = Error::from(Abort::at(&blob, ErrorKind::Conflict, "it changed"));
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(error.message(), "keyspace 3 blob \"a\": it changed");
+    }
+}

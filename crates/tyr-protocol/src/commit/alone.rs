@@ -1,0 +1,61 @@
+//! The whole commit of a transaction whose chain is this node, when nothing is in its way.
+//!
+//! This is `Submit`, `Persisted` and the decision of [`Commit::step`] in one call, for the store
+//! that validates, logs and applies without giving anyone else a turn. A property test runs both
+//! side by side. It must stay the inlined form of the same rules, not become rules of its own.
+
+use tyr_types::{ErrorKind, Timestamp, Transaction};
+
+use super::Commit;
+use super::validate::{STALE, look};
+use crate::abort::Abort;
+use crate::view::View;
+
+impl Commit {
+    /// Commits a transaction whose chain is this node, at once.
+    ///
+    /// `None` when another transaction is in flight on one of its blobs: then [`Commit::step`] it.
+    /// Otherwise the commit timestamp, or why it aborts. The caller makes the transaction durable
+    /// and applies it before it calls this machine again: nothing of it is remembered here.
+    pub fn commit_alone(
+        &mut self,
+        now_us: u64,
+        transaction: &Transaction,
+        view: &impl View,
+    ) -> Option<Result<Timestamp, Abort>> {
+        if !self.records.is_empty() && self.has_company(transaction) {
+            return None;
+        }
+        if transaction.is_conditional()
+            && let Err(abort) = hold(transaction, view)
+        {
+            return Some(Err(abort));
+        }
+        self.clock = self.clock.next(now_us, self.node.0);
+        Some(Ok(self.clock))
+    }
+
+    /// Whether a transaction that is not applied yet, or waits, claims something of a blob of this
+    /// one.
+    fn has_company(&self, transaction: &Transaction) -> bool {
+        let written = transaction.blobs.iter().map(|entry| &entry.blob);
+        let mut blobs = written.chain(transaction.reads.iter().map(|read| &read.blob));
+        blobs.any(|blob| {
+            let claims = self.in_flight.claims(blob).iter();
+            claims.map(|claim| &self.records[claim.slot]).any(|record| !record.is_applied())
+        })
+    }
+}
+
+/// C1 where nothing is in flight: the reads are not stale, the conditions hold.
+fn hold(transaction: &Transaction, view: &impl View) -> Result<(), Abort> {
+    for read in &transaction.reads {
+        if view.newest_overlapping(&read.blob, read.range, read.is_attributes) > read.at {
+            return Err(Abort::at(&read.blob, ErrorKind::Conflict, STALE));
+        }
+    }
+    for entry in &transaction.blobs {
+        look(entry, view, true, |footprint, visit| visit(footprint))?;
+    }
+    Ok(())
+}

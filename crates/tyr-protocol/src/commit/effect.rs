@@ -1,0 +1,74 @@
+//! What the commit machine asks of its driver.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
+
+use super::event::{Decision, Message};
+use crate::chain::Chain;
+
+/// Where the bytes of an append go, when that had to be settled before it is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The blob, by its place in [`Transaction::blobs`].
+    pub index: u32,
+    /// The offset that its first append gets.
+    pub offset: u64,
+}
+
+/// The settled appends of a transaction; nearly always none.
+pub type Placements = SmallVec<[Placed; 1]>;
+
+/// What the driver does for the commit machine.
+///
+/// Order rules:
+/// - Effects are executed in the order they were given, those of one step before the next step.
+/// - `Apply` cannot fail and is done before anything after it: later answers of the [`crate::View`]
+///   include it, and a `Send` or `Reply` behind it tells of it (C7).
+/// - `Persist` is answered by `Persisted` or `PersistFailed`, at once or later, in any order among
+///   several. Nothing else waits for it.
+/// - `Resume` is answered by [`super::Event::Resume`], after what stands before it is done.
+/// - `Send` may be slow and may overtake another.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Give this message to that node.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: Message,
+    },
+    /// Make the record durable: this node has validated the transaction (C3).
+    Persist {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// The timestamp proposed here.
+        proposal: Timestamp,
+        /// Appends whose offset is settled already.
+        placed: Placements,
+    },
+    /// Do what the transaction writes at this node (C6). Appends take their offset now.
+    Apply {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// Its chain, which says what of it is held here.
+        chain: Chain,
+        /// Its commit timestamp: the version of what it writes.
+        at: Timestamp,
+    },
+    /// Tell the client, at the head of the chain.
+    Reply {
+        /// The transaction.
+        id: TransactionId,
+        /// What became of it.
+        decision: Decision,
+    },
+    /// Tell the read machine: a transaction it waits for was decided, applied or aborted.
+    Moved {
+        /// The transaction.
+        id: TransactionId,
+    },
+    /// Step again with [`super::Event::Resume`]: transactions that waited can go on.
+    Resume,
+}

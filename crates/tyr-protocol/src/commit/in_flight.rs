@@ -1,0 +1,231 @@
+//! What the transactions in flight touch, by blob: the index behind every question of overlap.
+//!
+//! A claim is what one transaction reads, requires or writes of one blob at this node. Reads and
+//! conditions are claimed only at their authority, for that is where they are validated (C1);
+//! writes wherever they are held.
+//!
+//! Bounded by the table of records: a record has at most [`CLAIMS_MAX`] claims of one kind and
+//! authority on a blob; what is more is merged, which only makes it wait for more.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+use tyr_types::{BlobName, NodeId, Operation, Transaction};
+
+use super::record::Slot;
+use crate::chain::Hop;
+use crate::footprint::Footprint;
+use crate::view::View;
+
+/// Claims of one kind and authority that a transaction has on a blob. Looking for overlaps goes
+/// over all claims on a blob, and beyond a few ranges the exact ones are rarely worth it.
+pub(crate) const CLAIMS_MAX: usize = 16;
+
+/// What a transaction wants of what it claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClaimKind {
+    /// A read that must still hold.
+    Read,
+    /// A condition, to be looked at when nothing is in flight.
+    Condition,
+    /// Bytes at known places; the last of them ends at `end`, in this piece or another.
+    Write { end: u64 },
+    /// A cut or a whole new content: the blob's end moves wherever it is.
+    Cut,
+    /// `len` bytes at the end, wherever that is; counted in the share of the version managers.
+    Append { len: u64 },
+}
+
+impl ClaimKind {
+    pub fn is_write(self) -> bool {
+        match self {
+            Self::Write { .. } | Self::Cut | Self::Append { .. } => true,
+            Self::Read | Self::Condition => false,
+        }
+    }
+
+    /// Whether the end of a blob of `size` bytes is elsewhere afterwards, appends aside.
+    pub fn moves_end(self, size: u64) -> bool {
+        match self {
+            Self::Write { end } => end > size,
+            Self::Cut => true,
+            Self::Read | Self::Condition | Self::Append { .. } => false,
+        }
+    }
+
+    /// Both as one, when they are of one kind.
+    fn merged(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Write { end: left }, Self::Write { end: right }) => {
+                Some(Self::Write { end: left.max(right) })
+            }
+            (Self::Append { len: left }, Self::Append { len: right }) => {
+                Some(Self::Append { len: left.saturating_add(right) })
+            }
+            (left, right) => (left == right).then_some(left),
+        }
+    }
+}
+
+/// What a transaction claims of a blob.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub slot: Slot,
+    pub kind: ClaimKind,
+    pub footprint: Footprint,
+    /// The authority of what is claimed.
+    pub authority: NodeId,
+}
+
+/// The claims on one blob, those of one arrival together.
+pub(crate) type Claims = SmallVec<[Claim; 1]>;
+
+/// All claims, by blob.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    blobs: HashMap<BlobName, Claims, FixedState>,
+}
+
+impl InFlight {
+    /// The claims on `blob`.
+    pub fn claims(&self, blob: &BlobName) -> &[Claim] {
+        self.blobs.get(blob).map_or(&[], |claims| claims)
+    }
+
+    /// Adds claims of one transaction on `blob`.
+    pub fn insert(&mut self, blob: &BlobName, own: Claims) {
+        match self.blobs.get_mut(blob) {
+            Some(claims) => claims.extend(own),
+            None if own.is_empty() => {}
+            None => {
+                self.blobs.insert(blob.clone(), own);
+            }
+        }
+    }
+
+    /// Removes what `slot` claims of `blob`.
+    pub fn remove(&mut self, blob: &BlobName, slot: Slot) {
+        let Some(claims) = self.blobs.get_mut(blob) else { return };
+        claims.retain(|claim| claim.slot != slot);
+        if claims.is_empty() {
+            self.blobs.remove(blob);
+        }
+    }
+
+    /// Claims what `transaction` touches at this `hop`; answers the authorities of what it writes.
+    pub fn claim(
+        &mut self,
+        slot: Slot,
+        hop: &Hop,
+        transaction: &Transaction,
+        view: &impl View,
+    ) -> SmallVec<[NodeId; 1]> {
+        let mut authorities = SmallVec::new();
+        for entry in &transaction.blobs {
+            let mut own = Claims::new();
+            for operation in &entry.operations {
+                claim_operation(&mut own, slot, hop, (&entry.blob, operation), view);
+            }
+            for claim in own.iter().filter(|claim| claim.kind.is_write()) {
+                if !authorities.contains(&claim.authority) {
+                    authorities.push(claim.authority);
+                }
+            }
+            self.insert(&entry.blob, own);
+        }
+        for reads in transaction.reads.chunk_by(|left, right| left.blob == right.blob) {
+            let (blob, mut own) = (&reads[0].blob, Claims::new());
+            for read in reads {
+                let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
+                claim_read(&mut own, slot, hop, (blob, footprint), ClaimKind::Read);
+            }
+            self.insert(blob, own);
+        }
+        authorities
+    }
+
+    /// Claims the attributes of `blob` as a condition does, for an append that must know the end.
+    pub fn claim_end(&mut self, slot: Slot, hop: &Hop, blob: &BlobName) {
+        let mut own = Claims::new();
+        let end = (blob, Footprint::ATTRIBUTES);
+        claim_read(&mut own, slot, hop, end, ClaimKind::Condition);
+        self.insert(blob, own);
+    }
+
+    /// All blobs with their claims, in no order that may matter.
+    pub fn iter(&self) -> impl Iterator<Item = (&BlobName, &[Claim])> {
+        self.blobs.iter().map(|(blob, claims)| (blob, claims.as_slice()))
+    }
+}
+
+fn claim_operation(
+    own: &mut Claims,
+    slot: Slot,
+    hop: &Hop,
+    (blob, operation): (&BlobName, &Operation),
+    view: &impl View,
+) {
+    if let Some(required) = Footprint::required(operation) {
+        claim_read(own, slot, hop, (blob, required), ClaimKind::Condition);
+    }
+    let (size, appended) = match operation {
+        Operation::Append { payload, .. } => (view.stat(blob).unwrap_or(0), payload.len()),
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Apply { .. }
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => (0, 0),
+    };
+    let Some(written) = Footprint::written(operation, size) else { return };
+    hop.shares(blob, written, |footprint, authority| {
+        let kind = match operation {
+            Operation::Create | Operation::Write { .. } | Operation::Apply { .. } => {
+                ClaimKind::Write { end: written.range.end }
+            }
+            // Counted once, though the unknown place has a share in many pieces.
+            Operation::Append { .. } if footprint.is_attributes => {
+                ClaimKind::Append { len: appended }
+            }
+            Operation::Append { .. } => ClaimKind::Append { len: 0 },
+            Operation::Truncate { .. } | Operation::Delete | Operation::Replace { .. } => {
+                ClaimKind::Cut
+            }
+            Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
+        };
+        push(own, Claim { slot, kind, footprint, authority });
+    });
+}
+
+/// Claims what of `footprint` this hop is the authority of.
+fn claim_read(
+    own: &mut Claims,
+    slot: Slot,
+    hop: &Hop,
+    (blob, footprint): (&BlobName, Footprint),
+    kind: ClaimKind,
+) {
+    hop.shares(blob, footprint, |footprint, authority| {
+        if authority == hop.node {
+            push(own, Claim { slot, kind, footprint, authority });
+        }
+    });
+}
+
+/// Adds a claim, merged with its like when there are many.
+fn push(own: &mut Claims, claim: Claim) {
+    let is_append = matches!(claim.kind, ClaimKind::Append { .. });
+    let is_alike = |other: &Claim| {
+        other.authority == claim.authority && other.kind.merged(claim.kind).is_some()
+    };
+    let count = own.iter().filter(|other| is_alike(other)).count();
+    match own.iter_mut().rev().find(|other| is_alike(other)) {
+        Some(last) if is_append || count >= CLAIMS_MAX => {
+            last.footprint = last.footprint.hull(claim.footprint);
+            last.kind = last.kind.merged(claim.kind).expect("it is alike");
+        }
+        Some(_) | None => own.push(claim),
+    }
+}

@@ -1,0 +1,58 @@
+//! What holds between any two steps of the commit machine.
+
+use super::Commit;
+use super::in_flight::Claim;
+use super::record::State;
+use crate::rule::Rule;
+
+impl Commit {
+    /// Checks everything that must hold between steps; its cost grows with what is in flight.
+    ///
+    /// # Panics
+    /// When one does not hold, naming it.
+    pub fn invariants(&self) {
+        for (slot, record) in self.records.iter() {
+            let id = record.transaction.id;
+            assert_eq!(self.records.slot(id), Some(slot), "a record is found by its id: {id:?}");
+            assert!(!record.is_finished(), "what is finished is forgotten: {record:?}");
+            if let Some(at) = record.state.in_flight_at() {
+                let is_behind = self.clock < at && self.rules.hold(Rule::C8);
+                assert!(!is_behind, "C8: the clock is at or past {at}");
+            }
+            if let State::Decided(at) = record.state {
+                assert!(self.is_blocked(slot, at), "C6: what can be applied is: {record:?}");
+            }
+            if record.state == State::Waiting {
+                assert!(self.records.len() > 1, "one that waits has someone to wait for: {id:?}");
+            }
+            for blob in record.blobs().filter(|_| record.chain.is_alone()) {
+                let has_claim = self.in_flight.claims(blob).iter().any(|claim| claim.slot == slot);
+                assert!(has_claim, "what a record touches is in the index: {blob}");
+            }
+        }
+        for (blob, claims) in self.in_flight.iter() {
+            assert!(!claims.is_empty(), "a blob without claims is not in the index: {blob}");
+            for claim in claims {
+                let is_live = self.records.get(claim.slot).is_some();
+                assert!(is_live, "a claim is of a live record: {blob} {claim:?}");
+            }
+            if self.rules.hold(Rule::C1) && self.rules.hold(Rule::C2) {
+                self.check_apart(claims);
+            }
+        }
+        assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
+    }
+
+    /// C1 and C2: a validated read or condition and an overlapping write of another transaction are
+    /// never undecided here at once.
+    fn check_apart(&self, claims: &[Claim]) {
+        let is_undecided = |claim: &Claim| self.records[claim.slot].state.is_undecided();
+        for read in claims.iter().filter(|claim| !claim.kind.is_write() && is_undecided(claim)) {
+            for write in claims.iter().filter(|claim| claim.kind.is_write() && is_undecided(claim))
+            {
+                let is_apart = read.slot == write.slot || !read.footprint.overlaps(write.footprint);
+                assert!(is_apart, "C1, C2: {read:?} and {write:?} are both validated");
+            }
+        }
+    }
+}

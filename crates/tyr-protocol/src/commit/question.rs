@@ -1,0 +1,71 @@
+//! What the read machine asks about the transactions in flight (R1..R6).
+
+use smallvec::SmallVec;
+use tyr_types::{BlobName, Timestamp, TransactionId};
+
+use super::Commit;
+use super::record::State;
+use crate::footprint::Footprint;
+
+/// A transaction that writes something a read wants, as far as it is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    pub id: TransactionId,
+    /// Its commit timestamp, or its proposal, below which it cannot commit.
+    pub at: Timestamp,
+    pub is_decided: bool,
+    pub is_applied: bool,
+    /// Whether the authority has passed it back (R2).
+    pub is_stable: bool,
+    /// Whether its whole chain is this node.
+    pub is_alone: bool,
+}
+
+/// The writers over a footprint; few.
+pub(crate) type Writers = SmallVec<[Writer; 4]>;
+
+impl Commit {
+    /// The transactions validated here and not finished with that write something of `footprint`.
+    pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
+        let mut writers = Writers::new();
+        for claim in self.in_flight.claims(blob) {
+            if !claim.kind.is_write() || !claim.footprint.overlaps(footprint) {
+                continue;
+            }
+            let record = &self.records[claim.slot];
+            let (at, is_decided, is_applied) = match record.state {
+                State::Persisting(at) | State::Validated(at) => (at, false, false),
+                State::Decided(at) => (at, true, false),
+                State::Applied(at) => (at, true, true),
+                State::Waiting | State::Aborted => continue,
+            };
+            let id = record.transaction.id;
+            let is_stable = !record.unstable.contains(&claim.authority);
+            match writers.iter_mut().find(|writer| writer.id == id) {
+                Some(writer) => writer.is_stable &= is_stable,
+                None => writers.push(Writer {
+                    id,
+                    at,
+                    is_decided,
+                    is_applied,
+                    is_stable,
+                    is_alone: record.chain.is_alone(),
+                }),
+            }
+        }
+        writers
+    }
+
+    /// The timestamp at or above which a transaction will be applied here; `None` when it is
+    /// applied, aborted or not known.
+    pub(crate) fn pending_at(&self, id: TransactionId) -> Option<Timestamp> {
+        self.records.slot(id).and_then(|slot| self.records[slot].state.in_flight_at())
+    }
+
+    /// From now on, [`super::Effect::Moved`] tells of this transaction.
+    pub(crate) fn watch(&mut self, id: TransactionId) {
+        if let Some(slot) = self.records.slot(id) {
+            self.records[slot].is_watched = true;
+        }
+    }
+}

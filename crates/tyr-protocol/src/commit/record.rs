@@ -1,0 +1,180 @@
+//! The transactions that this node knows of and has not finished with.
+//!
+//! A record lives from a transaction's arrival until it is applied, passed back, and stable at
+//! every authority whose chunks are held here, or until it is aborted. At a head there are at
+//! most [`super::IN_FLIGHT_MAX`]; at another node, at most that times the number of heads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+use tyr_types::{BlobName, NodeId, Timestamp, Transaction, TransactionId};
+
+use super::effect::Placements;
+use super::event::Attempt;
+use crate::chain::Chain;
+
+/// How far a transaction is at this node.
+///
+/// ```text
+///   Waiting ──► Persisting ──► Validated ──► Decided ──► Applied ──► (forgotten)
+///      └─────────────┴──────────────┴──► Aborted ──► (forgotten, in the same step)
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It waits for others before it is validated (C1, C2).
+    Waiting,
+    /// Validated here with this proposal; the record is not durable yet (C3).
+    Persisting(Timestamp),
+    /// Validated here with this proposal, durable, passed on.
+    Validated(Timestamp),
+    /// It commits at this timestamp, and is not applied here yet (C5, C6).
+    Decided(Timestamp),
+    /// Applied here at this timestamp, not yet stable everywhere (R2).
+    Applied(Timestamp),
+    /// It is given up; never seen between steps.
+    Aborted,
+}
+
+impl State {
+    /// The timestamp below which it cannot take effect, while it is in flight: its proposal, or
+    /// what was decided.
+    pub fn in_flight_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Persisting(at) | Self::Validated(at) | Self::Decided(at) => Some(at),
+            Self::Waiting | Self::Applied(_) | Self::Aborted => None,
+        }
+    }
+
+    /// Whether it is validated here and nobody here knows yet what becomes of it.
+    pub fn is_undecided(self) -> bool {
+        matches!(self, Self::Persisting(_) | Self::Validated(_))
+    }
+}
+
+/// What this node knows of a transaction.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub transaction: Arc<Transaction>,
+    pub chain: Chain,
+    /// This node's place in the chain.
+    pub position: usize,
+    pub attempt: Attempt,
+    /// When it came, counted in arrivals at this node.
+    pub arrival: u64,
+    pub state: State,
+    /// The highest proposal of the nodes up to and with this one.
+    pub highest: Timestamp,
+    /// Appends whose offset is settled.
+    pub placed: Placements,
+    /// The authorities of what it writes here that have not passed it back yet (R2).
+    pub unstable: SmallVec<[NodeId; 1]>,
+    /// Whether it writes something at this node.
+    pub is_writing_here: bool,
+    /// Whether the read machine wants to hear of it.
+    pub is_watched: bool,
+}
+
+impl Record {
+    /// The blobs it writes and reads; one read and written comes twice, reads of one blob in a
+    /// row once.
+    pub fn blobs(&self) -> impl Iterator<Item = &BlobName> {
+        let reads = self.transaction.reads.chunk_by(|left, right| left.blob == right.blob);
+        let written = self.transaction.blobs.iter().map(|entry| &entry.blob);
+        written.chain(reads.map(|reads| &reads[0].blob))
+    }
+
+    /// Whether it is done at this node, whatever others still have to say.
+    pub fn is_applied(&self) -> bool {
+        matches!(self.state, State::Applied(_))
+    }
+
+    /// Whether nothing more can come of it here.
+    pub fn is_finished(&self) -> bool {
+        match self.state {
+            State::Applied(_) => self.unstable.is_empty(),
+            State::Aborted => true,
+            State::Waiting | State::Persisting(_) | State::Validated(_) | State::Decided(_) => {
+                false
+            }
+        }
+    }
+}
+
+/// A record's place in the table; another record may take it later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(u32);
+
+/// The table of records.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    slots: Vec<Option<Record>>,
+    free: Vec<Slot>,
+    by_id: HashMap<TransactionId, Slot, FixedState>,
+}
+
+impl Records {
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub fn slot(&self, id: TransactionId) -> Option<Slot> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Puts in a record of a transaction that has none.
+    pub fn insert(&mut self, record: Record) -> Slot {
+        let id = record.transaction.id;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot.0 as usize] = Some(record);
+                slot
+            }
+            None => {
+                self.slots.push(Some(record));
+                Slot(u32::try_from(self.slots.len() - 1).expect("bounded by IN_FLIGHT_MAX a head"))
+            }
+        };
+        let old = self.by_id.insert(id, slot);
+        assert!(old.is_none(), "a transaction has one record: {id:?}");
+        slot
+    }
+
+    pub fn remove(&mut self, slot: Slot) -> Record {
+        let record = self.slots[slot.0 as usize].take().expect("only a live slot is removed");
+        self.by_id.remove(&record.transaction.id);
+        self.free.push(slot);
+        record
+    }
+
+    pub fn get(&self, slot: Slot) -> Option<&Record> {
+        self.slots.get(slot.0 as usize).and_then(Option::as_ref)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, &Record)> {
+        let with_slot = |(place, record): (usize, &'_ Option<Record>)| {
+            record.as_ref().map(|_| Slot(u32::try_from(place).expect("slots are numbered by u32")))
+        };
+        let slots = self.slots.iter().enumerate().filter_map(with_slot);
+        slots.map(|slot| (slot, &self[slot]))
+    }
+}
+
+impl std::ops::Index<Slot> for Records {
+    type Output = Record;
+
+    fn index(&self, slot: Slot) -> &Record {
+        self.slots[slot.0 as usize].as_ref().expect("the slot of a live record")
+    }
+}
+
+impl std::ops::IndexMut<Slot> for Records {
+    fn index_mut(&mut self, slot: Slot) -> &mut Record {
+        self.slots[slot.0 as usize].as_mut().expect("the slot of a live record")
+    }
+}

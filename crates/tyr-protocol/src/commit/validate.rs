@@ -1,0 +1,279 @@
+//! May this transaction be validated here now? (C1, C2, C4, conditions)
+//!
+//! Two questions. Against the other claims on its blobs: is one in its way? Then against the
+//! applied state: do its conditions hold? The second is asked only when no condition has a write
+//! in flight over it, so the applied state is all there is.
+//!
+//! ```text
+//!   own \ other      validated, undecided    decided, not applied    waiting, came earlier
+//!   read      vs write      abort (C1)             abort (C1)               wait
+//!   condition vs write      wait  (C1)             wait  (C1)               wait
+//!   write vs read, cond.    wait  (C2)               go                     wait
+//!   append vs end mover     wait                    wait                    wait
+//!   end mover vs append     wait                     go                     wait
+//!   write vs write           go   (C4)               go                      go
+//! ```
+//!
+//! The last column keeps those that wait from being overtaken for ever: whoever comes later and
+//! is in the way of an earlier one stands behind it. All waiting is for transactions that are
+//! further along the node order, or came earlier to the same node, so it cannot run in a circle.
+
+use tyr_types::{ErrorKind, NodeId, Operation};
+
+use super::append;
+use super::effect::{Placed, Placements};
+use super::in_flight::{Claim, ClaimKind, InFlight};
+use super::record::{Record, Records, Slot, State};
+use crate::abort::Abort;
+use crate::footprint::Footprint;
+use crate::rule::{Rule, Rules};
+use crate::view::View;
+
+/// The text of an abort whose reads are stale.
+pub(crate) const STALE: &str = "what the transaction read here has changed since; run it again";
+
+/// What validation came to.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It may be validated now; these appends have an explicit offset.
+    Valid(Placements),
+    /// Another transaction is in its way.
+    Wait,
+    /// Its appends on these blobs (places in the transaction) need the end for themselves.
+    NeedsEnd(Vec<usize>),
+    /// It cannot commit.
+    Abort(Abort),
+}
+
+/// Everything that validation looks at.
+pub(crate) struct Validation<'a, V> {
+    pub node: NodeId,
+    pub records: &'a Records,
+    pub in_flight: &'a InFlight,
+    pub rules: Rules,
+    pub view: &'a V,
+}
+
+/// What another claim means for one's own.
+enum Obstacle {
+    None,
+    Wait,
+    Stale,
+}
+
+impl<V: View> Validation<'_, V> {
+    /// Whether the transaction in `slot` may be validated.
+    pub fn verdict(&self, slot: Slot) -> Verdict {
+        let record = &self.records[slot];
+        if let Some(abort) = self.stale_read(record) {
+            return Verdict::Abort(abort);
+        }
+        if self.records.len() > 1 {
+            match self.obstacle(slot, record) {
+                Ok(Obstacle::None) => {}
+                Ok(Obstacle::Wait | Obstacle::Stale) => return Verdict::Wait,
+                Err(abort) => return Verdict::Abort(abort),
+            }
+        }
+        let crossing = self.crossing(slot, record);
+        if !crossing.is_empty() {
+            return Verdict::NeedsEnd(crossing);
+        }
+        match self.conditions(slot, record) {
+            Ok(placed) => Verdict::Valid(placed),
+            Err(abort) => Verdict::Abort(abort),
+        }
+    }
+
+    /// C1: a read is stale when a newer version that overlaps it was applied.
+    fn stale_read(&self, record: &Record) -> Option<Abort> {
+        if !self.rules.hold(Rule::C1) {
+            return None;
+        }
+        let hop = &record.chain.hops()[record.position];
+        for read in &record.transaction.reads {
+            let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
+            let mut is_stale = false;
+            hop.shares(&read.blob, footprint, |share, authority| {
+                if authority == self.node {
+                    let (range, is_attributes) = (share.range, share.is_attributes);
+                    let newest = self.view.newest_overlapping(&read.blob, range, is_attributes);
+                    is_stale |= newest > read.at;
+                }
+            });
+            if is_stale {
+                return Some(Abort::at(&read.blob, ErrorKind::Conflict, STALE));
+            }
+        }
+        None
+    }
+
+    /// Whether other transactions are in the way; an error when one makes a read stale.
+    fn obstacle(&self, slot: Slot, record: &Record) -> Result<Obstacle, Abort> {
+        let mut worst = Obstacle::None;
+        for blob in record.blobs() {
+            let claims = self.in_flight.claims(blob);
+            if claims.iter().all(|claim| claim.slot == slot) {
+                continue;
+            }
+            let is_ending =
+                claims.iter().any(|claim| matches!(claim.kind, ClaimKind::Append { .. }));
+            let size = if is_ending { self.view.stat(blob).unwrap_or(0) } else { 0 };
+            for own in claims.iter().filter(|claim| claim.slot == slot) {
+                for other in claims.iter().filter(|claim| claim.slot != slot) {
+                    match self.meeting(record, own, other, size) {
+                        Obstacle::None => {}
+                        Obstacle::Wait => worst = Obstacle::Wait,
+                        Obstacle::Stale => {
+                            return Err(Abort::at(blob, ErrorKind::Conflict, STALE));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(worst)
+    }
+
+    /// What `other` means for `own`: the table at the top.
+    fn meeting(&self, record: &Record, own: &Claim, other: &Claim, size: u64) -> Obstacle {
+        if !own.footprint.overlaps(other.footprint) {
+            return Obstacle::None;
+        }
+        let is_own_write = own.kind.is_write();
+        let is_end = append::is_at_end(own, self.node) && append::is_at_end(other, self.node);
+        let is_met = match (is_own_write, other.kind.is_write()) {
+            (false, false) => false,
+            (false, true) => self.rules.hold(Rule::C1),
+            (true, false) => self.rules.hold(Rule::C2),
+            (true, true) => is_end && append::disagree_on_end(own.kind, other.kind, size),
+        };
+        if !is_met {
+            return Obstacle::None;
+        }
+        let rival = &self.records[other.slot];
+        match rival.state {
+            State::Waiting if rival.arrival < record.arrival => Obstacle::Wait,
+            State::Waiting | State::Applied(_) | State::Aborted => Obstacle::None,
+            State::Persisting(_) | State::Validated(_) | State::Decided(_) => match own.kind {
+                ClaimKind::Read => Obstacle::Stale,
+                ClaimKind::Condition | ClaimKind::Append { .. } if other.kind.is_write() => {
+                    Obstacle::Wait
+                }
+                ClaimKind::Condition
+                | ClaimKind::Append { .. }
+                | ClaimKind::Write { .. }
+                | ClaimKind::Cut => match rival.state.is_undecided() {
+                    true => Obstacle::Wait,
+                    false => Obstacle::None,
+                },
+            },
+        }
+    }
+
+    fn crossing(&self, slot: Slot, record: &Record) -> Vec<usize> {
+        let mut crossing = Vec::new();
+        for (index, entry) in record.transaction.blobs.iter().enumerate() {
+            let is_append = |operation: &Operation| matches!(operation, Operation::Append { .. });
+            if entry.operations.iter().any(is_append) {
+                let claims = self.in_flight.claims(&entry.blob);
+                let own = (slot, self.node);
+                if append::is_crossing(self.records, claims, own, &entry.blob, self.view) {
+                    crossing.push(index);
+                }
+            }
+        }
+        crossing
+    }
+
+    /// Looks at the conditions, and where appends go that have the end for themselves.
+    fn conditions(&self, slot: Slot, record: &Record) -> Result<Placements, Abort> {
+        let mut placed = Placements::new();
+        let hop = &record.chain.hops()[record.position];
+        for (index, entry) in record.transaction.blobs.iter().enumerate() {
+            let is_conditional = entry.operations.iter().any(Operation::is_condition);
+            let claims = self.in_flight.claims(&entry.blob);
+            let has_end = claims.iter().any(|claim| {
+                let is_condition = claim.slot == slot && claim.kind == ClaimKind::Condition;
+                is_condition && append::is_at_end(claim, self.node)
+            });
+            if !is_conditional && !has_end {
+                continue;
+            }
+            let holds = |footprint: Footprint, visit: &mut dyn FnMut(Footprint)| {
+                hop.shares(&entry.blob, footprint, |share, authority| {
+                    if authority == self.node {
+                        visit(share);
+                    }
+                });
+            };
+            let appended = look(entry, self.view, has_end, holds)?;
+            if let (true, Some(offset)) = (has_end, appended) {
+                let index = u32::try_from(index).expect("TRANSACTION_OPERATIONS_MAX is below 2^32");
+                placed.push(Placed { index, offset });
+            }
+        }
+        Ok(placed)
+    }
+}
+
+/// Looks at the conditions on one blob; answers where its first append goes.
+///
+/// Conditions on size and existence see what the transaction's own operations before them did;
+/// `compare` sees the bytes as they are before the transaction. `shares` visits the shares of a
+/// footprint whose authority looks here; `has_end` says whether the attributes are among them.
+pub(crate) fn look(
+    entry: &tyr_types::BlobOperations,
+    view: &impl View,
+    has_end: bool,
+    shares: impl Fn(Footprint, &mut dyn FnMut(Footprint)),
+) -> Result<Option<u64>, Abort> {
+    let blob = &entry.blob;
+    let conflict = |reason| Abort::at(blob, ErrorKind::Conflict, reason);
+    let mut size = if has_end { view.stat(blob) } else { None };
+    let mut appended = None;
+    for operation in &entry.operations {
+        let reach = |end: u64| Some(size.unwrap_or(0).max(end));
+        size = match operation {
+            Operation::Create if has_end && size.is_some() => {
+                let reason = "the blob to create exists; delete it first, or write without create";
+                return Err(Abort::at(blob, ErrorKind::AlreadyExists, reason));
+            }
+            Operation::Create => Some(0),
+            Operation::Append { expected, .. }
+                if has_end && expected.is_some_and(|end| end != size.unwrap_or(0)) =>
+            {
+                return Err(conflict("the blob does not end where the append expects it to"));
+            }
+            Operation::Append { payload, .. } => {
+                let offset = size.unwrap_or(0);
+                appended = appended.or(Some(offset));
+                Some(offset.saturating_add(payload.len()))
+            }
+            Operation::Compare { offset, expected } => {
+                let mut is_equal = true;
+                if let Some(required) = Footprint::required(operation) {
+                    shares(required, &mut |share| {
+                        let (from, len) = match share.range.is_empty() {
+                            true => (0, 0),
+                            false => (share.range.start - offset, share.range.len()),
+                        };
+                        let expected = &expected[from as usize..(from + len) as usize];
+                        is_equal &= view.matches(blob, offset + from, expected);
+                    });
+                }
+                if !is_equal {
+                    return Err(conflict("the bytes compared are not the ones expected"));
+                }
+                size
+            }
+            Operation::Write { offset, payload } => reach(offset.saturating_add(payload.len())),
+            Operation::Apply { offset, transform } => {
+                reach(offset.saturating_add(transform.width() as u64))
+            }
+            Operation::Truncate { len } => Some(*len),
+            Operation::Replace { payload } => Some(payload.len()),
+            Operation::Delete => None,
+        };
+    }
+    Ok(appended)
+}

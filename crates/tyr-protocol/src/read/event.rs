@@ -1,0 +1,56 @@
+//! What the read machine is told.
+
+use tyr_types::{BlobName, NodeId, Timestamp, TransactionId};
+
+use crate::footprint::Footprint;
+
+/// A read, by the number its driver gave it; no two that wait at a node have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId(pub u64);
+
+/// How a read is to be placed among the transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The newest of one chunk, outside a transaction (R1).
+    Direct,
+    /// At this node's clock: several chunks, the first read of a blob in a transaction, the first
+    /// of a snapshot (R3, R6). Asked of a version manager.
+    First,
+    /// At this timestamp: what follows a first read, or reads of a snapshot (R4, R5, R6).
+    At(Timestamp),
+    /// Only the clock, for a snapshot over blobs named up front (R6).
+    Clock,
+}
+
+/// A read as it arrives at a node that holds what it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its number.
+    pub id: ReadId,
+    /// The blob.
+    pub blob: BlobName,
+    /// What it wants: a range of one chunk, the attributes, or both; [`Footprint::BLOB`] with
+    /// [`Kind::First`] and [`Kind::Clock`].
+    pub footprint: Footprint,
+    /// The authority of what it wants.
+    pub authority: NodeId,
+    /// How it is placed.
+    pub kind: Kind,
+}
+
+/// What the read machine is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A read, from a client or forwarded.
+    Ask(Request),
+    /// The commit machine's effect of the same name.
+    Moved {
+        /// The transaction.
+        transaction: TransactionId,
+    },
+    /// Nobody waits for this read any more.
+    Cancel {
+        /// The read.
+        id: ReadId,
+    },
+}

@@ -1,0 +1,204 @@
+//! The read machine: which node answers a read, when, and at which timestamp (R1..R7).
+//!
+//! A read is served here, parked until what it waits for is applied, or forwarded to the
+//! authority of what it wants. It never holds up a transaction.
+//!
+//! ```text
+//!                 clean here, or at the authority
+//!   Ask ─────┬──────────────────────────────────────► Serve (newest, or at S)
+//!            ├─ not clean, not the authority ───────► Forward to the authority
+//!            └─ authority, something in flight ─────► parked ── Moved ──► Serve
+//! ```
+//!
+//! The parts: [`event`] and [`effect`]; [`ending`] is R7; [`invariants`]. What is in flight is the
+//! commit machine's to say; this one asks it and hears of changes by `Moved`.
+
+pub mod effect;
+pub mod ending;
+pub mod event;
+mod invariants;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
+
+pub use self::effect::Effect;
+pub use self::ending::Ending;
+pub use self::event::{Event, Kind, ReadId, Request};
+use crate::abort::Abort;
+use crate::commit::Commit;
+use crate::commit::question::{Writer, Writers};
+use crate::rule::{Rule, Rules};
+
+/// The most reads that wait at a node; further ones that would are refused as `Unavailable`.
+///
+/// A read waits for transactions in flight, so it is for them that this many may wait.
+pub const PARKED_MAX: usize = crate::commit::IN_FLIGHT_MAX;
+
+/// A read that waits for transactions to be applied or aborted here.
+#[derive(Debug)]
+struct Parked {
+    request: Request,
+    /// The timestamp it is served at; `None` for the newest.
+    at: Option<Timestamp>,
+    /// What it waits for.
+    pending: SmallVec<[TransactionId; 2]>,
+}
+
+/// The read machine of one node.
+///
+/// Its driver calls [`Reads::step`] for each request and for each `Moved` effect of the commit
+/// machine beside it, and executes the effects in order.
+#[derive(Debug)]
+pub struct Reads {
+    node: NodeId,
+    parked: BTreeMap<ReadId, Parked>,
+    /// Who waits for a transaction.
+    waiting: HashMap<TransactionId, SmallVec<[ReadId; 2]>, FixedState>,
+    pub(crate) rules: Rules,
+}
+
+impl Reads {
+    /// A machine that has no read to serve.
+    pub fn new(node: NodeId) -> Self {
+        let waiting = HashMap::default();
+        Self { node, parked: BTreeMap::new(), waiting, rules: Rules::default() }
+    }
+
+    /// The number of reads that wait.
+    pub fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// Whether no read waits.
+    pub fn is_empty(&self) -> bool {
+        self.parked.is_empty()
+    }
+
+    /// Takes in `event`, asking `commit` what is in flight, and adds what the driver is to do.
+    ///
+    /// Total and bounded, like [`Commit::step`].
+    pub fn step(&mut self, event: Event, commit: &mut Commit, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Ask(request) => self.ask(request, commit, effects),
+            Event::Moved { transaction } => self.moved(transaction, commit, effects),
+            Event::Cancel { id } => {
+                if let Some(parked) = self.parked.remove(&id) {
+                    for transaction in parked.pending {
+                        self.unlink(transaction, id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Request, commit: &mut Commit, effects: &mut Vec<Effect>) {
+        let is_authority = request.authority == self.node;
+        let writers = commit.writers(&request.blob, request.footprint);
+        let at = match request.kind {
+            Kind::Direct | Kind::Clock => None,
+            Kind::First => Some(commit.snapshot_timestamp()),
+            Kind::At(at) => Some(at),
+        };
+        if !is_authority && !self.is_clean(&request, at, &writers) {
+            effects.push(Effect::Forward { to: request.authority, request });
+            return;
+        }
+        if let Some(at) = at {
+            commit.observe(at); // R5: nothing proposed from now on is at or below it.
+        }
+        let pending: SmallVec<[TransactionId; 2]> = match is_authority {
+            true => {
+                let waits_for = |writer: &&Writer| self.waits_for(&request, at, writer);
+                writers.iter().filter(waits_for).map(|writer| writer.id).collect()
+            }
+            false => SmallVec::new(),
+        };
+        if pending.is_empty() {
+            effects.push(served(request, at, commit));
+        } else if self.parked.len() >= PARKED_MAX || self.parked.contains_key(&request.id) {
+            let reason = "too many reads wait for transactions in flight; retry later";
+            let abort = Abort::at(&request.blob, ErrorKind::Unavailable, reason);
+            effects.push(Effect::Refuse { id: request.id, abort });
+        } else {
+            for transaction in &pending {
+                commit.watch(*transaction);
+                self.waiting.entry(*transaction).or_default().push(request.id);
+            }
+            self.parked.insert(request.id, Parked { request, at, pending });
+        }
+    }
+
+    /// R1, R2, R5: whether a replica that is not the authority may answer by itself.
+    fn is_clean(&self, request: &Request, at: Option<Timestamp>, writers: &Writers) -> bool {
+        let is_settled =
+            |writer: &Writer| writer.is_applied && (writer.is_stable || !self.rules.hold(Rule::R2));
+        match (request.kind, at) {
+            (Kind::Clock, _) => false, // Only the authority's clock counts (R6).
+            (Kind::First | Kind::At(_), Some(at)) => {
+                writers.iter().all(|writer| writer.at > at || is_settled(writer))
+            }
+            (Kind::Direct | Kind::First | Kind::At(_), _) => {
+                writers.iter().all(is_settled) || !self.rules.hold(Rule::R1)
+            }
+        }
+    }
+
+    /// What a read at the authority waits for: R1 and R6 for everything in flight on arrival, R5
+    /// for what may still be at or below S.
+    fn waits_for(&self, request: &Request, at: Option<Timestamp>, writer: &Writer) -> bool {
+        if writer.is_applied {
+            return false;
+        }
+        match (request.kind, at) {
+            // A chain of one shows nothing before it applies, so there is nothing to agree with.
+            (Kind::Direct, _) => !writer.is_alone && self.rules.hold(Rule::R1),
+            (Kind::Clock | Kind::First | Kind::At(_), None) => true,
+            (Kind::Clock | Kind::First | Kind::At(_), Some(at)) => {
+                writer.at <= at && self.rules.hold(Rule::R5)
+            }
+        }
+    }
+
+    /// A transaction was decided, applied or aborted: serves those that wait for nothing else.
+    fn moved(&mut self, transaction: TransactionId, commit: &Commit, effects: &mut Vec<Effect>) {
+        let pending_at = commit.pending_at(transaction);
+        for id in self.waiting.get(&transaction).cloned().unwrap_or_default() {
+            let parked = self.parked.get_mut(&id).expect("who waits is parked");
+            let goes_on = match (pending_at, parked.at) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(pending_at), Some(at)) => pending_at <= at,
+            };
+            if goes_on {
+                continue;
+            }
+            parked.pending.retain(|other| *other != transaction);
+            if parked.pending.is_empty() {
+                let parked = self.parked.remove(&id).expect("it was just there");
+                effects.push(served(parked.request, parked.at, commit));
+            }
+            self.unlink(transaction, id);
+        }
+    }
+
+    fn unlink(&mut self, transaction: TransactionId, id: ReadId) {
+        if let Some(readers) = self.waiting.get_mut(&transaction) {
+            readers.retain(|reader| *reader != id);
+            if readers.is_empty() {
+                self.waiting.remove(&transaction);
+            }
+        }
+    }
+}
+
+fn served(request: Request, at: Option<Timestamp>, commit: &Commit) -> Effect {
+    match request.kind {
+        Kind::Clock => Effect::AnswerClock { id: request.id, clock: commit.clock() },
+        Kind::Direct | Kind::First | Kind::At(_) => Effect::Serve { id: request.id, at },
+    }
+}

@@ -1,0 +1,45 @@
+//! The rules that a test can take away, to see that the checker notices.
+//!
+//! Outside of test builds every rule holds and the question costs nothing.
+
+/// A rule of the commit or read protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Reads are validated, conditions wait for those in flight.
+    C1,
+    /// A write waits for the validated reads it overlaps.
+    C2,
+    /// Applied in timestamp order.
+    C6,
+    /// Acknowledged only when applied.
+    C7,
+    /// A clock moves past every timestamp it sees.
+    C8,
+    /// A direct read shows clean ranges only, or waits at the authority.
+    R1,
+    /// A version is shown only when it is stable.
+    R2,
+    /// A read at S waits for what may still be at or below S.
+    R5,
+}
+
+/// Which rules hold: all of them, but in a test that takes one away.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    #[cfg(test)]
+    pub broken: Option<Rule>,
+}
+
+impl Rules {
+    /// Whether `rule` holds.
+    #[cfg(test)]
+    pub fn hold(self, rule: Rule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    /// Whether `rule` holds.
+    #[cfg(not(test))]
+    pub fn hold(self, _rule: Rule) -> bool {
+        true
+    }
+}

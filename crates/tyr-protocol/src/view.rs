@@ -1,0 +1,30 @@
+//! What a machine may ask of the applied state of its node.
+//!
+//! The store and the simulator answer. Answers are synchronous: the driver makes sure that what a
+//! transaction can ask about is resident before it hands the transaction to the machine. They
+//! show exactly what was applied by the effects executed so far.
+
+use tyr_types::{BlobName, ByteRange, KeyspaceId, Timestamp};
+
+/// The applied state of a node, as far as validation needs it.
+pub trait View {
+    /// The newest applied version that overlaps `range` (C1), [`Timestamp::ZERO`] if there is
+    /// none; with `is_attributes` also the newest that changed the blob's size or existence.
+    fn newest_overlapping(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Timestamp;
+
+    /// The size of the blob in bytes, `None` when it is absent (or its size is not known here:
+    /// only version managers are asked where it matters).
+    fn stat(&self, blob: &BlobName) -> Option<u64>;
+
+    /// Whether exactly these bytes are at `offset`. A blob that ends earlier, or is absent, does
+    /// not match.
+    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool;
+
+    /// Bytes of a chunk of this keyspace.
+    fn chunk_size(&self, keyspace: KeyspaceId) -> u64;
+}
