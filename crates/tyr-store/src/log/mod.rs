@@ -1,0 +1,217 @@
+//! The transaction log: decided transactions in order, the only thing that a commit must sync.
+//!
+//! ```text
+//! log/0000000000000001.log   | header | record 1 | record 2 | ... | record 811 |  (space)
+//! log/000000000000032c.log   | header | record 812 | ...          <- being written
+//! log/SYNCED                 how far all this is durable, and whether it was closed cleanly
+//! ```
+//!
+//! Records are numbered without gaps, over all segments. [`record`] is a record's header and
+//! [`body`] what is in it, [`segment`] a file of them, [`mark`] the file beside them, [`pending`]
+//! the way from an append to a durable record, [`replay`] the way back. Which records are still
+//! needed, and what they mean, is the store's affair.
+
+mod body;
+mod mark;
+mod pending;
+mod reader;
+mod record;
+mod replay;
+mod segment;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tyr_types::{Result, Timestamp};
+
+use self::mark::MarkFile;
+use self::pending::{Buffer, SegmentFile, WriteState};
+pub use self::pending::{PendingWrite, Removal};
+use self::record::RecordPlace;
+pub use self::record::{BODY_LEN_MAX, EncodedRecord};
+use self::replay::Span;
+pub use self::replay::{ReplayMode, Replayed, TornTail, replay};
+pub use self::segment::FOLDER;
+use crate::disk::{self, Disk};
+
+/// Buffers kept for reuse: one being written, one being filled.
+const SPARE_BUFFERS_MAX: usize = 2;
+/// A buffer that one large transaction made larger than this is not kept.
+const SPARE_BUFFER_LEN_MAX: usize = 4 << 20;
+
+/// What a [`Log`] is opened with.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// Bytes reserved for a segment; one that begins with a larger record is as large as that.
+    /// Default 64 MiB: some seconds of commits, so that making one is rare, and one replay.
+    pub segment_len: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_len: 64 << 20 }
+    }
+}
+
+/// The segment being written.
+struct Current {
+    segment: Arc<SegmentFile>,
+    /// Where the next record goes.
+    end: u64,
+    /// Bytes reserved.
+    capacity: u64,
+}
+
+/// The transaction log of a store, for one writer at a time: its owner has a lock around it.
+pub struct Log {
+    state: Arc<WriteState>,
+    options: LogOptions,
+    next_sequence: u64,
+    current: Option<Current>,
+    /// Segments before the current one, ascending.
+    closed: VecDeque<Span>,
+    buffer: Buffer,
+    spare: Vec<Buffer>,
+}
+
+impl Log {
+    /// Opens the log after a [`replay`] in the mode [`ReplayMode::Cut`]. It goes on in a new
+    /// segment, which is made with the first record.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    ///
+    /// # Panics
+    /// When the replay was read-only: its tail may not be cut.
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions, replayed: &Replayed) -> Result<Self> {
+        assert_eq!(replayed.mode, ReplayMode::Cut, "a log goes on where its tail was cut");
+        disk.create_folder(FOLDER)
+            .and_then(|()| disk.sync_folder(""))
+            .map_err(|error| disk::refusal(format!("{}/{FOLDER}", disk.describe()), error))?;
+        let synced_to = replayed.next_sequence - 1;
+        let marks = MarkFile::open(&*disk, replayed.mark, synced_to)?;
+        Ok(Self {
+            state: Arc::new(WriteState::new(disk, marks, synced_to)),
+            options,
+            next_sequence: replayed.next_sequence,
+            current: None,
+            closed: replayed.spans.iter().copied().collect(),
+            buffer: Buffer { last: synced_to, ..Buffer::default() },
+            spare: Vec::new(),
+        })
+    }
+
+    /// Takes a record into memory as the next one, and answers its sequence. It is written by the
+    /// next [`PendingWrite`].
+    ///
+    /// # Errors
+    /// `Unavailable` when a new segment is needed and the disk is full or refuses, or when an
+    /// earlier write failed. Then nothing changed.
+    pub fn append(&mut self, record: &EncodedRecord, at: Timestamp) -> Result<u64> {
+        assert!(!record.is_empty(), "a transaction that leaves nothing to log is not appended");
+        self.state.check_usable()?;
+        let len = record.stored_len() as u64;
+        if self.current.as_ref().is_none_or(|current| current.capacity - current.end < len) {
+            self.begin_segment(len)?;
+        }
+        let current = self.current.as_mut().expect("begun above if it was missing");
+        let sequence = self.next_sequence;
+        let place = RecordPlace { segment: current.segment.first, offset: current.end };
+        let header = record.header(sequence, at, self.state.synced_to()).encode(place);
+        self.buffer.push(&current.segment, current.end, &[&header, record.body()]);
+        self.buffer.last = sequence;
+        current.end += len;
+        self.next_sequence += 1;
+        Ok(sequence)
+    }
+
+    fn begin_segment(&mut self, record_len: u64) -> Result<()> {
+        let first = self.next_sequence;
+        let header_len = segment::HEADER_LEN as u64;
+        let capacity = self.options.segment_len.max(header_len + record_len);
+        let file = segment::create(self.state.disk(), first, capacity)?;
+        self.state.has_new_name();
+        let segment = Arc::new(SegmentFile { first, file });
+        self.buffer.push(&segment, 0, &[&segment::header(first)]);
+        let begun = Current { segment, end: header_len, capacity };
+        if let Some(full) = self.current.replace(begun) {
+            self.closed.push_back(Span { first: full.segment.first, len: full.end });
+        }
+        Ok(())
+    }
+
+    /// Hands over what was appended since the last call, to be written and synced outside the
+    /// lock. With nothing appended it is empty, and its `sync` still covers what was written.
+    pub fn take_pending(&mut self) -> PendingWrite {
+        let mut next = self.spare.pop().unwrap_or_default();
+        next.last = self.buffer.last;
+        let buffer = std::mem::replace(&mut self.buffer, next);
+        PendingWrite { state: self.state.clone(), buffer }
+    }
+
+    /// Takes the buffer of a pending write that is done, for reuse.
+    pub fn give_back(&mut self, pending: PendingWrite) {
+        let mut buffer = pending.buffer;
+        if self.spare.len() < SPARE_BUFFERS_MAX && buffer.bytes.capacity() <= SPARE_BUFFER_LEN_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// The sequence that the next record gets.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// All records up to this sequence are durable.
+    pub fn synced_to(&self) -> u64 {
+        self.state.synced_to()
+    }
+
+    /// Bytes of all records that a replay would read, with those that are pending.
+    pub fn bytes(&self) -> u64 {
+        let closed: u64 = self.closed.iter().map(|span| span.len).sum();
+        closed + self.current.as_ref().map_or(0, |current| current.end)
+    }
+
+    /// Bytes appended and not yet taken by [`Log::take_pending`].
+    pub fn pending_bytes(&self) -> usize {
+        self.buffer.bytes.len()
+    }
+
+    /// Forgets the segments that only hold records below `sequence`, never the one being written.
+    /// Running the answer, outside the lock, removes their files.
+    pub fn truncate_before(&mut self, sequence: u64) -> Removal {
+        let mut firsts = Vec::new();
+        while let Some(span) = self.closed.front() {
+            let current = self.current.as_ref().map(|current| current.segment.first);
+            let next = self.closed.get(1).map(|next| next.first).or(current);
+            if next.unwrap_or(self.next_sequence) > sequence {
+                break;
+            }
+            firsts.push(span.first);
+            self.closed.pop_front();
+        }
+        Removal { state: self.state.clone(), firsts }
+    }
+
+    /// Closes the log: writes and syncs what is pending, gives unused space back, and marks beside
+    /// it that nothing follows.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses; then the next opening finds a log that was not closed.
+    pub fn seal(mut self) -> Result<()> {
+        let pending = self.take_pending();
+        pending.write()?;
+        if let Some(current) = &self.current {
+            let file = &current.segment.file;
+            let path = || segment::path(self.state.disk(), current.segment.first);
+            file.set_len(current.end).map_err(|error| disk::refusal(path(), error))?;
+        }
+        pending.sync()?;
+        self.state.mark(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;
