@@ -1,46 +1,156 @@
-//! The base: what is on disk below the recent operations.
+//! The base: what is on disk below the recent operations, as blobs instead of keys and values.
+//!
+//! ```text
+//!   blobs      one entry a blob: size, version, folded_at, and the content of a small one
+//!     └ segments   where the bytes of a larger one are: inline, or in an extent
+//!         └ extents    which blob an extent belongs to, and how many segments show it
+//!   meta       keyspaces, totals, dead extents, tombstones to be forgotten
+//!   checkpoint     (a file) from where on the log is needed, and what the index held then
+//! ```
+//!
+//! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
+//! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`checkpoint`] makes
+//! it all durable and frees what died, [`keyspaces`] are the names above. [`key`] and [`record`]
+//! are the bytes. The base knows nothing of the log's content, of versions in memory, or of who
+//! reads which version: whoever folds says what may be forgotten.
+//!
+//! One change at a time (a lock), any number of readers (none): a reader looks at the blob's entry
+//! before and after and begins again when a fold changed it, because then also the extents it was
+//! reading may have been freed.
 
+mod audit;
+mod checkpoint;
+mod draft;
+mod fold;
+mod key;
+mod keyspaces;
+mod record;
+mod segments;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tyr_types::{
-    BlobName, ByteRange, Error, ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Result,
-};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use tyr_types::{BlobName, ByteRange, Error, Key, KeyspaceId, Result};
 
+pub use audit::{Audited, Auditor, Finding, Severity};
+pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
 pub use types::{BlobBase, BlobChange, Checkpoint, KeyspaceInfo, PieceData, Totals};
 
+use self::checkpoint::CheckpointRecord;
+use self::fold::Fold;
+use self::record::{BlobEntry, ExtentEntry, KeyspaceEntry};
 use crate::disk::Disk;
 use crate::extents::Extents;
-use crate::index::Index;
+use crate::index::{Index, IndexBatch, Table};
 
-/// The typed layer over index and extents.
+/// Version of the keys and values in the index.
+const FORMAT_VERSION: u32 = 1;
+
+/// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.
+const READ_ATTEMPTS_MAX: usize = 16;
+
+/// The blobs on disk.
 pub struct Base {
-    _index: Box<dyn Index>,
-    _extents: Arc<Extents>,
-    _disk: Arc<dyn Disk>,
+    index: Box<dyn Index>,
+    extents: Arc<Extents>,
+    disk: Arc<dyn Disk>,
+    /// Held by whoever changes the base.
+    changing: Mutex<()>,
+    keyspaces: RwLock<BTreeMap<KeyspaceId, KeyspaceEntry>>,
+    totals: Mutex<BTreeMap<KeyspaceId, Totals>>,
+    checkpoint: Mutex<Checkpoint>,
+    /// Extent files below this number were there when the base was opened.
+    first_new_file: u32,
 }
 
-fn not_yet<T>() -> Result<T> {
-    Err(Error::unavailable("not yet"))
-}
-
-/// Until the next commit: the signatures, for those who build on them.
-#[allow(missing_docs, unused_variables)]
 impl Base {
+    /// Opens what `index`, `extents` and the checkpoint file on `disk` hold, or begins anew where
+    /// all are empty.
+    ///
+    /// # Errors
+    /// `Corrupt` when the three do not fit together: the index lost batches that were synced, or
+    /// the checkpoint file is damaged or missing. `Unavailable` when the disk refuses.
     pub fn open(index: Box<dyn Index>, extents: Arc<Extents>, disk: Arc<dyn Disk>) -> Result<Self> {
-        Ok(Self { _index: index, _extents: extents, _disk: disk })
+        let last_batch = index.last_batch();
+        let record = match CheckpointRecord::read(&*disk)? {
+            Some(record) => record,
+            None if last_batch == 0 => {
+                let record = CheckpointRecord::default();
+                record.write(&*disk)?;
+                record
+            }
+            None => {
+                let place = disk.describe();
+                return Err(Error::corrupt(format!("{place}/{CHECKPOINT_FILE} is missing")));
+            }
+        };
+        if last_batch < record.batch {
+            return Err(Error::corrupt(format!(
+                "{}: the index ends with batch {last_batch}, but batch {} was synced",
+                disk.describe(),
+                record.batch
+            )));
+        }
+        check_format(&*index)?;
+        let (keyspaces, totals) = keyspaces::load(&*index)?;
+        let last_file = extents.files()?.last().map_or(0, |file| file.number);
+        Ok(Self {
+            index,
+            extents,
+            disk,
+            changing: Mutex::new(()),
+            keyspaces: RwLock::new(keyspaces),
+            totals: Mutex::new(totals),
+            checkpoint: Mutex::new(record.checkpoint),
+            first_new_file: last_file.saturating_add(1),
+        })
     }
-    /// `None`: never folded, or gone for good. A tombstone answers `exists: false`.
+
+    /// What is known of a blob; `None` when it was never folded, or is gone for good.
+    ///
+    /// # Errors
+    /// `Corrupt` when its entry is damaged.
     pub fn attributes(&self, blob: &BlobName) -> Result<Option<BlobBase>> {
-        not_yet()
+        Ok(self.entry(&key::blob(blob), blob)?.map(|(_, entry)| entry.blob))
     }
-    /// `out.len() == range.len()`; holes and what lies beyond the end read as zeros. Safe against
-    /// folds and checkpoints at the same time: answers one state of the blob.
+
+    /// Reads `range` of a blob into `out`, which is as long. Holes, and what lies behind the end
+    /// or belongs to no blob, are zeros. All bytes are of one state of the blob.
+    ///
+    /// # Errors
+    /// `Corrupt` when bytes are damaged; `Unavailable` when folds keep overtaking the read.
     pub fn read(&self, blob: &BlobName, range: ByteRange, out: &mut [u8]) -> Result<()> {
-        not_yet()
+        assert_eq!(range.len(), out.len() as u64, "a buffer of another length than the range");
+        let key = key::blob(blob);
+        for _ in 0..READ_ATTEMPTS_MAX {
+            let before = self.entry(&key, blob)?;
+            let Some((value, entry)) = before.filter(|(_, entry)| entry.blob.exists) else {
+                out.fill(0);
+                return Ok(());
+            };
+            if let Some(content) = &entry.blob.content {
+                copy_content(content, range, out);
+                return Ok(());
+            }
+            let result = self.read_segments(blob, range, out);
+            if self.index.get(Table::Blobs, &key)?.as_ref() == Some(&value) {
+                return result;
+            }
+        }
+        Err(Error::unavailable(format!("{blob} is written faster than it can be read; try again")))
     }
-    /// Existing blobs only, in key order.
+
+    /// Up to `limit` existing blobs whose keys begin with `prefix` and lie behind `after`, in key
+    /// order.
+    ///
+    /// # Errors
+    /// `Corrupt` when an entry is damaged.
     pub fn scan(
         &self,
         keyspace: KeyspaceId,
@@ -48,52 +158,105 @@ impl Base {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Key, BlobBase)>> {
-        not_yet()
+        let prefix = key::in_blobs(keyspace, prefix);
+        // The least key behind a key is that key with a zero byte.
+        let after = after.map(|after| [&key::in_blobs(keyspace, after), b"\0".as_slice()].concat());
+        let from = after.filter(|after| *after > prefix).unwrap_or_else(|| prefix.clone());
+        let mut found = Vec::new();
+        let mut visit = |key: &[u8], value: &Bytes| {
+            if found.len() < limit {
+                let blob = Self::decode_name(key)?;
+                let entry = Self::decode_entry(&blob, value)?;
+                if entry.blob.exists {
+                    found.push((blob.key, entry.blob));
+                }
+            }
+            Ok(found.len() < limit)
+        };
+        self.index.scan(Table::Blobs, &from, key::behind(&prefix).as_deref(), &mut visit)?;
+        Ok(found)
     }
-    /// Each blob atomically; batches of about 4 MiB.
+
+    /// Puts changes into the base: each blob's entirely or not at all, several in a batch. Changes
+    /// of a blob that is folded so far already are skipped, so a fold that failed may be repeated.
+    ///
+    /// It is durable after the next [`Base::checkpoint`]. The operations behind the changes must be
+    /// synced in the log before: otherwise a loss of power could keep a part of a transaction.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when pieces overlap or lie outside their blob; `Corrupt` when what they
+    /// change is damaged; `Unavailable` when the disk refuses. Blobs before the failing one may
+    /// have been folded.
     pub fn fold(&self, changes: Vec<BlobChange>) -> Result<()> {
-        not_yet()
+        let _alone = self.changing.lock();
+        let mut fold = Fold::new(self);
+        for change in changes {
+            fold.add(change)?;
+        }
+        fold.commit()
     }
-    /// Syncs, records the checkpoint durably, then frees dead extents and old tombstones.
-    pub fn checkpoint(&self, at: Checkpoint) -> Result<()> {
-        not_yet()
-    }
-    pub fn last_checkpoint(&self) -> Checkpoint {
-        Checkpoint::default()
-    }
-    pub fn keyspaces(&self) -> Vec<KeyspaceInfo> {
-        Vec::new()
-    }
-    pub fn create_keyspace(
-        &self,
-        name: &KeyspaceName,
-        config: &KeyspaceConfig,
-    ) -> Result<KeyspaceId> {
-        not_yet()
-    }
-    pub fn drop_keyspace(&self, id: KeyspaceId) -> Result<()> {
-        not_yet()
-    }
-    /// Removes up to `limit` blobs of dropped keyspaces; answers whether there is more to do.
-    pub fn remove_some_dropped(&self, limit: usize) -> Result<bool> {
-        not_yet()
-    }
-    /// Empties a keyspace; only before anything is served.
-    pub fn clear_keyspace(&self, id: KeyspaceId) -> Result<()> {
-        not_yet()
-    }
-    pub fn is_referenced(&self, extent: &ExtentRef) -> Result<bool> {
-        not_yet()
-    }
-    /// After replay, before serving: gives back what abandoned uploads left in extent files.
-    /// `in_log`: every extent that the log still refers to. Answers how many bytes.
-    pub fn reclaim(&self, in_log: &[ExtentRef]) -> Result<u64> {
-        not_yet()
-    }
-    pub fn totals(&self, keyspace: KeyspaceId) -> Totals {
-        Totals::default()
-    }
+
+    /// Bytes of the index on disk.
     pub fn disk_bytes(&self) -> u64 {
-        0
+        self.index.disk_bytes()
     }
+
+    /// A blob's entry, also as it is stored.
+    fn entry(&self, key: &[u8], blob: &BlobName) -> Result<Option<(Bytes, BlobEntry)>> {
+        let Some(value) = self.index.get(Table::Blobs, key)? else { return Ok(None) };
+        let entry = Self::decode_entry(blob, &value)?;
+        Ok(Some((value, entry)))
+    }
+
+    fn extent_entry(&self, key: &[u8]) -> Result<Option<ExtentEntry>> {
+        let value = self.index.get(Table::Extents, key)?;
+        value.map(|value| Self::decode_extent(key, &value)).transpose()
+    }
+
+    fn decode_name(key: &[u8]) -> Result<BlobName> {
+        key::blob_name(key).ok_or_else(|| {
+            Error::corrupt(format!("index table blobs, key \"{}\": no blob", key.escape_ascii()))
+        })
+    }
+
+    fn decode_entry(blob: &BlobName, value: &Bytes) -> Result<BlobEntry> {
+        BlobEntry::decode(value)
+            .ok_or_else(|| Error::corrupt(format!("index table blobs, {blob}: no entry")))
+    }
+
+    fn decode_extent(key: &[u8], value: &[u8]) -> Result<ExtentEntry> {
+        ExtentEntry::decode(value).ok_or_else(|| {
+            let key = key.escape_ascii();
+            Error::corrupt(format!("index table extents, key \"{key}\": no entry"))
+        })
+    }
+}
+
+fn check_format(index: &dyn Index) -> Result<()> {
+    if index.last_batch() == 0 {
+        let mut batch = IndexBatch::new();
+        let version = record::encode_number(FORMAT_VERSION);
+        batch.put(Table::Meta, key::FORMAT.to_vec(), version);
+        index.commit(batch)?;
+        return Ok(());
+    }
+    let value = index.get(Table::Meta, key::FORMAT)?;
+    match value.as_deref().and_then(record::decode_number) {
+        Some(FORMAT_VERSION) => Ok(()),
+        Some(version) => Err(Error::corrupt(format!(
+            "the index has format {version}, this program knows {FORMAT_VERSION}: use a newer one"
+        ))),
+        None => Err(Error::corrupt("the index does not name its format")),
+    }
+}
+
+/// Copies `range` of a small blob's content; zeros where it ends.
+fn copy_content(content: &[u8], range: ByteRange, out: &mut [u8]) {
+    let whole = ByteRange { start: 0, end: content.len() as u64 };
+    let len = range.intersection(whole).len() as usize;
+    let (head, tail) = out.split_at_mut(len);
+    if len > 0 {
+        head.copy_from_slice(&content[range.start as usize..range.start as usize + len]);
+    }
+    tail.fill(0);
 }

@@ -1,0 +1,382 @@
+//! Walks everything the base holds and compares what can be compared.
+//!
+//! A walk goes on behind whatever it finds. It looks from three sides: each blob at its segments,
+//! each segment at its blob, each extent at its owner, its neighbours and its file.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result, limits};
+
+use super::Base;
+use super::key::{self, SegmentKeys};
+use super::record::{self, BlobEntry, ExtentEntry};
+use super::segments::{BLOCK_SIZE, covered};
+use super::types::{PieceData, Totals};
+use crate::extents::Extents;
+use crate::index::Table;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Space is wasted; nothing is lost.
+    Warning,
+    /// Something is not as it was written.
+    Error,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Which file, table or blob.
+    pub place: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Finding {
+    /// A finding of kind error.
+    pub fn error(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, place: place.into(), what: what.into() }
+    }
+
+    /// A finding of kind warning.
+    pub fn warning(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, place: place.into(), what: what.into() }
+    }
+}
+
+/// What a walk counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audited {
+    /// Blobs that exist.
+    pub blobs: u64,
+    /// The sum of their sizes.
+    pub bytes: u64,
+    /// Segments of blobs.
+    pub segments: u64,
+    /// Extents that blobs refer to.
+    pub extents: u64,
+}
+
+/// Is told what is found, and now and then how many things were looked at.
+pub trait Auditor {
+    /// Something is wrong.
+    fn found(&mut self, finding: Finding);
+    /// So many entries of a table were looked at.
+    fn progress(&mut self, table: Table, done: u64);
+}
+
+/// Entries between two notes of progress.
+const PROGRESS_EVERY: u64 = 1024;
+
+struct Audit<'a> {
+    base: &'a Base,
+    auditor: &'a mut dyn Auditor,
+    counts: Audited,
+    totals: BTreeMap<KeyspaceId, Totals>,
+    /// Segments that refer to each extent, by file and position.
+    references: HashMap<(u32, u64), u32, FixedState>,
+    buffer: Vec<u8>,
+}
+
+impl Base {
+    /// Checks every entry, every cross-reference and every checksum of every extent in use.
+    /// `in_log` are the extents that only the log refers to.
+    pub fn audit(&self, in_log: &[ExtentRef], auditor: &mut dyn Auditor) -> Audited {
+        let _alone = self.changing.lock();
+        let mut audit = Audit {
+            base: self,
+            auditor,
+            counts: Audited::default(),
+            totals: BTreeMap::new(),
+            references: HashMap::default(),
+            buffer: Vec::new(),
+        };
+        audit.blobs();
+        audit.segments();
+        audit.extents(in_log);
+        audit.compare_totals();
+        audit.counts
+    }
+}
+
+impl Audit<'_> {
+    fn error(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        self.auditor.found(Finding::error(place, what));
+    }
+
+    /// Inspects a table; damaged values are findings.
+    fn walk(&mut self, table: Table, visit: &mut dyn FnMut(&mut Self, &[u8], Bytes)) {
+        let mut done = 0;
+        let base = self.base;
+        let mut inspect = |key: &[u8], value: Result<Bytes>| {
+            match value {
+                Ok(value) => visit(self, key, value),
+                Err(error) => self.error(place(table, key), error.to_string()),
+            }
+            done += 1;
+            if done % PROGRESS_EVERY == 0 {
+                self.auditor.progress(table, done);
+            }
+        };
+        let result = base.index.inspect(table, &mut inspect);
+        self.auditor.progress(table, done);
+        if let Err(error) = result {
+            let what = format!("cannot be read any further: {error}");
+            self.error(format!("index table {}", table.name()), what);
+        }
+    }
+
+    fn blobs(&mut self) {
+        self.walk(Table::Blobs, &mut |audit, key, value| {
+            let Some(blob) = key::blob_name(key) else {
+                return audit.error(place(Table::Blobs, key), "the key is no blob's");
+            };
+            match BlobEntry::decode(&value) {
+                Some(entry) => audit.blob(&blob, key, &entry),
+                None => audit.error(blob.to_string(), "its entry makes no sense"),
+            }
+        });
+    }
+
+    fn blob(&mut self, blob: &BlobName, key: &[u8], entry: &BlobEntry) {
+        // A walk may find what a lookup does not: it goes by other parts of the library's files.
+        match self.base.index.get(Table::Blobs, key) {
+            Ok(Some(_)) => {}
+            Ok(None) => self.error(blob.to_string(), "a walk finds its entry, a lookup does not"),
+            Err(error) => self.error(blob.to_string(), error.to_string()),
+        }
+        if !self.base.keyspaces.read().contains_key(&blob.keyspace) {
+            self.error(blob.to_string(), "there is no such keyspace");
+        }
+        if !entry.blob.exists {
+            return;
+        }
+        self.counts.blobs += 1;
+        self.counts.bytes = self.counts.bytes.wrapping_add(entry.blob.size);
+        let totals = self.totals.entry(blob.keyspace).or_default();
+        totals.blobs += 1;
+        totals.bytes = totals.bytes.wrapping_add(entry.blob.size);
+        if entry.blob.content.is_none() {
+            self.blob_segments(blob, entry);
+        }
+    }
+
+    fn blob_segments(&mut self, blob: &BlobName, entry: &BlobEntry) {
+        let mut end = 0;
+        let mut stored = 0;
+        let mut found = Vec::new();
+        let base = self.base;
+        let mut visit = |offset: u64, segment: PieceData| {
+            let range = covered(offset, &segment);
+            if range.start < end {
+                found.push(format!("its segment at {offset} overlaps the one before, up to {end}"));
+            }
+            if range.end > entry.blob.size {
+                found.push(format!("its segment {range:?} ends behind it, at {}", entry.blob.size));
+            }
+            end = end.max(range.end);
+            stored += range.len();
+            found.extend(self.segment(offset, &segment));
+            Ok(())
+        };
+        let all = ByteRange { start: 0, end: u64::MAX };
+        let result = base.each_segment(blob, &SegmentKeys::new(blob), all, &mut visit);
+        if let Err(error) = result {
+            // The sum is not known then, so it is not compared.
+            found.push(error.to_string());
+        } else if stored != entry.stored {
+            found
+                .push(format!("its segments hold {stored} bytes, its entry says {}", entry.stored));
+        }
+        for what in found {
+            self.error(blob.to_string(), what);
+        }
+    }
+
+    /// Checks one segment; answers what is wrong with it.
+    fn segment(&mut self, offset: u64, segment: &PieceData) -> Option<String> {
+        self.counts.segments += 1;
+        match segment {
+            PieceData::Bytes(bytes) => {
+                let last = offset + bytes.len() as u64 - 1;
+                (offset / BLOCK_SIZE != last / BLOCK_SIZE)
+                    .then(|| format!("its inline segment at {offset} crosses a block"))
+            }
+            PieceData::Extent { extent, skip, len } => {
+                *self.references.entry((extent.file, extent.position)).or_default() += 1;
+                let entry = match self.base.extent_entry(&key::extent_of(extent)) {
+                    Ok(entry) => entry,
+                    Err(error) => return Some(error.to_string()),
+                };
+                let is_same = entry.is_some_and(|entry| {
+                    (entry.len, entry.compressed_len) == (extent.len, extent.compressed_len)
+                });
+                if !is_same {
+                    return Some(format!(
+                        "its segment at {offset} refers to {extent:?}, which table extents does \
+                         not have"
+                    ));
+                }
+                self.buffer.resize((*len).min(limits::EXTENT_LEN_MAX) as usize, 0);
+                let read = self.base.extents.read(extent, *skip, &mut self.buffer);
+                read.err().map(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Segments whose blob does not know of them.
+    fn segments(&mut self) {
+        let mut last: Option<(BlobName, bool)> = None;
+        self.walk(Table::Segments, &mut |audit, key, value| {
+            let Some((blob, offset)) = key::segment(key) else {
+                return audit.error(place(Table::Segments, key), "the key is no segment's");
+            };
+            if record::decode_segment(&value).is_none() {
+                audit.error(blob.to_string(), format!("its segment at {offset} makes no sense"));
+            }
+            if last.as_ref().is_none_or(|(seen, _)| *seen != blob) {
+                let entry = audit.base.entry(&key::blob(&blob), &blob);
+                // A damaged entry was found before.
+                let has_segments = entry.map_or(true, |entry| {
+                    entry
+                        .is_some_and(|(_, entry)| entry.blob.exists && entry.blob.content.is_none())
+                });
+                last = Some((blob.clone(), has_segments));
+            }
+            if last.as_ref().is_some_and(|(_, has_segments)| !has_segments) {
+                audit.error(
+                    blob.to_string(),
+                    format!("there is a segment at {offset}, but the blob has none"),
+                );
+            }
+        });
+    }
+
+    fn extents(&mut self, in_log: &[ExtentRef]) {
+        let files = match self.base.extents.files() {
+            Ok(files) => files,
+            Err(error) => return self.error("extents", error.to_string()),
+        };
+        let lens: BTreeMap<u32, u64> = files.iter().map(|file| (file.number, file.len)).collect();
+        for file in &files {
+            if let Err(error) = self.base.extents.verify_header(file.number) {
+                self.error(format!("extent file {}", file.number), error.to_string());
+            }
+        }
+        let mut used = in_log.iter().map(Extents::stored_len).sum();
+        let mut end = (0, 0);
+        let mut places = Vec::new();
+        self.walk(Table::Extents, &mut |audit, key, value| {
+            let (Some((file, position)), Some(entry)) =
+                (key::extent_place(b"", key), ExtentEntry::decode(&value))
+            else {
+                return audit.error(place(Table::Extents, key), "the entry makes no sense");
+            };
+            audit.counts.extents += 1;
+            let (len, compressed_len) = (entry.len, entry.compressed_len);
+            let extent = ExtentRef { file, position, len, compressed_len };
+            let here = format!("extent file {file}, byte {position}");
+            let stored = Extents::stored_len(&extent);
+            used += stored;
+            if (file, position) < end {
+                audit.error(&here, "the extent overlaps the one before it");
+            }
+            end = (file, position.saturating_add(stored));
+            if lens.get(&file).is_none_or(|len| *len < end.1) {
+                audit.error(&here, format!("the file ends before the extent of {stored} bytes"));
+            }
+            let shown = audit.references.remove(&(file, position)).unwrap_or(0);
+            if shown != entry.segments {
+                audit.error(
+                    &here,
+                    format!(
+                        "{} segments of {} are said to refer to it, {shown} do",
+                        entry.segments, entry.owner
+                    ),
+                );
+            }
+            places.push((file, position, end.1));
+        });
+        self.dead(&places, &mut used);
+        self.leaked(files.len(), used);
+    }
+
+    /// What waits to be freed must not be in use: whole extents, that is; parts of one that is in
+    /// use lie in it and are shown by no segment, which reading the segments has checked.
+    fn dead(&mut self, in_use: &[(u32, u64, u64)], used: &mut u64) {
+        let end = key::behind(key::DEAD).expect("the prefix is not the last");
+        let mut found = Vec::new();
+        let mut visit = |key: &[u8], value: &Bytes| {
+            let place = key::extent_place(key::DEAD, key);
+            match place.and_then(|place| record::decode_dead(place, value)) {
+                Some(extent) => {
+                    let next = in_use.partition_point(|(file, start, _)| {
+                        (*file, *start) <= (extent.file, extent.position)
+                    });
+                    let owner = next.checked_sub(1).map(|place| in_use[place]);
+                    let is_inside = owner
+                        .is_some_and(|(file, _, end)| file == extent.file && extent.position < end);
+                    if !is_inside {
+                        *used += Extents::stored_len(&extent);
+                    }
+                }
+                None => found.push(format!("key \"{}\" is no extent", key.escape_ascii())),
+            }
+            Ok(true)
+        };
+        let result = self.base.index.scan(Table::Meta, key::DEAD, Some(&end), &mut visit);
+        found.extend(result.err().map(|error| error.to_string()));
+        for what in found {
+            self.error("index table meta", what);
+        }
+    }
+
+    fn leaked(&mut self, files: usize, used: u64) {
+        let on_disk = match self.base.extents.disk_bytes() {
+            Ok(bytes) => bytes,
+            Err(error) => return self.error("extents", error.to_string()),
+        };
+        // Each file has a header, and its file system rounds up.
+        let expected = used + files as u64 * 2 * BLOCK_SIZE;
+        if on_disk > expected + expected / 16 {
+            let what = format!(
+                "{} of {on_disk} bytes belong to nothing; the next opening gives them back",
+                on_disk - used
+            );
+            self.auditor.found(Finding::warning("extents", what));
+        }
+    }
+
+    fn compare_totals(&mut self) {
+        let known = self.base.totals.lock().clone();
+        let keyspaces: Vec<KeyspaceId> = self.base.keyspaces.read().keys().copied().collect();
+        for keyspace in keyspaces {
+            let counted = self.totals.get(&keyspace).copied().unwrap_or_default();
+            let noted = known.get(&keyspace).copied().unwrap_or_default();
+            if counted != noted {
+                self.error(
+                    format!("keyspace {}", keyspace.0),
+                    format!(
+                        "it is noted to hold {} blobs of {} bytes, but holds {} of {}",
+                        noted.blobs, noted.bytes, counted.blobs, counted.bytes
+                    ),
+                );
+            }
+        }
+    }
+}
+
+fn place(table: Table, key: &[u8]) -> String {
+    format!("index table {}, key \"{}\"", table.name(), key.escape_ascii())
+}
+
+impl From<&Error> for Finding {
+    fn from(error: &Error) -> Self {
+        Self::error("store", error.to_string())
+    }
+}

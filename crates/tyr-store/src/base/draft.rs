@@ -1,0 +1,449 @@
+//! What becomes of one blob's segments in a fold.
+//!
+//! A draft loads the segments around what changes, changes them in memory, and then says which
+//! keys of the index have to be set or removed. Small pieces become inline segments within one
+//! block of 16 KiB; neighbours in a block are merged when the new one is at least as large, so that
+//! appending costs a small multiple of what is appended, and a block never has many segments. Runs
+//! of [`limits::EXTENT_PAYLOAD_MIN`] bytes and more go to extents. Extents are never rewritten: a
+//! segment that is overwritten in part is cut into what is left of it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, limits};
+
+use super::Base;
+use super::key::{self, SegmentKeys};
+use super::record::{self, ExtentEntry};
+use super::segments::{BLOCK_SIZE, covered};
+use super::types::PieceData;
+use crate::extents::{FRAME_LEN, FRAME_PAYLOAD};
+use crate::index::{IndexBatch, Table};
+
+/// Inline segments in one block, above which they are made one.
+const BLOCK_SEGMENTS_MAX: usize = 16;
+
+/// Bytes of an extent's payload.
+type Part = Range<u32>;
+
+/// What becomes of an extent.
+#[derive(Default)]
+struct Use {
+    /// Segments that refer to it: after minus before.
+    change: i64,
+    /// What the segments that were looked at show of it.
+    shown: Vec<Part>,
+    /// What lost its segment.
+    lost: Vec<Part>,
+}
+
+/// The segments of one blob, being changed.
+pub(super) struct Draft<'a> {
+    base: &'a Base,
+    blob: &'a BlobName,
+    keys: SegmentKeys,
+    is_compressed: bool,
+    /// Nothing is stored from here on: the base's old end, or where it was cut.
+    stored_end: u64,
+    /// As in the index, where it was looked at.
+    loaded: BTreeMap<u64, PieceData>,
+    /// As it shall be there.
+    segments: BTreeMap<u64, PieceData>,
+    /// Cut off without having been loaded.
+    removed: Vec<u64>,
+    /// Bytes in segments: after minus before.
+    stored_change: i64,
+    /// What becomes of each extent.
+    uses: BTreeMap<ExtentRef, Use>,
+    /// Whether an extent was written that is not synced yet.
+    pub has_new_extents: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft of a blob of which segments are stored below `stored_end`.
+    pub fn new(base: &'a Base, blob: &'a BlobName, stored_end: u64, is_compressed: bool) -> Self {
+        Self {
+            base,
+            blob,
+            keys: SegmentKeys::new(blob),
+            is_compressed,
+            stored_end,
+            loaded: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            removed: Vec::new(),
+            stored_change: 0,
+            uses: BTreeMap::new(),
+            has_new_extents: false,
+        }
+    }
+
+    /// Drops everything that the base stores from `cut` on. Comes before all else.
+    pub fn cut(&mut self, cut: u64) -> Result<()> {
+        if cut >= self.stored_end {
+            return Ok(());
+        }
+        let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
+        if let Some(before) = cut.checked_sub(1)
+            && let Some((offset, segment)) = base.segment_below(blob, &keys, before)?
+        {
+            self.load(offset, segment);
+        }
+        // Only what is needed to forget a segment stays: a large blob has many.
+        let mut forget = |offset: u64, segment: PieceData| {
+            self.removed.push(offset);
+            self.stored_change -= segment.len() as i64;
+            if let PieceData::Extent { extent, skip, len } = segment {
+                let used = self.uses.entry(extent).or_default();
+                used.change -= 1;
+                used.lost.push(skip..skip + len);
+            }
+            Ok(())
+        };
+        base.each_segment(blob, &keys, ByteRange::from(cut), &mut forget)?;
+        self.carve(ByteRange::from(cut));
+        self.stored_end = cut;
+        Ok(())
+    }
+
+    /// Puts pieces in, which are disjoint and ordered by offset.
+    pub fn put(&mut self, pieces: Vec<(u64, PieceData)>) -> Result<()> {
+        let runs = joined(&pieces);
+        self.load_around(&runs)?;
+        for (offset, run) in runs {
+            match run {
+                PieceData::Bytes(bytes) if bytes.len() < limits::EXTENT_PAYLOAD_MIN => {
+                    self.put_blocks(offset, bytes)?;
+                }
+                PieceData::Bytes(bytes) => self.put_extents(offset, &bytes)?,
+                PieceData::Extent { extent, skip, len } => {
+                    let piece = PieceData::Extent { extent, skip, len };
+                    self.carve(covered(offset, &piece));
+                    self.segments.insert(offset, piece);
+                    self.has_new_extents = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, offset: u64, segment: PieceData) {
+        if let Entry::Vacant(entry) = self.loaded.entry(offset) {
+            entry.insert(segment.clone());
+            self.segments.insert(offset, segment);
+        }
+    }
+
+    /// Loads what shares a block with a piece. Pieces come in order, so what one of them changes
+    /// is loaded before any of them changes it.
+    fn load_around(&mut self, pieces: &[(u64, PieceData)]) -> Result<()> {
+        let mut done = 0;
+        for (offset, piece) in pieces {
+            let end = (offset + piece.len()).div_ceil(BLOCK_SIZE).saturating_mul(BLOCK_SIZE);
+            let start = (offset / BLOCK_SIZE * BLOCK_SIZE).max(done);
+            let range = ByteRange { start, end: end.min(self.stored_end) };
+            if range.is_empty() {
+                continue;
+            }
+            done = range.end;
+            let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
+            let mut load = |offset, segment| {
+                self.load(offset, segment);
+                Ok(())
+            };
+            base.overlapping(blob, &keys, range, &mut load)?;
+        }
+        Ok(())
+    }
+
+    /// Takes every segment out of `range`; what reaches beyond it stays.
+    fn carve(&mut self, range: ByteRange) {
+        let before = self.segments.range(..range.start).next_back();
+        let reaching =
+            before.filter(|(offset, segment)| covered(**offset, segment).end > range.start);
+        let mut hit: Vec<u64> = reaching.map(|(offset, _)| *offset).into_iter().collect();
+        hit.extend(self.segments.range(range.start..range.end).map(|(offset, _)| *offset));
+        for offset in hit {
+            let segment = self.segments.remove(&offset).expect("it was just found");
+            let whole = covered(offset, &segment);
+            let part = whole.intersection(range);
+            if whole.start < part.start {
+                self.segments.insert(offset, slice(&segment, 0, part.start - offset));
+            }
+            if part.end < whole.end {
+                let right = slice(&segment, part.end - offset, whole.len());
+                self.segments.insert(part.end, right);
+            }
+            if let PieceData::Extent { extent, skip, .. } = segment {
+                let start = skip + (part.start - offset) as u32;
+                let used = self.uses.entry(extent).or_default();
+                used.lost.push(start..start + part.len() as u32);
+            }
+        }
+    }
+
+    fn put_extents(&mut self, offset: u64, bytes: &Bytes) -> Result<()> {
+        let range = ByteRange { start: offset, end: offset + bytes.len() as u64 };
+        self.carve(range);
+        for (place, part) in bytes.chunks(limits::EXTENT_LEN_MAX as usize).enumerate() {
+            let extent = self.base.extents.write(part, self.is_compressed)?;
+            let offset = offset + place as u64 * u64::from(limits::EXTENT_LEN_MAX);
+            let piece = PieceData::Extent { extent, skip: 0, len: part.len() as u32 };
+            self.segments.insert(offset, piece);
+        }
+        self.has_new_extents = true;
+        Ok(())
+    }
+
+    fn put_blocks(&mut self, mut offset: u64, mut bytes: Bytes) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = (BLOCK_SIZE - offset % BLOCK_SIZE) as usize;
+            let part = bytes.split_to(room.min(bytes.len()));
+            let end = offset + part.len() as u64;
+            self.put_in_block(offset, part)?;
+            offset = end;
+        }
+        Ok(())
+    }
+
+    /// Puts bytes into their block, with those inline segments that they cut or that are no larger
+    /// and touch them.
+    fn put_in_block(&mut self, offset: u64, bytes: Bytes) -> Result<()> {
+        let new = ByteRange { start: offset, end: offset + bytes.len() as u64 };
+        let block = block_of(offset);
+        let mut merged = Vec::new();
+        let mut whole = new;
+        for (offset, old) in self.inline_in(block) {
+            let old_range = ByteRange { start: offset, end: offset + old.len() as u64 };
+            if old_range.overlaps(new) && !new.contains(old_range) {
+                whole.start = whole.start.min(old_range.start);
+                whole.end = whole.end.max(old_range.end);
+                merged.push((offset, old));
+            }
+        }
+        self.carve(whole);
+        while let Some((offset, old)) = self.mergeable(block, whole) {
+            self.segments.remove(&offset);
+            whole.start = whole.start.min(offset);
+            whole.end = whole.end.max(offset + old.len() as u64);
+            merged.push((offset, old));
+        }
+        let mut content = bytes;
+        if !merged.is_empty() {
+            let mut all = vec![0; whole.len() as usize];
+            for (offset, part) in merged.into_iter().chain([(offset, content)]) {
+                let at = (offset - whole.start) as usize;
+                all[at..at + part.len()].copy_from_slice(&part);
+            }
+            content = all.into();
+        }
+        self.segments.insert(whole.start, PieceData::Bytes(content));
+        self.tidy(block)
+    }
+
+    fn inline_in(&self, block: ByteRange) -> Vec<(u64, Bytes)> {
+        let segments = self.segments.range(block.start..block.end);
+        let inline = segments.filter_map(|(offset, segment)| match segment {
+            PieceData::Bytes(bytes) => Some((*offset, bytes.clone())),
+            PieceData::Extent { .. } => None,
+        });
+        inline.collect()
+    }
+
+    /// An inline segment of the block that touches `range` and is no larger.
+    fn mergeable(&self, block: ByteRange, range: ByteRange) -> Option<(u64, Bytes)> {
+        let left = self.segments.range(block.start..range.start).next_back();
+        let right = self.segments.range(range.end..block.end).next();
+        left.into_iter().chain(right).find_map(|(offset, segment)| {
+            let PieceData::Bytes(bytes) = segment else { return None };
+            let old = covered(*offset, segment);
+            let is_touching = old.end == range.start || old.start == range.end;
+            (is_touching && old.len() <= range.len()).then(|| (*offset, bytes.clone()))
+        })
+    }
+
+    /// Makes a block with many inline segments one, with what lies between them.
+    fn tidy(&mut self, block: ByteRange) -> Result<()> {
+        let inline = self.inline_in(block);
+        let (Some((start, _)), Some((offset, last))) = (inline.first(), inline.last()) else {
+            return Ok(());
+        };
+        if inline.len() <= BLOCK_SEGMENTS_MAX {
+            return Ok(());
+        }
+        let range = ByteRange { start: *start, end: offset + last.len() as u64 };
+        let mut all = vec![0; range.len() as usize];
+        for (offset, segment) in self.segments.range(range.start..range.end) {
+            let part = covered(*offset, segment).intersection(range);
+            let place = (part.start - range.start) as usize..(part.end - range.start) as usize;
+            self.base.copy_segment(segment, part.start - offset, &mut all[place])?;
+        }
+        self.carve(range);
+        self.segments.insert(range.start, PieceData::Bytes(all.into()));
+        Ok(())
+    }
+
+    /// Writes the changes to `batch`; answers by how much the bytes in segments grew.
+    pub fn finish(mut self, batch: &mut IndexBatch) -> Result<i64> {
+        for offset in &self.removed {
+            batch.remove(Table::Segments, self.keys.at(*offset));
+        }
+        for (offset, old) in &self.loaded {
+            self.stored_change -= old.len() as i64;
+            if let PieceData::Extent { extent, .. } = old {
+                self.uses.entry(*extent).or_default().change -= 1;
+            }
+            if !self.segments.contains_key(offset) {
+                batch.remove(Table::Segments, self.keys.at(*offset));
+            }
+        }
+        for (offset, segment) in &self.segments {
+            self.stored_change += segment.len() as i64;
+            if let PieceData::Extent { extent, skip, len } = segment {
+                let used = self.uses.entry(*extent).or_default();
+                used.change += 1;
+                used.shown.push(*skip..skip + len);
+            }
+            if self.loaded.get(offset) != Some(segment) {
+                batch.put(Table::Segments, self.keys.at(*offset), record::encode_segment(segment));
+            }
+        }
+        for (extent, used) in std::mem::take(&mut self.uses) {
+            self.settle_extent(extent, used, batch)?;
+        }
+        Ok(self.stored_change)
+    }
+
+    fn settle_extent(
+        &self,
+        extent: ExtentRef,
+        mut used: Use,
+        batch: &mut IndexBatch,
+    ) -> Result<()> {
+        let key = key::extent_of(&extent);
+        let old = self.base.extent_entry(&key)?;
+        let wrong = |what: &str| {
+            Err(Error::corrupt(format!(
+                "{}: extent {extent:?} {what} in index table extents",
+                self.blob
+            )))
+        };
+        if let Some(old) = &old {
+            if old.owner != *self.blob {
+                return wrong("belongs to another blob");
+            }
+            if (old.len, old.compressed_len) != (extent.len, extent.compressed_len) {
+                return wrong("has another length");
+            }
+        }
+        let count = old.as_ref().map_or(0, |old| i64::from(old.segments)) + used.change;
+        let Ok(segments) = u32::try_from(count) else {
+            return wrong("has fewer references than it has lost");
+        };
+        if segments == 0 {
+            if old.is_some() {
+                batch.remove(Table::Extents, key);
+            }
+            bury(extent, batch);
+            return Ok(());
+        }
+        if old.is_none() {
+            // All segments of a new extent are here: what none of them shows was never needed.
+            used.lost.clear();
+            used.lost.push(0..extent.len);
+        }
+        if old.is_none() || used.change != 0 {
+            let (len, compressed_len) = (extent.len, extent.compressed_len);
+            let owner = self.blob.clone();
+            let entry = ExtentEntry { len, compressed_len, segments, owner };
+            batch.put(Table::Extents, key, entry.encode());
+        }
+        for part in used.lost.into_iter().flat_map(|lost| without(lost, &used.shown)) {
+            if let Some(part) = whole_frames(extent, part) {
+                bury(part, batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pieces in order of offset, those by value that touch each other made one.
+fn joined(pieces: &[(u64, PieceData)]) -> Vec<(u64, PieceData)> {
+    let touch = |(start, left): &(u64, PieceData), (next, right): &(u64, PieceData)| {
+        let are_bytes = matches!((left, right), (PieceData::Bytes(_), PieceData::Bytes(_)));
+        are_bytes && covered(*start, left).end == *next
+    };
+    let runs = pieces.chunk_by(touch).map(|run| match run {
+        [single] => single.clone(),
+        several => {
+            let mut all = BytesMut::new();
+            for (_, piece) in several {
+                if let PieceData::Bytes(bytes) = piece {
+                    all.extend_from_slice(bytes);
+                }
+            }
+            (several[0].0, PieceData::Bytes(all.freeze()))
+        }
+    });
+    runs.filter(|(_, piece)| !piece.is_empty()).collect()
+}
+
+/// The parts of `whole` that are in none of `parts`.
+fn without(whole: Part, parts: &[Part]) -> Vec<Part> {
+    let mut parts: Vec<&Part> = parts.iter().filter(|part| part.end > whole.start).collect();
+    parts.sort_by_key(|part| part.start);
+    let mut left = Vec::new();
+    let mut start = whole.start;
+    for part in parts {
+        if part.start >= whole.end {
+            break;
+        }
+        if start < part.start {
+            left.push(start..part.start);
+        }
+        start = start.max(part.end);
+    }
+    if start < whole.end {
+        left.push(start..whole.end);
+    }
+    left
+}
+
+/// Notes that an extent, or a part of one, is to be given back after the next checkpoint.
+pub(super) fn bury(extent: ExtentRef, batch: &mut IndexBatch) {
+    let key = key::extent(key::DEAD, extent.file, extent.position);
+    batch.put(Table::Meta, key, record::encode_dead(&extent));
+}
+
+/// The frames of an uncompressed extent that hold nothing but `part`.
+fn whole_frames(extent: ExtentRef, part: Part) -> Option<ExtentRef> {
+    if extent.compressed_len != 0 {
+        return None;
+    }
+    let payload = FRAME_PAYLOAD as u32;
+    let first = part.start.div_ceil(payload);
+    let is_to_the_end = part.end == extent.len;
+    let end = if is_to_the_end { part.end.div_ceil(payload) } else { part.end / payload };
+    (first < end).then(|| ExtentRef {
+        file: extent.file,
+        position: extent.position + u64::from(first) * FRAME_LEN as u64,
+        len: (end * payload).min(extent.len) - first * payload,
+        compressed_len: 0,
+    })
+}
+
+fn block_of(offset: u64) -> ByteRange {
+    let start = offset / BLOCK_SIZE * BLOCK_SIZE;
+    ByteRange { start, end: start + BLOCK_SIZE }
+}
+
+/// The bytes `from..to` of a segment.
+fn slice(segment: &PieceData, from: u64, to: u64) -> PieceData {
+    match segment {
+        PieceData::Bytes(bytes) => PieceData::Bytes(bytes.slice(from as usize..to as usize)),
+        PieceData::Extent { extent, skip, .. } => {
+            PieceData::Extent { extent: *extent, skip: skip + from as u32, len: (to - from) as u32 }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Folding: recent operations become the base.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result};
+
+use super::Base;
+use super::draft::{Draft, bury};
+use super::key;
+use super::record::{self, BlobEntry};
+use super::types::{BlobBase, BlobChange, PieceData, Totals};
+use crate::index::{IndexBatch, Table};
+
+/// A blob of at most so many bytes lies in its entry as a whole: one lookup reads it.
+pub(super) const CONTENT_LEN_MAX: u64 = 1 << 10;
+
+/// Bytes of changes after which a batch is committed. A single blob's changes may be more.
+pub(super) const BATCH_LEN: usize = 4 << 20;
+
+/// Changes that wait to be committed together.
+pub(super) struct Fold<'a> {
+    base: &'a Base,
+    batch: IndexBatch,
+    blobs: HashSet<BlobName, FixedState>,
+    totals: BTreeMap<KeyspaceId, Totals>,
+    has_new_extents: bool,
+}
+
+impl<'a> Fold<'a> {
+    /// No changes yet.
+    pub fn new(base: &'a Base) -> Self {
+        Self {
+            base,
+            batch: IndexBatch::new(),
+            blobs: HashSet::default(),
+            totals: BTreeMap::new(),
+            has_new_extents: false,
+        }
+    }
+
+    /// Commits what waits.
+    pub fn commit(&mut self) -> Result<()> {
+        if self.has_new_extents {
+            // The index must never refer to bytes that a loss of power can take.
+            self.base.extents.sync()?;
+            self.has_new_extents = false;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for (keyspace, totals) in &self.totals {
+            let key = key::numbered(key::TOTALS, *keyspace);
+            batch.put(Table::Meta, key, record::encode_totals(*totals));
+        }
+        self.base.index.commit(batch)?;
+        self.base.totals.lock().append(&mut self.totals);
+        self.blobs.clear();
+        Ok(())
+    }
+
+    /// The batch, to put more into it.
+    pub fn batch(&mut self) -> &mut IndexBatch {
+        &mut self.batch
+    }
+
+    /// Adds one blob's change; commits before and after when there is enough.
+    pub fn add(&mut self, change: BlobChange) -> Result<()> {
+        if self.batch.bytes() >= BATCH_LEN || !self.blobs.insert(change.blob.clone()) {
+            self.commit()?;
+            self.blobs.insert(change.blob.clone());
+        }
+        let Some(is_compressed) = self.base.is_compressed(change.blob.keyspace) else {
+            // The keyspace was dropped meanwhile, and the blob with it.
+            return self.bury_unowned(&change);
+        };
+        let key = key::blob(&change.blob);
+        let old = self.base.entry(&key, &change.blob)?.map(|(_, entry)| entry);
+        if old.as_ref().is_some_and(|old| old.blob.folded_at >= change.folded_at) {
+            return Ok(());
+        }
+        if change.exists {
+            self.change(key, old, change, is_compressed)
+        } else {
+            self.delete(key, old, &change)
+        }
+    }
+
+    fn change(
+        &mut self,
+        key: Vec<u8>,
+        old: Option<BlobEntry>,
+        mut change: BlobChange,
+        is_compressed: bool,
+    ) -> Result<()> {
+        check(&mut change)?;
+        let kept = change.cut.unwrap_or(u64::MAX).min(change.size);
+        let (stored_end, content) = match &old {
+            Some(BlobEntry { blob, .. }) if blob.exists => match &blob.content {
+                Some(content) => (0, Some(content.slice(..content.len().min(kept as usize)))),
+                None => (blob.size, None),
+            },
+            Some(_) | None => (0, None),
+        };
+        let BlobChange { blob, size, version, folded_at, pieces, .. } = change;
+        let mut draft = Draft::new(self.base, &blob, stored_end, is_compressed);
+        let stored = old.as_ref().map_or(0, |old| old.stored);
+        let mut after = BlobBase { exists: true, size, version, folded_at, content: None };
+        let stored_change = if size <= CONTENT_LEN_MAX {
+            after.content =
+                Some(self.small(&blob, content, kept.min(stored_end), size, &pieces)?);
+            draft.cut(0)?;
+            let change = draft.finish(&mut self.batch)?;
+            self.bury_extents(&blob, &pieces)?;
+            change
+        } else {
+            draft.cut(kept)?;
+            if let Some(content) = content {
+                draft.put(vec![(0, PieceData::Bytes(content))])?;
+            }
+            draft.put(pieces)?;
+            self.has_new_extents |= draft.has_new_extents;
+            draft.finish(&mut self.batch)?
+        };
+        let stored = stored.checked_add_signed(stored_change).ok_or_else(|| {
+            Error::corrupt(format!("{blob}: its segments hold more than index table blobs says"))
+        })?;
+        self.count(blob.keyspace, old.as_ref().map(|old| &old.blob), Some(size));
+        self.batch.put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
+        Ok(())
+    }
+
+    /// The whole content of a small blob after a change.
+    fn small(
+        &self,
+        blob: &BlobName,
+        content: Option<Bytes>,
+        stored_end: u64,
+        size: u64,
+        pieces: &[(u64, PieceData)],
+    ) -> Result<Bytes> {
+        let mut all = vec![0; size as usize];
+        match content {
+            Some(content) => all[..content.len()].copy_from_slice(&content),
+            None => {
+                let range = ByteRange { start: 0, end: stored_end };
+                if !range.is_empty() {
+                    self.base.read_segments(blob, range, &mut all[..stored_end as usize])?;
+                }
+            }
+        }
+        for (offset, piece) in pieces {
+            let place = *offset as usize..(offset + piece.len()) as usize;
+            self.base.copy_segment(piece, 0, &mut all[place])?;
+        }
+        Ok(all.into())
+    }
+
+    fn delete(&mut self, key: Vec<u8>, old: Option<BlobEntry>, change: &BlobChange) -> Result<()> {
+        self.forget_content(&change.blob, old.as_ref())?;
+        self.bury_unowned(change)?;
+        let blob = BlobBase {
+            exists: false,
+            size: 0,
+            version: change.version,
+            folded_at: change.folded_at,
+            content: None,
+        };
+        self.batch.put(Table::Blobs, key, BlobEntry { blob, stored: 0 }.encode());
+        let grave = key::grave(change.folded_at, &change.blob);
+        self.batch.put(Table::Meta, grave, Vec::new());
+        Ok(())
+    }
+
+    /// Removes a blob without a trace.
+    pub fn remove(&mut self, blob: &BlobName, entry: &BlobEntry) -> Result<()> {
+        self.forget_content(blob, Some(entry))?;
+        self.batch.remove(Table::Blobs, key::blob(blob));
+        if self.batch.bytes() >= BATCH_LEN {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn forget_content(&mut self, blob: &BlobName, old: Option<&BlobEntry>) -> Result<()> {
+        let Some(old) = old.filter(|old| old.blob.exists) else { return Ok(()) };
+        if old.blob.content.is_none() {
+            let mut draft = Draft::new(self.base, blob, old.blob.size, false);
+            draft.cut(0)?;
+            draft.finish(&mut self.batch)?;
+        }
+        self.count(blob.keyspace, Some(&old.blob), None);
+        Ok(())
+    }
+
+    /// Extents that come with a change and that nothing will show.
+    fn bury_unowned(&mut self, change: &BlobChange) -> Result<()> {
+        self.bury_extents(&change.blob, &change.pieces)
+    }
+
+    fn bury_extents(&mut self, blob: &BlobName, pieces: &[(u64, PieceData)]) -> Result<()> {
+        for (_, piece) in pieces {
+            let PieceData::Extent { extent, .. } = piece else { continue };
+            let owner = self.base.extent_entry(&key::extent_of(extent))?;
+            if owner.is_none_or(|entry| entry.owner == *blob) {
+                bury(*extent, &mut self.batch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the totals: a blob was `old`, and now has `size` bytes, or is gone.
+    fn count(&mut self, keyspace: KeyspaceId, old: Option<&BlobBase>, size: Option<u64>) {
+        let base = self.base;
+        let known = || base.totals.lock().get(&keyspace).copied().unwrap_or_default();
+        let totals = self.totals.entry(keyspace).or_insert_with(known);
+        if let Some(old) = old.filter(|old| old.exists) {
+            totals.blobs = totals.blobs.wrapping_sub(1);
+            totals.bytes = totals.bytes.wrapping_sub(old.size);
+        }
+        if let Some(size) = size {
+            totals.blobs = totals.blobs.wrapping_add(1);
+            totals.bytes = totals.bytes.wrapping_add(size);
+        }
+    }
+}
+
+/// Orders the pieces and checks that they are disjoint and within the blob.
+fn check(change: &mut BlobChange) -> Result<()> {
+    let BlobChange { blob, pieces, size, .. } = change;
+    pieces.sort_by_key(|(offset, _)| *offset);
+    let mut end = 0;
+    for (offset, piece) in pieces.iter() {
+        let range = ByteRange::at(*offset, piece.len())?;
+        if range.start < end || range.end > *size {
+            return Err(Error::invalid(format!(
+                "{blob}: a fold to {size} bytes has a piece at {range:?} behind one that ends at \
+                 {end}"
+            )));
+        }
+        if let PieceData::Extent { extent, skip, len } = piece {
+            check_extent(extent, *skip, *len)?;
+        }
+        end = range.end;
+    }
+    Ok(())
+}
+
+fn check_extent(extent: &ExtentRef, skip: u32, len: u32) -> Result<()> {
+    match skip.checked_add(len) {
+        Some(end) if end <= extent.len => Ok(()),
+        Some(_) | None => Err(Error::invalid(format!(
+            "extent {extent:?} does not hold {len} bytes behind its first {skip}"
+        ))),
+    }
+}

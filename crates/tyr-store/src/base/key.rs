@@ -1,0 +1,225 @@
+//! The keys of the index's tables: which bytes stand for which thing, in an order of use.
+//!
+//! ```text
+//!   blobs     keyspace:u32  key
+//!   segments  keyspace:u32  key with 00 as 00 FF  00 01  offset:u64
+//!   extents   file:u32  position:u64
+//!   meta      "format" | "next" | "k" keyspace:u32 | "t" keyspace:u32
+//!             "d" file:u32 position:u64 | "g" folded_at keyspace:u32 key | "reclaimed"
+//! ```
+//!
+//! All numbers are big-endian, so that keys order as what they stand for. The escape in `segments`
+//! keeps the segments of a blob together and those of different blobs apart: no escaped key is the
+//! beginning of another.
+
+use tyr_types::{BlobName, Epoch, ExtentRef, Key, KeyspaceId, Timestamp};
+
+/// Bytes of a timestamp in a key or value.
+pub(super) const TIMESTAMP_LEN: usize = 14;
+
+/// Version of everything in the index.
+pub(super) const FORMAT: &[u8] = b"format";
+/// The number of the next keyspace.
+pub(super) const NEXT_KEYSPACE: &[u8] = b"next";
+/// Extent files below this number hold no leftovers of abandoned uploads.
+pub(super) const RECLAIMED: &[u8] = b"reclaimed";
+/// Keyspaces, by number.
+pub(super) const KEYSPACE: &[u8] = b"k";
+/// Totals of keyspaces, by number.
+pub(super) const TOTALS: &[u8] = b"t";
+/// Extents, and parts of extents, to be given back after the next checkpoint.
+pub(super) const DEAD: &[u8] = b"d";
+/// Tombstones, by when the log may forget them.
+pub(super) const GRAVE: &[u8] = b"g";
+
+/// A key of `meta` that ends in a number.
+pub(super) fn numbered(prefix: &[u8], number: KeyspaceId) -> Vec<u8> {
+    [prefix, &number.0.to_be_bytes()].concat()
+}
+
+/// The number that a key of `meta` ends in.
+pub(super) fn number(prefix: &[u8], key: &[u8]) -> Option<KeyspaceId> {
+    let number = key.strip_prefix(prefix)?;
+    Some(KeyspaceId(u32::from_be_bytes(number.try_into().ok()?)))
+}
+
+/// The least key above all that begin with `prefix`; `None` when there is none.
+pub(super) fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
+    let len = prefix.iter().rposition(|byte| *byte != 0xFF)? + 1;
+    let mut end = prefix[..len].to_vec();
+    end[len - 1] += 1;
+    Some(end)
+}
+
+/// The key of a blob.
+pub(super) fn blob(name: &BlobName) -> Vec<u8> {
+    in_blobs(name.keyspace, name.key.as_bytes())
+}
+
+/// A place among the keys of blobs.
+pub(super) fn in_blobs(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
+    [&keyspace.0.to_be_bytes(), key].concat()
+}
+
+/// The blob of a key.
+pub(super) fn blob_name(key: &[u8]) -> Option<BlobName> {
+    let (keyspace, key) = key.split_first_chunk()?;
+    let keyspace = KeyspaceId(u32::from_be_bytes(*keyspace));
+    Some(BlobName { keyspace, key: Key::new(key).ok()? })
+}
+
+/// The keys of a blob's segments.
+#[derive(Clone, Debug)]
+pub(super) struct SegmentKeys(Vec<u8>);
+
+impl SegmentKeys {
+    /// Those of `name`.
+    pub fn new(name: &BlobName) -> Self {
+        let key = name.key.as_bytes();
+        let mut prefix = Vec::with_capacity(4 + key.len() + 2 + 8);
+        prefix.extend_from_slice(&name.keyspace.0.to_be_bytes());
+        for byte in key {
+            prefix.push(*byte);
+            if *byte == 0 {
+                prefix.push(0xFF);
+            }
+        }
+        prefix.extend_from_slice(&[0, 1]);
+        Self(prefix)
+    }
+
+    /// The key of the segment at `offset`.
+    pub fn at(&self, offset: u64) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.0.len() + 8);
+        key.extend_from_slice(&self.0);
+        key.extend_from_slice(&offset.to_be_bytes());
+        key
+    }
+
+    /// The offset in a key of this blob's segments.
+    pub fn offset(&self, key: &[u8]) -> Option<u64> {
+        Some(u64::from_be_bytes(key.strip_prefix(self.0.as_slice())?.try_into().ok()?))
+    }
+}
+
+/// The blob and offset of any segment's key.
+pub(super) fn segment(key: &[u8]) -> Option<(BlobName, u64)> {
+    let (prefix, offset) = key.split_last_chunk::<8>()?;
+    let (keyspace, escaped) = prefix.split_first_chunk::<4>()?;
+    let mut escaped = escaped.strip_suffix(&[0, 1])?.iter();
+    let mut key = Vec::new();
+    while let Some(byte) = escaped.next() {
+        key.push(*byte);
+        if *byte == 0 && escaped.next() != Some(&0xFF) {
+            return None;
+        }
+    }
+    let keyspace = KeyspaceId(u32::from_be_bytes(*keyspace));
+    let name = BlobName { keyspace, key: Key::new(key).ok()? };
+    Some((name, u64::from_be_bytes(*offset)))
+}
+
+/// The key of an extent, behind `prefix` (none in `extents`, [`DEAD`] in `meta`).
+pub(super) fn extent(prefix: &[u8], file: u32, position: u64) -> Vec<u8> {
+    [prefix, &file.to_be_bytes(), &position.to_be_bytes()].concat()
+}
+
+/// The key of `extent` in `extents`.
+pub(super) fn extent_of(reference: &ExtentRef) -> Vec<u8> {
+    extent(b"", reference.file, reference.position)
+}
+
+/// File and position of an extent's key.
+pub(super) fn extent_place(prefix: &[u8], key: &[u8]) -> Option<(u32, u64)> {
+    let (file, position) = key.strip_prefix(prefix)?.split_first_chunk()?;
+    Some((u32::from_be_bytes(*file), u64::from_be_bytes(position.try_into().ok()?)))
+}
+
+/// The key of a tombstone's grave.
+pub(super) fn grave(folded_at: Timestamp, name: &BlobName) -> Vec<u8> {
+    [GRAVE, &timestamp(folded_at), &blob(name)].concat()
+}
+
+/// Timestamp and blob of a grave's key.
+pub(super) fn grave_parts(key: &[u8]) -> Option<(Timestamp, BlobName)> {
+    let (at, name) = key.strip_prefix(GRAVE)?.split_first_chunk()?;
+    Some((timestamp_from(at), blob_name(name)?))
+}
+
+/// A timestamp as bytes that order as it does.
+pub(super) fn timestamp(at: Timestamp) -> [u8; TIMESTAMP_LEN] {
+    let mut bytes = [0; TIMESTAMP_LEN];
+    bytes[..4].copy_from_slice(&at.epoch.0.to_be_bytes());
+    bytes[4..12].copy_from_slice(&at.clock.to_be_bytes());
+    bytes[12..].copy_from_slice(&at.node.to_be_bytes());
+    bytes
+}
+
+/// The timestamp of such bytes.
+pub(super) fn timestamp_from(bytes: &[u8; TIMESTAMP_LEN]) -> Timestamp {
+    let [a, b, c, d, clock @ .., e, f] = *bytes;
+    Timestamp {
+        epoch: Epoch(u32::from_be_bytes([a, b, c, d])),
+        clock: u64::from_be_bytes(clock),
+        node: u16::from_be_bytes([e, f]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(key: &[u8]) -> BlobName {
+        BlobName { keyspace: KeyspaceId(7), key: Key::new(key).unwrap() }
+    }
+
+    #[test]
+    fn segments_order_by_key_and_offset_and_never_mix() {
+        let keys: [&[u8]; 8] =
+            [b"\0", b"\0\0", b"\0\x01", b"\x01", b"a", b"a\0", b"a\0\xFF", b"a\x01"];
+        let mut all = Vec::new();
+        for key in keys {
+            for offset in [0, 1, 255, 256, u64::MAX] {
+                all.push(SegmentKeys::new(&name(key)).at(offset));
+            }
+        }
+        assert!(all.is_sorted());
+        for (place, key) in keys.iter().enumerate() {
+            let own = SegmentKeys::new(&name(key));
+            let found: Vec<_> = all.iter().filter_map(|key| own.offset(key)).collect();
+            assert_eq!(found, [0, 1, 255, 256, u64::MAX], "key {place}");
+            assert_eq!(segment(&own.at(9)), Some((name(key), 9)));
+        }
+    }
+
+    #[test]
+    fn the_key_behind_a_prefix_is_above_all_that_begin_with_it() {
+        assert_eq!(behind(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(behind(b"a\xFF\xFF"), Some(b"b".to_vec()));
+        assert_eq!(behind(b"\xFF"), None);
+        assert_eq!(behind(b""), None);
+    }
+
+    #[test]
+    fn timestamps_order_as_their_bytes() {
+        let at = Timestamp { epoch: Epoch(1), clock: 2, node: 3 };
+        assert_eq!(timestamp_from(&timestamp(at)), at);
+        assert!(timestamp(at) < timestamp(Timestamp { clock: 256, node: 0, ..at }));
+        assert!(timestamp(Timestamp { clock: u64::MAX, ..at }) < timestamp(Timestamp::MAX));
+    }
+
+    #[test]
+    fn other_keys_read_back_as_what_they_were_made_of() {
+        let at = Timestamp { epoch: Epoch(1), clock: 2, node: 3 };
+        assert_eq!(grave_parts(&grave(at, &name(b"x"))), Some((at, name(b"x"))));
+        assert_eq!(extent_place(DEAD, &extent(DEAD, 3, 4096)), Some((3, 4096)));
+        assert_eq!(number(TOTALS, &numbered(TOTALS, KeyspaceId(9))), Some(KeyspaceId(9)));
+        for bad in [b"".as_slice(), b"g", b"d1234567890", b"t123", b"\0\0\0\x01"] {
+            assert_eq!(extent_place(DEAD, bad), None);
+            assert_eq!(grave_parts(bad), None);
+            assert_eq!(number(TOTALS, bad), None);
+            assert_eq!(segment(bad), None);
+        }
+        assert_eq!(blob_name(b"\0\0\0\x01"), None, "a key has at least one byte");
+    }
+}

@@ -1,0 +1,327 @@
+//! The values of the index's tables, byte for byte (`docs/internals/format.md`, section Base).
+//!
+//! Decoding is total: what is no value answers `None`, and the caller names the place. The index
+//! has checked the value's checksum before, so that such a value was written so.
+
+use tyr_types::{BlobName, Bytes, Durability, ExtentRef, KeyspaceConfig, KeyspaceName, Timestamp};
+
+use super::key::{self, TIMESTAMP_LEN};
+use super::types::{BlobBase, PieceData, Totals};
+
+const EXISTS: u8 = 1;
+const HAS_CONTENT: u8 = 2;
+const VERSION_IS_FOLDED_AT: u8 = 4;
+
+/// Takes values off the front of some bytes.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take().map(|[byte]| *byte)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn timestamp(&mut self) -> Option<Timestamp> {
+        self.take::<TIMESTAMP_LEN>().map(key::timestamp_from)
+    }
+}
+
+/// A blob's entry: what the base tells of it, and how many bytes its segments hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlobEntry {
+    pub blob: BlobBase,
+    /// The sum of the lengths of its segments: less than its size where it has holes.
+    pub stored: u64,
+}
+
+impl BlobEntry {
+    pub fn encode(&self) -> Vec<u8> {
+        let blob = &self.blob;
+        let content = blob.content.as_deref().unwrap_or_default();
+        let mut value = Vec::with_capacity(64 + content.len());
+        let is_same = blob.version == blob.folded_at;
+        value.push(
+            (u8::from(blob.exists) * EXISTS)
+                | (u8::from(blob.content.is_some()) * HAS_CONTENT)
+                | (u8::from(is_same) * VERSION_IS_FOLDED_AT),
+        );
+        value.extend_from_slice(&key::timestamp(blob.folded_at));
+        if !is_same {
+            value.extend_from_slice(&key::timestamp(blob.version));
+        }
+        value.extend_from_slice(&blob.size.to_le_bytes());
+        match blob.content {
+            Some(_) => value.extend_from_slice(content),
+            None => value.extend_from_slice(&self.stored.to_le_bytes()),
+        }
+        value
+    }
+
+    pub fn decode(value: &Bytes) -> Option<Self> {
+        let mut reader = Reader(value);
+        let flags = reader.u8()?;
+        if flags & !(EXISTS | HAS_CONTENT | VERSION_IS_FOLDED_AT) != 0 {
+            return None;
+        }
+        let folded_at = reader.timestamp()?;
+        let is_same = flags & VERSION_IS_FOLDED_AT != 0;
+        let version = if is_same { folded_at } else { reader.timestamp()? };
+        let size = reader.u64()?;
+        let has_content = flags & HAS_CONTENT != 0;
+        let stored = if has_content { 0 } else { reader.u64()? };
+        let rest = value.slice(value.len() - reader.0.len()..);
+        let is_possible = if has_content { rest.len() as u64 <= size } else { rest.is_empty() };
+        let blob = BlobBase {
+            exists: flags & EXISTS != 0,
+            size,
+            version,
+            folded_at,
+            content: has_content.then_some(rest),
+        };
+        (is_possible && stored <= size).then_some(Self { blob, stored })
+    }
+}
+
+const INLINE: u8 = 0;
+const IN_EXTENT: u8 = 1;
+
+/// Appends an extent reference.
+fn put_extent(value: &mut Vec<u8>, extent: &ExtentRef) {
+    value.extend_from_slice(&extent.file.to_le_bytes());
+    value.extend_from_slice(&extent.position.to_le_bytes());
+    value.extend_from_slice(&extent.len.to_le_bytes());
+    value.extend_from_slice(&extent.compressed_len.to_le_bytes());
+}
+
+/// A segment's value.
+pub(super) fn encode_segment(segment: &PieceData) -> Vec<u8> {
+    match segment {
+        PieceData::Bytes(bytes) => {
+            let mut value = Vec::with_capacity(1 + bytes.len() + 4);
+            value.push(INLINE);
+            value.extend_from_slice(bytes);
+            value
+        }
+        PieceData::Extent { extent, skip, len } => {
+            let mut value = vec![IN_EXTENT];
+            put_extent(&mut value, extent);
+            value.extend_from_slice(&skip.to_le_bytes());
+            value.extend_from_slice(&len.to_le_bytes());
+            value
+        }
+    }
+}
+
+/// The segment of a value.
+pub(super) fn decode_segment(value: &Bytes) -> Option<PieceData> {
+    let mut reader = Reader(value);
+    match reader.u8()? {
+        INLINE if value.len() > 1 => Some(PieceData::Bytes(value.slice(1..))),
+        IN_EXTENT => {
+            let extent = ExtentRef {
+                file: reader.u32()?,
+                position: reader.u64()?,
+                len: reader.u32()?,
+                compressed_len: reader.u32()?,
+            };
+            let (skip, len) = (reader.u32()?, reader.u32()?);
+            let is_inside = skip.checked_add(len).is_some_and(|end| end <= extent.len);
+            let is_possible = is_inside && len > 0 && reader.0.is_empty();
+            is_possible.then_some(PieceData::Extent { extent, skip, len })
+        }
+        _ => None,
+    }
+}
+
+/// An extent's entry: how long it is, whose it is, and how many segments refer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ExtentEntry {
+    pub len: u32,
+    pub compressed_len: u32,
+    pub segments: u32,
+    pub owner: BlobName,
+}
+
+impl ExtentEntry {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(32);
+        value.extend_from_slice(&self.len.to_le_bytes());
+        value.extend_from_slice(&self.compressed_len.to_le_bytes());
+        value.extend_from_slice(&self.segments.to_le_bytes());
+        value.extend_from_slice(&key::blob(&self.owner));
+        value
+    }
+
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let mut reader = Reader(value);
+        Some(Self {
+            len: reader.u32()?,
+            compressed_len: reader.u32()?,
+            segments: reader.u32()?,
+            owner: key::blob_name(reader.0)?,
+        })
+    }
+}
+
+/// The value of an extent, or part of one, that waits to be given back.
+pub(super) fn encode_dead(extent: &ExtentRef) -> Vec<u8> {
+    [extent.len.to_le_bytes(), extent.compressed_len.to_le_bytes()].concat()
+}
+
+/// The extent that waits at `place`.
+pub(super) fn decode_dead((file, position): (u32, u64), value: &[u8]) -> Option<ExtentRef> {
+    let mut reader = Reader(value);
+    let (len, compressed_len) = (reader.u32()?, reader.u32()?);
+    reader.0.is_empty().then_some(ExtentRef { file, position, len, compressed_len })
+}
+
+/// A keyspace's entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyspaceEntry {
+    pub name: KeyspaceName,
+    pub config: KeyspaceConfig,
+    /// Whether it was dropped and what it held is still being removed.
+    pub is_dropped: bool,
+}
+
+impl KeyspaceEntry {
+    pub fn encode(&self) -> Vec<u8> {
+        let config = &self.config;
+        let durability = match config.durability {
+            Durability::Memory => 0,
+            Durability::Buffered => 1,
+            Durability::Sync => 2,
+        };
+        let mut value = config.chunk_size.to_le_bytes().to_vec();
+        value.extend_from_slice(&[
+            config.replication,
+            config.live_replicas_min,
+            u8::from(config.is_multi_versioned),
+            durability,
+            u8::from(config.is_compressed),
+            u8::from(self.is_dropped),
+        ]);
+        value.extend_from_slice(self.name.as_str().as_bytes());
+        value
+    }
+
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let mut reader = Reader(value);
+        let chunk_size = reader.u64()?;
+        let [replication, live_replicas_min, versions, durability, compressed, dropped] =
+            *reader.take()?;
+        let config = KeyspaceConfig {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned: versions != 0,
+            durability: match durability {
+                0 => Durability::Memory,
+                1 => Durability::Buffered,
+                2 => Durability::Sync,
+                _ => return None,
+            },
+            is_compressed: compressed != 0,
+        };
+        config.validate().ok()?;
+        let name = KeyspaceName::new(std::str::from_utf8(reader.0).ok()?).ok()?;
+        Some(Self { name, config, is_dropped: dropped != 0 })
+    }
+}
+
+/// The value of a keyspace's totals.
+pub(super) fn encode_totals(totals: Totals) -> Vec<u8> {
+    [totals.blobs.to_le_bytes(), totals.bytes.to_le_bytes()].concat()
+}
+
+/// The totals of a value.
+pub(super) fn decode_totals(value: &[u8]) -> Option<Totals> {
+    let mut reader = Reader(value);
+    let totals = Totals { blobs: reader.u64()?, bytes: reader.u64()? };
+    reader.0.is_empty().then_some(totals)
+}
+
+/// A single number's value.
+pub(super) fn encode_number(number: u32) -> Vec<u8> {
+    number.to_le_bytes().to_vec()
+}
+
+/// The single number of a value.
+pub(super) fn decode_number(value: &[u8]) -> Option<u32> {
+    value.try_into().ok().map(u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::{Epoch, Key, KeyspaceId};
+
+    use super::*;
+
+    fn at(clock: u64) -> Timestamp {
+        Timestamp { epoch: Epoch(0), clock, node: 1 }
+    }
+
+    #[test]
+    fn blob_entries_read_back() {
+        for (content, stored) in [(None, 5), (Some(Bytes::from_static(b"abc")), 0)] {
+            for version in [at(7), at(9)] {
+                let blob = BlobBase {
+                    exists: true,
+                    size: 8,
+                    version,
+                    folded_at: at(9),
+                    content: content.clone(),
+                };
+                let entry = BlobEntry { blob, stored };
+                let value = Bytes::from(entry.encode());
+                assert_eq!(BlobEntry::decode(&value), Some(entry));
+            }
+        }
+    }
+
+    #[test]
+    fn segments_extents_and_keyspaces_read_back() {
+        let extent = ExtentRef { file: 1, position: 4096, len: 100, compressed_len: 50 };
+        for segment in [
+            PieceData::Bytes(Bytes::from_static(b"x")),
+            PieceData::Extent { extent, skip: 10, len: 90 },
+        ] {
+            assert_eq!(decode_segment(&encode_segment(&segment).into()), Some(segment));
+        }
+        let owner = BlobName { keyspace: KeyspaceId(1), key: Key::new("k").unwrap() };
+        let entry = ExtentEntry { len: 1, compressed_len: 2, segments: 3, owner };
+        assert_eq!(ExtentEntry::decode(&entry.encode()), Some(entry));
+        assert_eq!(decode_dead((1, 4096), &encode_dead(&extent)), Some(extent));
+        let name = KeyspaceName::new("name").unwrap();
+        let entry = KeyspaceEntry { name, config: KeyspaceConfig::default(), is_dropped: true };
+        assert_eq!(KeyspaceEntry::decode(&entry.encode()), Some(entry));
+    }
+
+    #[test]
+    fn any_prefix_of_a_value_is_refused_or_stands_for_something_else() {
+        let extent = ExtentRef { file: 1, position: 4096, len: 100, compressed_len: 0 };
+        let segment = PieceData::Extent { extent, skip: 0, len: 100 };
+        let value = Bytes::from(encode_segment(&segment));
+        for len in 0..value.len() {
+            assert_eq!(decode_segment(&value.slice(..len)), None);
+        }
+        let too_long = PieceData::Extent { extent, skip: 1, len: 100 };
+        assert_eq!(decode_segment(&encode_segment(&too_long).into()), None);
+        assert_eq!(decode_segment(&Bytes::from_static(&[INLINE])), None);
+        assert_eq!(decode_segment(&Bytes::from_static(&[9, 1])), None);
+        assert_eq!(BlobEntry::decode(&Bytes::from_static(&[8; 40])), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Finding and reading the segments of a blob.
+
+use bytes::Bytes;
+use tyr_types::{BlobName, ByteRange, Error, Result};
+
+use super::Base;
+use super::key::SegmentKeys;
+use super::record;
+use super::types::PieceData;
+use crate::index::Table;
+
+/// Inline segments never cross a multiple of this: a small write rewrites at most so much.
+pub(super) const BLOCK_SIZE: u64 = 16 << 10;
+
+/// The bytes that a segment at `offset` covers.
+pub(super) fn covered(offset: u64, segment: &PieceData) -> ByteRange {
+    ByteRange { start: offset, end: offset + segment.len() }
+}
+
+impl Base {
+    fn segment(&self, blob: &BlobName, offset: u64, value: &Bytes) -> Result<PieceData> {
+        let segment = record::decode_segment(value);
+        // The end must be a place in a blob before anybody adds to it.
+        segment.filter(|segment| ByteRange::at(offset, segment.len()).is_ok()).ok_or_else(|| {
+            let text = format!("index table segments, {blob}, offset {offset}: no segment");
+            Error::corrupt(text)
+        })
+    }
+
+    /// The last segment that begins at or below `offset`.
+    pub(super) fn segment_below(
+        &self,
+        blob: &BlobName,
+        keys: &SegmentKeys,
+        offset: u64,
+    ) -> Result<Option<(u64, PieceData)>> {
+        let found = self.index.last(Table::Segments, &keys.at(0), &keys.at(offset))?;
+        let Some((key, value)) = found else { return Ok(None) };
+        let offset = keys.offset(&key).expect("the range holds keys of this blob only");
+        Ok(Some((offset, self.segment(blob, offset, &value)?)))
+    }
+
+    /// Visits all segments that begin in `range`, in order.
+    pub(super) fn each_segment(
+        &self,
+        blob: &BlobName,
+        keys: &SegmentKeys,
+        range: ByteRange,
+        visit: &mut dyn FnMut(u64, PieceData) -> Result<()>,
+    ) -> Result<()> {
+        let mut found = |key: &[u8], value: &Bytes| {
+            let offset = keys.offset(key).expect("the range holds keys of this blob only");
+            visit(offset, self.segment(blob, offset, value)?)?;
+            Ok(true)
+        };
+        let (from, to) = (keys.at(range.start), keys.at(range.end));
+        self.index.scan(Table::Segments, &from, Some(&to), &mut found)
+    }
+
+    /// Visits all segments that hold a byte of `range`, in order.
+    pub(super) fn overlapping(
+        &self,
+        blob: &BlobName,
+        keys: &SegmentKeys,
+        range: ByteRange,
+        visit: &mut dyn FnMut(u64, PieceData) -> Result<()>,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut start = range.start;
+        if let Some((offset, segment)) = self.segment_below(blob, keys, start)? {
+            if covered(offset, &segment).overlaps(range) {
+                visit(offset, segment)?;
+            }
+            start += 1;
+        }
+        self.each_segment(blob, keys, ByteRange { start, end: range.end }, visit)
+    }
+
+    /// Copies the bytes of a segment from its `skip`-th on.
+    pub(super) fn copy_segment(
+        &self,
+        segment: &PieceData,
+        skip: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        match segment {
+            PieceData::Bytes(bytes) => {
+                out.copy_from_slice(&bytes[skip as usize..skip as usize + out.len()]);
+                Ok(())
+            }
+            PieceData::Extent { extent, skip: before, .. } => {
+                self.extents.read(extent, before + skip as u32, out)
+            }
+        }
+    }
+
+    /// Reads a range from segments; `out` is zeros where there is none.
+    pub(super) fn read_segments(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        out: &mut [u8],
+    ) -> Result<()> {
+        out.fill(0);
+        let keys = SegmentKeys::new(blob);
+        let mut copy = |offset: u64, segment: PieceData| {
+            let part = covered(offset, &segment).intersection(range);
+            let place = (part.start - range.start) as usize..(part.end - range.start) as usize;
+            self.copy_segment(&segment, part.start - offset, &mut out[place])
+        };
+        let copied = self.overlapping(blob, &keys, range, &mut copy);
+        copied.map_err(|error| error.context(blob))
+    }
+}
