@@ -1,1 +1,34 @@
-//! A node of Týr: drives the machines and the store with threads, clocks and disks.
+//! A node of Týr: the only place with threads, clocks, random numbers and disks.
+//!
+//! ```text
+//!   callers ──> query router      which keyspace, is the request well-formed      router.rs
+//!                 │
+//!               query processor   the commit machine under one lock, snapshots    processor/
+//!                 │
+//!               storage agent     group commit, folding, cache, files             agent/
+//!
+//!   cluster manager: an embedded node is a cluster of one, in epoch 0; it has none yet
+//! ```
+//!
+//! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers; this crate gives
+//! them time and carries out what they say. Reading order: [`node`], `processor`, `agent`.
+
+mod agent;
+pub mod clock;
+pub mod node;
+pub mod options;
+mod processor;
+mod router;
+pub mod statistics;
+pub mod ticket;
+
+pub use node::Node;
+pub use options::Options;
+pub use processor::Held;
+pub use processor::snapshot::SnapshotGuard;
+pub use router::KeyspaceEntry;
+pub use statistics::Statistics;
+pub use ticket::{Committed, Ticket};
+pub use tyr_store::base::KeyspaceInfo;
+pub use tyr_store::check::Report as CheckReport;
+pub use tyr_store::recent::ExtentLease;

@@ -95,6 +95,8 @@ pub struct BlobState {
     pub(super) folded_at: Timestamp,
     /// Counts folds: a read that spans one looks again.
     pub(super) base_generation: u32,
+    /// Counts changes after which a gap may not be what it was: cuts and extent pieces.
+    pub(super) shape: u32,
     pub(super) blocks: Vec<(u64, Block)>,
     pub(super) extents: BTreeMap<u64, ExtentPiece>,
     pub(super) older: Vec<OldPiece>,
@@ -124,6 +126,7 @@ impl BlobState {
             base_size: attributes.size,
             folded_at,
             base_generation: 0,
+            shape: 0,
             blocks: Vec::new(),
             extents: BTreeMap::new(),
             older: Vec::new(),
@@ -263,6 +266,7 @@ impl BlobState {
 
     fn write_extents(&mut self, offset: u64, extents: &[ExtentRef], applying: Applying) {
         let mut start = offset;
+        self.shape += 1;
         for extent in extents {
             let range = ByteRange { start, end: start + u64::from(extent.len) };
             self.cut_newest(range, applying);
@@ -300,6 +304,7 @@ impl BlobState {
     /// Cuts the newest layer and the base to `len` bytes.
     fn cut_tail(&mut self, len: u64, applying: Applying) {
         let at = applying.at;
+        self.shape += 1;
         self.cut_newest(ByteRange::from(len), applying);
         match self.cuts.last_mut() {
             Some(last) if !applying.readers.need(last.at, at) => {
@@ -423,6 +428,23 @@ impl BlobState {
             is_kept
         });
         self.memory -= *freed;
+    }
+
+    /// Whether the blob holds exactly `expected` at `offset`, as far as memory knows.
+    pub fn matches(&self, offset: u64, expected: &[u8]) -> bool {
+        let range = ByteRange { start: offset, end: offset + expected.len() as u64 };
+        self.attributes.exists
+            && range.end <= self.attributes.size
+            && self.plan(range, Timestamp::MAX).is_some_and(|plan| plan.bytes == expected)
+    }
+
+    /// Whether the number that a transform at `offset` changes can be changed at once.
+    pub fn is_resident(&self, range: ByteRange) -> bool {
+        let number = range.start / BLOCK_SIZE;
+        let (start, end) = ((range.start % BLOCK_SIZE) as u32, range.len() as u32);
+        let is_known = u64::from(start) + range.len() <= BLOCK_SIZE
+            && self.block(number).is_some_and(|block| covers(block, start, start + end));
+        is_known || self.missing(range).is_empty()
     }
 
     // -- where things are ------------------------------------------------------------------

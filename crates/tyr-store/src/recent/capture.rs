@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Bytes, ExtentRef, Timestamp};
+use tyr_types::{Bytes, Timestamp};
 
 use super::blob::{Attributes, BlobState, Content};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
+use crate::base::PieceData;
 
 /// What the base lacks of a blob, as of one timestamp.
 #[derive(Debug)]
@@ -21,24 +22,8 @@ pub struct Captured {
     /// Everything the base holds from here on has been cut since the last fold.
     pub cut: Option<u64>,
     /// New bytes; disjoint, in no order.
-    pub pieces: Vec<(u64, CapturedPiece)>,
+    pub pieces: Vec<(u64, PieceData)>,
     leases: Vec<Arc<ExtentLease>>,
-}
-
-/// New bytes of a blob.
-#[derive(Clone, Debug)]
-pub enum CapturedPiece {
-    /// By value; within one block.
-    Bytes(Bytes),
-    /// In an extent.
-    Extent {
-        /// Which.
-        extent: ExtentRef,
-        /// Bytes of the extent before them.
-        skip: u32,
-        /// How many.
-        len: u32,
-    },
 }
 
 impl BlobState {
@@ -68,7 +53,7 @@ impl BlobState {
             for run in block.runs().iter().filter(|run| is_taken(run.version, run.is_dirty)) {
                 let offset = number * BLOCK_SIZE + u64::from(run.start);
                 let bytes = Bytes::copy_from_slice(block.bytes(run.start, run.end));
-                captured.pieces.push((offset, CapturedPiece::Bytes(bytes)));
+                captured.pieces.push((offset, PieceData::Bytes(bytes)));
             }
         }
         for (start, piece) in self.extents.iter().filter(|(_, piece)| piece.version <= at) {
@@ -84,7 +69,7 @@ impl BlobState {
             match &piece.content {
                 Content::Bytes(bytes) => {
                     let bytes = Bytes::copy_from_slice(bytes);
-                    captured.pieces.push((piece.start, CapturedPiece::Bytes(bytes)));
+                    captured.pieces.push((piece.start, PieceData::Bytes(bytes)));
                 }
                 Content::Extent { lease, skip } => {
                     let len = (piece.end - piece.start) as u32;
@@ -114,7 +99,7 @@ impl BlobState {
 
 impl Captured {
     fn add_extent(&mut self, start: u64, lease: &Arc<ExtentLease>, skip: u32, len: u32) {
-        let piece = CapturedPiece::Extent { extent: lease.extent(), skip, len };
+        let piece = PieceData::Extent { extent: lease.extent(), skip, len };
         self.pieces.push((start, piece));
         self.leases.push(Arc::clone(lease));
     }

@@ -217,12 +217,14 @@ impl Recent {
         self.dirty.lock().values().cloned().collect()
     }
 
-    /// Dirty blobs of a keyspace whose keys begin with `prefix` and come after `after`.
+    /// The first `limit` dirty blobs of a keyspace whose keys begin with `prefix` and come after
+    /// `after`.
     pub fn dirty_from(
         &self,
         keyspace: KeyspaceId,
         prefix: &[u8],
         after: Option<&Key>,
+        limit: usize,
     ) -> Vec<Arc<BlobCell>> {
         let dirty = self.dirty.lock();
         let after = after.map(|key| BlobName { keyspace, key: key.clone() });
@@ -239,6 +241,7 @@ impl Recent {
             .take_while(|cell| {
                 cell.name.keyspace == keyspace && cell.name.key.as_bytes().starts_with(prefix)
             })
+            .take(limit)
             .cloned()
             .collect()
     }
@@ -285,7 +288,13 @@ impl Recent {
                 return true;
             }
             let Some(mut state) = cell.state.try_lock() else { return true };
-            if !state.is_dirty() && !state.has_older() && Arc::strong_count(cell) == 1 {
+            // The table holds it, and the lists it is in; whoever else does is at work on it.
+            let is_holding = cell.is_holding.load(Ordering::Relaxed);
+            let at_rest = 1 + usize::from(state.is_dirty()) + usize::from(is_holding);
+            if Arc::strong_count(cell) > at_rest {
+                return true;
+            }
+            if at_rest == 1 {
                 self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
                 *evictions += 1;
                 return false;

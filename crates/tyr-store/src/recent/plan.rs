@@ -49,8 +49,28 @@ pub struct Plan {
     pub missing: Vec<Missing>,
     /// The base's generation the plan was made for.
     pub generation: u32,
-    /// The blob's newest version at that time.
-    pub newest: Timestamp,
+    /// The blob's shape at that time: whether a gap is still what it was.
+    pub shape: u32,
+}
+
+impl Missing {
+    /// The same, cut at the bounds of blocks.
+    pub fn by_block(&self) -> impl Iterator<Item = Missing> + '_ {
+        let whole = self.range;
+        let blocks = whole.start / BLOCK_SIZE..whole.end.div_ceil(BLOCK_SIZE);
+        blocks.map(move |number| {
+            let block = ByteRange { start: number * BLOCK_SIZE, end: (number + 1) * BLOCK_SIZE };
+            let range = block.intersection(whole);
+            let source = match &self.source {
+                Source::Base => Source::Base,
+                Source::Extent { lease, skip } => {
+                    let skip = skip + (range.start - whole.start) as u32;
+                    Source::Extent { lease: Arc::clone(lease), skip }
+                }
+            };
+            Missing { range, source }
+        })
+    }
 }
 
 impl Plan {
@@ -85,7 +105,7 @@ impl BlobState {
             bytes: Vec::new(),
             missing: Vec::new(),
             generation: self.base_generation,
-            newest: self.attributes.version,
+            shape: self.shape,
         };
         if let Some(bytes) = self.one_run(range, at) {
             plan.bytes = bytes.to_vec();
@@ -101,9 +121,10 @@ impl BlobState {
         self.plan(range, Timestamp::MAX).map(|plan| plan.missing).unwrap_or_default()
     }
 
-    /// Puts what the base holds into memory, if nothing changed since `plan` was made.
+    /// Puts what the base holds into the gaps in memory. `plan` must be of the newest version;
+    /// nothing happens if a fold, a cut or an extent came since it was made.
     pub fn fill(&mut self, plan: &Plan, range: ByteRange, bytes: &[u8]) {
-        if plan.generation != self.base_generation || plan.newest != self.attributes.version {
+        if plan.generation != self.base_generation || plan.shape != self.shape {
             return;
         }
         let mut start = range.start;
@@ -116,7 +137,20 @@ impl BlobState {
         }
     }
 
+    /// Puts the whole content of a small blob, just loaded, into memory.
+    pub fn fill_small(&mut self, content: &[u8]) {
+        if !content.is_empty() {
+            self.with_block(0, |block| block.fill(0, content));
+        }
+    }
+
+    /// Whether a fold overtook the read that `plan` began.
+    pub fn is_overtaken(&self, plan: &Plan) -> bool {
+        plan.generation != self.base_generation
+    }
+
     /// Turns a stretch of an extent piece into bytes in memory, so that it can change in place.
+    /// The stretch lies within one block.
     pub fn materialize(&mut self, missing: &Missing, bytes: &[u8]) {
         let Source::Extent { lease, .. } = &missing.source else { return };
         let range = missing.range;
@@ -130,6 +164,7 @@ impl BlobState {
         }
         let piece = self.extents.remove(&start).expect("it was just found");
         let version = piece.version;
+        self.shape += 1;
         if start < range.start {
             let head = super::blob::ExtentPiece { end: range.start, ..piece.clone() };
             self.extents.insert(start, head);

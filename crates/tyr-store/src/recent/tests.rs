@@ -9,11 +9,12 @@ use tyr_types::{
 };
 
 use super::blob::{Applying, Attributes, BlobState};
-use super::capture::{Captured, CapturedPiece};
+use super::capture::Captured;
 use super::fixtures::at;
 use super::lease::DeadExtents;
 use super::plan::{Missing, Plan, Source};
 use super::readers::Readers;
+use crate::base::PieceData;
 
 /// Everything around one blob: base, extents, readers, and all its versions by value.
 struct World {
@@ -81,7 +82,7 @@ impl World {
     fn make_resident(&mut self, range: ByteRange) {
         let Some(plan) = self.state.plan(range, Timestamp::MAX) else { return };
         for missing in plan.missing.clone() {
-            for part in missing_by_block(&missing) {
+            for part in missing.by_block() {
                 let bytes = self.fetch(&part);
                 match part.source {
                     Source::Base => self.state.fill(&plan, part.range, &bytes),
@@ -140,8 +141,8 @@ impl World {
         self.base.resize(captured.attributes.size as usize, 0);
         for (offset, piece) in &captured.pieces {
             let bytes = match piece {
-                CapturedPiece::Bytes(bytes) => bytes.to_vec(),
-                CapturedPiece::Extent { extent, skip, len } => {
+                PieceData::Bytes(bytes) => bytes.to_vec(),
+                PieceData::Extent { extent, skip, len } => {
                     self.extents[extent][*skip as usize..(*skip + *len) as usize].to_vec()
                 }
             };
@@ -154,24 +155,6 @@ impl World {
         let readers = self.readers.clone();
         self.state.collect(Readers::new(&readers));
     }
-}
-
-fn missing_by_block(missing: &Missing) -> Vec<Missing> {
-    let mut parts = Vec::new();
-    let mut start = missing.range.start;
-    while start < missing.range.end {
-        let end = missing.range.end.min((start / super::block::BLOCK_SIZE + 1) << 14);
-        let inside = (start - missing.range.start) as u32;
-        let source = match &missing.source {
-            Source::Base => Source::Base,
-            Source::Extent { lease, skip } => {
-                Source::Extent { lease: Arc::clone(lease), skip: skip + inside }
-            }
-        };
-        parts.push(Missing { range: ByteRange { start, end }, source });
-        start = end;
-    }
-    parts
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,76 @@
+//! Group commit: one sync for everybody who waits.
+//!
+//! While a sync is under way, new transactions gather behind it; the next sync takes them all. So
+//! the more writers there are, the more transactions share a sync.
+
+use std::sync::Arc;
+
+use tyr_protocol::commit::Event;
+use tyr_types::{Error, Result, TransactionId};
+
+use crate::processor::Processor;
+use crate::statistics::Counters;
+
+/// Runs until the arbiter says stop and nobody waits any more.
+pub(crate) fn run(processor: &Arc<Processor>) {
+    loop {
+        let mut arbiter = processor.arbiter.lock();
+        while arbiter.to_sync.is_empty() && !arbiter.is_stopping {
+            processor.sync_wanted.wait(&mut arbiter);
+        }
+        if arbiter.to_sync.is_empty() {
+            return;
+        }
+        drop(arbiter);
+        // A failure is told to everybody who waits, and refuses all further writes.
+        let _ = sync_now(processor);
+    }
+}
+
+/// Makes everything committed so far durable, and answers everybody whom that concerns.
+///
+/// # Errors
+/// `Unavailable` when the disk fails; the store refuses writes from then on.
+pub(crate) fn sync_now(processor: &Processor) -> Result<()> {
+    let (ids, synced) = sync_log(processor);
+    let mut due = Vec::with_capacity(ids.len());
+    let mut arbiter = processor.arbiter.lock();
+    for id in ids {
+        let event = match &synced {
+            Ok(()) => Event::Persisted { id },
+            Err(error) => {
+                if let Some(waiting) = arbiter.waiting.get_mut(&id) {
+                    waiting.failure = Some(error.duplicate());
+                }
+                Event::PersistFailed { id }
+            }
+        };
+        arbiter.drive(processor, event, &mut due);
+    }
+    drop(arbiter);
+    Counters::add(&processor.counters.synced_commits, due.len() as u64);
+    processor.deliver(due, Ok(()));
+    synced
+}
+
+/// Makes everything that is in the log's memory durable, extents before the records that refer to
+/// them. Answers which transactions that covers.
+fn sync_log(processor: &Processor) -> (Vec<TransactionId>, Result<()>) {
+    let _syncing = processor.log_syncer.lock();
+    let writing = processor.log_writer.lock();
+    let mut arbiter = processor.arbiter.lock();
+    let ids: Vec<_> = arbiter.to_sync.drain(..).collect();
+    let Some(log) = arbiter.log.as_mut() else { return (ids, Ok(())) };
+    let pending = log.take_pending();
+    drop(arbiter);
+    let written = processor.store.extents().sync().and_then(|()| pending.write());
+    if written.is_ok() {
+        let end = pending.last_sequence() + 1;
+        processor.written.fetch_max(end, std::sync::atomic::Ordering::Release);
+    }
+    drop(writing);
+    let synced = written.and_then(|()| pending.sync());
+    Counters::add(&processor.counters.log_syncs, 1);
+    processor.recycle(pending);
+    (ids, synced.inspect_err(|error: &Error| processor.poison(error)))
+}

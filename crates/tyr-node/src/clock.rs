@@ -1,0 +1,15 @@
+//! The machine's clock, and the only source of random numbers.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Microseconds since 1970; 0 on a machine whose clock is set before that.
+pub fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// 64 random bits, different in every process.
+pub fn random_u64() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one((now_us(), std::process::id()))
+}

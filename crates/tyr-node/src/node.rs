@@ -1,0 +1,308 @@
+//! A node: opening, closing, and everything that can be asked of it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use tyr_store::check::Report;
+use tyr_store::disk::FolderLock;
+use tyr_store::store::{Answer, Attributes, Opened, Store};
+use tyr_types::{
+    BlobName, ByteRange, Error, ErrorKind, ExtentRef, Key, KeyspaceConfig, KeyspaceName, Result,
+    Stat, Timestamp, Transaction, TransactionId,
+};
+
+use crate::agent::{committer, folder};
+use crate::options::Options;
+use crate::processor::arbiter::Arbiter;
+use crate::processor::snapshot::SnapshotGuard;
+use crate::processor::{Held, Processor, Refusal};
+use crate::router::KeyspaceEntry;
+use crate::statistics::{Counters, Statistics};
+use crate::ticket::Ticket;
+use crate::{ExtentLease, KeyspaceInfo};
+
+/// An embedded node on one folder. Dropping it closes it.
+#[derive(Debug)]
+pub struct Node {
+    processor: Arc<Processor>,
+    running: Mutex<Option<Running>>,
+}
+
+/// What ends when the node closes.
+#[derive(Debug)]
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    lock: FolderLock,
+}
+
+impl Node {
+    /// Opens the store at `path`, or makes one there.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
+    /// `NotFound` when it must exist and does not; `Corrupt` when it is damaged.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
+        if options.cache_bytes < 8 << 20 {
+            return Err(Error::invalid(format!(
+                "the cache is at least 8 MiB ({} bytes), not {}",
+                8 << 20,
+                options.cache_bytes
+            )));
+        }
+        let opened = Store::open(path, options.must_exist, options.is_read_only)?;
+        let Opened { store, log, clock, lock } = opened;
+        let arbiter = Arbiter::new(log, clock);
+        let processor = Processor::new(store, arbiter, options);
+        let mut threads = Vec::new();
+        if !processor.options.is_read_only {
+            threads.push(spawn("tyr-committer", &processor, committer::run)?);
+            threads.push(spawn("tyr-folder", &processor, folder::run)?);
+        }
+        let running = Mutex::new(Some(Running { threads, lock }));
+        Ok(Arc::new(Self { processor, running }))
+    }
+
+    /// Writes everything back and closes; does nothing the second time.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails; what was acknowledged as durable is so all the same.
+    pub fn close(&self) -> Result<()> {
+        let Some(Running { threads, lock }) = self.running.lock().take() else { return Ok(()) };
+        let refusal = self.processor.refusal.lock().replace(Refusal::Closed);
+        self.processor.arbiter.lock().is_stopping = true;
+        self.processor.sync_wanted.notify_all();
+        self.processor.folding.state.lock().is_stopping = true;
+        self.processor.folding.wanted.notify_all();
+        self.processor.folding.done.notify_all();
+        for thread in threads {
+            if thread.join().is_err() {
+                return Err(Error::unavailable("a thread of the store panicked"));
+            }
+        }
+        let closed = match refusal {
+            None => self.fold_and_seal(),
+            Some(Refusal::ReadOnly | Refusal::Closed) => Ok(()),
+            Some(Refusal::Poisoned(why)) => Err(Refusal::Poisoned(why).error()),
+        };
+        drop(lock);
+        closed
+    }
+
+    fn fold_and_seal(&self) -> Result<()> {
+        if self.processor.store.recent().dirty_memory() > 0 {
+            folder::fold(&self.processor)?;
+        }
+        match self.processor.arbiter.lock().log.take() {
+            Some(log) => log.seal(),
+            None => Ok(()),
+        }
+    }
+
+    /// A new transaction's name.
+    pub fn next_transaction_id(&self) -> TransactionId {
+        self.processor.next_transaction_id()
+    }
+
+    /// Commits a transaction; `held` stays alive until it is decided.
+    pub fn commit(&self, transaction: Transaction, held: Held) -> Ticket {
+        self.processor.commit(transaction, held)
+    }
+
+    /// Reads a range of a blob, as of a snapshot's moment or [`Timestamp::MAX`].
+    ///
+    /// # Errors
+    /// `NotFound` for a keyspace that is gone; `SnapshotTooOld`; `Corrupt`; `Unavailable`.
+    pub fn read(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+    ) -> Result<Answer> {
+        self.processor.check_open()?;
+        self.processor.read(entry, name, range, at)
+    }
+
+    /// The same, if memory alone can answer; `None` when the disk is needed.
+    pub fn read_resident(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+    ) -> Option<Result<Answer>> {
+        match self.processor.check_open() {
+            Ok(()) => self.processor.read_resident(entry, name, range, at),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// A blob's attributes; `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// As [`Node::read`].
+    pub fn attributes(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        at: Timestamp,
+    ) -> Result<Option<Attributes>> {
+        self.processor.check_open()?;
+        entry.check()?;
+        self.processor.store.attributes(name, at)
+    }
+
+    /// Lists blobs as of a snapshot's moment, in key order.
+    ///
+    /// # Errors
+    /// As [`Node::read`].
+    pub fn scan(
+        &self,
+        entry: &KeyspaceEntry,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+        at: Timestamp,
+    ) -> Result<Vec<(Key, Stat)>> {
+        self.processor.check_open()?;
+        self.processor.scan(entry, prefix, after, limit, at)
+    }
+
+    /// Begins a snapshot of everything.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store is closed.
+    pub fn snapshot(&self) -> Result<SnapshotGuard> {
+        self.processor.snapshot()
+    }
+
+    /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails; `NotFound` for a keyspace that is gone.
+    pub fn upload(&self, entry: &KeyspaceEntry, data: &[u8]) -> Result<Arc<ExtentLease>> {
+        self.processor.check_writable()?;
+        entry.check()?;
+        Counters::add(&self.processor.counters.extent_bytes, data.len() as u64);
+        self.processor.store.write_extent(data, entry.info().config.is_compressed)
+    }
+
+    /// Reads part of an uploaded piece back.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unavailable`.
+    pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
+        self.processor.store.read_extent(extent, skip, out)
+    }
+
+    /// Makes a keyspace.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`, `Unavailable`.
+    pub fn create_keyspace(
+        &self,
+        name: &KeyspaceName,
+        config: &KeyspaceConfig,
+    ) -> Result<Arc<KeyspaceEntry>> {
+        self.processor.check_writable()?;
+        config.validate()?;
+        let id = self.processor.store.base().create_keyspace(name, config)?;
+        let info = KeyspaceInfo { id, name: name.clone(), config: config.clone() };
+        Ok(self.processor.keyspaces.insert(info))
+    }
+
+    /// Finds a keyspace.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn keyspace(&self, name: &KeyspaceName) -> Result<Arc<KeyspaceEntry>> {
+        self.processor.check_open()?;
+        self.processor.keyspaces.find(name)
+    }
+
+    /// All keyspaces, by name.
+    pub fn keyspaces(&self) -> Vec<KeyspaceInfo> {
+        self.processor.keyspaces.list()
+    }
+
+    /// Removes a keyspace and everything in it.
+    ///
+    /// # Errors
+    /// `NotFound`, `Unavailable`.
+    pub fn drop_keyspace(&self, name: &KeyspaceName) -> Result<()> {
+        self.processor.check_writable()?;
+        let id = self.processor.keyspaces.find(name)?.info().id;
+        // No commit may come between: one that did would write to a keyspace that is gone.
+        let _arbiter = self.processor.arbiter.lock();
+        self.processor.store.base().drop_keyspace(id)?;
+        self.processor.keyspaces.remove(id);
+        self.processor.store.recent().forget_keyspace(id);
+        Ok(())
+    }
+
+    /// Counters and sizes.
+    pub fn statistics(&self) -> Statistics {
+        let processor = &self.processor;
+        let (counters, recent) = (&processor.counters, processor.store.recent());
+        let log_bytes = processor.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes());
+        Statistics {
+            commits: Counters::get(&counters.commits),
+            aborts: Counters::get(&counters.aborts),
+            reads: Counters::get(&counters.reads),
+            reads_from_disk: Counters::get(&counters.reads_from_disk),
+            log_syncs: Counters::get(&counters.log_syncs),
+            synced_commits: Counters::get(&counters.synced_commits),
+            log_bytes,
+            extent_bytes: Counters::get(&counters.extent_bytes),
+            index_bytes: processor.store.base().disk_bytes(),
+            versions_held: recent.versions() as u64,
+            snapshots_in_use: processor.snapshots.len() as u64,
+            memory_bytes: recent.memory() as u64,
+            dirty_bytes: recent.dirty_memory() as u64,
+            folds: Counters::get(&counters.folds),
+        }
+    }
+
+    /// Folds, so that everything is on disk, and verifies all of it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails. Damage is in the report.
+    pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<Report> {
+        self.processor.check_open()?;
+        if self.processor.check_writable().is_ok() {
+            folder::fold(&self.processor)?;
+        }
+        self.processor.store.check(progress)
+    }
+
+    /// Verifies a store that nobody has open.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; `Unavailable` when somebody has it open.
+    pub fn check_closed(path: &Path, progress: &mut dyn FnMut(f64)) -> Result<Report> {
+        Store::check_closed(path, progress)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Nobody is left to tell of a failure; whoever wants to know calls `close`.
+        let _ = self.close();
+    }
+}
+
+fn spawn(
+    name: &str,
+    processor: &Arc<Processor>,
+    run: fn(&Arc<Processor>),
+) -> Result<JoinHandle<()>> {
+    let processor = Arc::clone(processor);
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&processor)).map_err(
+        |error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
+                .with_source(error)
+        },
+    )
+}

@@ -1,0 +1,227 @@
+//! The life of a commit.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tyr_protocol::commit::Event;
+use tyr_store::log::{EncodedRecord, PendingWrite};
+use tyr_store::recent::ExtentLease;
+use tyr_store::store::Cells;
+use tyr_types::{Durability, Error, Result, Transaction};
+
+use super::Processor;
+use super::arbiter::{Applied, Due, Waiting, append};
+use super::snapshot::SnapshotGuard;
+use crate::clock;
+use crate::statistics::Counters;
+use crate::ticket::{Committed, Ticket};
+
+/// What a transaction keeps alive until it is decided.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// The extents of its payloads.
+    pub leases: Vec<Arc<ExtentLease>>,
+    /// What its reads are of; it must stay in use until they have been validated (C1).
+    pub snapshot: Option<Arc<SnapshotGuard>>,
+}
+
+impl Held {
+    /// The transaction took effect: its blobs answer for the extents now.
+    pub(super) fn adopt(&self) {
+        for lease in &self.leases {
+            lease.adopt();
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
+    }
+}
+
+thread_local! {
+    /// Reused, so that encoding allocates nothing.
+    static RECORD: RefCell<EncodedRecord> = RefCell::default();
+}
+
+impl Processor {
+    /// Commits a transaction. `held` stays alive until it is decided.
+    pub(crate) fn commit(&self, transaction: Transaction, held: Held) -> Ticket {
+        let begun = RECORD.with_borrow_mut(|record| self.begin(transaction, held, record));
+        match begun {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                Counters::add(&self.counters.aborts, 1);
+                Ticket::ready(Err(error))
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        transaction: Transaction,
+        held: Held,
+        record: &mut EncodedRecord,
+    ) -> Result<Ticket> {
+        transaction.validate()?;
+        let durability = {
+            let entries = self.keyspaces.look();
+            record.encode(&transaction, |keyspace| entries.is_logged(keyspace))?;
+            entries.durability(&transaction)?
+        };
+        if transaction.is_writing() {
+            self.check_writable()?;
+            self.admit();
+        }
+        let cells = self.store.prepare(&transaction)?;
+        held.check()?;
+        if durability < Durability::Sync
+            && let Some(committed) = self.commit_alone(&transaction, &held, record, &cells)
+        {
+            return committed.map(|committed| Ticket::ready(Ok(committed)));
+        }
+        Ok(self.submit(transaction, held, std::mem::take(record), cells, durability))
+    }
+
+    /// The inlined path: nothing that overlaps is in flight, and nobody waits for a sync.
+    /// `None` when something is in flight.
+    fn commit_alone(
+        &self,
+        transaction: &Transaction,
+        held: &Held,
+        record: &EncodedRecord,
+        cells: &Cells,
+    ) -> Option<Result<Committed>> {
+        let (committed, end) = {
+            let mut arbiter = self.arbiter.lock();
+            let decided = {
+                let entries = self.keyspaces.look();
+                let view = Applied { store: &self.store, entries: &entries };
+                arbiter.machine.commit_alone(clock::now_us(), transaction, &view)?
+            };
+            let done = decided.map_err(Error::from).and_then(|at| {
+                let end = append(arbiter.log.as_mut(), record, at)?;
+                let outcomes = self.apply(transaction, cells, at).inspect_err(|error| {
+                    self.poison(error);
+                })?;
+                Ok((Committed { at, outcomes }, end))
+            });
+            match done {
+                Ok(done) => done,
+                Err(error) => return Some(Err(error)),
+            }
+        };
+        held.adopt();
+        Counters::add(&self.counters.commits, 1);
+        match end {
+            Some(end) => Some(self.write_log(end).map(|()| committed)),
+            None => Some(Ok(committed)),
+        }
+    }
+
+    /// The general path: the machine keeps the transaction in flight until it is durable.
+    fn submit(
+        &self,
+        transaction: Transaction,
+        held: Held,
+        record: EncodedRecord,
+        cells: Cells,
+        durability: Durability,
+    ) -> Ticket {
+        let (answer, ticket) = Ticket::waiting();
+        let id = transaction.id;
+        let waiting = Waiting {
+            cells,
+            held,
+            record,
+            durability,
+            answer,
+            outcomes: Vec::new(),
+            failure: None,
+        };
+        let mut due = Vec::new();
+        let (end, is_sync_wanted) = {
+            let mut arbiter = self.arbiter.lock();
+            arbiter.waiting.insert(id, waiting);
+            let chain = arbiter.chain.clone();
+            let event = Event::Submit { transaction: Arc::new(transaction), chain };
+            arbiter.drive(self, event, &mut due);
+            let end = arbiter.log.as_ref().map(|log| log.next_sequence());
+            (end, !arbiter.to_sync.is_empty())
+        };
+        if is_sync_wanted {
+            self.sync_wanted.notify_one();
+        }
+        let written = match end {
+            Some(end) if !due.is_empty() => self.write_log(end),
+            Some(_) | None => Ok(()),
+        };
+        self.deliver(due, written);
+        ticket
+    }
+
+    /// Gives answers out, those of commits only if what they rest on was `written`.
+    pub(crate) fn deliver(&self, due: Vec<Due>, written: Result<()>) {
+        for (answer, result) in due {
+            let result = match (&written, result) {
+                (Err(error), Ok(_)) => Err(error.duplicate()),
+                (_, result) => result,
+            };
+            let counters = &self.counters;
+            let counter = if result.is_ok() { &counters.commits } else { &counters.aborts };
+            Counters::add(counter, 1);
+            // Whoever dropped the ticket does not want to know.
+            let _ = answer.send(result);
+        }
+    }
+
+    /// Gives the operating system every log record below `end`.
+    pub(crate) fn write_log(&self, end: u64) -> Result<()> {
+        if self.written.load(Ordering::Acquire) >= end {
+            return Ok(());
+        }
+        let writing = self.log_writer.lock();
+        if self.written.load(Ordering::Acquire) >= end {
+            return Ok(());
+        }
+        let pending = match self.arbiter.lock().log.as_mut() {
+            Some(log) => log.take_pending(),
+            None => return Ok(()),
+        };
+        let written = pending.write();
+        if let Err(error) = &written {
+            self.poison(error);
+        } else {
+            self.written.fetch_max(pending.last_sequence() + 1, Ordering::Release);
+        }
+        drop(writing);
+        self.recycle(pending);
+        written
+    }
+
+    /// Gives the log its buffer back.
+    pub(crate) fn recycle(&self, pending: PendingWrite) {
+        if let Some(log) = self.arbiter.lock().log.as_mut() {
+            log.give_back(pending);
+        }
+    }
+
+    /// Holds a writer back while memory is full of what has not been folded.
+    fn admit(&self) {
+        let limit = self.options.cache_bytes as usize;
+        if self.store.recent().dirty_memory() < limit {
+            return;
+        }
+        let mut state = self.folding.state.lock();
+        let ended = state.ended;
+        while state.ended == ended
+            && !state.is_stopping
+            && self.store.recent().dirty_memory() >= limit
+        {
+            state.is_wanted = true;
+            self.folding.wanted.notify_one();
+            self.folding.done.wait_for(&mut state, Duration::from_millis(100));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Folding: recent operations move into the base, in batches, and the log may go.
+
+use std::sync::Arc;
+
+use tyr_types::{ExtentRef, KeyspaceId, Result, Timestamp};
+
+use super::Store;
+use crate::base::{BlobChange, Checkpoint};
+use crate::recent::BlobCell;
+use crate::recent::capture::Captured;
+
+/// Bytes by value that one step of a fold carries at most, roughly.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// A fold under way.
+#[derive(Debug)]
+pub struct Fold {
+    at: Timestamp,
+    cells: std::vec::IntoIter<Arc<BlobCell>>,
+    dead: Vec<ExtentRef>,
+}
+
+impl Store {
+    /// Takes the extents that died so far, for [`Store::begin_fold`]. Call it before the fold's
+    /// moment is chosen: then only records below the fold's end refer to them.
+    pub fn take_dead(&self) -> Vec<ExtentRef> {
+        self.recent.dead().take()
+    }
+
+    /// Begins to fold everything up to `at`, which must be in use by a reader, be the oldest such,
+    /// and have everything up to it applied; log and extents must be synced that far.
+    pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
+        Fold { at, cells: self.recent.dirty_cells().into_iter(), dead }
+    }
+
+    /// Folds some more blobs; answers whether there are more to come.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails: what was not folded stays in memory and log.
+    pub fn fold_some(
+        &self,
+        fold: &mut Fold,
+        keeps_versions: impl Fn(KeyspaceId) -> bool,
+    ) -> Result<bool> {
+        let mut taken: Vec<(Arc<BlobCell>, Captured)> = Vec::new();
+        let mut changes = Vec::new();
+        let mut bytes = 0;
+        while bytes < STEP_BYTES {
+            let Some(cell) = fold.cells.next() else { break };
+            let at = if keeps_versions(cell.name().keyspace) { fold.at } else { Timestamp::MAX };
+            let Some(mut captured) = cell.lock().capture(at) else { continue };
+            let pieces = std::mem::take(&mut captured.pieces);
+            bytes += 128 + pieces.iter().map(|(_, piece)| piece.len().min(1024)).sum::<u64>();
+            changes.push(BlobChange {
+                blob: cell.name().clone(),
+                exists: captured.attributes.exists,
+                size: captured.attributes.size,
+                version: captured.attributes.version,
+                folded_at: captured.at,
+                cut: captured.cut,
+                pieces,
+            });
+            taken.push((cell, captured));
+        }
+        if !changes.is_empty() {
+            self.base.fold(changes)?;
+        }
+        for (cell, captured) in &taken {
+            let mut state = cell.lock();
+            self.recent.change(cell, &mut state, |state| state.settle(captured));
+        }
+        Ok(fold.cells.len() > 0)
+    }
+
+    /// Ends a fold whose blobs are all in the base: the log below `sequence` is not needed any
+    /// more, and neither are the extents that nothing referred to when the fold began.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails; then the log below is still needed.
+    pub fn end_fold(&self, fold: Fold, sequence: u64) -> Result<()> {
+        let checkpoint = Checkpoint { sequence, timestamp: fold.at };
+        let ended = self.base.give_up(&fold.dead).and_then(|()| self.base.checkpoint(checkpoint));
+        if ended.is_err() {
+            self.abandon_fold(fold);
+        }
+        ended
+    }
+
+    /// Gives up a fold after an error.
+    pub fn abandon_fold(&self, fold: Fold) {
+        self.recent.dead().give_back(fold.dead);
+    }
+}

@@ -1,0 +1,121 @@
+//! The store: log, extents, index and recent operations, put together.
+//!
+//! ```text
+//!   write ──> extents (large payloads) ──> log ──> recent ──fold──> base (index + extents)
+//!   read  <────────────────────────────────────── recent, then base
+//! ```
+//!
+//! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
+//! node's affair. Reading order: opening (here), [`write`], [`read`], [`scan`], [`fold`].
+
+mod fold;
+mod open;
+mod read;
+mod scan;
+mod write;
+
+use std::sync::Arc;
+
+use tyr_types::{BlobName, ByteRange, Error, Result, Timestamp};
+
+use crate::base::{Base, BlobBase};
+use crate::check::Report;
+use crate::disk::Disk;
+use crate::extents::Extents;
+use crate::recent::{BlobCell, BlobState, Recent};
+
+pub use crate::recent::Attributes;
+pub use fold::Fold;
+pub use open::{Opened, Parts};
+pub use read::Answer;
+pub use write::Cells;
+
+/// Everything that a node remembers, but for the log, which its arbiter holds.
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    extents: Arc<Extents>,
+    base: Base,
+    recent: Recent,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.disk.describe())
+    }
+}
+
+impl Store {
+    /// The base.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// The extents.
+    pub fn extents(&self) -> &Extents {
+        &self.extents
+    }
+
+    /// The recent operations.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// Verifies everything on disk; `progress` gets the share done, 0 to 1.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails. Damage is in the report.
+    pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<Report> {
+        crate::check::run(&*self.disk, &self.extents, &self.base, progress)
+    }
+
+    /// The newest version in memory that overlaps `range` (C1). What is only in the base is older
+    /// than every reader.
+    pub fn newest_overlapping(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Timestamp {
+        let cell = self.recent.find(blob);
+        cell.map_or(Timestamp::ZERO, |cell| cell.lock().newest_overlapping(range, is_attributes))
+    }
+
+    /// The size of a blob that [`Store::prepare`] brought into memory; `None` when it is absent.
+    pub fn resident_size(&self, blob: &BlobName) -> Option<u64> {
+        let attributes = self.recent.find(blob)?.lock().attributes();
+        attributes.exists.then_some(attributes.size)
+    }
+
+    /// Whether a blob that [`Store::prepare`] brought into memory has exactly these bytes.
+    pub fn resident_matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
+        self.recent.find(blob).is_some_and(|cell| cell.lock().matches(offset, expected))
+    }
+
+    /// The blob's cell; `None` when there is no such blob, now or for any reader.
+    fn find(&self, name: &BlobName) -> Result<Option<Arc<BlobCell>>> {
+        self.recent.find_or_load(name, || {
+            let found = self.base.attributes(name)?;
+            Ok(found.filter(|blob| blob.exists).map(|blob| loaded(&blob)))
+        })
+    }
+
+    /// The blob's cell, made if there is no such blob.
+    fn cell(&self, name: &BlobName) -> Result<Arc<BlobCell>> {
+        let cell = self.recent.find_or_load(name, || {
+            let found = self.base.attributes(name)?;
+            let absent = || BlobState::new(Attributes::default(), Timestamp::ZERO);
+            Ok(Some(found.map_or_else(absent, |blob| loaded(&blob))))
+        })?;
+        cell.ok_or_else(|| Error::corrupt(format!("{name}: the table of blobs in memory is wrong")))
+    }
+}
+
+/// The state of a blob of which the base says this.
+fn loaded(blob: &BlobBase) -> BlobState {
+    let attributes = Attributes { exists: blob.exists, size: blob.size, version: blob.version };
+    let mut state = BlobState::new(attributes, blob.folded_at);
+    if let Some(content) = &blob.content {
+        state.fill_small(content);
+    }
+    state
+}

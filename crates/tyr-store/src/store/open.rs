@@ -1,0 +1,206 @@
+//! Opening a store: find or make the files, then play the log over the base.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tyr_types::{
+    Durability, Error, ErrorKind, ExtentRef, KeyspaceId, Payload, Result, Timestamp, Transaction,
+};
+
+use super::Store;
+use crate::base::{Base, Checkpoint, synced_batch};
+use crate::check::Report;
+use crate::disk::{Disk, FolderLock, RealDisk};
+use crate::extents::{ExtentOptions, Extents};
+use crate::index::Index;
+use crate::index::fjall::FjallIndex;
+use crate::log::{self, Log, LogOptions, ReplayMode, Replayed};
+use crate::recent::{Readers, Recent};
+
+/// The folder of the index within a store.
+const INDEX_FOLDER: &str = "index";
+
+/// What a store is put together from.
+pub struct Parts {
+    /// Log, extents and checkpoint.
+    pub disk: Arc<dyn Disk>,
+    /// The index.
+    pub index: Box<dyn Index>,
+    /// Sizes of log segments.
+    pub log: LogOptions,
+    /// Sizes of extent files.
+    pub extents: ExtentOptions,
+    /// Whether nothing is to be changed.
+    pub is_read_only: bool,
+}
+
+/// A store that has been opened.
+pub struct Opened<L = FolderLock> {
+    /// The store.
+    pub store: Store,
+    /// The log's end; `None` when nothing is to be changed.
+    pub log: Option<Log>,
+    /// The highest timestamp that was seen.
+    pub clock: Timestamp,
+    /// Keeps others out of the folder.
+    pub lock: L,
+}
+
+impl Store {
+    /// Opens the store in a folder, or makes one there.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
+    /// `NotFound` when it must exist and does not; `Corrupt` when it is damaged.
+    pub fn open(path: &Path, must_exist: bool, is_read_only: bool) -> Result<Opened> {
+        let disk =
+            if must_exist || is_read_only { existing(path)? } else { RealDisk::create(path)? };
+        let lock = disk.lock()?;
+        let synced = synced_batch(&disk)?;
+        let index = Box::new(FjallIndex::open(&path.join(INDEX_FOLDER), synced)?);
+        let (log, extents) = (LogOptions::default(), ExtentOptions::default());
+        let parts = Parts { disk: Arc::new(disk), index, log, extents, is_read_only };
+        let Opened { store, log, clock, lock: () } = Self::assemble(parts)?;
+        Ok(Opened { store, log, clock, lock })
+    }
+
+    /// Puts a store together from its parts.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged; `Unavailable` when the disk fails.
+    pub fn assemble(parts: Parts) -> Result<Opened<()>> {
+        let Parts { disk, index, log, extents, is_read_only } = parts;
+        let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
+        let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
+        let mut store = Self { disk, extents, base, recent: Recent::default() };
+        if !is_read_only {
+            store.clear_memory_keyspaces()?;
+        }
+        let (replayed, clock) = store.replay(is_read_only)?;
+        let log = match is_read_only {
+            true => None,
+            false => Some(Log::open(Arc::clone(&store.disk), log, &replayed)?),
+        };
+        Ok(Opened { store, log, clock, lock: () })
+    }
+
+    /// Verifies a store that nobody has open.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; `Unavailable` when somebody has it open or the disk fails.
+    pub fn check_closed(path: &Path, progress: &mut dyn FnMut(f64)) -> Result<Report> {
+        let disk = existing(path)?;
+        let _lock = disk.lock()?;
+        crate::check::run_closed(&disk, &path.join(INDEX_FOLDER), progress)
+    }
+
+    fn clear_memory_keyspaces(&self) -> Result<()> {
+        for info in self.base.keyspaces() {
+            if info.config.durability == Durability::Memory {
+                self.base.clear_keyspace(info.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Plays the log from the last checkpoint on.
+    fn replay(&mut self, is_read_only: bool) -> Result<(Replayed, Timestamp)> {
+        let Checkpoint { sequence, timestamp } = self.base.last_checkpoint();
+        let intact = self.last_intact(sequence)?;
+        let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
+        let mode = if is_read_only { ReplayMode::ReadOnly } else { ReplayMode::Cut };
+        let mut clock = timestamp;
+        let mut in_log = Vec::new();
+        let mut play = |sequence: u64, at: Timestamp, transaction: Transaction| {
+            if sequence > intact {
+                return Ok(());
+            }
+            clock = clock.max(at);
+            extents_of(&transaction, &mut in_log);
+            self.play(&transaction, at, &known)
+        };
+        let replayed = log::replay(&*self.disk, sequence, mode, &mut play)?;
+        if !is_read_only {
+            self.base.reclaim(&in_log)?;
+            if intact < replayed.next_sequence - 1 {
+                self.fold_everything(clock, replayed.next_sequence)?;
+            }
+        }
+        Ok((replayed, clock))
+    }
+
+    /// Folds what was played, so that nothing in the log below `sequence` is ever played again.
+    fn fold_everything(&self, clock: Timestamp, sequence: u64) -> Result<()> {
+        self.extents.sync()?;
+        let mut fold = self.begin_fold(clock, Vec::new());
+        while self.fold_some(&mut fold, |_| false)? {}
+        self.end_fold(fold, sequence)
+    }
+
+    /// Applies one logged transaction to the blobs that the base has not folded it into.
+    fn play(&self, transaction: &Transaction, at: Timestamp, known: &[KeyspaceId]) -> Result<()> {
+        for entry in &transaction.blobs {
+            if !known.contains(&entry.blob.keyspace) {
+                continue;
+            }
+            let cell = self.cell(&entry.blob)?;
+            if cell.lock().folded_at() >= at {
+                continue;
+            }
+            let one =
+                Transaction { id: transaction.id, blobs: vec![entry.clone()], reads: Vec::new() };
+            self.apply(&one, &[cell], at, Readers::NONE, |_| false)?;
+        }
+        Ok(())
+    }
+
+    /// The last record whose extents, and those of every record before it, are whole.
+    ///
+    /// A buffered commit is synced about a second later, its extents with it. When the power goes
+    /// before that, the system may have kept the record and not the extents: then the log ends
+    /// before that record, as if it had been torn.
+    fn last_intact(&self, from: u64) -> Result<u64> {
+        let mut last = u64::MAX;
+        let mut unsynced = Vec::new();
+        let mut look = |sequence: u64, _: Timestamp, transaction: Transaction| {
+            let mut extents = Vec::new();
+            extents_of(&transaction, &mut extents);
+            unsynced.extend(extents.into_iter().map(|extent| (sequence, extent)));
+            Ok(())
+        };
+        let replayed = log::replay(&*self.disk, from, ReplayMode::ReadOnly, &mut look)?;
+        for (sequence, extent) in unsynced {
+            if sequence > replayed.synced_to && sequence < last {
+                match self.extents.verify(&extent) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::Corrupt => last = sequence - 1,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(last)
+    }
+}
+
+fn existing(path: &Path) -> Result<RealDisk> {
+    let none = || {
+        Error::not_found(format!(
+            "there is no store in {}; check the path, or make one by opening it for writing",
+            path.display()
+        ))
+    };
+    let disk = RealDisk::existing(path).map_err(|_| none())?;
+    match disk.list(INDEX_FOLDER) {
+        Ok(_) => Ok(disk),
+        Err(_) => Err(none()),
+    }
+}
+
+fn extents_of(transaction: &Transaction, out: &mut Vec<ExtentRef>) {
+    let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+    for payload in operations.filter_map(|operation| operation.payload()) {
+        if let Payload::Extents(extents) = payload {
+            out.extend(extents);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Reading: memory first, then the base and the extents, without any lock during I/O.
+
+use std::sync::Arc;
+
+use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Timestamp};
+
+use super::Store;
+use crate::recent::block::BLOCK_SIZE;
+use crate::recent::plan::{Missing, Plan, Source};
+use crate::recent::{Attributes, BlobCell, BlobState};
+
+/// Missing bytes up to here are fetched in whole blocks and stay in the cache; more would push
+/// everything else out of it.
+const CACHED_READ_MAX: u64 = 4 * BLOCK_SIZE;
+
+/// How often a read that folds overtake begins again. Each time takes a whole fold.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What a read answers: the blob's attributes and the bytes, cut to its size. `None`: no such blob.
+pub type Answer = Option<(Attributes, Bytes)>;
+
+impl Store {
+    /// Reads `range` of a blob as of `at`, [`Timestamp::MAX`] for the newest version.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when that version is gone; `Corrupt` and `Unavailable` as the disk has it.
+    pub fn read(&self, name: &BlobName, range: ByteRange, at: Timestamp) -> Result<Answer> {
+        match self.find(name)? {
+            Some(cell) => self.read_cell(&cell, range, at),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, if memory alone can answer; `None` when the disk is needed.
+    pub fn read_resident(
+        &self,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+    ) -> Option<Result<Answer>> {
+        let cell = self.recent.find(name)?;
+        let plan = cell.lock().plan(range, at);
+        match plan {
+            None => Some(Err(too_old(name))),
+            Some(plan) if plan.missing.is_empty() => Some(Ok(answer(plan))),
+            Some(_) => None,
+        }
+    }
+
+    /// The blob's attributes as of `at`; `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn attributes(&self, name: &BlobName, at: Timestamp) -> Result<Option<Attributes>> {
+        let Some(cell) = self.find(name)? else { return Ok(None) };
+        let attributes = cell.lock().attributes_at(at).ok_or_else(|| too_old(name))?;
+        Ok(attributes.exists.then_some(attributes))
+    }
+
+    /// Makes sure that memory holds all of `range`, which is short, in the newest version.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn make_resident(&self, cell: &Arc<BlobCell>, range: ByteRange) -> Result<()> {
+        for _ in 0..ATTEMPTS_MAX {
+            let plan = {
+                let state = cell.lock();
+                if state.is_resident(range) {
+                    return Ok(());
+                }
+                state.plan(whole_blocks(range), Timestamp::MAX)
+            };
+            let plan = plan.expect("the newest version is always there");
+            self.fetch_into_memory(cell, &plan)?;
+        }
+        Err(overtaken(cell.name()))
+    }
+
+    fn read_cell(&self, cell: &Arc<BlobCell>, range: ByteRange, at: Timestamp) -> Result<Answer> {
+        for _ in 0..ATTEMPTS_MAX {
+            let planned = cell.lock().plan(range, at);
+            let mut plan = planned.ok_or_else(|| too_old(cell.name()))?;
+            if plan.missing.is_empty() {
+                return Ok(answer(plan));
+            }
+            let missing: u64 = plan.missing.iter().map(|missing| missing.range.len()).sum();
+            if at == Timestamp::MAX && missing <= CACHED_READ_MAX {
+                let wide = cell.lock().plan(whole_blocks(plan.range), at);
+                let wide = wide.expect("the newest version is always there");
+                self.fetch_into_memory(cell, &wide)?;
+                continue;
+            }
+            let fetched = self.fetch(cell.name(), &mut plan);
+            if cell.lock().is_overtaken(&plan) {
+                continue;
+            }
+            fetched?;
+            return Ok(answer(plan));
+        }
+        Err(overtaken(cell.name()))
+    }
+
+    /// Fetches what `plan` misses into its bytes.
+    fn fetch(&self, name: &BlobName, plan: &mut Plan) -> Result<()> {
+        for missing in std::mem::take(&mut plan.missing) {
+            self.fetch_part(name, &missing, plan.part(missing.range))?;
+        }
+        Ok(())
+    }
+
+    /// Fetches what `plan`, of the newest version, misses, and keeps it in memory.
+    fn fetch_into_memory(&self, cell: &Arc<BlobCell>, plan: &Plan) -> Result<()> {
+        for missing in plan.missing.iter().flat_map(Missing::by_block) {
+            let mut bytes = vec![0; missing.range.len() as usize];
+            let fetched = self.fetch_part(cell.name(), &missing, &mut bytes);
+            let mut state = cell.lock();
+            if state.is_overtaken(plan) {
+                return Ok(());
+            }
+            fetched?;
+            let keep = |state: &mut BlobState| match &missing.source {
+                Source::Base => state.fill(plan, missing.range, &bytes),
+                Source::Extent { .. } => state.materialize(&missing, &bytes),
+            };
+            self.recent.change(cell, &mut state, keep);
+        }
+        Ok(())
+    }
+
+    fn fetch_part(&self, name: &BlobName, missing: &Missing, out: &mut [u8]) -> Result<()> {
+        match &missing.source {
+            Source::Base => self.base.read(name, missing.range, out),
+            Source::Extent { lease, skip } => {
+                self.extents.read(&lease.extent(), *skip, out).map_err(|error| error.context(name))
+            }
+        }
+    }
+}
+
+fn answer(plan: Plan) -> Answer {
+    plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.bytes)))
+}
+
+/// `range` grown to whole blocks.
+fn whole_blocks(range: ByteRange) -> ByteRange {
+    ByteRange {
+        start: range.start / BLOCK_SIZE * BLOCK_SIZE,
+        end: range.end.div_ceil(BLOCK_SIZE) * BLOCK_SIZE,
+    }
+}
+
+fn too_old(name: &BlobName) -> Error {
+    Error::new(
+        ErrorKind::SnapshotTooOld,
+        format!("{name}: the version this snapshot needs is gone; start a new snapshot"),
+    )
+}
+
+fn overtaken(name: &BlobName) -> Error {
+    Error::unavailable(format!("{name}: folds overtook the read again and again; try again"))
+}

@@ -1,0 +1,127 @@
+//! Writing: what a commit needs before it takes the arbiter's lock, and what happens under it.
+
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+use tyr_types::{
+    ByteRange, ExtentRef, KeyspaceId, Operation, Outcome, Result, Timestamp, Transaction,
+};
+
+use super::Store;
+use crate::recent::{Applying, BlobCell, BlobState, ExtentLease, Readers};
+
+/// The blobs of a transaction in memory, one for each of its entries, held until it is applied.
+pub type Cells = SmallVec<[Arc<BlobCell>; 4]>;
+
+impl Store {
+    /// Brings the attributes of every blob of `transaction` into memory, and the bytes that its
+    /// transforms and conditions look at.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn prepare(&self, transaction: &Transaction) -> Result<Cells> {
+        let mut cells = Cells::with_capacity(transaction.blobs.len());
+        for entry in &transaction.blobs {
+            let cell = self.cell(&entry.blob)?;
+            for range in entry.operations.iter().filter_map(needed) {
+                self.make_resident(&cell, range)?;
+            }
+            cells.push(cell);
+        }
+        Ok(cells)
+    }
+
+    /// Applies a committed transaction to all its blobs at once; answers one outcome an operation.
+    ///
+    /// Call it in timestamp order, one at a time (C6). `keeps_versions` says whether a keyspace is
+    /// multi-versioned.
+    ///
+    /// # Errors
+    /// Only when bytes that a transform needs left memory meanwhile and cannot be read again;
+    /// nothing has been applied then.
+    pub fn apply(
+        &self,
+        transaction: &Transaction,
+        cells: &[Arc<BlobCell>],
+        at: Timestamp,
+        readers: Readers,
+        keeps_versions: impl Fn(KeyspaceId) -> bool,
+    ) -> Result<Vec<Outcome>> {
+        let mut states = self.lock_resident(transaction, cells)?;
+        let mut outcomes = Vec::with_capacity(transaction.blobs.len() * 2);
+        for ((entry, cell), state) in transaction.blobs.iter().zip(cells).zip(&mut states) {
+            let is_kept = keeps_versions(entry.blob.keyspace);
+            let readers = if is_kept { readers } else { Readers::NONE };
+            let applying = Applying { at, readers, dead: self.recent.dead() };
+            self.recent.change(cell, state, |state| {
+                outcomes.extend(entry.operations.iter().map(|op| state.apply(op, applying)));
+            });
+        }
+        Ok(outcomes)
+    }
+
+    /// Locks every blob of the transaction, each with what its transforms need in memory.
+    fn lock_resident<'a>(
+        &self,
+        transaction: &Transaction,
+        cells: &'a [Arc<BlobCell>],
+    ) -> Result<SmallVec<[MutexGuard<'a, BlobState>; 4]>> {
+        loop {
+            let states: SmallVec<[_; 4]> = cells.iter().map(|cell| cell.lock()).collect();
+            let lacking = transaction.blobs.iter().zip(cells).zip(&states).find_map(
+                |((entry, cell), state)| {
+                    let transforms = entry.operations.iter().filter_map(transformed);
+                    let mut lacking = transforms.filter(|range| !state.is_resident(*range));
+                    lacking.next().map(|range| (Arc::clone(cell), range))
+                },
+            );
+            let Some((cell, range)) = lacking else { return Ok(states) };
+            drop(states);
+            self.make_resident(&cell, range)?;
+        }
+    }
+
+    /// Writes a piece of a large payload where it will stay; the lease answers for it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails.
+    pub fn write_extent(&self, data: &[u8], is_compressed: bool) -> Result<Arc<ExtentLease>> {
+        let extent = self.extents.write(data, is_compressed)?;
+        Ok(ExtentLease::new(extent, self.recent.dead()))
+    }
+
+    /// Reads part of an extent that a lease keeps alive.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
+        self.extents.read(extent, skip, out)
+    }
+}
+
+/// The bytes that must be in memory before the operation can be validated or applied.
+fn needed(operation: &Operation) -> Option<ByteRange> {
+    match operation {
+        Operation::Compare { offset, expected } if !expected.is_empty() => {
+            Some(ByteRange { start: *offset, end: offset + expected.len() as u64 })
+        }
+        other => transformed(other),
+    }
+}
+
+/// The bytes that a transform changes in place.
+fn transformed(operation: &Operation) -> Option<ByteRange> {
+    match operation {
+        Operation::Apply { offset, transform } => {
+            Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })
+        }
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => None,
+    }
+}

@@ -1,0 +1,366 @@
+//! A keyspace, for threads: every operation on single blobs.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use tyr_node::{Committed, KeyspaceEntry, Node, Ticket};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Outcome,
+    Payload, Result, Stat, Timestamp, Transform, limits,
+};
+
+use super::{Reader, Snapshot, Upload};
+use crate::key::ToKey;
+use crate::pending::Pending;
+
+/// A namespace of blobs. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    pub(crate) node: Arc<Node>,
+    pub(crate) entry: Arc<KeyspaceEntry>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(node: Arc<Node>, entry: Arc<KeyspaceEntry>) -> Self {
+        Self { node, entry }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.entry.info().name.as_str()
+    }
+
+    /// Its number, which no other keyspace ever gets.
+    pub fn id(&self) -> KeyspaceId {
+        self.entry.info().id
+    }
+
+    /// What it was created with.
+    pub fn config(&self) -> &KeyspaceConfig {
+        &self.entry.info().config
+    }
+
+    /// Makes an empty blob.
+    ///
+    /// # Errors
+    /// `AlreadyExists`.
+    pub fn create(&self, key: impl ToKey) -> Result<()> {
+        self.begin(key, |_| Ok(Operation::Create))?.wait().map(drop)
+    }
+
+    /// Makes a blob's content `data` and nothing else.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits, `Unavailable` when the disk is full or fails; so for
+    /// every operation that writes.
+    pub fn put(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<()> {
+        self.begin_put(key, data.into())?.wait().map(drop)
+    }
+
+    /// The same from a reader of any length, which goes to disk as it comes. Readers see the old
+    /// blob until all of it is there. Answers its length.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `Unavailable` when `source` fails. The blob stays as it was.
+    pub fn put_reader(&self, key: impl ToKey, source: impl Read) -> Result<u64> {
+        let upload = self.upload(source)?;
+        let len = upload.len();
+        self.finish(key, upload, |payload| Operation::Replace { payload })?.wait()?;
+        Ok(len)
+    }
+
+    /// Writes `data` at `offset`; makes the blob if there is none; a gap reads as zeros.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Bytes>) -> Result<()> {
+        self.begin_write(key, offset, data.into())?.wait().map(drop)
+    }
+
+    /// Appends `data`; makes the blob if there is none. Answers the offset it got.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn append(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<u64> {
+        offset(&self.begin_append(key, data.into(), None)?.wait()?)
+    }
+
+    /// Appends `data` if the blob ends at `expected_offset` (0 for an absent one).
+    ///
+    /// # Errors
+    /// `Conflict` if it does not; else as [`Keyspace::put`].
+    pub fn append_at(
+        &self,
+        key: impl ToKey,
+        expected_offset: u64,
+        data: impl Into<Bytes>,
+    ) -> Result<u64> {
+        offset(&self.begin_append(key, data.into(), Some(expected_offset))?.wait()?)
+    }
+
+    /// Appends everything from a reader, in one transaction. Answers the offset it got.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_reader`].
+    pub fn append_reader(&self, key: impl ToKey, source: impl Read) -> Result<u64> {
+        let upload = self.upload(source)?;
+        let append = |payload| Operation::Append { payload, expected: None };
+        offset(&self.finish(key, upload, append)?.wait()?)
+    }
+
+    /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidArgument` above 64 MiB ([`limits::READ_LEN_MAX`]); `Corrupt` naming
+    /// file and place.
+    pub fn read(&self, key: impl ToKey, offset: u64, len: u64) -> Result<Bytes> {
+        let name = self.blob(key)?;
+        let range = read_range(offset, len)?;
+        let answer = self.node.read(&self.entry, &name, range, Timestamp::MAX)?;
+        answer.map(|(_, bytes)| bytes).ok_or_else(|| self.absent(&name))
+    }
+
+    /// Reads a whole blob.
+    ///
+    /// # Errors
+    /// As [`Keyspace::read`]; `InvalidArgument` for a blob above 64 MiB: use
+    /// [`Keyspace::reader`].
+    pub fn get(&self, key: impl ToKey) -> Result<Bytes> {
+        let name = self.blob(key)?;
+        let range = ByteRange { start: 0, end: limits::READ_LEN_MAX };
+        let answer = self.node.read(&self.entry, &name, range, Timestamp::MAX)?;
+        let (attributes, bytes) = answer.ok_or_else(|| self.absent(&name))?;
+        if attributes.size > limits::READ_LEN_MAX {
+            return Err(too_large(&name.key, attributes.size));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads any part of a blob as a stream, at one version.
+    ///
+    /// # Errors
+    /// `NotFound`; later, from the stream, `SnapshotTooOld` after 5 minutes.
+    pub fn reader(&self, key: impl ToKey, range: ByteRange) -> Result<Reader> {
+        let snapshot = Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?);
+        snapshot.reader(self, key, range)
+    }
+
+    /// Cuts a blob to `len` bytes, or extends it with zeros; makes it if there is none.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn truncate(&self, key: impl ToKey, len: u64) -> Result<()> {
+        self.begin(key, |_| Ok(Operation::Truncate { len }))?.wait().map(drop)
+    }
+
+    /// Removes a blob; answers whether there was one.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete(&self, key: impl ToKey) -> Result<bool> {
+        existed(&self.begin(key, |_| Ok(Operation::Delete))?.wait()?)
+    }
+
+    /// A blob's size and version.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn stat(&self, key: impl ToKey) -> Result<Stat> {
+        let name = self.blob(key)?;
+        let attributes = self.node.attributes(&self.entry, &name, Timestamp::MAX)?;
+        attributes.and_then(|found| found.stat()).ok_or_else(|| self.absent(&name))
+    }
+
+    /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after
+    /// `after`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a limit of 0 or above 10,000.
+    pub fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        let snapshot = Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?);
+        snapshot.scan(self, prefix, after, limit)
+    }
+
+    /// Lists all blobs whose keys begin with `prefix`, in key order, page by page; each page is of
+    /// its own moment.
+    pub fn scan_iter(&self, prefix: &[u8]) -> impl Iterator<Item = Result<(Key, Stat)>> + use<> {
+        let (keyspace, prefix) = (self.clone(), prefix.to_vec());
+        let mut after: Option<Key> = None;
+        let mut is_over = false;
+        let next_page = move || {
+            if is_over {
+                return None;
+            }
+            let page = keyspace.scan(&prefix, after.as_ref(), limits::SCAN_LIMIT_MAX);
+            match &page {
+                Ok(page) => {
+                    after = page.last().map(|(key, _)| key.clone());
+                    is_over = page.len() < limits::SCAN_LIMIT_MAX;
+                }
+                Err(_) => is_over = true,
+            }
+            Some(match page {
+                Ok(page) => page.into_iter().map(Ok).collect::<Vec<_>>(),
+                Err(error) => vec![Err(error)],
+            })
+        };
+        std::iter::from_fn(next_page).flatten()
+    }
+
+    /// Does arithmetic in place; answers the new value. Makes or extends the blob with zeros where
+    /// nothing is.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn apply(&self, key: impl ToKey, offset: u64, transform: Transform) -> Result<Number> {
+        value(&self.begin(key, |_| Ok(Operation::Apply { offset, transform }))?.wait()?)
+    }
+
+    /// Replaces `expected` at `offset` by `new`, if exactly that is there.
+    ///
+    /// # Errors
+    /// `Conflict` if something else is there, or the blob ends earlier or is absent.
+    pub fn compare_and_swap(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        expected: impl Into<Bytes>,
+        new: impl Into<Bytes>,
+    ) -> Result<()> {
+        self.begin_swap(key, offset, expected.into(), new.into())?.wait().map(drop)
+    }
+
+    // -- what both APIs share: a transaction of one operation, begun -----------------------
+
+    pub(crate) fn begin(
+        &self,
+        key: impl ToKey,
+        operation: impl FnOnce(&mut Pending) -> Result<Operation>,
+    ) -> Result<Ticket> {
+        let mut pending = Pending::default();
+        let operation = operation(&mut pending)?;
+        pending.add(self.blob(key)?, operation)?;
+        Ok(pending.commit(&self.node, None))
+    }
+
+    pub(crate) fn begin_put(&self, key: impl ToKey, data: Bytes) -> Result<Ticket> {
+        self.begin(key, |pending| {
+            let payload = pending.payload(&self.node, &self.entry, data)?;
+            Ok(Operation::Replace { payload })
+        })
+    }
+
+    pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Bytes) -> Result<Ticket> {
+        ByteRange::at(offset, data.len() as u64)?;
+        self.begin(key, |pending| {
+            let payload = pending.payload(&self.node, &self.entry, data)?;
+            Ok(Operation::Write { offset, payload })
+        })
+    }
+
+    pub(crate) fn begin_append(
+        &self,
+        key: impl ToKey,
+        data: Bytes,
+        expected: Option<u64>,
+    ) -> Result<Ticket> {
+        self.begin(key, |pending| {
+            let payload = pending.payload(&self.node, &self.entry, data)?;
+            Ok(Operation::Append { payload, expected })
+        })
+    }
+
+    pub(crate) fn begin_swap(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        expected: Bytes,
+        new: Bytes,
+    ) -> Result<Ticket> {
+        let name = self.blob(key)?;
+        let mut pending = Pending::default();
+        pending.add(name.clone(), Operation::Compare { offset, expected })?;
+        let payload = pending.payload(&self.node, &self.entry, new)?;
+        pending.add(name, Operation::Write { offset, payload })?;
+        Ok(pending.commit(&self.node, None))
+    }
+
+    /// Commits an upload as one operation.
+    pub(crate) fn finish(
+        &self,
+        key: impl ToKey,
+        upload: Upload,
+        operation: impl FnOnce(Payload) -> Operation,
+    ) -> Result<Ticket> {
+        self.begin(key, |pending| {
+            let (payload, leases) = upload.finish()?;
+            pending.hold(leases);
+            Ok(operation(payload))
+        })
+    }
+
+    fn upload(&self, mut source: impl Read) -> Result<Upload> {
+        let mut upload = Upload::new(self.clone());
+        upload.fill_from(&mut source)?;
+        Ok(upload)
+    }
+
+    pub(crate) fn blob(&self, key: impl ToKey) -> Result<BlobName> {
+        Ok(BlobName { keyspace: self.id(), key: key.to_key()? })
+    }
+
+    pub(crate) fn absent(&self, name: &BlobName) -> Error {
+        Error::not_found(format!("keyspace {} has no blob \"{}\"", self.name(), name.key))
+    }
+}
+
+/// The range of one read.
+pub(crate) fn read_range(offset: u64, len: u64) -> Result<ByteRange> {
+    if len > limits::READ_LEN_MAX {
+        return Err(Error::invalid(format!(
+            "one read answers at most {} bytes (64 MiB), not {len}; use a reader",
+            limits::READ_LEN_MAX
+        )));
+    }
+    if offset > limits::BLOB_SIZE_MAX {
+        return ByteRange::at(offset, len);
+    }
+    Ok(ByteRange { start: offset, end: offset.saturating_add(len).min(limits::BLOB_SIZE_MAX) })
+}
+
+pub(crate) fn too_large(key: &Key, size: u64) -> Error {
+    Error::invalid(format!(
+        "blob \"{key}\" has {size} bytes; `get` answers at most {} (64 MiB), use a reader",
+        limits::READ_LEN_MAX
+    ))
+}
+
+fn unexpected(committed: &Committed) -> Error {
+    Error::corrupt(format!("a commit answered {:?} for another operation", committed.outcomes))
+}
+
+pub(crate) fn offset(committed: &Committed) -> Result<u64> {
+    match committed.outcomes.first() {
+        Some(Outcome::Offset(offset)) => Ok(*offset),
+        _ => Err(unexpected(committed)),
+    }
+}
+
+pub(crate) fn value(committed: &Committed) -> Result<Number> {
+    match committed.outcomes.first() {
+        Some(Outcome::Value(value)) => Ok(*value),
+        _ => Err(unexpected(committed)),
+    }
+}
+
+pub(crate) fn existed(committed: &Committed) -> Result<bool> {
+    match committed.outcomes.first() {
+        Some(Outcome::Existed(existed)) => Ok(*existed),
+        _ => Err(unexpected(committed)),
+    }
+}

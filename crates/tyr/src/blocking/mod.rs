@@ -1,0 +1,21 @@
+//! The same API for threads: every method blocks until it has its answer.
+//!
+//! The types have the names and the methods of the async API. Both can be used on one store at
+//! once: [`Tyr::into_async`] and [`crate::Tyr::blocking`] lead from one to the other.
+
+mod keyspace;
+mod reader;
+mod snapshot;
+mod store;
+mod transaction;
+mod upload;
+
+pub use keyspace::Keyspace;
+pub use reader::Reader;
+pub use snapshot::Snapshot;
+pub use store::Tyr;
+pub use transaction::Transaction;
+
+pub(crate) use keyspace::{existed, offset, read_range, too_large, value};
+pub(crate) use store::{ATTEMPTS_MAX, back_off};
+pub(crate) use upload::Upload;

@@ -1,0 +1,87 @@
+//! A blob as a stream of bytes, for threads.
+
+use std::io;
+
+use tyr_types::{BlobName, ByteRange, Bytes, ErrorKind, Result};
+
+use super::{Keyspace, Snapshot};
+
+/// Bytes fetched at a time.
+pub(crate) const PIECE: u64 = 1 << 20;
+
+/// Part of a blob at one version, read as it is needed: [`std::io::Read`], or [`Reader::next`]
+/// for whole pieces.
+#[derive(Debug)]
+pub struct Reader {
+    snapshot: Snapshot,
+    keyspace: Keyspace,
+    name: BlobName,
+    rest: ByteRange,
+    size: u64,
+    piece: Bytes,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        keyspace: Keyspace,
+        name: BlobName,
+        range: ByteRange,
+        size: u64,
+    ) -> Self {
+        Self { snapshot, keyspace, name, rest: range, size, piece: Bytes::new() }
+    }
+
+    /// The size of the whole blob.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes still to come.
+    pub fn remaining(&self) -> u64 {
+        self.rest.len() + self.piece.len() as u64
+    }
+
+    /// The next piece, of up to 1 MiB; `None` at the end.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when it took more than 5 minutes; `Corrupt`; `Unavailable`.
+    #[allow(clippy::should_implement_trait, reason = "it fails, unlike an iterator's")]
+    pub fn next(&mut self) -> Result<Option<Bytes>> {
+        if !self.piece.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.piece)));
+        }
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        // Aligned, so that pieces match the extents of a blob written in order.
+        let end = self.rest.end.min((self.rest.start / PIECE + 1) * PIECE);
+        let range = ByteRange { start: self.rest.start, end };
+        let bytes = self.snapshot.read_at(&self.keyspace, &self.name, range)?;
+        let bytes = bytes.ok_or_else(|| self.keyspace.absent(&self.name))?;
+        self.rest.start = end;
+        Ok(Some(bytes))
+    }
+}
+
+impl io::Read for Reader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.piece.is_empty() {
+            match self.next() {
+                Ok(Some(piece)) => self.piece = piece,
+                Ok(None) => return Ok(0),
+                Err(error) => {
+                    let kind = match error.kind() {
+                        ErrorKind::NotFound => io::ErrorKind::NotFound,
+                        ErrorKind::Corrupt => io::ErrorKind::InvalidData,
+                        _ => io::ErrorKind::Other,
+                    };
+                    return Err(io::Error::new(kind, error));
+                }
+            }
+        }
+        let len = out.len().min(self.piece.len());
+        out[..len].copy_from_slice(&self.piece.split_to(len));
+        Ok(len)
+    }
+}

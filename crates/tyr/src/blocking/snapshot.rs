@@ -1,0 +1,123 @@
+//! A read-only view of everything at one moment, for threads.
+
+use std::sync::Arc;
+
+use tyr_node::{Node, SnapshotGuard};
+use tyr_types::{BlobName, ByteRange, Bytes, Error, Key, Result, Stat, Timestamp, limits};
+
+use super::keyspace::{read_range, too_large};
+use super::{Keyspace, Reader};
+use crate::ReadRequest;
+use crate::key::ToKey;
+
+/// Everything as it was at one moment. Writers go on; they do not wait for it, nor it for them.
+/// Dropping it lets the old versions go. Clones share the moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(crate) node: Arc<Node>,
+    pub(crate) guard: Arc<SnapshotGuard>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(node: Arc<Node>, guard: SnapshotGuard) -> Self {
+        Self { node, guard: Arc::new(guard) }
+    }
+
+    /// Its moment.
+    pub fn version(&self) -> Timestamp {
+        self.guard.at()
+    }
+
+    /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
+    ///
+    /// # Errors
+    /// `NotFound`, `SnapshotTooOld`, `InvalidArgument` above 64 MiB, `Corrupt`.
+    pub fn read(
+        &self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+    ) -> Result<Bytes> {
+        let name = keyspace.blob(key)?;
+        self.read_at(keyspace, &name, read_range(offset, len)?)?
+            .ok_or_else(|| keyspace.absent(&name))
+    }
+
+    /// Reads a whole blob of up to 64 MiB.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn get(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<Bytes> {
+        let name = keyspace.blob(key)?;
+        let size = self.stat_blob(keyspace, &name)?.size;
+        if size > limits::READ_LEN_MAX {
+            return Err(too_large(&name.key, size));
+        }
+        self.read_at(keyspace, &name, ByteRange { start: 0, end: size })?
+            .ok_or_else(|| keyspace.absent(&name))
+    }
+
+    /// A blob's size and version then.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn stat(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
+        self.stat_blob(keyspace, &keyspace.blob(key)?)
+    }
+
+    /// Lists blobs as of then, in key order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a limit of 0 or above 10,000; `SnapshotTooOld`.
+    pub fn scan(
+        &self,
+        keyspace: &Keyspace,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        if !(1..=limits::SCAN_LIMIT_MAX).contains(&limit) {
+            return Err(Error::invalid(format!(
+                "a scan's limit is 1 to {}, not {limit}",
+                limits::SCAN_LIMIT_MAX
+            )));
+        }
+        self.guard.settle()?;
+        self.node.scan(&keyspace.entry, prefix, after, limit, self.guard.at())
+    }
+
+    /// Reads any part of a blob as a stream.
+    ///
+    /// # Errors
+    /// `NotFound`, `SnapshotTooOld`.
+    pub fn reader(&self, keyspace: &Keyspace, key: impl ToKey, range: ByteRange) -> Result<Reader> {
+        let name = keyspace.blob(key)?;
+        let size = self.stat_blob(keyspace, &name)?.size;
+        let range = range.intersection(ByteRange { start: 0, end: size });
+        Ok(Reader::new(self.clone(), keyspace.clone(), name, range, size))
+    }
+
+    pub(crate) fn read_key(&self, request: &ReadRequest) -> Result<Option<Bytes>> {
+        let keyspace = request.keyspace.as_blocking();
+        let name = BlobName { keyspace: keyspace.id(), key: request.key.clone() };
+        self.read_at(keyspace, &name, request.range)
+    }
+
+    pub(crate) fn read_at(
+        &self,
+        keyspace: &Keyspace,
+        name: &BlobName,
+        range: ByteRange,
+    ) -> Result<Option<Bytes>> {
+        self.guard.settle()?;
+        let answer = self.node.read(&keyspace.entry, name, range, self.guard.at())?;
+        Ok(answer.map(|(_, bytes)| bytes))
+    }
+
+    fn stat_blob(&self, keyspace: &Keyspace, name: &BlobName) -> Result<Stat> {
+        self.guard.settle()?;
+        let attributes = self.node.attributes(&keyspace.entry, name, self.guard.at())?;
+        attributes.and_then(|found| found.stat()).ok_or_else(|| keyspace.absent(name))
+    }
+}

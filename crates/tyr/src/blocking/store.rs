@@ -1,0 +1,145 @@
+//! A store, for threads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
+use tyr_types::{Bytes, KeyspaceConfig, KeyspaceName, Result};
+
+use super::{Keyspace, Snapshot, Transaction};
+use crate::{Options, ReadRequest};
+
+/// How often [`Tyr::transact`] runs a transaction that meets conflicts.
+pub(crate) const ATTEMPTS_MAX: u32 = 64;
+
+/// A store. Clone it freely: clones share it. The last one to go closes it.
+#[derive(Clone, Debug)]
+pub struct Tyr {
+    pub(crate) node: Arc<Node>,
+}
+
+impl Tyr {
+    /// Opens the store in a folder, or makes one there.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
+    /// `Corrupt` when it is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        crate::Tyr::options().open_blocking(path)
+    }
+
+    /// How a store can be opened otherwise.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// The same store, for async code.
+    pub fn into_async(self) -> crate::Tyr {
+        crate::Tyr::from_blocking(self)
+    }
+
+    /// Makes a keyspace.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `InvalidArgument` with the allowed range.
+    pub fn create_keyspace(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
+        let entry = self.node.create_keyspace(&KeyspaceName::new(name)?, &config)?;
+        Ok(Keyspace::new(Arc::clone(&self.node), entry))
+    }
+
+    /// Finds a keyspace.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let entry = self.node.keyspace(&KeyspaceName::new(name)?)?;
+        Ok(Keyspace::new(Arc::clone(&self.node), entry))
+    }
+
+    /// All keyspaces, by name.
+    pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        Ok(self.node.keyspaces())
+    }
+
+    /// Removes a keyspace and everything in it, for good.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.node.drop_keyspace(&KeyspaceName::new(name)?)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.node))
+    }
+
+    /// Runs `body` in a transaction and commits it; runs it again, after a pause that grows, when
+    /// it met a conflict, up to 64 times.
+    ///
+    /// # Errors
+    /// What `body` fails with (nothing is committed then), and what commit fails with.
+    pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        let mut attempt = 1;
+        loop {
+            let mut transaction = self.begin();
+            let done = body(&mut transaction);
+            let done = done.and_then(|value| transaction.commit().map(|_| value));
+            match done {
+                Err(error) if error.kind().is_retryable() && attempt < ATTEMPTS_MAX => {
+                    std::thread::sleep(back_off(attempt));
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// A read-only view of everything at one moment.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store is closed.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?))
+    }
+
+    /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.
+    /// `None`: no such blob.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
+    pub fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+        ReadRequest::check(wanted)?;
+        let snapshot = self.snapshot()?;
+        wanted.iter().map(|request| snapshot.read_key(request)).collect()
+    }
+
+    /// Counters and sizes.
+    pub fn statistics(&self) -> Statistics {
+        self.node.statistics()
+    }
+
+    /// Verifies every checksum and every cross-reference on disk. `progress` gets the share done,
+    /// 0 to 1. Folds first, so that all of it is on disk.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails. Damage is in the report, not an error.
+    pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
+        self.node.check(progress)
+    }
+
+    /// Writes everything back and closes the store. Other handles to it then fail.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails; what was acknowledged stays durable all the same.
+    pub fn close(self) -> Result<()> {
+        self.node.close()
+    }
+}
+
+/// How long to wait before attempt `attempt + 1`: doubling from 20 µs to 10 ms, with jitter.
+pub(crate) fn back_off(attempt: u32) -> Duration {
+    let ceiling_us = (20_u64 << attempt.min(9)).min(10_000);
+    Duration::from_micros(ceiling_us / 2 + tyr_node::clock::random_u64() % (ceiling_us / 2))
+}

@@ -1,0 +1,272 @@
+//! A keyspace, for async code: every operation on single blobs.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+
+use futures_core::Stream;
+use tyr_types::{
+    ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Result, Stat,
+    Timestamp, Transform, limits,
+};
+
+use crate::Reader;
+use crate::blocking::{self, Upload};
+use crate::key::ToKey;
+use crate::offload::offload;
+use crate::pages::Pages;
+
+/// A namespace of blobs. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    inner: blocking::Keyspace,
+}
+
+impl Keyspace {
+    pub(crate) fn from_blocking(inner: blocking::Keyspace) -> Self {
+        Self { inner }
+    }
+
+    /// The same keyspace, for threads.
+    pub fn as_blocking(&self) -> &blocking::Keyspace {
+        &self.inner
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// Its number, which no other keyspace ever gets.
+    pub fn id(&self) -> KeyspaceId {
+        self.inner.id()
+    }
+
+    /// What it was created with.
+    pub fn config(&self) -> &KeyspaceConfig {
+        self.inner.config()
+    }
+
+    /// Makes an empty blob.
+    ///
+    /// # Errors
+    /// `AlreadyExists`.
+    pub async fn create(&self, key: impl ToKey) -> Result<()> {
+        self.inner.begin(key, |_| Ok(Operation::Create))?.await.map(drop)
+    }
+
+    /// Makes a blob's content `data` and nothing else.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits, `Unavailable` when the disk is full or fails; so for
+    /// every operation that writes.
+    pub async fn put(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<()> {
+        let (inner, key, data) = (self.inner.clone(), key.to_key()?, data.into());
+        if data.len() < limits::EXTENT_PAYLOAD_MIN {
+            return inner.begin_put(key, data)?.await.map(drop);
+        }
+        offload(move || inner.begin_put(key, data)).await?.await.map(drop)
+    }
+
+    /// The same from a stream of any length, which goes to disk as it comes. Readers see the old
+    /// blob until all of it is there. Answers its length.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `Unavailable` when the stream fails. The blob stays as it was.
+    pub async fn put_stream(
+        &self,
+        key: impl ToKey,
+        stream: impl Stream<Item = io::Result<Bytes>>,
+    ) -> Result<u64> {
+        let upload = self.upload(stream).await?;
+        let len = upload.len();
+        self.inner.finish(key, upload, |payload| Operation::Replace { payload })?.await?;
+        Ok(len)
+    }
+
+    /// Writes `data` at `offset`; makes the blob if there is none; a gap reads as zeros.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Bytes>) -> Result<()> {
+        let (inner, key, data) = (self.inner.clone(), key.to_key()?, data.into());
+        if data.len() < limits::EXTENT_PAYLOAD_MIN {
+            return inner.begin_write(key, offset, data)?.await.map(drop);
+        }
+        offload(move || inner.begin_write(key, offset, data)).await?.await.map(drop)
+    }
+
+    /// Appends `data`; makes the blob if there is none. Answers the offset it got.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn append(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<u64> {
+        self.append_if(key, data.into(), None).await
+    }
+
+    /// Appends `data` if the blob ends at `expected_offset` (0 for an absent one).
+    ///
+    /// # Errors
+    /// `Conflict` if it does not; else as [`Keyspace::put`].
+    pub async fn append_at(
+        &self,
+        key: impl ToKey,
+        expected_offset: u64,
+        data: impl Into<Bytes>,
+    ) -> Result<u64> {
+        self.append_if(key, data.into(), Some(expected_offset)).await
+    }
+
+    async fn append_if(&self, key: impl ToKey, data: Bytes, expected: Option<u64>) -> Result<u64> {
+        let (inner, key) = (self.inner.clone(), key.to_key()?);
+        if data.len() < limits::EXTENT_PAYLOAD_MIN {
+            return blocking::offset(&inner.begin_append(key, data, expected)?.await?);
+        }
+        let begun = offload(move || inner.begin_append(key, data, expected)).await?;
+        blocking::offset(&begun.await?)
+    }
+
+    /// Appends everything from a stream, in one transaction. Answers the offset it got.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_stream`].
+    pub async fn append_stream(
+        &self,
+        key: impl ToKey,
+        stream: impl Stream<Item = io::Result<Bytes>>,
+    ) -> Result<u64> {
+        let upload = self.upload(stream).await?;
+        let append = |payload| Operation::Append { payload, expected: None };
+        blocking::offset(&self.inner.finish(key, upload, append)?.await?)
+    }
+
+    /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidArgument` above 64 MiB ([`limits::READ_LEN_MAX`]); `Corrupt` naming
+    /// file and place.
+    pub async fn read(&self, key: impl ToKey, offset: u64, len: u64) -> Result<Bytes> {
+        let name = self.inner.blob(key)?;
+        let range = blocking::read_range(offset, len)?;
+        let (node, entry) = (&self.inner.node, &self.inner.entry);
+        if let Some(answer) = node.read_resident(entry, &name, range, Timestamp::MAX) {
+            let answer = answer?;
+            return answer.map(|(_, bytes)| bytes).ok_or_else(|| self.inner.absent(&name));
+        }
+        let inner = self.inner.clone();
+        offload(move || inner.read(name.key, offset, len)).await
+    }
+
+    /// Reads a whole blob.
+    ///
+    /// # Errors
+    /// As [`Keyspace::read`]; `InvalidArgument` for a blob above 64 MiB: use
+    /// [`Keyspace::reader`].
+    pub async fn get(&self, key: impl ToKey) -> Result<Bytes> {
+        let (inner, key) = (self.inner.clone(), key.to_key()?);
+        offload(move || inner.get(key)).await
+    }
+
+    /// Reads any part of a blob as a stream, at one version.
+    ///
+    /// # Errors
+    /// `NotFound`; later, from the stream, `SnapshotTooOld` after 5 minutes.
+    pub async fn reader(&self, key: impl ToKey, range: ByteRange) -> Result<Reader> {
+        let (inner, key) = (self.inner.clone(), key.to_key()?);
+        offload(move || inner.reader(key, range)).await.map(Reader::from_blocking)
+    }
+
+    /// Cuts a blob to `len` bytes, or extends it with zeros; makes it if there is none.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn truncate(&self, key: impl ToKey, len: u64) -> Result<()> {
+        self.inner.begin(key, |_| Ok(Operation::Truncate { len }))?.await.map(drop)
+    }
+
+    /// Removes a blob; answers whether there was one.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn delete(&self, key: impl ToKey) -> Result<bool> {
+        blocking::existed(&self.inner.begin(key, |_| Ok(Operation::Delete))?.await?)
+    }
+
+    /// A blob's size and version.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn stat(&self, key: impl ToKey) -> Result<Stat> {
+        let (inner, key) = (self.inner.clone(), key.to_key()?);
+        offload(move || inner.stat(key)).await
+    }
+
+    /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after
+    /// `after`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a limit of 0 or above 10,000.
+    pub async fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        let (inner, prefix, after) = (self.inner.clone(), prefix.to_vec(), after.cloned());
+        offload(move || inner.scan(&prefix, after.as_ref(), limit)).await
+    }
+
+    /// Lists all blobs whose keys begin with `prefix`, in key order, page by page; each page is of
+    /// its own moment.
+    pub fn scan_stream(&self, prefix: &[u8]) -> impl Stream<Item = Result<(Key, Stat)>> + use<> {
+        let (keyspace, prefix) = (self.clone(), prefix.to_vec());
+        Pages::new(move |after: Option<Key>| {
+            let (keyspace, prefix) = (keyspace.clone(), prefix.clone());
+            async move { keyspace.scan(&prefix, after.as_ref(), limits::SCAN_LIMIT_MAX).await }
+        })
+    }
+
+    /// Does arithmetic in place; answers the new value. Makes or extends the blob with zeros where
+    /// nothing is.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn apply(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        transform: Transform,
+    ) -> Result<Number> {
+        let begun = self.inner.begin(key, |_| Ok(Operation::Apply { offset, transform }))?;
+        blocking::value(&begun.await?)
+    }
+
+    /// Replaces `expected` at `offset` by `new`, if exactly that is there.
+    ///
+    /// # Errors
+    /// `Conflict` if something else is there, or the blob ends earlier or is absent.
+    pub async fn compare_and_swap(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        expected: impl Into<Bytes>,
+        new: impl Into<Bytes>,
+    ) -> Result<()> {
+        self.inner.begin_swap(key, offset, expected.into(), new.into())?.await.map(drop)
+    }
+
+    /// Takes a whole stream to disk. One piece at a time is in memory.
+    async fn upload(&self, stream: impl Stream<Item = io::Result<Bytes>>) -> Result<Upload> {
+        let mut upload = Upload::new(self.inner.clone());
+        let mut stream = pin!(stream);
+        while let Some(piece) = next(stream.as_mut()).await {
+            let piece = piece.map_err(|error| Error::io("reading the data to store", error))?;
+            upload = offload(move || upload.push(&piece).map(|()| upload)).await?;
+        }
+        Ok(upload)
+    }
+}
+
+async fn next<S: Stream>(mut stream: Pin<&mut S>) -> Option<S::Item> {
+    poll_fn(|context| stream.as_mut().poll_next(context)).await
+}

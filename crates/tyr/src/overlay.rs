@@ -1,0 +1,120 @@
+//! Reading one's own writes: what a blob looks like after the operations of this transaction.
+//!
+//! The operations are played in order over the bytes that the snapshot has. A transform needs all
+//! bytes of its number, so the range that is read grows until no transform sticks out of it.
+
+use tyr_node::Node;
+use tyr_types::{ByteRange, ExtentRef, Operation, Payload, Result};
+
+/// The range that has to be read so that `wanted` can be computed after `operations`.
+pub(crate) fn needed_range(operations: &[Operation], wanted: ByteRange) -> ByteRange {
+    let mut range = wanted;
+    loop {
+        let mut grown = range;
+        for operation in operations {
+            let Operation::Apply { offset, transform } = operation else { continue };
+            let place = ByteRange { start: *offset, end: offset + transform.width() as u64 };
+            if place.overlaps(grown) {
+                grown.start = grown.start.min(place.start);
+                grown.end = grown.end.max(place.end);
+            }
+        }
+        if grown == range {
+            return range;
+        }
+        range = grown;
+    }
+}
+
+/// A blob as a transaction sees it: part of its bytes, and its size (`None`: absent).
+pub(crate) struct View {
+    /// Which bytes.
+    pub range: ByteRange,
+    /// Their values, as long as the range; zeros beyond the size.
+    pub bytes: Vec<u8>,
+    /// The blob's size, if there is one.
+    pub size: Option<u64>,
+}
+
+impl View {
+    /// Plays operations over it.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` when a large payload cannot be read back.
+    pub fn play(&mut self, node: &Node, operations: &[Operation]) -> Result<()> {
+        for operation in operations {
+            let size = self.size.unwrap_or(0);
+            match operation {
+                Operation::Create => self.size = Some(size),
+                Operation::Write { offset, payload } => self.write(node, *offset, payload)?,
+                Operation::Append { payload, .. } => self.write(node, size, payload)?,
+                Operation::Truncate { len } => {
+                    self.clear_from(*len);
+                    self.size = Some(*len);
+                }
+                Operation::Delete => {
+                    self.clear_from(0);
+                    self.size = None;
+                }
+                Operation::Replace { payload } => {
+                    self.clear_from(0);
+                    self.size = Some(0);
+                    self.write(node, 0, payload)?;
+                }
+                Operation::Apply { offset, transform } => {
+                    let end = offset + transform.width() as u64;
+                    self.size = Some(size.max(end));
+                    let place = ByteRange { start: *offset, end };
+                    if place.overlaps(self.range) {
+                        transform.apply(self.part(place));
+                    }
+                }
+                Operation::Compare { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, node: &Node, offset: u64, payload: &Payload) -> Result<()> {
+        match payload {
+            Payload::Inline(bytes) => {
+                let whole = ByteRange { start: offset, end: offset + bytes.len() as u64 };
+                let shared = whole.intersection(self.range);
+                if !shared.is_empty() {
+                    let from = (shared.start - offset) as usize;
+                    let bytes = &bytes[from..from + shared.len() as usize];
+                    self.part(shared).copy_from_slice(bytes);
+                }
+            }
+            Payload::Extents(extents) => self.write_extents(node, offset, extents)?,
+        }
+        self.size = Some(self.size.unwrap_or(0).max(offset + payload.len()));
+        Ok(())
+    }
+
+    fn write_extents(&mut self, node: &Node, offset: u64, extents: &[ExtentRef]) -> Result<()> {
+        let mut start = offset;
+        for extent in extents {
+            let whole = ByteRange { start, end: start + u64::from(extent.len) };
+            let shared = whole.intersection(self.range);
+            if !shared.is_empty() {
+                let skip = (shared.start - start) as u32;
+                node.read_extent(extent, skip, self.part(shared))?;
+            }
+            start = whole.end;
+        }
+        Ok(())
+    }
+
+    fn clear_from(&mut self, len: u64) {
+        let cleared = ByteRange::from(len).intersection(self.range);
+        if !cleared.is_empty() {
+            self.part(cleared).fill(0);
+        }
+    }
+
+    fn part(&mut self, range: ByteRange) -> &mut [u8] {
+        let start = (range.start - self.range.start) as usize;
+        &mut self.bytes[start..start + range.len() as usize]
+    }
+}

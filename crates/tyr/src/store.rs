@@ -1,0 +1,247 @@
+//! A store, for async code.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
+use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, Result, limits};
+
+use crate::blocking::{self};
+use crate::offload::offload;
+use crate::{Keyspace, Snapshot, Transaction};
+
+/// A store. Clone it freely: clones share it. The last one to go closes it.
+///
+/// Its futures work on any executor. What may wait for the disk runs on a pool of threads.
+#[derive(Clone, Debug)]
+pub struct Tyr {
+    inner: blocking::Tyr,
+}
+
+/// How a store is opened; see [`Tyr::options`].
+#[derive(Clone, Debug, Default)]
+pub struct Options(tyr_node::Options);
+
+impl Options {
+    /// Memory for recent operations and cache, in bytes; default 128 MiB.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.0.cache_bytes = bytes;
+        self
+    }
+
+    /// Whether nothing on disk is changed; default false. A damaged store can often be read so.
+    #[must_use]
+    pub fn is_read_only(mut self, is_read_only: bool) -> Self {
+        self.0.is_read_only = is_read_only;
+        self
+    }
+
+    /// Whether a missing store is an error instead of being made; default false.
+    #[must_use]
+    pub fn must_exist(mut self, must_exist: bool) -> Self {
+        self.0.must_exist = must_exist;
+        self
+    }
+
+    /// After this long a snapshot is too old; default 5 minutes.
+    #[must_use]
+    pub fn snapshot_timeout(mut self, timeout: Duration) -> Self {
+        self.0.snapshot_timeout = timeout;
+        self
+    }
+
+    /// Opens the store in a folder, or makes one there.
+    ///
+    /// # Errors
+    /// As [`Tyr::open`].
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<Tyr> {
+        let path = path.as_ref().to_owned();
+        offload(move || self.open_blocking(path)).await.map(Tyr::from_blocking)
+    }
+
+    /// The same for threads.
+    ///
+    /// # Errors
+    /// As [`Tyr::open`].
+    pub fn open_blocking(self, path: impl AsRef<Path>) -> Result<blocking::Tyr> {
+        Ok(blocking::Tyr { node: Node::open(path.as_ref(), self.0)? })
+    }
+}
+
+/// Part of a blob that [`Tyr::read_many`] shall read.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// The keyspace.
+    pub keyspace: Keyspace,
+    /// The blob's key.
+    pub key: Key,
+    /// The bytes; cut to the blob's size.
+    pub range: ByteRange,
+}
+
+impl ReadRequest {
+    pub(crate) fn check(wanted: &[Self]) -> Result<()> {
+        if wanted.len() > limits::READ_MANY_MAX {
+            return Err(Error::invalid(format!(
+                "one read_many reads at most {} blobs, not {}",
+                limits::READ_MANY_MAX,
+                wanted.len()
+            )));
+        }
+        let bytes: u128 = wanted.iter().map(|request| u128::from(request.range.len())).sum();
+        let is_bounded = wanted.iter().all(|request| request.range.len() <= limits::READ_LEN_MAX);
+        if !is_bounded {
+            return Err(Error::invalid(format!(
+                "each range of a read_many is at most {} bytes (64 MiB); {bytes} were asked for \
+                 in all",
+                limits::READ_LEN_MAX
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Tyr {
+    /// Opens the store in a folder, or makes one there.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
+    /// `Corrupt` when it is damaged.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path).await
+    }
+
+    /// How a store can be opened otherwise.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    pub(crate) fn from_blocking(inner: blocking::Tyr) -> Self {
+        Self { inner }
+    }
+
+    /// The same store, for threads.
+    pub fn blocking(&self) -> blocking::Tyr {
+        self.inner.clone()
+    }
+
+    /// Makes a keyspace.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `InvalidArgument` with the allowed range.
+    pub async fn create_keyspace(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        offload(move || inner.create_keyspace(&name, config)).await.map(Keyspace::from_blocking)
+    }
+
+    /// Finds a keyspace.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.inner.keyspace(name).map(Keyspace::from_blocking)
+    }
+
+    /// All keyspaces, by name.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store is closed.
+    pub async fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        self.inner.keyspaces()
+    }
+
+    /// Removes a keyspace and everything in it, for good.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        offload(move || inner.drop_keyspace(&name)).await
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction {
+        Transaction::from_blocking(self.inner.begin())
+    }
+
+    /// Runs `body` in a transaction and commits it; runs it again, after a pause that grows, when
+    /// it met a conflict, up to 64 times.
+    ///
+    /// # Errors
+    /// What `body` fails with (nothing is committed then), and what commit fails with.
+    pub async fn transact<T>(
+        &self,
+        mut body: impl AsyncFnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut attempt = 1;
+        loop {
+            let mut transaction = self.begin();
+            let done = match body(&mut transaction).await {
+                Ok(value) => transaction.commit().await.map(|_| value),
+                Err(error) => Err(error),
+            };
+            match done {
+                Err(error) if error.kind().is_retryable() && attempt < blocking::ATTEMPTS_MAX => {
+                    let pause = blocking::back_off(attempt);
+                    offload(move || std::thread::sleep(pause)).await;
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// A read-only view of everything at one moment.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store is closed.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        self.inner.snapshot().map(Snapshot::from_blocking)
+    }
+
+    /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.
+    /// `None`: no such blob.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
+    pub async fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+        let (inner, wanted) = (self.inner.clone(), wanted.to_vec());
+        offload(move || inner.read_many(&wanted)).await
+    }
+
+    /// Counters and sizes.
+    pub fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    /// Verifies every checksum and every cross-reference on disk; `progress` gets the share done,
+    /// 0 to 1. Folds first, so that all of it is on disk.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails. Damage is in the report, not an error.
+    pub async fn check(
+        &self,
+        mut progress: impl FnMut(f64) + Send + 'static,
+    ) -> Result<CheckReport> {
+        let node: Arc<Node> = Arc::clone(&self.inner.node);
+        offload(move || node.check(&mut progress)).await
+    }
+
+    /// Writes everything back and closes the store. Other handles to it then fail.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails; what was acknowledged stays durable all the same.
+    pub async fn close(self) -> Result<()> {
+        offload(move || self.inner.close()).await
+    }
+}
+
+/// Verifies a store that nobody has open. Damage is in the report.
+///
+/// # Errors
+/// `Unavailable` when somebody has it open or the disk fails; `NotFound` when there is none.
+pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
+    Node::check_closed(path.as_ref(), progress)
+}

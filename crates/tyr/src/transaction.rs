@@ -1,0 +1,168 @@
+//! A transaction, for async code.
+
+use tyr_types::{ByteRange, Bytes, Result, Stat, Timestamp, Transform, limits};
+
+use crate::committed::Committed;
+use crate::key::ToKey;
+use crate::offload::offload;
+use crate::pending::OperationId;
+use crate::{Keyspace, blocking};
+
+/// Operations on any blobs of any keyspaces that take effect together or not at all.
+///
+/// Writes are gathered here and sent at commit. Reads are at one version, see this transaction's
+/// own writes, and are validated at commit. Dropping it without commit rolls it back.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: blocking::Transaction,
+}
+
+/// Passes a method that only gathers on to the blocking transaction.
+macro_rules! gather {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*)) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// `InvalidArgument` beyond the limits; `Unavailable` when a large payload meets a full
+        /// disk.
+        pub fn $name(
+            &mut self,
+            keyspace: &Keyspace,
+            key: impl ToKey,
+            $($argument: $type),*
+        ) -> Result<OperationId> {
+            self.inner.$name(keyspace.as_blocking(), key, $($argument),*)
+        }
+    };
+}
+
+impl Transaction {
+    pub(crate) fn from_blocking(inner: blocking::Transaction) -> Self {
+        Self { inner }
+    }
+
+    gather! {
+        /// Makes an empty blob; the commit fails with `AlreadyExists` if there is one.
+        create()
+    }
+    gather! {
+        /// Makes a blob's content `data` and nothing else.
+        put(data: impl Into<Bytes>)
+    }
+    gather! {
+        /// Writes `data` at `offset`; makes the blob if there is none; a gap reads as zeros.
+        write(offset: u64, data: impl Into<Bytes>)
+    }
+    gather! {
+        /// Appends `data`; the offset it got is in [`Committed`].
+        append(data: impl Into<Bytes>)
+    }
+    gather! {
+        /// Appends `data` if the blob ends at `expected_offset` then; else the commit fails with
+        /// `Conflict`.
+        append_at(expected_offset: u64, data: impl Into<Bytes>)
+    }
+    gather! {
+        /// Cuts a blob to `len` bytes, or extends it with zeros.
+        truncate(len: u64)
+    }
+    gather! {
+        /// Removes a blob; whether there was one is in [`Committed`].
+        delete()
+    }
+    gather! {
+        /// Does arithmetic in place; the new value is in [`Committed`].
+        apply(offset: u64, transform: Transform)
+    }
+    gather! {
+        /// Adds a condition: the commit fails with `Conflict` unless exactly `expected` is at
+        /// `offset`.
+        compare(offset: u64, expected: impl Into<Bytes>)
+    }
+
+    /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
+    ///
+    /// # Errors
+    /// `NotFound` (which is validated at commit like any answer), `InvalidArgument` above 64 MiB,
+    /// `SnapshotTooOld` after 5 minutes, `Corrupt`.
+    pub async fn read(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+    ) -> Result<Bytes> {
+        let range = blocking::read_range(offset, len)?;
+        self.read_range(keyspace, key, range).await.map(|(_, _, bytes)| bytes)
+    }
+
+    /// Reads a whole blob of up to 64 MiB.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub async fn get(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Bytes> {
+        let key = key.to_key()?;
+        let size = self.stat(keyspace, &key).await?.size;
+        if size > limits::READ_LEN_MAX {
+            return Err(blocking::too_large(&key, size));
+        }
+        self.read(keyspace, &key, 0, size).await
+    }
+
+    /// A blob's size, with this transaction's own writes, and the version that was read.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
+        let nothing = ByteRange { start: 0, end: 0 };
+        let (size, version, _) = self.read_range(keyspace, key, nothing).await?;
+        Ok(Stat { size, version })
+    }
+
+    /// Commits: everything takes effect, at once, or nothing.
+    ///
+    /// # Errors
+    /// `Conflict` when something that was read has changed, or a condition does not hold;
+    /// `AlreadyExists` for a `create`; `Unavailable`. Nothing changed then.
+    pub async fn commit(self) -> Result<Committed> {
+        let (ticket, shape) = self.inner.begin_commit();
+        Ok(Committed::new(ticket.await?, shape))
+    }
+
+    /// Takes everything back. Dropping the transaction does the same.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    async fn read_range(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        range: ByteRange,
+    ) -> Result<(u64, Timestamp, Bytes)> {
+        let keyspace = keyspace.as_blocking();
+        let plan = self.inner.plan_read(keyspace, key, range)?;
+        let (node, entry) = (self.inner.node.clone(), keyspace.entry.clone());
+        let at = plan.guard.at();
+        let resident = if plan.guard.is_settled() {
+            node.read_resident(&entry, &plan.name, plan.needed, at)
+        } else {
+            None
+        };
+        let answer = match resident {
+            Some(answer) => answer?,
+            None => {
+                let (name, needed, guard) = (plan.name.clone(), plan.needed, plan.guard.clone());
+                offload(move || {
+                    guard.settle()?;
+                    node.read(&entry, &name, needed, at)
+                })
+                .await?
+            }
+        };
+        let version = answer.as_ref().map_or(Timestamp::ZERO, |(found, _)| found.version);
+        let answer = answer.map(|(found, bytes)| (found.size, bytes));
+        let (size, bytes) = self.inner.finish_read(keyspace, plan, answer)?;
+        Ok((size, version, bytes))
+    }
+}
