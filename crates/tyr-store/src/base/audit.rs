@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
-use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result, limits};
+use tyr_types::{BlobName, ByteRange, ExtentRef, KeyspaceId, Result, limits};
 
 use super::Base;
 use super::key::{self, SegmentKeys};
@@ -62,16 +62,18 @@ pub struct Audited {
     pub extents: u64,
 }
 
-/// Is told what is found, and now and then how many things were looked at.
+/// Is told what is found, and now and then how far the walk is.
 pub trait Auditor {
     /// Something is wrong.
     fn found(&mut self, finding: Finding);
-    /// So many entries of a table were looked at.
-    fn progress(&mut self, table: Table, done: u64);
+    /// This share of the work is done, 0 to 1.
+    fn progress(&mut self, share: f64);
 }
 
-/// Entries between two notes of progress.
-const PROGRESS_EVERY: u64 = 1024;
+/// What looking at an entry costs, in bytes that could be read meanwhile.
+const ENTRY_COST: u64 = 4096;
+/// Notes of progress in one walk, at most.
+const PROGRESS_STEPS: u64 = 1000;
 
 struct Audit<'a> {
     base: &'a Base,
@@ -81,6 +83,32 @@ struct Audit<'a> {
     /// Segments that refer to each extent, by file and position.
     references: HashMap<(u32, u64), u32, FixedState>,
     buffer: Vec<u8>,
+    work: Work,
+}
+
+/// How much there is to do, as far as the totals tell, and how much is done.
+struct Work {
+    all: u64,
+    done: u64,
+    told: u64,
+}
+
+impl Work {
+    /// Of blobs, each with its entry and its content; the rest is small beside it.
+    fn of(totals: &BTreeMap<KeyspaceId, Totals>) -> Self {
+        let cost = |totals: &Totals| totals.blobs.saturating_mul(ENTRY_COST) + totals.bytes / 2;
+        Self { all: totals.values().map(cost).fold(1, u64::saturating_add), done: 0, told: 0 }
+    }
+
+    /// Counts work; answers the share done when it is worth telling.
+    fn count(&mut self, cost: u64) -> Option<f64> {
+        self.done = self.done.saturating_add(cost).min(self.all);
+        let is_worth_it = self.done - self.told > self.all / PROGRESS_STEPS;
+        is_worth_it.then(|| {
+            self.told = self.done;
+            self.done as f64 / self.all as f64
+        })
+    }
 }
 
 impl Base {
@@ -95,11 +123,13 @@ impl Base {
             totals: BTreeMap::new(),
             references: HashMap::default(),
             buffer: Vec::new(),
+            work: Work::of(&self.totals.lock()),
         };
         audit.blobs();
         audit.segments();
         audit.extents(in_log);
         audit.compare_totals();
+        audit.auditor.progress(1.0);
         audit.counts
     }
 }
@@ -111,20 +141,12 @@ impl Audit<'_> {
 
     /// Inspects a table; damaged values are findings.
     fn walk(&mut self, table: Table, visit: &mut dyn FnMut(&mut Self, &[u8], Bytes)) {
-        let mut done = 0;
         let base = self.base;
-        let mut inspect = |key: &[u8], value: Result<Bytes>| {
-            match value {
-                Ok(value) => visit(self, key, value),
-                Err(error) => self.error(place(table, key), error.to_string()),
-            }
-            done += 1;
-            if done % PROGRESS_EVERY == 0 {
-                self.auditor.progress(table, done);
-            }
+        let mut inspect = |key: &[u8], value: Result<Bytes>| match value {
+            Ok(value) => visit(self, key, value),
+            Err(error) => self.error(place(table, key), error.to_string()),
         };
         let result = base.index.inspect(table, &mut inspect);
-        self.auditor.progress(table, done);
         if let Err(error) = result {
             let what = format!("cannot be read any further: {error}");
             self.error(format!("index table {}", table.name()), what);
@@ -143,7 +165,14 @@ impl Audit<'_> {
         });
     }
 
+    fn worked(&mut self, cost: u64) {
+        if let Some(share) = self.work.count(cost) {
+            self.auditor.progress(share);
+        }
+    }
+
     fn blob(&mut self, blob: &BlobName, key: &[u8], entry: &BlobEntry) {
+        self.worked(ENTRY_COST);
         // A walk may find what a lookup does not: it goes by other parts of the library's files.
         match self.base.index.get(Table::Blobs, key) {
             Ok(Some(_)) => {}
@@ -201,6 +230,7 @@ impl Audit<'_> {
     /// Checks one segment; answers what is wrong with it.
     fn segment(&mut self, offset: u64, segment: &PieceData) -> Option<String> {
         self.counts.segments += 1;
+        self.worked(segment.len() / 2);
         match segment {
             PieceData::Bytes(bytes) => {
                 let last = offset + bytes.len() as u64 - 1;
@@ -373,10 +403,4 @@ impl Audit<'_> {
 
 fn place(table: Table, key: &[u8]) -> String {
     format!("index table {}, key \"{}\"", table.name(), key.escape_ascii())
-}
-
-impl From<&Error> for Finding {
-    fn from(error: &Error) -> Self {
-        Self::error("store", error.to_string())
-    }
 }

@@ -89,7 +89,9 @@ impl Auditor for Findings {
     fn found(&mut self, finding: Finding) {
         self.0.push(finding);
     }
-    fn progress(&mut self, _: Table, _: u64) {}
+    fn progress(&mut self, share: f64) {
+        assert!((0.0..=1.0).contains(&share));
+    }
 }
 
 impl Fixture {
@@ -653,7 +655,7 @@ fn a_run_of_bytes_that_is_long_enough_goes_to_an_extent() {
         let bytes = Bytes::from(vec![block as u8; 4096]);
         change.pieces.push((block * 4096, PieceData::Bytes(bytes)));
     }
-    assert!(16 * 4096 >= limits::EXTENT_PAYLOAD_MIN);
+    const { assert!(16 * 4096 >= limits::EXTENT_PAYLOAD_MIN) };
     fixture.fold(vec![change]);
     let mut findings = Findings::default();
     let audited = fixture.base.audit(&[], &mut findings);
