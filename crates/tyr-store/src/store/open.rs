@@ -91,7 +91,7 @@ impl Store {
     pub fn check_closed(path: &Path, progress: &mut dyn FnMut(f64)) -> Result<Report> {
         let disk = existing(path)?;
         let _lock = disk.lock()?;
-        crate::check::run_closed(&disk, &path.join(INDEX_FOLDER), progress)
+        crate::check::run_closed(Arc::new(disk), &path.join(INDEX_FOLDER), progress)
     }
 
     fn clear_memory_keyspaces(&self) -> Result<()> {
