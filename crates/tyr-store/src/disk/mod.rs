@@ -11,7 +11,7 @@
 pub mod real;
 pub mod simulated;
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 
 pub use real::{FolderLock, RealDisk};
@@ -90,6 +90,24 @@ pub trait DiskFile: Send + Sync {
     /// # Errors
     /// What the disk says.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Reads from `offset` into one buffer after the other, as `read_at` does into one; may stop
+    /// early anywhere, so who gets fewer bytes than asked for reads again with `read_at`.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn read_scattered_at(&self, bufs: &mut [IoSliceMut<'_>], mut offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        for buf in bufs {
+            let count = self.read_at(buf, offset)?;
+            done += count;
+            offset += count as u64;
+            if count < buf.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
 
     /// Writes all of `buf` at `offset`; a gap before it reads as zeros.
     ///

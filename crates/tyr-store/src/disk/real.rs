@@ -4,7 +4,7 @@
 //! file system cannot (by writing zeros), and a lock on the folder that names its holder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -103,6 +103,7 @@ fn program_name() -> String {
 }
 
 /// The lock on a folder; dropping it unlocks. The system drops it with the process.
+#[derive(Debug)]
 pub struct FolderLock {
     _file: File,
 }
@@ -181,6 +182,11 @@ impl DiskFile for RealFile {
             }
         }
         Ok(done)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_scattered_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::retry_on_intr(|| rustix::io::preadv(&self.0, bufs, offset))?)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {

@@ -14,7 +14,8 @@ pub const FRAME_LEN: usize = 4096;
 /// Bytes of payload in a frame.
 pub const FRAME_PAYLOAD: usize = FRAME_LEN - CHECKSUM_LEN;
 
-const CHECKSUM_LEN: usize = 4;
+/// Bytes of the checksum before it.
+pub const CHECKSUM_LEN: usize = 4;
 
 /// Where a frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +33,14 @@ impl FramePlace {
         Self { frame: self.frame + 1, ..self }
     }
 
-    fn checksum(self, payload: &[u8]) -> u32 {
+    /// The checksum of a frame here with this payload, all [`FRAME_PAYLOAD`] bytes of it.
+    pub fn checksum(self, payload: &[u8]) -> [u8; CHECKSUM_LEN] {
         let mut place = [0; 12];
         place[..4].copy_from_slice(&self.file.to_le_bytes());
         place[4..].copy_from_slice(&self.frame.to_le_bytes());
         let checksum = crc32c::crc32c_append(crc32c::crc32c(&place), payload);
         // Zero is left to holes.
-        checksum.max(1)
+        checksum.max(1).to_le_bytes()
     }
 }
 
@@ -52,11 +54,11 @@ pub fn seal(frame: &mut [u8], place: FramePlace, payload: &[u8]) {
     let (head, body) = frame.split_at_mut(CHECKSUM_LEN);
     body[..payload.len()].copy_from_slice(payload);
     body[payload.len()..].fill(0);
-    head.copy_from_slice(&place.checksum(body).to_le_bytes());
+    head.copy_from_slice(&place.checksum(body));
 }
 
 /// The payload of a frame, if it is the one that was written at this place.
 pub fn open(frame: &[u8], place: FramePlace) -> Option<&[u8]> {
     let (head, body) = frame.split_at(CHECKSUM_LEN);
-    (head == place.checksum(body).to_le_bytes()).then_some(body)
+    (head == place.checksum(body)).then_some(body)
 }

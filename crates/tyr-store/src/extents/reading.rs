@@ -1,61 +1,107 @@
 //! Reading an extent back: only the frames that hold what is asked for, each verified.
 
+use std::io::IoSliceMut;
+
 use tyr_types::{Error, ExtentRef, Result};
 
 use super::compression::{self, Pieces};
-use super::frame::{self, FRAME_LEN, FRAME_PAYLOAD, FramePlace};
+use super::frame::{self, CHECKSUM_LEN, FRAME_LEN, FRAME_PAYLOAD, FramePlace};
 use super::{BUFFERS_KEPT_MAX, Extents, FRAMES_AT_ONCE, keep};
 use crate::disk::DiskFile;
 
+/// The extent being read and its file.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    extent: &'a ExtentRef,
+    file: &'a dyn DiskFile,
+}
+
 impl Extents {
     /// Reads stored bytes `from..from + out.len()` of an extent, verified.
+    ///
+    /// Whole frames go straight to `out`, the parts of frames at both ends through a buffer.
     pub(super) fn read_stored(
         &self,
         extent: &ExtentRef,
         from: usize,
         out: &mut [u8],
     ) -> Result<()> {
-        let file = self.files.get(extent.file)?;
-        let mut buffer = self.buffer();
-        let result = self.read_frames(extent, &*file, &mut buffer, from, out);
-        keep(&self.buffers, buffer, BUFFERS_KEPT_MAX);
-        result
-    }
-
-    fn read_frames(
-        &self,
-        extent: &ExtentRef,
-        file: &dyn DiskFile,
-        buffer: &mut [u8],
-        from: usize,
-        out: &mut [u8],
-    ) -> Result<()> {
+        let source = Source { extent, file: &*self.files.get(extent.file)? };
         let first = extent.position / FRAME_LEN as u64 + (from / FRAME_PAYLOAD) as u64;
         let mut place = FramePlace { file: extent.file, frame: first };
-        let mut skip = from % FRAME_PAYLOAD;
-        let mut done = 0;
-        while done < out.len() {
-            let frames = frame::frames_for(skip + out.len() - done).min(FRAMES_AT_ONCE);
-            let run = &mut buffer[..frames * FRAME_LEN];
-            let position = place.frame * FRAME_LEN as u64;
-            let count = file
-                .read_at(run, position)
-                .map_err(|error| Error::io(self.files.path(extent.file), error))?;
-            if count < run.len() {
-                let end = position + count as u64;
-                return Err(self.corrupt(extent, format_args!("is cut: the file ends at {end}")));
-            }
-            for frame in run.chunks_exact(FRAME_LEN) {
-                let Some(payload) = frame::open(frame, place) else {
-                    return Err(self.bad_frame(extent, place, frame));
-                };
-                let step = (FRAME_PAYLOAD - skip).min(out.len() - done);
-                out[done..done + step].copy_from_slice(&payload[skip..skip + step]);
-                done += step;
-                skip = 0;
-                place = place.next();
+        let skip = from % FRAME_PAYLOAD;
+        let head_len = if skip == 0 { 0 } else { (FRAME_PAYLOAD - skip).min(out.len()) };
+        let (head, rest) = out.split_at_mut(head_len);
+        if head_len > 0 {
+            self.read_buffered(source, &mut place, skip, head)?;
+        }
+        let whole_len = rest.len() / FRAME_PAYLOAD * FRAME_PAYLOAD;
+        let (whole, tail) = rest.split_at_mut(whole_len);
+        for run in whole.chunks_mut(FRAMES_AT_ONCE * FRAME_PAYLOAD) {
+            if self.read_straight(source, place, run)? {
+                place.frame += (run.len() / FRAME_PAYLOAD) as u64;
+            } else {
+                // Again, to find out which frame it is.
+                self.read_buffered(source, &mut place, 0, run)?;
             }
         }
+        if tail.is_empty() { Ok(()) } else { self.read_buffered(source, &mut place, 0, tail) }
+    }
+
+    /// Reads whole frames; false when anything about them is wrong.
+    fn read_straight(&self, source: Source, first: FramePlace, out: &mut [u8]) -> Result<bool> {
+        let mut checksums = [[0; CHECKSUM_LEN]; FRAMES_AT_ONCE];
+        let mut bufs = Vec::with_capacity(FRAMES_AT_ONCE * 2);
+        for (checksum, payload) in checksums.iter_mut().zip(out.chunks_exact_mut(FRAME_PAYLOAD)) {
+            bufs.push(IoSliceMut::new(checksum));
+            bufs.push(IoSliceMut::new(payload));
+        }
+        let len = bufs.len() / 2 * FRAME_LEN;
+        let count = source
+            .file
+            .read_scattered_at(&mut bufs, first.frame * FRAME_LEN as u64)
+            .map_err(|error| Error::io(self.files.path(source.extent.file), error))?;
+        let mut place = first;
+        let mut is_good = count == len;
+        for (checksum, payload) in checksums.iter().zip(out.chunks_exact(FRAME_PAYLOAD)) {
+            is_good = is_good && *checksum == place.checksum(payload);
+            place = place.next();
+        }
+        Ok(is_good)
+    }
+
+    /// Reads frames through a buffer: payload bytes of the first from `skip` on.
+    fn read_buffered(
+        &self,
+        source: Source,
+        place: &mut FramePlace,
+        mut skip: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let extent = source.extent;
+        let mut buffer = self.buffer();
+        let run = &mut buffer[..frame::frames_for(skip + out.len()) * FRAME_LEN];
+        let position = place.frame * FRAME_LEN as u64;
+        let count = source
+            .file
+            .read_at(run, position)
+            .map_err(|error| Error::io(self.files.path(extent.file), error))?;
+        if count < run.len() {
+            let end = position + count as u64;
+            return Err(self.corrupt(extent, format_args!("is cut: the file ends at {end}")));
+        }
+        let mut done = 0;
+        for frame in run.chunks_exact(FRAME_LEN) {
+            let Some(payload) = frame::open(frame, *place) else {
+                return Err(self.bad_frame(extent, *place, frame));
+            };
+            let step = (FRAME_PAYLOAD - skip).min(out.len() - done);
+            out[done..done + step].copy_from_slice(&payload[skip..skip + step]);
+            done += step;
+            skip = 0;
+            *place = place.next();
+        }
+        keep(&self.buffers, buffer, BUFFERS_KEPT_MAX);
         Ok(())
     }
 
