@@ -1,0 +1,145 @@
+//! HTTP: InfluxDB's line protocol in, answers out.
+//!
+//! ```text
+//!   POST /api/v2/write, /write       line protocol; ?precision=ns|us|ms|s
+//!   GET  /api/series                 ?site&cluster&host&parameter&job&from&to&limit
+//!   GET  /api/aggregate              ?scope&path&parameter&window&from&to
+//!   GET  /api/top                    ?scope&parameter&by&from&to&limit
+//!   GET  /api/catalog                ?site&cluster&host&parameter&job&region&limit
+//!   GET  /healthz, /ping
+//! ```
+//!
+//! Questions take `format=json|csv|table|chart` as well. What one client can make the service hold
+//! is bound: the length of a body, the time it may take, the rows of an answer, and how many
+//! requests of each kind are worked on at once.
+
+mod read;
+mod write;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tyr::ErrorKind;
+
+use crate::intake::Intake;
+use crate::series::Series;
+use crate::source::influx::{TagNames, default_names};
+use crate::telemetry::Telemetry;
+
+/// Requests of each kind that are worked on at once; the others wait.
+const REQUESTS_MAX: usize = 8;
+
+/// How requests are understood.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Which tags of the line protocol name what.
+    pub tags: TagNames,
+    /// The names of what a line does not name.
+    pub defaults: Series,
+    /// Bytes of the largest body. Default 16 MiB.
+    pub body_len_max: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { tags: TagNames::default(), defaults: default_names(), body_len_max: 16 << 20 }
+    }
+}
+
+/// What handlers share.
+struct Service {
+    telemetry: Telemetry,
+    intake: Arc<Intake>,
+    options: HttpOptions,
+    writers: Semaphore,
+    readers: Semaphore,
+}
+
+/// Serves until `shutdown` completes and the requests under way are answered.
+///
+/// # Errors
+/// When the listener breaks.
+pub async fn serve(
+    listener: TcpListener,
+    telemetry: Telemetry,
+    intake: Arc<Intake>,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let service = Arc::new(Service {
+        telemetry,
+        intake,
+        options,
+        writers: Semaphore::new(REQUESTS_MAX),
+        readers: Semaphore::new(REQUESTS_MAX),
+    });
+    let router = Router::new()
+        .route("/api/v2/write", post(write::write))
+        .route("/write", post(write::write))
+        .route("/api/series", get(read::series))
+        .route("/api/aggregate", get(read::aggregate))
+        .route("/api/top", get(read::top))
+        .route("/api/catalog", get(read::catalog))
+        .route("/healthz", get(read::health))
+        .route("/ping", get(|| async { StatusCode::NO_CONTENT }))
+        .with_state(service);
+    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+}
+
+/// The answer to a request that failed.
+struct Refusal(tyr::Error);
+
+impl From<tyr::Error> for Refusal {
+    fn from(error: tyr::Error) -> Self {
+        Self(error)
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: ErrorText<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorText<'a> {
+    kind: &'a str,
+    message: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let kind = self.0.kind();
+        let body =
+            ErrorBody { error: ErrorText { kind: kind.name(), message: self.0.to_string() } };
+        json(status_of(kind), &body)
+    }
+}
+
+fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+        ErrorKind::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Conflict | ErrorKind::AlreadyExists => StatusCode::CONFLICT,
+        ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::SnapshotTooOld => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ErrorKind::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let text = serde_json::to_string(body).expect("answers are plain values");
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests;
