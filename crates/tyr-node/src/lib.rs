@@ -30,5 +30,7 @@ pub use router::KeyspaceEntry;
 pub use statistics::Statistics;
 pub use ticket::{Committed, Ticket};
 pub use tyr_store::base::KeyspaceInfo;
-pub use tyr_store::check::Report as CheckReport;
+pub use tyr_store::check::{
+    Finding as CheckFinding, Report as CheckReport, Severity as CheckSeverity,
+};
 pub use tyr_store::recent::ExtentLease;

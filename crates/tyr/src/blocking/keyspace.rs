@@ -40,6 +40,11 @@ impl Keyspace {
         &self.entry.info().config
     }
 
+    /// The same keyspace, for async code and for [`ReadRequest`](crate::ReadRequest).
+    pub fn into_async(self) -> crate::Keyspace {
+        crate::Keyspace::from_blocking(self)
+    }
+
     /// Makes an empty blob.
     ///
     /// # Errors
