@@ -15,10 +15,14 @@ pub(crate) enum Rule {
     C7,
     /// A clock moves past every timestamp it sees.
     C8,
+    /// Appends reserve space, and keep off what moves the end of the blob.
+    End,
     /// A direct read shows clean ranges only, or waits at the authority.
     R1,
     /// A version is shown only when it is stable.
     R2,
+    /// A read of several chunks is placed after what was in flight on arrival.
+    R3,
     /// A read at S waits for what may still be at or below S.
     R5,
 }

@@ -1,1 +1,99 @@
+//! A cluster in memory, to see the commit and read machines at work together.
+//!
+//! [`layout`] says what lies where, [`state`] is what a node has applied, [`workload`] what clients
+//! do, [`world`] runs it all from one seed, [`checker`] judges what came of it. The tests here run
+//! many seeds, and show that the checker notices when a rule is taken away.
 
+mod checker;
+pub mod layout;
+pub mod random;
+pub mod state;
+pub mod workload;
+mod world;
+
+use self::world::{Config, Summary, run};
+use crate::rule::Rule;
+
+/// Runs these seeds; panics at the first that goes wrong, naming it.
+fn run_all(seeds: std::ops::Range<u64>, config: Config) -> Summary {
+    let mut total = Summary::default();
+    for seed in seeds {
+        match run(seed, config) {
+            Ok(summary) => {
+                total.committed += summary.committed;
+                total.aborted += summary.aborted;
+                total.placed += summary.placed;
+                total.forwarded += summary.forwarded;
+                total.parked += summary.parked;
+            }
+            Err(error) => panic!("seed {seed} of {config:?}: {error}"),
+        }
+    }
+    total
+}
+
+/// The first of these seeds at which the checker notices that `rule` is missing.
+fn seed_that_notices(rule: Rule, seeds: u64) -> (u64, String) {
+    let config = Config { broken: Some(rule), ..Config::default() };
+    let notices = |seed| run(seed, config).err().map(|error| (seed, error));
+    (0..seeds)
+        .find_map(notices)
+        .unwrap_or_else(|| panic!("nobody misses {rule:?} in {seeds} seeds"))
+}
+
+#[test]
+fn chains_of_three_and_more_keep_every_promise() {
+    let total = run_all(0..2_000, Config::default());
+    println!("{total:?}");
+    // The run is worth something only if it went through what it is about.
+    assert!(total.committed > 20_000 && total.aborted > 1_000, "{total:?}");
+    assert!(total.placed > 100 && total.forwarded > 1_000 && total.parked > 1_000, "{total:?}");
+}
+
+#[test]
+fn three_nodes_that_hold_everything_keep_every_promise() {
+    run_all(10_000..11_000, Config { nodes: 3, ..Config::default() });
+}
+
+#[test]
+fn many_transactions_at_once_keep_every_promise() {
+    let config = Config { transactions: 60, reads: 30, ..Config::default() };
+    run_all(20_000..20_200, config);
+}
+
+#[test]
+fn chunks_without_replicas_keep_every_promise() {
+    run_all(30_000..31_000, Config { replication: 1, ..Config::default() });
+}
+
+#[test]
+fn a_chain_of_one_keeps_every_promise() {
+    run_all(40_000..41_000, Config { nodes: 1, replication: 1, ..Config::default() });
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let [first, second] = [(); 2].map(|()| format!("{:?}", run(7, Config::default())));
+    assert_eq!(first, second);
+}
+
+/// Each rule is missed by the checker when it is taken away.
+#[test]
+fn the_checker_notices_when_a_rule_is_taken_away() {
+    let rules = [
+        Rule::C1,
+        Rule::C2,
+        Rule::C6,
+        Rule::C7,
+        Rule::C8,
+        Rule::R1,
+        Rule::R2,
+        Rule::R3,
+        Rule::R5,
+        Rule::End,
+    ];
+    for rule in rules {
+        let (seed, error) = seed_that_notices(rule, 3_000);
+        println!("without {rule:?}, seed {seed}: {error}");
+    }
+}

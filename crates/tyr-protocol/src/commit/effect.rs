@@ -29,6 +29,8 @@ pub type Placements = SmallVec<[Placed; 1]>;
 /// - `Persist` is answered by `Persisted` or `PersistFailed`, at once or later, in any order among
 ///   several. Nothing else waits for it.
 /// - `Resume` is answered by [`super::Event::Resume`], after what stands before it is done.
+/// - `Moved` and `Resume` come last in a step: whoever hears of them finds everything applied that
+///   the machine says is.
 /// - `Send` may be slow and may overtake another.
 #[derive(Clone, Debug)]
 pub enum Effect {

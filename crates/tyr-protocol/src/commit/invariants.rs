@@ -23,7 +23,8 @@ impl Commit {
                 assert!(self.is_blocked(slot, at), "C6: what can be applied is: {record:?}");
             }
             if record.state == State::Waiting {
-                assert!(self.records.len() > 1, "one that waits has someone to wait for: {id:?}");
+                let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);
+                assert!(is_held, "one that waits has someone to wait for: {id:?}");
             }
             for blob in record.blobs().filter(|_| record.chain.is_alone()) {
                 let has_claim = self.in_flight.claims(blob).iter().any(|claim| claim.slot == slot);

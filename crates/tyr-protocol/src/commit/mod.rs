@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction};
+use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 pub use self::effect::{Effect, Placed, Placements};
 pub use self::event::{Attempt, Decision, Event, Message};
@@ -70,6 +70,8 @@ pub struct Commit {
     woken: BTreeMap<u64, Slot>,
     /// Whether `Resume` is on its way.
     is_resuming: bool,
+    /// The watched that were decided, applied or aborted in this step.
+    moved: SmallVec<[TransactionId; 2]>,
     pub(crate) rules: Rules,
 }
 
@@ -84,6 +86,7 @@ impl Commit {
             arrivals: 0,
             woken: BTreeMap::new(),
             is_resuming: false,
+            moved: SmallVec::new(),
             rules: Rules::default(),
         }
     }
@@ -126,6 +129,16 @@ impl Commit {
     /// flight on the blobs concerned. Messages of older attempts and about unknown transactions
     /// do nothing.
     pub fn step(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
+        self.take_in(now_us, event, view, effects);
+        // Last, so that whoever hears of it finds everything applied that is applied here.
+        effects.extend(self.moved.drain(..).map(|id| Effect::Moved { id }));
+        if !self.woken.is_empty() && !self.is_resuming {
+            self.is_resuming = true;
+            effects.push(Effect::Resume);
+        }
+    }
+
+    fn take_in(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
         match event {
             Event::Submit { transaction, chain } => {
                 self.submit(now_us, transaction, chain, view, effects);
@@ -299,7 +312,7 @@ impl Commit {
             self.pass_back(slot, at, effects);
         }
         match self.is_blocked(slot, at) {
-            true => self.moved(slot, effects),
+            true => self.moved(slot),
             false => self.apply(slot, at, effects),
         }
         self.settle(slot, effects);
@@ -336,7 +349,7 @@ impl Commit {
         if self.rules.hold(Rule::C7) {
             self.pass_back(slot, at, effects);
         }
-        self.moved(slot, effects);
+        self.moved(slot);
     }
 
     /// Tells the previous node or the client; and, where this node is the authority, those that
@@ -390,17 +403,17 @@ impl Commit {
             State::Waiting | State::Persisting(_) | State::Validated(_) => {
                 self.answer(slot, Decision::Abort(abort), effects);
                 self.records[slot].state = State::Aborted;
-                self.moved(slot, effects);
+                self.moved(slot);
                 self.settle(slot, effects);
             }
             State::Decided(_) | State::Applied(_) | State::Aborted => {}
         }
     }
 
-    fn moved(&self, slot: Slot, effects: &mut Vec<Effect>) {
+    fn moved(&mut self, slot: Slot) {
         let record = &self.records[slot];
-        if record.is_watched {
-            effects.push(Effect::Moved { id: record.transaction.id });
+        if record.is_watched && !self.moved.contains(&record.transaction.id) {
+            self.moved.push(record.transaction.id);
         }
     }
 
@@ -425,10 +438,6 @@ impl Commit {
                     changed.push(other);
                 }
             }
-        }
-        if !self.woken.is_empty() && !self.is_resuming {
-            self.is_resuming = true;
-            effects.push(Effect::Resume);
         }
     }
 

@@ -25,6 +25,14 @@ pub(crate) struct Writer {
 pub(crate) type Writers = SmallVec<[Writer; 4]>;
 
 impl Commit {
+    /// Whether a transaction is in flight that has not been applied here and can still take effect
+    /// at or below `at`: whether a snapshot at `at` has to wait, whatever it reads (R5).
+    pub fn is_in_flight_below(&self, at: Timestamp) -> bool {
+        let mut in_flight =
+            self.records.iter().filter_map(|(_, record)| record.state.in_flight_at());
+        in_flight.any(|its| its <= at)
+    }
+
     /// The transactions validated here and not finished with that write something of `footprint`.
     pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
         let mut writers = Writers::new();

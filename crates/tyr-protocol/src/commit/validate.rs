@@ -145,7 +145,10 @@ impl<V: View> Validation<'_, V> {
             (false, false) => false,
             (false, true) => self.rules.hold(Rule::C1),
             (true, false) => self.rules.hold(Rule::C2),
-            (true, true) => is_end && append::disagree_on_end(own.kind, other.kind, size),
+            (true, true) => {
+                let is_disagreed = append::disagree_on_end(own.kind, other.kind, size);
+                is_end && is_disagreed && self.rules.hold(Rule::End)
+            }
         };
         if !is_met {
             return Obstacle::None;
@@ -172,6 +175,9 @@ impl<V: View> Validation<'_, V> {
 
     fn crossing(&self, slot: Slot, record: &Record) -> Vec<usize> {
         let mut crossing = Vec::new();
+        if !self.rules.hold(Rule::End) {
+            return crossing;
+        }
         for (index, entry) in record.transaction.blobs.iter().enumerate() {
             let is_append = |operation: &Operation| matches!(operation, Operation::Append { .. });
             if entry.operations.iter().any(is_append) {

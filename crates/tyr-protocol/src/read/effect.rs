@@ -10,8 +10,9 @@ use crate::abort::Abort;
 /// Order rule: executed in order, after the effects of the commit machine that were given before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Answer from the applied state, now. With a first read the reply carries the timestamp, and
-    /// the chunks that are not here are asked of one replica each, at that timestamp (R3).
+    /// Answer from the applied state, now. The reply to a read of a whole blob, or a
+    /// snapshot's first, carries the timestamp; the chunks that are not here are asked of one
+    /// replica each, at that timestamp (R3).
     Serve {
         /// The read.
         id: ReadId,

@@ -13,10 +13,12 @@ pub struct ReadId(pub u64);
 pub enum Kind {
     /// The newest of one chunk, outside a transaction (R1).
     Direct,
-    /// At this node's clock: several chunks, the first read of a blob in a transaction, the first
-    /// of a snapshot (R3, R6). Asked of a version manager.
+    /// Several chunks, or the first read of a blob in a transaction (R3): at this node's clock after
+    /// what was in flight on arrival is applied. Asked of a version manager.
+    Whole,
+    /// The first of a snapshot: at this node's clock on arrival (R6).
     First,
-    /// At this timestamp: what follows a first read, or reads of a snapshot (R4, R5, R6).
+    /// At this timestamp: what follows one of the two before (R4, R5, R6).
     At(Timestamp),
     /// Only the clock, for a snapshot over blobs named up front (R6).
     Clock,
@@ -30,7 +32,7 @@ pub struct Request {
     /// The blob.
     pub blob: BlobName,
     /// What it wants: a range of one chunk, the attributes, or both; [`Footprint::BLOB`] with
-    /// [`Kind::First`] and [`Kind::Clock`].
+    /// [`Kind::Whole`].
     pub footprint: Footprint,
     /// The authority of what it wants.
     pub authority: NodeId,

@@ -100,7 +100,7 @@ impl Reads {
         let is_authority = request.authority == self.node;
         let writers = commit.writers(&request.blob, request.footprint);
         let at = match request.kind {
-            Kind::Direct | Kind::Clock => None,
+            Kind::Direct | Kind::Whole | Kind::Clock => None,
             Kind::First => Some(commit.snapshot_timestamp()),
             Kind::At(at) => Some(at),
         };
@@ -119,7 +119,7 @@ impl Reads {
             false => SmallVec::new(),
         };
         if pending.is_empty() {
-            effects.push(served(request, at, commit));
+            self.serve(request, at, commit, effects);
         } else if self.parked.len() >= PARKED_MAX || self.parked.contains_key(&request.id) {
             let reason = "too many reads wait for transactions in flight; retry later";
             let abort = Abort::at(&request.blob, ErrorKind::Unavailable, reason);
@@ -142,14 +142,14 @@ impl Reads {
             (Kind::First | Kind::At(_), Some(at)) => {
                 writers.iter().all(|writer| writer.at > at || is_settled(writer))
             }
-            (Kind::Direct | Kind::First | Kind::At(_), _) => {
+            (Kind::Direct | Kind::Whole | Kind::First | Kind::At(_), _) => {
                 writers.iter().all(is_settled) || !self.rules.hold(Rule::R1)
             }
         }
     }
 
-    /// What a read at the authority waits for: R1 and R6 for everything in flight on arrival, R5
-    /// for what may still be at or below S.
+    /// What a read at the authority waits for: with R1, R3 and `read_many` everything in flight on
+    /// arrival, with R5 what may still be at or below S.
     fn waits_for(&self, request: &Request, at: Option<Timestamp>, writer: &Writer) -> bool {
         if writer.is_applied {
             return false;
@@ -157,32 +157,55 @@ impl Reads {
         match (request.kind, at) {
             // A chain of one shows nothing before it applies, so there is nothing to agree with.
             (Kind::Direct, _) => !writer.is_alone && self.rules.hold(Rule::R1),
-            (Kind::Clock | Kind::First | Kind::At(_), None) => true,
-            (Kind::Clock | Kind::First | Kind::At(_), Some(at)) => {
-                writer.at <= at && self.rules.hold(Rule::R5)
+            (Kind::Whole, _) => self.rules.hold(Rule::R3),
+            (Kind::Clock, _) => true,
+            (Kind::First | Kind::At(_), at) => {
+                at.is_none_or(|at| writer.at <= at) && self.rules.hold(Rule::R5)
             }
         }
     }
 
     /// A transaction was decided, applied or aborted: serves those that wait for nothing else.
-    fn moved(&mut self, transaction: TransactionId, commit: &Commit, effects: &mut Vec<Effect>) {
+    fn moved(
+        &mut self,
+        transaction: TransactionId,
+        commit: &mut Commit,
+        effects: &mut Vec<Effect>,
+    ) {
         let pending_at = commit.pending_at(transaction);
         for id in self.waiting.get(&transaction).cloned().unwrap_or_default() {
             let parked = self.parked.get_mut(&id).expect("who waits is parked");
-            let goes_on = match (pending_at, parked.at) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(pending_at), Some(at)) => pending_at <= at,
-            };
-            if goes_on {
+            let is_pending = pending_at.is_some_and(|its| parked.at.is_none_or(|at| its <= at));
+            if is_pending {
                 continue;
             }
             parked.pending.retain(|other| *other != transaction);
-            if parked.pending.is_empty() {
-                let parked = self.parked.remove(&id).expect("it was just there");
-                effects.push(served(parked.request, parked.at, commit));
-            }
             self.unlink(transaction, id);
+            if self.parked[&id].pending.is_empty() {
+                let parked = self.parked.remove(&id).expect("it was just there");
+                self.serve(parked.request, parked.at, commit, effects);
+            }
+        }
+    }
+
+    /// Serves a read that waits for nothing more.
+    fn serve(
+        &mut self,
+        request: Request,
+        at: Option<Timestamp>,
+        commit: &mut Commit,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = request.id;
+        match request.kind {
+            Kind::Direct | Kind::First | Kind::At(_) => effects.push(Effect::Serve { id, at }),
+            Kind::Clock => effects.push(Effect::AnswerClock { id, clock: commit.clock() }),
+            // What was in flight on arrival is applied, so it is at or below the clock. What came
+            // since may be too, and is waited for as at any S.
+            Kind::Whole => {
+                let kind = Kind::At(commit.snapshot_timestamp());
+                self.ask(Request { kind, ..request }, commit, effects);
+            }
         }
     }
 
@@ -193,12 +216,5 @@ impl Reads {
                 self.waiting.remove(&transaction);
             }
         }
-    }
-}
-
-fn served(request: Request, at: Option<Timestamp>, commit: &Commit) -> Effect {
-    match request.kind {
-        Kind::Clock => Effect::AnswerClock { id: request.id, clock: commit.clock() },
-        Kind::Direct | Kind::First | Kind::At(_) => Effect::Serve { id: request.id, at },
     }
 }

@@ -50,7 +50,7 @@ impl Bloom {
         (0..PROBES).map(move |probe| {
             let hash = first.wrapping_add(probe.wrapping_mul(step));
             // The high half of the product is a place in proportion, without a division.
-            let place = (u128::from(hash) * u128::from(bits) >> 64) as u64;
+            let place = ((u128::from(hash) * u128::from(bits)) >> 64) as u64;
             ((place / 64) as usize, 1 << (place % 64))
         })
     }

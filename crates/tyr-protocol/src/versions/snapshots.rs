@@ -90,6 +90,22 @@ impl SnapshotTable {
         expired
     }
 
+    /// Ends those that read below `at`, however young: memory or log cannot hold what they need
+    /// any longer (V4). Answers how many.
+    pub fn end_below(&mut self, at: Timestamp) -> usize {
+        let is_below = |snapshot: &Snapshot| snapshot.at < at;
+        let below: Vec<SnapshotId> = self
+            .by_id
+            .iter()
+            .filter(|(_, snapshot)| is_below(snapshot))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in &below {
+            self.end(*id);
+        }
+        below.len()
+    }
+
     /// The oldest timestamp in use.
     pub fn oldest(&self) -> Option<Timestamp> {
         self.by_time.first_key_value().map(|(at, _)| *at)
