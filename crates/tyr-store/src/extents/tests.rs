@@ -38,6 +38,16 @@ fn name(number: u32) -> String {
     format!("extents/{number:08x}.ext")
 }
 
+/// A change of this sum is a change of the format: a new version, and its page.
+#[test]
+fn the_bytes_are_those_of_format_1() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    extents.write(&noise(1, 5_000), false).unwrap();
+    let content = disk.content(&name(1));
+    assert_eq!((content.len() / 4096, crc32c::crc32c(&content)), (3, 1_685_369_217));
+}
+
 #[test]
 fn payloads_of_any_length_come_back() {
     let extents = open(&SimulatedDisk::new());
@@ -161,10 +171,10 @@ fn frames_at_the_wrong_place_or_in_the_wrong_file_are_noticed() {
     let extents = open(&disk);
     let one = extents.write(&noise(1, 4092), false).unwrap();
     let two = extents.write(&noise(2, 4092), false).unwrap();
+    let content = disk.content(&name(1));
     disk.damage(&name(1), |bytes| bytes.copy_within(8192..12_288, 4096));
     assert!(extents.verify(&one).is_err());
     extents.verify(&two).unwrap();
-    let content = disk.content(&name(1));
     let extents = open(&disk);
     let other = extents.write(&noise(3, 8184), false).unwrap();
     assert_eq!(other.file, 2);
@@ -256,6 +266,17 @@ fn a_full_disk_refuses_a_write_and_takes_the_next_when_there_is_space() {
     for extent in [one, two] {
         extents.verify(&extent).unwrap();
     }
+}
+
+#[test]
+fn what_a_failed_write_left_is_given_back() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    extents.write(&noise(1, 100), false).unwrap();
+    let before = disk.disk_bytes();
+    disk.fail(FaultyOperation::Write, 0, Fault::NoSpace);
+    assert!(extents.write(&noise(2, 20_000), false).is_err());
+    assert_eq!(disk.disk_bytes(), before);
 }
 
 #[test]

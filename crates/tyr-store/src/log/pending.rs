@@ -199,6 +199,12 @@ impl PendingWrite {
         self.buffer.parts.is_empty()
     }
 
+    /// Whether it begins a segment, whose header says that all before it is durable: what those
+    /// records refer to must be durable, too, before this is written.
+    pub fn begins_segment(&self) -> bool {
+        self.buffer.parts.iter().any(|part| part.offset == 0)
+    }
+
     /// Bytes to write.
     pub fn bytes(&self) -> usize {
         self.buffer.bytes.len()

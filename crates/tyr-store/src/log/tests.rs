@@ -97,6 +97,20 @@ fn corrupt(disk: &SimulatedDisk, from: u64) -> String {
     error.message().to_owned()
 }
 
+/// A change of these sums is a change of the format: a new version, and its page.
+#[test]
+fn the_bytes_are_those_of_format_1() {
+    let disk = SimulatedDisk::new();
+    let mut log = open(&disk);
+    commit(&mut log, 3);
+    log.seal().unwrap();
+    let sums = ["log/0000000000000001.log", "log/SYNCED"].map(|name| {
+        let content = disk.content(name);
+        (content.len(), crc32c::crc32c(&content))
+    });
+    assert_eq!(sums, [(300, 577_023_247), (1024, 3_446_763_919)]);
+}
+
 #[test]
 fn records_come_back_in_order_over_many_segments_and_openings() {
     let disk = SimulatedDisk::new();
@@ -312,23 +326,77 @@ fn a_missing_mark_is_damage_unless_there_is_no_log() {
     assert!(reopen(&fresh, 1).1.is_clean);
 }
 
-#[test]
-fn a_copy_of_the_log_in_a_payload_is_not_taken_for_records() {
+/// A log whose third record, the last, is not whole, and carries in its payload the header of a
+/// tenth that knows all before it durable, made for `place(the place where it stands)`.
+fn log_with_a_header_in_a_payload(place: impl Fn(RecordPlace) -> RecordPlace) -> SimulatedDisk {
+    let stray = |place| {
+        let header = encode(&numbered(10)).header(10, stamp(10), 9).encode(place);
+        let payload = Payload::Inline(Bytes::from([vec![1; 9], header.to_vec()].concat()));
+        let mut carrier = numbered(3);
+        carrier.blobs[0].operations = vec![Operation::Write { offset: 0, payload }];
+        encode(&carrier)
+    };
+    let third = 24 + 2 * encode(&numbered(1)).stored_len();
+    let here = RecordPlace { segment: 1, offset: 0 };
+    let in_body = stray(here).body().windows(3).position(|bytes| bytes == record::MAGIC).unwrap();
+    let offset = (third + record::HEADER_LEN + in_body) as u64;
     let disk = SimulatedDisk::new();
     let mut log = open(&disk);
-    commit(&mut log, 5);
-    commit(&mut log, 5);
-    let copy = disk.content("log/0000000000000001.log");
-    let mut carrier = numbered(11);
-    carrier.blobs[0].operations =
-        vec![Operation::Write { offset: 0, payload: Payload::Inline(Bytes::from(copy)) }];
-    log.append(&encode(&carrier), stamp(11)).unwrap();
+    commit(&mut log, 2);
+    log.append(&stray(place(RecordPlace { offset, ..here })), stamp(3)).unwrap();
     log.take_pending().write().unwrap();
-    let name = segments(&disk).pop().unwrap();
-    disk.damage(&name, |bytes| bytes[24 + 42] ^= 1);
-    let (replayed, sequences) = read(&disk, 1, ReplayMode::ReadOnly).unwrap();
-    assert_eq!(sequences, all(10));
-    assert_eq!(replayed.torn.unwrap().records_lost, 1);
+    disk.damage("log/0000000000000001.log", |bytes| bytes[third] ^= 1);
+    disk
+}
+
+#[test]
+fn what_looks_like_a_record_but_was_made_for_another_place_is_no_witness() {
+    let moved = log_with_a_header_in_a_payload(|place| RecordPlace { offset: 24, ..place });
+    let foreign = log_with_a_header_in_a_payload(|place| RecordPlace { segment: 2, ..place });
+    for disk in [moved, foreign] {
+        let (replayed, sequences) = read(&disk, 1, ReplayMode::ReadOnly).unwrap();
+        assert_eq!((sequences, replayed.torn.unwrap().records_lost), (all(2), 0));
+    }
+    // Made for its place it would be one.
+    assert!(corrupt(&log_with_a_header_in_a_payload(|place| place), 1).contains("sequence 3 "));
+}
+
+#[test]
+fn one_damaged_copy_of_the_mark_leaves_the_other() {
+    let disk = SimulatedDisk::new();
+    let mut log = open(&disk);
+    commit(&mut log, 3);
+    log.seal().unwrap();
+    for slot in [0, 512] {
+        let disk = disk.copy();
+        disk.damage("log/SYNCED", |bytes| bytes[slot + 15] ^= 1);
+        let (mut log, _, sequences) = reopen(&disk, 1);
+        assert_eq!(sequences, all(3));
+        commit(&mut log, 1);
+        log.seal().unwrap();
+        let (replayed, _) = read(&disk, 1, ReplayMode::ReadOnly).unwrap();
+        assert!(replayed.is_clean && replayed.synced_to == 4, "{replayed:?}");
+    }
+}
+
+/// A base may be ahead of a log whose end was not synced: what it asks for comes later.
+#[test]
+fn a_log_that_ends_before_what_is_asked_for_goes_on_from_there() {
+    let disk = SimulatedDisk::new();
+    let mut log = open(&disk);
+    commit(&mut log, 3);
+    append_some(&mut log, 4);
+    log.take_pending().write().unwrap();
+    let lost = 24 + 4 * encode(&numbered(1)).stored_len();
+    disk.damage("log/0000000000000001.log", |bytes| bytes[lost..].fill(0));
+    for _ in 0..2 {
+        let (log, replayed, sequences) = reopen(&disk, 8);
+        assert_eq!((replayed.next_sequence, sequences.len()), (8, 0));
+        log.seal().unwrap();
+    }
+    let mut log = reopen(&disk, 8).0;
+    commit(&mut log, 2);
+    assert_eq!(reopen(&disk, 8).2, [8, 9]);
 }
 
 #[test]

@@ -112,6 +112,47 @@ proptest! {
     }
 }
 
+/// As `docs/internals/format.md` has it: a change here is a new version of the format.
+#[test]
+fn the_bytes_are_those_of_format_1() {
+    let inline = || Payload::Inline(Bytes::from_static(b"xy"));
+    let extent = ExtentRef { file: 3, position: 4096, len: 300, compressed_len: 5 };
+    let extents = || Payload::Extents(vec![extent]);
+    let swap = Transform::new(TransformKind::Swap, Number::F32(1.0)).unwrap();
+    let operations = vec![
+        Operation::Create,
+        Operation::Write { offset: 128, payload: inline() },
+        Operation::Write { offset: 1, payload: extents() },
+        Operation::Append { payload: inline(), expected: Some(9) },
+        Operation::Append { payload: extents(), expected: None },
+        Operation::Truncate { len: 5 },
+        Operation::Delete,
+        Operation::Replace { payload: inline() },
+        Operation::Replace { payload: extents() },
+        Operation::Apply { offset: 2, transform: swap },
+    ];
+    let stored_extents = [1, 3, 0x80, 0x20, 0xAC, 2, 5];
+    let expected = [
+        &8_u64.to_le_bytes()[..],
+        &7_u64.to_le_bytes(),
+        &[1, 1, 2, b'k', b'1', 10],
+        &[0],
+        &[1, 0x80, 1, 2, b'x', b'y'],
+        &[2, 1],
+        &stored_extents,
+        &[3, 2, b'x', b'y'],
+        &[4],
+        &stored_extents,
+        &[5, 5],
+        &[6],
+        &[7, 2, b'x', b'y'],
+        &[8],
+        &stored_extents,
+        &[128 + 98, 2, 0, 0, 0x80, 0x3F],
+    ];
+    assert_eq!(encoded(&transaction(vec![blob("k1", operations)])), expected.concat());
+}
+
 #[test]
 fn conditions_and_reads_are_left_out() {
     let compare = Operation::Compare { offset: 0, expected: Bytes::from_static(b"x") };
