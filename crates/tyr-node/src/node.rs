@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use tyr_store::check::Report;
 use tyr_store::disk::FolderLock;
-use tyr_store::store::{Answer, Attributes, Opened, Store};
+use tyr_store::store::{Answer, Attributes, Opened, Parts, Store};
 use tyr_types::{
     BlobName, ByteRange, Error, ErrorKind, ExtentRef, Key, KeyspaceConfig, KeyspaceName, Result,
     Stat, Timestamp, Transaction, TransactionId,
@@ -34,7 +34,8 @@ pub struct Node {
 #[derive(Debug)]
 struct Running {
     threads: Vec<JoinHandle<()>>,
-    lock: FolderLock,
+    /// `None` on parts of the caller's choosing.
+    lock: Option<FolderLock>,
 }
 
 impl Node {
@@ -44,14 +45,26 @@ impl Node {
     /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
     /// `NotFound` when it must exist and does not; `Corrupt` when it is damaged.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
-        if options.cache_bytes < 8 << 20 {
-            return Err(Error::invalid(format!(
-                "the cache is at least 8 MiB ({} bytes), not {}",
-                8 << 20,
-                options.cache_bytes
-            )));
-        }
+        options.validate()?;
         let opened = Store::open(path, options.must_exist, options.is_read_only)?;
+        let Opened { store, log, clock, lock } = opened;
+        Self::start(Opened { store, log, clock, lock: Some(lock) }, options)
+    }
+
+    /// Opens a store on parts of the caller's choosing: how tests run it on a simulated disk.
+    /// Nothing locks them; whether it is read-only is the options' affair.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn assemble(parts: Parts, options: Options) -> Result<Arc<Self>> {
+        options.validate()?;
+        let is_read_only = options.is_read_only;
+        let Opened { store, log, clock, lock: () } =
+            Store::assemble(Parts { is_read_only, ..parts })?;
+        Self::start(Opened { store, log, clock, lock: None }, options)
+    }
+
+    fn start(opened: Opened<Option<FolderLock>>, options: Options) -> Result<Arc<Self>> {
         let Opened { store, log, clock, lock } = opened;
         let arbiter = Arbiter::new(log, clock);
         let processor = Processor::new(store, arbiter, options);

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use tyr_types::{Error, Result};
+
+/// The smallest cache: below that a few large transactions would hold each other up.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+
 /// How a node is opened. The defaults suit a laptop as well as a server.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -26,5 +31,17 @@ impl Default for Options {
             snapshot_timeout: Duration::from_secs(300),
             fold_log_bytes: 64 << 20,
         }
+    }
+}
+
+impl Options {
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.cache_bytes < CACHE_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "the cache is at least 8 MiB ({CACHE_BYTES_MIN} bytes), not {}",
+                self.cache_bytes
+            )));
+        }
+        Ok(())
     }
 }
