@@ -1,3 +1,74 @@
-//! The tyr command.
+//! The `tyr` command: everything that Týr does, from a shell.
+//!
+//! [`arguments`] is the command line as types; `commands/` does what it says, one file a family;
+//! `bench/`, `demo/` and `telemetry/` are the large ones. [`session`] opens and closes the store,
+//! [`output`] prints text or JSON, [`failure`] holds the exit codes, [`interrupt`] is Ctrl-C.
+//! Nothing here knows how a store works: it uses the public crates only.
 
-fn main() {}
+mod arguments;
+mod bench;
+mod commands;
+mod data;
+mod demo;
+mod failure;
+mod interrupt;
+mod output;
+mod progress;
+mod random;
+mod script;
+mod session;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde_json::json;
+
+use arguments::Arguments;
+use failure::{Outcome, USAGE_CODE};
+use interrupt::{Interrupt, supervise};
+use session::Session;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    let is_json = arguments.common.is_json;
+    let interrupt = Interrupt::default();
+    let session = Session::new(arguments.common, interrupt.clone());
+    let opened = session.opened();
+    let outcome = supervise(
+        &interrupt,
+        move || run(session, arguments.command),
+        move || opened.close_unseen(),
+    );
+    match outcome {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            failure.report(is_json);
+            ExitCode::from(failure.exit_code())
+        }
+        Err(code) => ExitCode::from(code),
+    }
+}
+
+/// Runs the command, then closes what it opened, whether it failed or not.
+fn run(mut session: Session, command: arguments::Command) -> Outcome {
+    let outcome = commands::run(&mut session, command);
+    let printed = session.output.flush();
+    let closed = session.opened().close();
+    outcome.and(printed).and(closed)
+}
+
+/// Help, the version, or a command line that makes no sense.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let is_json = std::env::args_os().any(|argument| argument == "--json");
+    if is_json && error.use_stderr() {
+        let message = error.render().to_string();
+        eprintln!("{}", json!({"error": {"kind": "Usage", "message": message.trim_end()}}));
+    } else if error.print().is_err() {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::from(if error.use_stderr() { USAGE_CODE } else { 0 })
+}

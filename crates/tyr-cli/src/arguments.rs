@@ -1,0 +1,139 @@
+//! The command line as types; clap makes the parser and the help from them.
+//!
+//! The documentation comments here are the help that users read. Every command's help ends with
+//! an example.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::bench::{BenchArguments, ChildArguments};
+use crate::commands::arithmetic::{ApplyArguments, SwapArguments};
+use crate::commands::check::CheckArguments;
+use crate::commands::completions::CompletionsArguments;
+use crate::commands::inspect::InspectArguments;
+use crate::commands::keyspace::KeyspaceCommand;
+use crate::commands::listing::{ListArguments, StatArguments};
+use crate::commands::reading::{CatArguments, GetArguments};
+use crate::commands::removal::{RemoveArguments, TruncateArguments};
+use crate::commands::txn::TxnArguments;
+use crate::commands::writing::{AppendArguments, CreateArguments, PutArguments, WriteArguments};
+use crate::demo::DemoArguments;
+use crate::telemetry::TelemetryCommand;
+
+const AFTER_HELP: &str = "\
+Blobs are named by two arguments, KEYSPACE and KEY. Exit codes: 0 done, 1 a check found \
+differences, 2 usage, 3 NotFound, 4 AlreadyExists, 5 Conflict, 6 Unavailable, 7 TimedOut, \
+8 SnapshotTooOld, 9 InvalidArgument, 10 PermissionDenied, 11 QuotaExceeded, 12 Corrupt, \
+130 Ctrl-C.
+
+Example:
+  export TYR_DATA=/tmp/store
+  tyr keyspace create notes
+  echo hello | tyr put notes greeting
+  tyr get notes greeting";
+
+/// Týr, a transactional blob store: large, mutable blobs with transactions over many of them,
+/// writes at any byte, appends, and arithmetic done in place.
+#[derive(Debug, Parser)]
+#[command(name = "tyr", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// The store's directory
+    #[arg(long, global = true, env = "TYR_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
+    /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
+    #[arg(long = "json", global = true)]
+    pub is_json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make, list, show or drop keyspaces
+    #[command(subcommand)]
+    Keyspace(KeyspaceCommand),
+    /// Make an empty blob; fails if it exists
+    Create(CreateArguments),
+    /// Make a blob's content that of a file or of standard input
+    Put(PutArguments),
+    /// Write a blob's bytes to standard output or a file
+    Get(GetArguments),
+    /// Write several blobs one after another, all at one version
+    Cat(CatArguments),
+    /// Write bytes into a blob at an offset
+    Write(WriteArguments),
+    /// Write bytes at the end of a blob
+    Append(AppendArguments),
+    /// Do arithmetic on a number in a blob
+    Apply(ApplyArguments),
+    /// Replace bytes of a blob if they are what is expected
+    Cas(SwapArguments),
+    /// Cut a blob, or extend it with zeros
+    Truncate(TruncateArguments),
+    /// Show the size and version of blobs
+    Stat(StatArguments),
+    /// List the blobs of a keyspace in key order
+    Ls(ListArguments),
+    /// Delete blobs, all in one transaction
+    Rm(RemoveArguments),
+    /// Run a transaction from a script on standard input, all or nothing
+    Txn(TxnArguments),
+    /// Verify every checksum and cross-reference of a store that nobody has open
+    Check(CheckArguments),
+    /// Show what is in a store, or what is known of one blob
+    Inspect(InspectArguments),
+    /// Measure this machine, with figures per operation
+    Bench(BenchArguments),
+    #[command(name = "bench-child", hide = true)]
+    BenchChild(ChildArguments),
+    /// Show Týr at work for 20 seconds, checking itself
+    Demo(DemoArguments),
+    /// The monitoring store: take measurements in, query them, verify them
+    #[command(subcommand)]
+    Telemetry(Box<TelemetryCommand>),
+    /// Print a script that completes tyr's arguments in a shell
+    Completions(CompletionsArguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn each(command: &clap::Command, visit: &mut impl FnMut(&clap::Command)) {
+        for sub in command.get_subcommands() {
+            visit(sub);
+            each(sub, visit);
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_an_example() {
+        let mut seen = 0;
+        each(&Arguments::command(), &mut |command| {
+            if command.has_subcommands() || command.is_hide_set() {
+                return;
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{} has none", command.get_name());
+            seen += 1;
+        });
+        assert!(seen > 20, "only {seen} commands seen");
+    }
+}

@@ -1,0 +1,126 @@
+//! One measurement, as a value that travels to a child process.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tyr::Durability;
+
+use super::meter::Figures;
+use super::pace::Pace;
+use super::{Scenario, mix, monalisa, open, reads, stream, transforms};
+use crate::data::size_text;
+use crate::failure::Outcome;
+
+/// What a child measures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Case {
+    /// The transaction of a monitoring store.
+    Monalisa {
+        /// How it is acknowledged, by name.
+        durability: String,
+        /// Threads that commit.
+        writers: usize,
+    },
+    /// Reads of 800 bytes.
+    Reads {
+        /// Threads that read.
+        readers: usize,
+    },
+    /// Aggregates updated one way or the other.
+    Transforms {
+        /// By arithmetic in place, else by reading and writing.
+        is_in_place: bool,
+        /// Threads that commit.
+        writers: usize,
+    },
+    /// Readers beside writers.
+    Mix {
+        /// Threads that commit.
+        writers: usize,
+        /// Threads that read.
+        readers: usize,
+    },
+    /// A large blob, or a plain file.
+    Stream {
+        /// A plain file instead of a store.
+        is_plain_file: bool,
+        /// A sync every 64 MiB, else only at the end.
+        is_synced: bool,
+        /// Bytes written and read back.
+        bytes: u64,
+    },
+    /// Makes the store that `Open` opens.
+    Build {
+        /// How many blobs of 100 bytes.
+        blobs: u64,
+    },
+    /// Opens a store of many blobs.
+    Open {
+        /// How many blobs of 100 bytes.
+        blobs: u64,
+    },
+}
+
+impl Case {
+    /// The scenario it belongs to.
+    pub fn scenario(&self) -> Scenario {
+        match self {
+            Self::Monalisa { .. } => Scenario::Monalisa,
+            Self::Reads { .. } => Scenario::Reads,
+            Self::Transforms { .. } => Scenario::Transforms,
+            Self::Mix { .. } => Scenario::Mix,
+            Self::Stream { .. } => Scenario::Stream,
+            Self::Build { .. } | Self::Open { .. } => Scenario::Open,
+        }
+    }
+
+    /// What tells it from the other cases of its scenario.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Monalisa { durability, writers } => {
+                format!("monalisa, {durability}, {writers} writers")
+            }
+            Self::Reads { readers } => format!("reads, {readers} threads"),
+            Self::Transforms { is_in_place: true, writers } => {
+                format!("transforms, {writers} writers")
+            }
+            Self::Transforms { is_in_place: false, writers } => {
+                format!("read-modify-write, {writers} writers")
+            }
+            Self::Mix { writers, readers } => {
+                let share = 100.0 * *writers as f64 / (writers + readers) as f64;
+                format!("mix, {writers} writers ({share:.0} %), {readers} readers")
+            }
+            Self::Stream { is_plain_file, is_synced, bytes } => format!(
+                "{}, {}, sync {}",
+                if *is_plain_file { "plain file" } else { "blob" },
+                size_text(*bytes),
+                if *is_synced { "every 64 MiB" } else { "at the end" }
+            ),
+            Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
+            Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
+        }
+    }
+
+    /// Measures it, in `dir`.
+    pub fn run(&self, pace: Pace, dir: &Path) -> Outcome<Figures> {
+        Ok(match self {
+            Self::Monalisa { durability, writers } => {
+                monalisa::run(pace, dir, Durability::parse(durability)?, *writers)?
+            }
+            Self::Reads { readers } => reads::run(pace, dir, *readers)?,
+            Self::Transforms { is_in_place, writers } => {
+                transforms::run(pace, dir, *is_in_place, *writers)?
+            }
+            Self::Mix { writers, readers } => mix::run(pace, dir, *writers, *readers)?,
+            Self::Stream { is_plain_file: true, is_synced, bytes } => {
+                stream::run_file(dir, *is_synced, *bytes)?
+            }
+            Self::Stream { is_plain_file: false, is_synced, bytes } => {
+                stream::run_blob(dir, *is_synced, *bytes)?
+            }
+            Self::Build { blobs } => open::build(dir, *blobs)?,
+            Self::Open { blobs } => open::open(dir, *blobs)?,
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What the figures were measured on: without it they mean nothing.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use super::meter::cpus;
+use crate::data::size_text;
+
+/// The machine, the program, the day.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The processor's name for itself.
+    pub cpu: String,
+    /// How many this process may use.
+    pub cpus: usize,
+    /// Of the whole machine.
+    pub memory: String,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The type of the file system that holds the folders.
+    pub file_system: String,
+    /// Of this program.
+    pub version: &'static str,
+    /// Optimised, or not.
+    pub build: &'static str,
+    /// In UTC.
+    pub date: String,
+}
+
+/// Describes this machine; `dir` is where the folders are.
+pub fn describe(dir: &Path) -> Machine {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let unknown = || "unknown".to_owned();
+    let memory = field(&read("/proc/meminfo"), "MemTotal")
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    Machine {
+        cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(unknown),
+        cpus: cpus(),
+        memory: memory.map_or_else(unknown, |kib| size_text(kib << 10)),
+        kernel: format!(
+            "{} {}",
+            read("/proc/sys/kernel/ostype").trim(),
+            read("/proc/sys/kernel/osrelease").trim()
+        ),
+        file_system: mount_type(&read("/proc/mounts"), dir).unwrap_or_else(unknown),
+        version: env!("CARGO_PKG_VERSION"),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" },
+        date: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or_else(|_| unknown(), |time| date_text(time.as_secs())),
+    }
+}
+
+/// What stands behind the first `name :`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The type of the deepest mount that holds `dir`.
+fn mount_type(mounts: &str, dir: &Path) -> Option<String> {
+    let dir = dir.canonicalize().ok()?;
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            Some((fields.next()?, fields.next()?))
+        })
+        .filter(|(point, _)| dir.starts_with(point))
+        .max_by_key(|(point, _)| point.len())
+        .map(|(_, kind)| kind.to_owned())
+}
+
+/// Seconds since 1970 as a date: days counted from 1 March of year 0, whose years end in the
+/// leap day (Howard Hinnant's `civil_from_days`).
+pub fn date_text(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_know_leap_years() {
+        assert_eq!(date_text(0), "1970-01-01");
+        assert_eq!(date_text(951_782_400), "2000-02-29");
+        assert_eq!(date_text(1_795_219_200), "2026-11-21");
+        assert_eq!(date_text(4_107_542_399), "2100-02-28");
+        assert_eq!(date_text(4_107_542_400), "2100-03-01");
+    }
+
+    #[test]
+    fn the_deepest_mount_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let point = dir.path().canonicalize().unwrap();
+        let mounts = format!("/dev/a / ext4 rw 0 0\ntmp {} tmpfs rw 0 0\n", point.display());
+        assert_eq!(mount_type(&mounts, dir.path()).as_deref(), Some("tmpfs"));
+        assert_eq!(mount_type("/dev/a / ext4 rw 0 0\n", dir.path()).as_deref(), Some("ext4"));
+    }
+}

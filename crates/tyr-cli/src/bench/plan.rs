@@ -1,0 +1,109 @@
+//! Which cases a benchmark consists of, in the order of a run.
+
+use tyr::Durability;
+
+use super::Scenario;
+use super::case::Case;
+
+/// Threads of the mix.
+const MIX_THREADS: usize = 32;
+/// Writers among them: 5, 35, 65 and 95 %, rounded.
+const MIX_WRITERS: [usize; 4] = [2, 11, 21, 30];
+
+/// Where a case works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// In a new folder, removed afterwards.
+    Fresh,
+    /// In the folder of this name, which stays.
+    Kept(&'static str),
+}
+
+/// One case of the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// What is measured.
+    pub case: Case,
+    /// Where.
+    pub folder: Folder,
+    /// Only in the first run: the others use what it left.
+    pub is_once: bool,
+}
+
+/// The cases of the `wanted` scenarios.
+pub fn plan(wanted: &[Scenario], bytes: u64, blobs: u64) -> Vec<Item> {
+    let mut items = Vec::new();
+    for scenario in Scenario::ALL.into_iter().filter(|scenario| wanted.contains(scenario)) {
+        match scenario {
+            Scenario::Open => {
+                let folder = Folder::Kept("open");
+                items.push(Item { case: Case::Build { blobs }, folder, is_once: true });
+                items.push(Item { case: Case::Open { blobs }, folder, is_once: false });
+            }
+            Scenario::Monalisa => items.extend(monalisa().map(fresh)),
+            Scenario::Reads => items.extend([1, 32].map(|readers| fresh(Case::Reads { readers }))),
+            Scenario::Transforms => items.extend(
+                [true, false]
+                    .map(|is_in_place| fresh(Case::Transforms { is_in_place, writers: 32 })),
+            ),
+            Scenario::Mix => items.extend(
+                MIX_WRITERS
+                    .map(|writers| fresh(Case::Mix { writers, readers: MIX_THREADS - writers })),
+            ),
+            Scenario::Stream => items.extend(stream(bytes).map(fresh)),
+        }
+    }
+    items
+}
+
+fn fresh(case: Case) -> Item {
+    Item { case, folder: Folder::Fresh, is_once: false }
+}
+
+fn monalisa() -> impl Iterator<Item = Case> {
+    [Durability::Memory, Durability::Buffered, Durability::Sync].into_iter().flat_map(
+        |durability| {
+            [1, 32, 128]
+                .map(|writers| Case::Monalisa { durability: durability.name().to_owned(), writers })
+        },
+    )
+}
+
+/// Blob and plain file by turns, so that both meet the same disk.
+fn stream(bytes: u64) -> impl Iterator<Item = Case> {
+    [true, false].into_iter().flat_map(move |is_synced| {
+        [true, false].map(|is_plain_file| Case::Stream { is_plain_file, is_synced, bytes })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_plan_has_every_scenario_and_no_case_twice() {
+        let items = plan(&Scenario::ALL, 1, 1);
+        for scenario in Scenario::ALL {
+            assert!(items.iter().any(|item| item.case.scenario() == scenario), "{scenario:?}");
+        }
+        let mut labels: Vec<String> = items.iter().map(|item| item.case.label()).collect();
+        labels.sort();
+        labels.dedup();
+        assert_eq!(labels.len(), items.len());
+    }
+
+    #[test]
+    fn only_the_wanted_scenarios_are_planned() {
+        let items = plan(&[Scenario::Reads], 1, 1);
+        assert!(items.iter().all(|item| item.case.scenario() == Scenario::Reads));
+        assert_eq!(items.len(), 2);
+    }
+
+    #[test]
+    fn cases_survive_the_way_to_a_child_process() {
+        for item in plan(&Scenario::ALL, 4 << 30, 1_000_000) {
+            let text = serde_json::to_string(&item.case).unwrap();
+            assert_eq!(serde_json::from_str::<Case>(&text).unwrap(), item.case);
+        }
+    }
+}

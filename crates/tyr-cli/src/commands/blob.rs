@@ -1,0 +1,58 @@
+//! How blobs are named on the command line: KEYSPACE KEY, everywhere.
+
+use clap::Args;
+use tyr::{Key, Result};
+
+use crate::data;
+
+/// One blob.
+#[derive(Args, Debug)]
+pub struct BlobArguments {
+    /// The keyspace
+    pub keyspace: String,
+
+    /// The blob's key, as UTF-8 text
+    key: String,
+
+    /// KEY is given as hexadecimal digits, two a byte
+    #[arg(long = "hex-key")]
+    is_hex: bool,
+}
+
+impl BlobArguments {
+    /// The key.
+    pub fn key(&self) -> Result<Key> {
+        parse_key(&self.key, self.is_hex)
+    }
+}
+
+/// Several blobs of one keyspace.
+#[derive(Args, Debug)]
+pub struct BlobsArguments {
+    /// The keyspace
+    pub keyspace: String,
+
+    /// The blobs' keys, as UTF-8 text
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<String>,
+
+    /// The keys are given as hexadecimal digits, two a byte
+    #[arg(long = "hex-key")]
+    is_hex: bool,
+}
+
+impl BlobsArguments {
+    /// The keys, in the order given.
+    pub fn keys(&self) -> Result<Vec<Key>> {
+        self.keys.iter().map(|key| parse_key(key, self.is_hex)).collect()
+    }
+}
+
+/// The bytes of a key or a prefix of keys.
+pub fn parse_key_bytes(text: &str, is_hex: bool) -> Result<Vec<u8>> {
+    if is_hex { data::parse_hex(text) } else { Ok(text.as_bytes().to_vec()) }
+}
+
+fn parse_key(text: &str, is_hex: bool) -> Result<Key> {
+    Key::new(parse_key_bytes(text, is_hex)?)
+}

@@ -1,0 +1,198 @@
+//! `tyr keyspace`: make, list, show and drop keyspaces.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use tyr::{Durability, Error, KeyspaceConfig, KeyspaceInfo};
+
+use crate::data::{parse_size, size_text};
+use crate::failure::Outcome;
+use crate::output::table;
+use crate::session::{Access, Session};
+
+/// What to do with keyspaces.
+#[derive(Debug, Subcommand)]
+pub enum KeyspaceCommand {
+    /// Make a keyspace; its configuration is fixed for its life
+    Create(CreateArguments),
+    /// List the keyspaces
+    List(ListArguments),
+    /// Show a keyspace's configuration
+    Show(ShowArguments),
+    /// Remove a keyspace and every blob in it
+    Drop(DropArguments),
+}
+
+/// `tyr keyspace create`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The store is made if its directory is missing.
+
+Examples:
+  tyr keyspace create notes
+  tyr keyspace create cache --durability memory --single-version
+  tyr keyspace create disks --chunk-size 4MiB --compress")]
+pub struct CreateArguments {
+    /// 1 to 64 of a-z 0-9 _ . - ; starts with a letter or digit
+    name: String,
+    /// When a commit is acknowledged
+    #[arg(long, value_enum, default_value = "sync")]
+    durability: DurabilityArgument,
+    /// Bytes of a chunk, a power of two from 4KiB to 256MiB
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    chunk_size: u64,
+    /// Replicas of each chunk, 1 to 9; capped by the number of nodes
+    #[arg(long, default_value = "3", value_name = "N")]
+    replication: u8,
+    /// Live replicas that a write needs, 1 to the number of replicas
+    #[arg(long, default_value = "1", value_name = "N")]
+    live_replicas_min: u8,
+    /// Keep only the newest version: saves space, and snapshots may fail with SnapshotTooOld
+    #[arg(long = "single-version")]
+    is_single_versioned: bool,
+    /// Compress large payloads with lz4 on disk
+    #[arg(long = "compress")]
+    is_compressed: bool,
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DurabilityArgument {
+    /// Once the disk has it: survives the loss of power
+    Sync,
+    /// Once the operating system has it: survives the death of the process
+    Buffered,
+    /// Once it is in memory: gone after a restart
+    Memory,
+}
+
+impl From<DurabilityArgument> for Durability {
+    fn from(argument: DurabilityArgument) -> Self {
+        match argument {
+            DurabilityArgument::Sync => Self::Sync,
+            DurabilityArgument::Buffered => Self::Buffered,
+            DurabilityArgument::Memory => Self::Memory,
+        }
+    }
+}
+
+/// `tyr keyspace list`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr keyspace list --json")]
+pub struct ListArguments {}
+
+/// `tyr keyspace show`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr keyspace show notes")]
+pub struct ShowArguments {
+    /// The keyspace
+    name: String,
+}
+
+/// `tyr keyspace drop`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+There is no way back, and no question is asked.
+
+Example:
+  tyr keyspace drop notes")]
+pub struct DropArguments {
+    /// The keyspace
+    name: String,
+}
+
+/// Does what the command line says.
+pub fn run(session: &mut Session, command: KeyspaceCommand) -> Outcome {
+    match command {
+        KeyspaceCommand::Create(arguments) => create(session, &arguments),
+        KeyspaceCommand::List(ListArguments {}) => list(session),
+        KeyspaceCommand::Show(arguments) => show(session, &arguments),
+        KeyspaceCommand::Drop(arguments) => drop(session, &arguments),
+    }
+}
+
+fn create(session: &mut Session, arguments: &CreateArguments) -> Outcome {
+    let config = KeyspaceConfig {
+        chunk_size: arguments.chunk_size,
+        replication: arguments.replication,
+        live_replicas_min: arguments.live_replicas_min,
+        is_multi_versioned: !arguments.is_single_versioned,
+        durability: arguments.durability.into(),
+        is_compressed: arguments.is_compressed,
+    };
+    let store = session.open(Access::Create)?;
+    let keyspace = store.create_keyspace(&arguments.name, config.clone())?;
+    let info = find(&store.keyspaces()?, keyspace.name())?.clone();
+    session.output.record(&as_json(&info), "")
+}
+
+fn list(session: &mut Session) -> Outcome {
+    let infos = session.open(Access::Read)?.keyspaces()?;
+    if session.output.is_json() {
+        return infos.iter().try_for_each(|info| session.output.json(&as_json(info)));
+    }
+    let rows: Vec<Vec<String>> = infos
+        .iter()
+        .map(|info| {
+            vec![
+                info.name.to_string(),
+                info.config.durability.name().to_owned(),
+                size_text(info.config.chunk_size),
+                info.config.replication.to_string(),
+                if info.config.is_multi_versioned { "many" } else { "newest" }.to_owned(),
+                if info.config.is_compressed { "lz4" } else { "none" }.to_owned(),
+            ]
+        })
+        .collect();
+    let heads = ["name", "durability", "chunk", "replicas", "versions", "compression"];
+    session.output.line(&table(&heads, &rows, &[2, 3]))
+}
+
+fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
+    let infos = session.open(Access::Read)?.keyspaces()?;
+    let info = find(&infos, &arguments.name)?;
+    let config = &info.config;
+    let text = format!(
+        "name               {}\nid                 {}\ndurability         {}\n\
+         chunk size         {} ({})\nreplication        {}\nlive replicas min  {}\n\
+         versions           {}\ncompression        {}",
+        info.name,
+        info.id.0,
+        config.durability.name(),
+        config.chunk_size,
+        size_text(config.chunk_size),
+        config.replication,
+        config.live_replicas_min,
+        if config.is_multi_versioned { "many" } else { "newest only" },
+        if config.is_compressed { "lz4" } else { "none" },
+    );
+    session.output.record(&as_json(info), &text)
+}
+
+fn drop(session: &mut Session, arguments: &DropArguments) -> Outcome {
+    let store = session.open(Access::Write)?;
+    store.drop_keyspace(&arguments.name)?;
+    session.output.record(&json!({"name": arguments.name, "dropped": true}), "")
+}
+
+fn find<'a>(infos: &'a [KeyspaceInfo], name: &str) -> tyr::Result<&'a KeyspaceInfo> {
+    infos.iter().find(|info| info.name.as_str() == name).ok_or_else(|| {
+        Error::not_found(format!(
+            "there is no keyspace \"{}\"; `tyr keyspace list` shows those there are",
+            name.escape_debug()
+        ))
+    })
+}
+
+/// A keyspace in JSON.
+pub fn as_json(info: &KeyspaceInfo) -> Value {
+    json!({
+        "name": info.name.as_str(),
+        "id": info.id.0,
+        "chunk_size": info.config.chunk_size,
+        "replication": info.config.replication,
+        "live_replicas_min": info.config.live_replicas_min,
+        "multi_versioned": info.config.is_multi_versioned,
+        "durability": info.config.durability.name(),
+        "compressed": info.config.is_compressed,
+    })
+}

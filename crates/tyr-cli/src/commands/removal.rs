@@ -1,0 +1,73 @@
+//! Commands that take bytes away: `truncate`, `rm`.
+
+use clap::Args;
+use serde_json::json;
+use tyr::{Error, Key};
+
+use crate::commands::blob::{BlobArguments, BlobsArguments};
+use crate::data::{key_text, parse_size, with_key};
+use crate::failure::Outcome;
+use crate::session::{Access, Session};
+
+/// `tyr truncate`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr truncate disks vm1 10GiB")]
+pub struct TruncateArguments {
+    #[command(flatten)]
+    blob: BlobArguments,
+    /// The new size; what lies beyond is cut, what is missing reads as zeros
+    #[arg(value_parser = parse_size)]
+    len: u64,
+}
+
+/// Sets a blob's size.
+pub fn truncate(session: &mut Session, arguments: &TruncateArguments) -> Outcome {
+    let (_, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Write)?;
+    let key = arguments.blob.key()?;
+    keyspace.truncate(&key, arguments.len)?;
+    let fields = json!({"keyspace": keyspace.name(), "size": arguments.len});
+    session.output.record(&with_key(&key, fields), "")
+}
+
+/// `tyr rm`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All are deleted in one transaction. Blobs that are not there are reported with exit code 3 after \
+the others are deleted; with --force they are passed over.
+
+Example:
+  tyr rm notes draft-1 draft-2")]
+pub struct RemoveArguments {
+    #[command(flatten)]
+    blobs: BlobsArguments,
+    /// Do not mind blobs that are not there
+    #[arg(long = "force", short = 'f')]
+    is_forced: bool,
+}
+
+/// Deletes blobs.
+pub fn remove(session: &mut Session, arguments: &RemoveArguments) -> Outcome {
+    let (store, keyspace) = session.open_keyspace(&arguments.blobs.keyspace, Access::Write)?;
+    let keys = arguments.blobs.keys()?;
+    let mut transaction = store.begin();
+    let mut ids = Vec::with_capacity(keys.len());
+    for key in &keys {
+        ids.push(transaction.delete(&keyspace, key)?);
+    }
+    let committed = transaction.commit()?;
+    let mut absent: Vec<&Key> = Vec::new();
+    for (key, id) in keys.iter().zip(ids) {
+        let existed = committed.existed(id).unwrap_or(false);
+        if !existed {
+            absent.push(key);
+        }
+        let fields = json!({"keyspace": keyspace.name(), "existed": existed});
+        session.output.record(&with_key(key, fields), "")?;
+    }
+    if absent.is_empty() || arguments.is_forced {
+        return Ok(());
+    }
+    let names: Vec<String> = absent.iter().map(|key| format!("\"{}\"", key_text(key))).collect();
+    let name = keyspace.name();
+    Err(Error::not_found(format!("keyspace {name} has no blob {}", names.join(", "))).into())
+}

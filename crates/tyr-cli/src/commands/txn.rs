@@ -1,0 +1,210 @@
+//! `tyr txn`: runs a script as one transaction, all or nothing.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tyr::blocking::{Keyspace, Transaction, Tyr};
+use tyr::{Bytes, Committed, Error, OperationId};
+
+use crate::commands::arithmetic::number_json;
+use crate::data::{key_text, to_base64, with_key};
+use crate::failure::Outcome;
+use crate::script::{self, Action, Step};
+use crate::session::{Access, Session};
+
+/// Bytes of a script; larger data belongs into files, by `put` or `write`.
+const SCRIPT_LEN_MAX: u64 = 64 << 20;
+
+/// `tyr txn`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+One operation a line; # starts a comment:
+  create    KEYSPACE KEY              an empty blob; fails if it exists
+  put       KEYSPACE KEY DATA         the whole new content
+  write     KEYSPACE KEY OFFSET DATA
+  append    KEYSPACE KEY DATA         prints the offset it got
+  append-at KEYSPACE KEY OFFSET DATA  fails with Conflict unless the blob ends there
+  truncate  KEYSPACE KEY LEN
+  delete    KEYSPACE KEY
+  apply     KEYSPACE KEY OFFSET KIND TYPE VALUE   prints the new value
+  compare   KEYSPACE KEY OFFSET DATA  fails with Conflict unless these bytes are there
+  read      KEYSPACE KEY OFFSET LEN   sees what the lines before wrote
+  get       KEYSPACE KEY
+  stat      KEYSPACE KEY
+KEY and DATA are words, \"quoted text\" with \\n \\r \\t \\0 \\\\ \\\" \\xNN, 'verbatim text', \
+hex:00ff or base64:AP8=. Nothing is done until the whole script is understood; errors name the \
+line.
+
+Example:
+  tyr txn <<'END'
+  compare accounts alice 0 hex:0a00000000000000
+  apply   accounts alice 0 sub u64 5
+  apply   accounts bob   0 add u64 5
+  END")]
+pub struct TxnArguments {
+    /// The script; `-` or nothing for standard input
+    file: Option<PathBuf>,
+}
+
+/// Runs the script.
+pub fn run(session: &mut Session, arguments: &TxnArguments) -> Outcome {
+    let steps = script::parse(&read_script(arguments.file.as_deref())?)?;
+    let store = session.open(Access::Write)?;
+    let keyspaces = open_keyspaces(&store, &steps)?;
+    let (answers, committed) = execute(&store, &keyspaces, &steps)?;
+    print(session, &steps, &answers, &committed)
+}
+
+fn read_script(file: Option<&Path>) -> Outcome<Vec<u8>> {
+    let mut script = Vec::new();
+    let (name, result) = match file {
+        Some(path) if path != Path::new("-") => {
+            let read = |file: File| file.take(SCRIPT_LEN_MAX + 1).read_to_end(&mut script);
+            (path.display().to_string(), File::open(path).and_then(read))
+        }
+        Some(_) | None => {
+            let read = io::stdin().take(SCRIPT_LEN_MAX + 1).read_to_end(&mut script);
+            ("standard input".to_owned(), read)
+        }
+    };
+    result.map_err(|error| Error::invalid(format!("cannot read {name}")).with_source(error))?;
+    if script.len() as u64 > SCRIPT_LEN_MAX {
+        return Err(Error::invalid(format!(
+            "a script has at most {SCRIPT_LEN_MAX} bytes; give large data to `put` or `write`"
+        ))
+        .into());
+    }
+    Ok(script)
+}
+
+type Keyspaces = BTreeMap<String, Keyspace>;
+
+fn open_keyspaces(store: &Tyr, steps: &[Step]) -> tyr::Result<Keyspaces> {
+    let mut keyspaces = Keyspaces::new();
+    for step in steps {
+        if !keyspaces.contains_key(&step.keyspace) {
+            let keyspace = store.keyspace(&step.keyspace).map_err(|error| at_line(step, error))?;
+            keyspaces.insert(step.keyspace.clone(), keyspace);
+        }
+    }
+    Ok(keyspaces)
+}
+
+/// What a step answered when it was added to the transaction; the rest is known at commit.
+enum Answer {
+    Write(OperationId),
+    Data(Bytes),
+    Stat(tyr::Stat),
+}
+
+fn execute(
+    store: &Tyr,
+    keyspaces: &Keyspaces,
+    steps: &[Step],
+) -> tyr::Result<(Vec<Answer>, Committed)> {
+    let mut transaction = store.begin();
+    let mut answers = Vec::with_capacity(steps.len());
+    for step in steps {
+        let keyspace = &keyspaces[&step.keyspace];
+        let answer = add(&mut transaction, keyspace, step).map_err(|error| at_line(step, error))?;
+        answers.push(answer);
+    }
+    Ok((answers, transaction.commit()?))
+}
+
+fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::Result<Answer> {
+    let key = &step.key;
+    let id = match &step.action {
+        Action::Create => transaction.create(keyspace, key),
+        Action::Put { data } => transaction.put(keyspace, key, data.clone()),
+        Action::Write { offset, data } => transaction.write(keyspace, key, *offset, data.clone()),
+        Action::Append { data } => transaction.append(keyspace, key, data.clone()),
+        Action::AppendAt { offset, data } => {
+            transaction.append_at(keyspace, key, *offset, data.clone())
+        }
+        Action::Truncate { len } => transaction.truncate(keyspace, key, *len),
+        Action::Delete => transaction.delete(keyspace, key),
+        Action::Apply { offset, transform } => {
+            transaction.apply(keyspace, key, *offset, *transform)
+        }
+        Action::Compare { offset, expected } => {
+            transaction.compare(keyspace, key, *offset, expected.clone())
+        }
+        Action::Read { offset, len } => {
+            return transaction.read(keyspace, key, *offset, *len).map(Answer::Data);
+        }
+        Action::Get => return transaction.get(keyspace, key).map(Answer::Data),
+        Action::Stat => return transaction.stat(keyspace, key).map(Answer::Stat),
+    };
+    id.map(Answer::Write)
+}
+
+fn at_line(step: &Step, error: Error) -> Error {
+    error.context(format_args!("line {}", step.line))
+}
+
+fn print(
+    session: &mut Session,
+    steps: &[Step],
+    answers: &[Answer],
+    committed: &Committed,
+) -> Outcome {
+    let mut results = Vec::with_capacity(steps.len());
+    for (step, answer) in steps.iter().zip(answers) {
+        let (fields, text) = describe(step, answer, committed);
+        if session.output.is_json() {
+            results.push(fields);
+        } else if let Some(text) = text {
+            session.output.line(&format!("line {}: {text}", step.line))?;
+        }
+    }
+    let version = committed.version().to_string();
+    let count = steps.len();
+    session.output.record(
+        &json!({"version": version, "results": results}),
+        &format!("committed {count} operations at version {version}"),
+    )
+}
+
+/// A step's result in JSON, and as text where there is something to tell.
+fn describe(step: &Step, answer: &Answer, committed: &Committed) -> (Value, Option<String>) {
+    let mut fields = json!({
+        "line": step.line,
+        "operation": step.action.name(),
+        "keyspace": step.keyspace,
+    });
+    let text = match answer {
+        Answer::Data(bytes) => {
+            fields["len"] = json!(bytes.len());
+            fields["base64"] = json!(to_base64(bytes));
+            Some(format!("\"{}\"", bytes.escape_ascii()))
+        }
+        Answer::Stat(stat) => {
+            fields["size"] = json!(stat.size);
+            fields["version"] = json!(stat.version.to_string());
+            Some(format!("{} bytes, version {}", stat.size, stat.version))
+        }
+        Answer::Write(id) => {
+            if let Some(offset) = committed.offset(*id) {
+                fields["offset"] = json!(offset);
+                Some(format!("appended at {offset}"))
+            } else if let Some(value) = committed.value(*id) {
+                fields["value"] = number_json(value);
+                Some(format!("now {value}"))
+            } else if let Some(existed) = committed.existed(*id) {
+                fields["existed"] = json!(existed);
+                Some(if existed { "deleted" } else { "was not there" }.to_owned())
+            } else {
+                None
+            }
+        }
+    };
+    let text = text.map(|text| {
+        format!("{} {} {}: {text}", step.action.name(), step.keyspace, key_text(&step.key))
+    });
+    (with_key(&step.key, fields), text)
+}

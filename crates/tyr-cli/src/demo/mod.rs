@@ -1,0 +1,164 @@
+//! `tyr demo`: a monitoring store at work, watched, and checked while it works.
+//!
+//! [`work`] records and audits on many threads, [`frame`] is what can be seen of it at a moment,
+//! [`screen`] draws that on a terminal, and [`summary`] verifies everything at the end.
+//!
+//! ```text
+//!   this machine ─┐                       ┌─ auditors: one aggregate against its measurements,
+//!   many writers ─┴► transactions ► store ┤  at one snapshot
+//!                                         └─ frames: rates, latencies, top series, versions held
+//! ```
+
+mod frame;
+mod screen;
+mod summary;
+mod work;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tempfile::TempDir;
+use tyr::Error;
+use tyr_telemetry::{Config, Telemetry};
+
+use crate::failure::Outcome;
+use crate::session::{Access, Session};
+use crate::telemetry;
+use frame::Watcher;
+use screen::Screen;
+use work::Work;
+
+/// `tyr demo`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Records this machine's live metrics and a generated load from many writers, one transaction a \
+measurement, while auditors take snapshots and compare aggregates with the measurements under \
+them. Any key, or Ctrl-C, ends it early. At the end every aggregate is recomputed and every \
+checksum verified; the exit code is 1 if anything differs. Without --data it works in a new \
+folder that is removed afterwards.
+
+Example:
+  tyr demo --seconds 5")]
+pub struct DemoArguments {
+    /// How long it works
+    #[arg(long, default_value = "20", value_parser = parse_seconds)]
+    seconds: f64,
+    /// Writers of the generated load
+    #[arg(long, default_value = "32", value_name = "N")]
+    writers: usize,
+    /// Auditors
+    #[arg(long, default_value = "2", value_name = "N")]
+    auditors: usize,
+    /// Generated measurements a second, at most; default: as many as go
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+    /// What the generated load begins from; the same gives the same
+    #[arg(long, default_value = "1", value_name = "N")]
+    seed: u64,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=1e6).contains(&seconds) => Ok(seconds),
+        Ok(_) | Err(_) => Err("give a number of seconds from 0.1 on".to_owned()),
+    }
+}
+
+/// Time between two frames on a screen.
+const FRAME_TIME: Duration = Duration::from_millis(250);
+/// Time between two lines without one.
+const LINE_TIME: Duration = Duration::from_secs(1);
+
+/// Works, shows it, verifies, sums up.
+pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
+    // Ctrl-C is a fine end of a demo: it still verifies, and its outcome counts.
+    session.interrupt.expect();
+    let folder = Folder::choose(session)?;
+    let runtime = telemetry::runtime()?;
+    let store = session.open_at(folder.path(), Access::Create)?.into_async();
+    let telemetry = runtime.block_on(Telemetry::open(&store, Config::default()))?;
+    let mut work = Work::start(&runtime, &telemetry, arguments);
+    let mut watcher = Watcher::new(runtime.handle().clone(), telemetry.clone());
+    let watched = watch(session, &work, &mut watcher, arguments.seconds);
+    let worked = work.stop(&runtime);
+    let last = watcher.frame(&work);
+    watched?;
+    worked?;
+    let verified = summary::verify(session, &runtime, &telemetry)?;
+    // Every handle to the store goes, so that the check is that of a closed one.
+    drop((work, watcher, telemetry, store));
+    let checked = summary::check(session, folder.path())?;
+    summary::report(session, &last, &verified, &checked)
+}
+
+/// Shows frames until time is over, a key is pressed, or a signal comes.
+fn watch(session: &mut Session, work: &Work, watcher: &mut Watcher, seconds: f64) -> Outcome {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let has_screen = io::stdout().is_terminal() && !session.output.is_json();
+    let mut screen = if has_screen { Screen::open() } else { None };
+    let pause = if screen.is_some() { FRAME_TIME } else { LINE_TIME };
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || session.interrupt.is_raised() || work.has_failed() {
+            return Ok(());
+        }
+        match &mut screen {
+            Some(screen) => {
+                if screen.wait_for_key(pause.min(left)) {
+                    return Ok(());
+                }
+                screen.draw(&watcher.frame(work), left);
+            }
+            None => {
+                nap(session, pause.min(left));
+                let frame = watcher.frame(work);
+                session.output.record(&frame.as_json(), &frame.as_line())?;
+                session.output.flush()?;
+            }
+        }
+    }
+}
+
+/// Sleeps, but not through a signal.
+fn nap(session: &Session, time: Duration) {
+    const STEP: Duration = Duration::from_millis(50);
+    let end = Instant::now() + time;
+    while !session.interrupt.is_raised() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(STEP));
+    }
+}
+
+/// Where the demo works.
+enum Folder {
+    /// Where the user said.
+    Given(PathBuf),
+    /// In a folder of its own, removed at the end.
+    Temporary(TempDir),
+}
+
+impl Folder {
+    fn choose(session: &Session) -> Outcome<Self> {
+        if let Some(data) = session.data_if_given() {
+            return Ok(Self::Given(data));
+        }
+        let folder = tempfile::Builder::new()
+            .prefix("tyr-demo-")
+            .tempdir()
+            .map_err(|error| Error::io("cannot make a folder for temporary files", error))?;
+        Ok(Self::Temporary(folder))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How a command fails: what the user reads, and the exit code that scripts read.
+//!
+//! The codes are a promise (docs/reference/cli.md has the table): one for each kind of error of
+//! the store, a few for what only a command line knows.
+
+use std::fmt;
+use std::io;
+
+use serde_json::json;
+use tyr::ErrorKind;
+
+/// What a command ends with.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// The exit code of a command line that makes no sense; clap's own, and the shell's habit.
+pub const USAGE_CODE: u8 = 2;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The store refused, or a file could not be read or written.
+    Store(tyr::Error),
+    /// The arguments do not fit together.
+    Usage(String),
+    /// A check ran to its end, and not everything was as it should be.
+    Differences(String),
+    /// Standard output does not take any more.
+    Output(io::Error),
+    /// A signal of this number asked to stop.
+    Interrupted(i32),
+}
+
+impl Failure {
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Store(error) => kind_code(error.kind()),
+            Self::Usage(_) => USAGE_CODE,
+            Self::Differences(_) => 1,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Self::Output(_) => 1,
+            Self::Interrupted(signal) => 128_u8.saturating_add(u8::try_from(*signal).unwrap_or(0)),
+        }
+    }
+
+    /// The name of its kind, as in JSON output.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().name(),
+            Self::Usage(_) => "Usage",
+            Self::Differences(_) => "Differences",
+            Self::Output(_) => "Output",
+            Self::Interrupted(_) => "Interrupted",
+        }
+    }
+
+    /// Whether the user should not hear of it: the reader of a pipe had enough.
+    pub fn is_quiet(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Tells the user on standard error, as one line of text or one JSON object.
+    pub fn report(&self, is_json: bool) {
+        if self.is_quiet() {
+            return;
+        }
+        if is_json {
+            let body = json!({"error": {"kind": self.kind(), "message": self.to_string()}});
+            eprintln!("{body}");
+        } else {
+            eprintln!("tyr: {self}");
+        }
+    }
+}
+
+/// The exit code of each kind of error.
+pub fn kind_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::NotFound => 3,
+        ErrorKind::AlreadyExists => 4,
+        ErrorKind::Conflict => 5,
+        ErrorKind::Unavailable => 6,
+        ErrorKind::TimedOut => 7,
+        ErrorKind::SnapshotTooOld => 8,
+        ErrorKind::InvalidArgument => 9,
+        ErrorKind::PermissionDenied => 10,
+        ErrorKind::QuotaExceeded => 11,
+        ErrorKind::Corrupt => 12,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => write!(f, "{error}"),
+            Self::Usage(message) | Self::Differences(message) => f.write_str(message),
+            Self::Output(error) => write!(f, "cannot write the output: {error}"),
+            Self::Interrupted(signal) => write!(f, "stopped by signal {signal}"),
+        }
+    }
+}
+
+impl From<tyr::Error> for Failure {
+    fn from(error: tyr::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_own_exit_code() {
+        let kinds = [
+            ErrorKind::NotFound,
+            ErrorKind::AlreadyExists,
+            ErrorKind::Conflict,
+            ErrorKind::Unavailable,
+            ErrorKind::TimedOut,
+            ErrorKind::SnapshotTooOld,
+            ErrorKind::InvalidArgument,
+            ErrorKind::PermissionDenied,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::Corrupt,
+        ];
+        let mut codes: Vec<u8> = kinds.map(kind_code).to_vec();
+        codes.extend([0, 1, USAGE_CODE]);
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), kinds.len() + 3);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure_and_a_full_disk_is_one() {
+        let closed = Failure::Output(io::ErrorKind::BrokenPipe.into());
+        assert!(closed.is_quiet());
+        assert_eq!(closed.exit_code(), 0);
+        let full = Failure::Output(io::ErrorKind::StorageFull.into());
+        assert!(!full.is_quiet());
+        assert_eq!(full.exit_code(), 1);
+    }
+
+    #[test]
+    fn signals_give_the_codes_that_shells_give() {
+        assert_eq!(Failure::Interrupted(2).exit_code(), 130);
+        assert_eq!(Failure::Interrupted(15).exit_code(), 143);
+    }
+}

@@ -1,0 +1,112 @@
+//! What every command has at hand: the store of `--data`, the output, whether to stop.
+//!
+//! The store is opened on first use and closed by `main`, so that no command forgets it; the
+//! thread that watches for signals can close it too, when a command is stuck.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tyr::blocking::{Keyspace, Tyr};
+
+use crate::arguments::Common;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+/// What a command wants to do to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Look only; the store must exist.
+    Read,
+    /// Change what is there; the store must exist.
+    Write,
+    /// Change it, and make it if it is missing.
+    Create,
+}
+
+/// The surroundings of one command.
+pub struct Session {
+    common: Common,
+    opened: Opened,
+    /// Where results go.
+    pub output: Output,
+    /// Whether the user asked to stop.
+    pub interrupt: Interrupt,
+}
+
+impl Session {
+    /// A session with nothing opened.
+    pub fn new(common: Common, interrupt: Interrupt) -> Self {
+        let output = Output::new(common.is_json);
+        Self { common, opened: Opened::default(), output, interrupt }
+    }
+
+    /// The slot of the opened store.
+    pub fn opened(&self) -> Opened {
+        self.opened.clone()
+    }
+
+    /// The directory of the store.
+    ///
+    /// # Errors
+    /// `Usage` when neither `--data` nor `TYR_DATA` names one.
+    pub fn data(&self) -> Outcome<PathBuf> {
+        self.common.data.clone().ok_or_else(|| {
+            Failure::Usage(
+                "no store given: say --data DIR, or set TYR_DATA to the store's directory"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// The directory of the store, if one is given.
+    pub fn data_if_given(&self) -> Option<PathBuf> {
+        self.common.data.clone()
+    }
+
+    /// Opens the store.
+    pub fn open(&self, access: Access) -> Outcome<Tyr> {
+        self.open_at(&self.data()?, access)
+    }
+
+    /// Opens the store in `folder`, whatever `--data` says.
+    pub fn open_at(&self, folder: &Path, access: Access) -> Outcome<Tyr> {
+        let options = tyr::Tyr::options();
+        let options = match access {
+            Access::Read => options.is_read_only(true).must_exist(true),
+            Access::Write => options.must_exist(true),
+            Access::Create => options,
+        };
+        let store = options.open_blocking(folder)?;
+        *self.opened.slot() = Some(store.clone());
+        Ok(store)
+    }
+
+    /// Opens the store and a keyspace in it.
+    pub fn open_keyspace(&self, name: &str, access: Access) -> Outcome<(Tyr, Keyspace)> {
+        let store = self.open(access)?;
+        let keyspace = store.keyspace(name)?;
+        Ok((store, keyspace))
+    }
+}
+
+/// The store that the command opened, if any, for whoever closes it. Clones share it.
+#[derive(Clone, Default)]
+pub struct Opened(Arc<Mutex<Option<Tyr>>>);
+
+impl Opened {
+    /// Closes the store.
+    pub fn close(&self) -> Outcome {
+        let store = self.slot().take();
+        store.map_or(Ok(()), |store| store.close().map_err(Failure::Store))
+    }
+
+    /// Closes the store of a command that is left behind; there is nobody to hear of an error.
+    pub fn close_unseen(&self) {
+        let _ = self.close();
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Tyr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,55 @@
+//! `tyr demo` and `tyr bench`, at their smallest.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::shell::{Shell, describe, lines};
+
+#[test]
+fn the_demo_works_without_a_terminal_and_everything_agrees() {
+    let shell = Shell::empty();
+    let output = shell
+        .command(["demo", "--seconds", "2.5", "--writers", "4", "--rate", "2000", "--json"])
+        .env_remove("TYR_DATA")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", describe(&output));
+    let lines = lines(&output.stdout);
+    assert!(lines.len() >= 2, "a line a second and a summary: {lines:?}");
+    let summary = &lines.last().unwrap()["summary"];
+    assert!(summary["measurements"].as_u64().unwrap() > 100, "{summary}");
+    assert!(summary["live"].as_u64().unwrap() > 0, "{summary}");
+    assert!(summary["audits"].as_u64().unwrap() > 0, "{summary}");
+    assert_eq!(summary["audit_differences"], 0);
+    assert_eq!(summary["verify"]["differences_count"], 0);
+}
+
+#[test]
+fn ctrl_c_ends_the_demo_early_with_its_summary_and_leaves_the_data() {
+    let shell = Shell::empty();
+    let mut child = shell.start(["demo", "--seconds", "600", "--writers", "2", "--rate", "500"]);
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    std::io::BufRead::read_line(&mut output, &mut text).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    std::io::Read::read_to_string(&mut output, &mut text).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+    assert!(text.contains("verified:") && text.contains("checked:"), "{text}");
+    shell.ok(["telemetry", "verify"]);
+    shell.assert_clean();
+}
+
+#[test]
+fn every_benchmark_runs_at_its_smallest() {
+    let shell = Shell::empty();
+    let results = &shell.json(["bench", "--quick"])[0];
+    assert!(results["machine"]["cpus"].as_u64().unwrap() > 0);
+    let cases = results["cases"].as_array().unwrap();
+    for scenario in ["monalisa", "reads", "transforms", "mix", "plain file", "blob", "open"] {
+        let case = cases.iter().find(|case| case["label"].as_str().unwrap().starts_with(scenario));
+        let case = case.unwrap_or_else(|| panic!("no case of {scenario}: {results}"));
+        for (name, figure) in case["figures"].as_object().unwrap() {
+            assert!(figure["median"].is_f64(), "{scenario} {name}: {figure}");
+        }
+    }
+    assert!(results["conclusions"].as_object().unwrap().len() >= 9, "{results}");
+}

@@ -1,0 +1,11 @@
+//! The real binary, end to end: every command, pipes, exit codes, signals.
+//!
+//! Each test has a store of its own in a folder of its own ([`shell`]). Nothing here uses the
+//! libraries: what a user cannot see is not tested here.
+
+mod blobs;
+mod demonstration;
+mod lifecycle;
+mod shell;
+mod telemetry;
+mod transactions;
