@@ -1,1 +1,589 @@
+//! Each rule of the commit machine by itself, at one node.
 
+use smallvec::smallvec;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, ReadCheck,
+    TransactionId,
+};
+
+use super::*;
+use crate::chain::{Hop, Part, Piece};
+
+/// The applied state as a test sets it.
+#[derive(Clone, Copy, Debug)]
+struct Applied {
+    newest: Timestamp,
+    size: Option<u64>,
+    is_equal: bool,
+}
+
+const EMPTY: Applied = Applied { newest: Timestamp::ZERO, size: None, is_equal: true };
+
+impl View for Applied {
+    fn newest_overlapping(&self, _: &BlobName, _: ByteRange, _: bool) -> Timestamp {
+        self.newest
+    }
+
+    fn stat(&self, _: &BlobName) -> Option<u64> {
+        self.size
+    }
+
+    fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
+        self.is_equal
+    }
+
+    fn chunk_size(&self, _: KeyspaceId) -> u64 {
+        100
+    }
+}
+
+fn blob(key: &str) -> BlobName {
+    BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() }
+}
+
+fn bytes(len: u64) -> Bytes {
+    Bytes::from(vec![7; len as usize])
+}
+
+fn write(offset: u64, len: u64) -> Operation {
+    Operation::Write { offset, payload: Payload::Inline(bytes(len)) }
+}
+
+fn append(len: u64) -> Operation {
+    Operation::Append { payload: Payload::Inline(bytes(len)), expected: None }
+}
+
+fn compare(offset: u64, len: u64) -> Operation {
+    Operation::Compare { offset, expected: bytes(len) }
+}
+
+/// A transaction of these operations on the blob "a".
+fn transaction(id: u128, operations: Vec<Operation>) -> Transaction {
+    let blobs = match operations.is_empty() {
+        true => vec![],
+        false => vec![BlobOperations { blob: blob("a"), operations }],
+    };
+    Transaction { id: TransactionId(id), blobs, reads: vec![] }
+}
+
+/// The same, with a read of bytes of "a" at `at`.
+fn reading(mut transaction: Transaction, start: u64, end: u64, at: u64) -> Transaction {
+    transaction.reads.push(ReadCheck {
+        blob: blob("a"),
+        range: ByteRange { start, end },
+        is_attributes: false,
+        at: time(at, 0),
+    });
+    transaction
+}
+
+fn time(clock: u64, node: u16) -> Timestamp {
+    Timestamp { clock, node, ..Timestamp::ZERO }
+}
+
+/// Nodes 0, 1 and 2 hold all of "a"; node 0 is its authority.
+fn chain_of_three() -> Chain {
+    let piece = |_| Piece {
+        blob: blob("a"),
+        range: ByteRange::ALL,
+        is_attributes: true,
+        authority: NodeId(0),
+    };
+    let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(vec![piece(node)]) };
+    Chain::new((0..3).map(hop).collect()).unwrap()
+}
+
+/// A machine, the state it looks at, and what it asked for.
+struct Node {
+    commit: Commit,
+    view: Applied,
+    chain: Chain,
+}
+
+impl Node {
+    fn alone() -> Self {
+        Self { commit: Commit::new(NodeId(0)), view: EMPTY, chain: Chain::alone(NodeId(0)) }
+    }
+
+    fn of_three(node: u16) -> Self {
+        Self { commit: Commit::new(NodeId(node)), view: EMPTY, chain: chain_of_three() }
+    }
+
+    /// Steps; answers the effects in short, and those of the `Resume` they ask for.
+    fn step(&mut self, event: Event) -> Vec<String> {
+        let mut effects = Vec::new();
+        self.commit.step(0, event, &self.view, &mut effects);
+        self.commit.invariants();
+        let mut told: Vec<String> = effects.iter().filter_map(brief).collect();
+        if effects.iter().any(|effect| matches!(effect, Effect::Resume)) {
+            told.extend(self.step(Event::Resume));
+        }
+        told
+    }
+
+    fn submit(&mut self, transaction: Transaction) -> Vec<String> {
+        let chain = self.chain.clone();
+        self.step(Event::Submit { transaction: Arc::new(transaction), chain })
+    }
+
+    fn forward(&mut self, transaction: Transaction, highest: Timestamp) -> Vec<String> {
+        let (transaction, chain) = (Arc::new(transaction), self.chain.clone());
+        let attempt = Attempt::default();
+        self.step(Event::Receive(Message::Forward { transaction, chain, attempt, highest }))
+    }
+
+    fn backward(&mut self, id: u128, decision: Decision) -> Vec<String> {
+        let (id, attempt) = (TransactionId(id), Attempt::default());
+        self.step(Event::Receive(Message::Backward { id, attempt, decision }))
+    }
+
+    fn persisted(&mut self, id: u128) -> Vec<String> {
+        self.step(Event::Persisted { id: TransactionId(id) })
+    }
+}
+
+/// An effect in short: what it is, and of which transaction.
+fn brief(effect: &Effect) -> Option<String> {
+    Some(match effect {
+        Effect::Send { to, message: Message::Forward { transaction, highest, .. } } => {
+            format!("forward {} to {} at {highest}", transaction.id.0, to.0)
+        }
+        Effect::Send { to, message: Message::Backward { id, decision, .. } } => {
+            format!("backward {} to {}: {}", id.0, to.0, told(decision))
+        }
+        Effect::Send { to, message: Message::Stable { id, .. } } => {
+            format!("stable {} to {}", id.0, to.0)
+        }
+        Effect::Persist { transaction, proposal, placed } if placed.is_empty() => {
+            format!("persist {} at {proposal}", transaction.id.0)
+        }
+        Effect::Persist { transaction, placed, .. } => {
+            format!("persist {} with end {}", transaction.id.0, placed[0].offset)
+        }
+        Effect::Apply { transaction, at, .. } => format!("apply {} at {at}", transaction.id.0),
+        Effect::Reply { id, decision } => format!("reply {}: {}", id.0, told(decision)),
+        Effect::Moved { id } => format!("moved {}", id.0),
+        Effect::Resume => return None,
+    })
+}
+
+fn told(decision: &Decision) -> String {
+    match decision {
+        Decision::Commit(at) => at.to_string(),
+        Decision::Abort(abort) => abort.kind.name().to_owned(),
+    }
+}
+
+/// C1.
+#[test]
+fn a_read_is_refused_when_a_newer_version_was_applied() {
+    let mut node = Node::alone();
+    node.view.newest = time(5, 0);
+    assert_eq!(node.submit(reading(transaction(1, vec![]), 0, 8, 4)), ["reply 1: Conflict"]);
+    assert_eq!(node.submit(reading(transaction(2, vec![]), 0, 8, 5)), ["reply 2: 0.1.0"]);
+}
+
+/// C1, C4.
+#[test]
+fn a_read_is_refused_while_a_write_of_its_bytes_is_in_flight() {
+    let mut node = Node::alone();
+    node.submit(transaction(1, vec![write(0, 8)]));
+    assert_eq!(node.submit(reading(transaction(2, vec![]), 4, 12, 9)), ["reply 2: Conflict"]);
+    assert_eq!(node.submit(reading(transaction(3, vec![]), 8, 12, 9)), ["reply 3: 0.2.0"]);
+}
+
+/// C1.
+#[test]
+fn a_compare_waits_for_the_write_in_flight_and_then_looks() {
+    for (is_equal, answer) in [(true, "persist 2 at 0.2.0"), (false, "reply 2: Conflict")] {
+        let mut node = Node::alone();
+        node.submit(transaction(1, vec![write(0, 8)]));
+        assert!(node.submit(transaction(2, vec![compare(4, 4), write(4, 4)])).is_empty());
+        node.view.is_equal = is_equal;
+        assert_eq!(node.persisted(1), ["apply 1 at 0.1.0", "reply 1: 0.1.0", answer]);
+    }
+}
+
+/// C1.
+#[test]
+fn a_condition_that_does_not_hold_aborts_with_what_the_caller_can_do() {
+    let at = |end| Operation::Append { payload: Payload::Inline(bytes(1)), expected: Some(end) };
+    let cases = [
+        (vec![Operation::Create], Some(0), "reply 1: AlreadyExists"),
+        (vec![Operation::Create], None, "persist 1 at 0.1.0"),
+        (vec![at(9)], Some(10), "reply 1: Conflict"),
+        (vec![at(10)], Some(10), "persist 1 with end 10"),
+        (vec![at(0)], None, "persist 1 with end 0"),
+        (vec![Operation::Delete, Operation::Create], Some(3), "persist 1 at 0.1.0"),
+        (vec![Operation::Truncate { len: 4 }, at(4), at(5)], Some(10), "persist 1 with end 4"),
+        (vec![write(0, 20), at(10)], Some(10), "reply 1: Conflict"),
+    ];
+    for (operations, size, answer) in cases {
+        let mut node = Node::alone();
+        node.view.size = size;
+        let told = node.submit(transaction(1, operations.clone()));
+        assert_eq!(told, [answer], "{operations:?} on {size:?}");
+    }
+}
+
+/// C2.
+#[test]
+fn a_write_waits_for_the_validated_read_it_overlaps_until_that_is_decided() {
+    let mut node = Node::of_three(0);
+    node.submit(reading(transaction(1, vec![write(50, 8)]), 0, 8, 0));
+    node.persisted(1);
+    assert!(node.submit(transaction(2, vec![write(4, 8)])).is_empty());
+    let told = node.backward(1, Decision::Commit(time(9, 2)));
+    let applied = ["apply 1 at 0.9.2", "stable 1 to 1", "stable 1 to 2", "reply 1: 0.9.2"];
+    assert_eq!(told[..4], applied);
+    assert_eq!(told[4..], ["persist 2 at 0.10.0"]);
+}
+
+/// C2, C4.
+#[test]
+fn a_write_beside_the_validated_read_does_not_wait() {
+    let mut node = Node::of_three(0);
+    node.submit(reading(transaction(1, vec![write(50, 8)]), 0, 8, 0));
+    assert_eq!(node.submit(transaction(2, vec![write(8, 8)])), ["persist 2 at 0.2.0"]);
+}
+
+/// C1, C2: nobody is overtaken for ever.
+#[test]
+fn who_comes_later_stands_behind_who_waits() {
+    let mut node = Node::of_three(0);
+    node.submit(reading(transaction(1, vec![]), 0, 8, 0));
+    assert!(node.submit(transaction(2, vec![write(0, 8)])).is_empty());
+    let third = node.submit(reading(transaction(3, vec![]), 0, 8, 0));
+    assert!(third.is_empty(), "a read that came later waits behind the write: {third:?}");
+    let told = node.backward(1, Decision::Commit(time(9, 2)));
+    assert_eq!(told, ["reply 1: 0.9.2", "persist 2 at 0.10.0", "reply 3: Conflict"]);
+}
+
+/// C3.
+#[test]
+fn a_proposal_is_durable_before_the_highest_is_passed_on() {
+    let mut node = Node::of_three(1);
+    node.commit.observe(time(20, 2));
+    assert_eq!(
+        node.forward(transaction(1, vec![write(0, 8)]), time(7, 0)),
+        ["persist 1 at 0.21.1"]
+    );
+    assert_eq!(node.persisted(1), ["forward 1 to 2 at 0.21.1"]);
+    assert_eq!(
+        node.forward(transaction(2, vec![write(0, 8)]), time(70, 0)),
+        ["persist 2 at 0.71.1"]
+    );
+    assert_eq!(node.persisted(1), [""; 0], "told twice, it does nothing");
+}
+
+/// C4.
+#[test]
+fn writes_of_the_same_bytes_are_validated_side_by_side() {
+    let mut node = Node::of_three(0);
+    assert_eq!(node.submit(transaction(1, vec![write(0, 8)])), ["persist 1 at 0.1.0"]);
+    assert_eq!(node.submit(transaction(2, vec![write(0, 8)])), ["persist 2 at 0.2.0"]);
+    let replace = Operation::Replace { payload: Payload::Inline(bytes(3)) };
+    assert_eq!(node.submit(transaction(3, vec![replace])), ["persist 3 at 0.3.0"]);
+}
+
+/// C5, C7.
+#[test]
+fn the_tail_decides_at_the_highest_proposal_and_applies_before_it_tells() {
+    let mut node = Node::of_three(2);
+    node.forward(transaction(1, vec![write(0, 8)]), time(40, 1));
+    assert_eq!(node.persisted(1), ["apply 1 at 0.41.2", "backward 1 to 1: 0.41.2"]);
+}
+
+/// C6, C7.
+#[test]
+fn a_decided_transaction_waits_for_an_overlapping_one_that_may_come_before() {
+    let mut node = Node::of_three(1);
+    node.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+    node.forward(transaction(2, vec![write(4, 8)]), time(2, 0));
+    for id in [1, 2] {
+        node.persisted(id);
+    }
+    assert!(node.backward(2, Decision::Commit(time(30, 2))).is_empty());
+    let told = node.backward(1, Decision::Commit(time(29, 2)));
+    let first = ["apply 1 at 0.29.2", "backward 1 to 0: 0.29.2"];
+    assert_eq!(told[..2], first);
+    assert_eq!(told[2..], ["apply 2 at 0.30.2", "backward 2 to 0: 0.30.2"]);
+}
+
+/// C6.
+#[test]
+fn a_decided_transaction_goes_on_when_the_one_before_gets_a_higher_timestamp_or_aborts() {
+    let aborted = Decision::Abort(Abort::new(ErrorKind::Conflict, "elsewhere"));
+    for decision in [Decision::Commit(time(31, 2)), aborted] {
+        let mut node = Node::of_three(1);
+        node.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+        node.forward(transaction(2, vec![write(4, 8)]), time(2, 0));
+        for id in [1, 2] {
+            node.persisted(id);
+        }
+        assert!(node.backward(2, Decision::Commit(time(30, 2))).is_empty());
+        let told = node.backward(1, decision);
+        assert!(told.contains(&"apply 2 at 0.30.2".to_owned()), "{told:?}");
+    }
+}
+
+/// C8.
+#[test]
+fn the_clock_moves_past_every_timestamp_it_sees() {
+    let mut node = Node::of_three(1);
+    node.forward(transaction(1, vec![write(0, 8)]), time(50, 0));
+    assert_eq!(node.commit.clock(), time(51, 1));
+    node.persisted(1);
+    node.backward(1, Decision::Commit(time(80, 2)));
+    assert_eq!(node.commit.clock(), time(80, 2));
+    node.commit.observe(time(3, 0));
+    assert_eq!(node.commit.clock(), time(80, 2));
+}
+
+#[test]
+fn an_abort_goes_back_to_those_who_validated_and_frees_those_who_wait() {
+    let mut node = Node::of_three(0);
+    node.submit(reading(transaction(1, vec![write(0, 8)]), 0, 8, 0));
+    node.persisted(1);
+    assert!(node.submit(transaction(2, vec![write(0, 8)])).is_empty());
+    let told = node.backward(1, Decision::Abort(Abort::new(ErrorKind::Conflict, "elsewhere")));
+    assert_eq!(told, ["reply 1: Conflict", "persist 2 at 0.2.0"]);
+    let mut middle = Node::of_three(1);
+    middle.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+    middle.persisted(1);
+    let told = middle.backward(1, Decision::Abort(Abort::new(ErrorKind::Conflict, "elsewhere")));
+    assert_eq!(told, ["backward 1 to 0: Conflict"]);
+    assert!(middle.commit.is_empty());
+}
+
+#[test]
+fn a_record_that_cannot_be_made_durable_aborts_as_unavailable() {
+    let mut node = Node::alone();
+    node.submit(transaction(1, vec![write(0, 8)]));
+    let told = node.step(Event::PersistFailed { id: TransactionId(1) });
+    assert_eq!(told, ["reply 1: Unavailable"]);
+    assert!(node.commit.is_empty());
+}
+
+#[test]
+fn a_transaction_submitted_twice_is_run_once() {
+    let mut node = Node::alone();
+    node.submit(transaction(1, vec![write(0, 8)]));
+    assert!(node.submit(transaction(1, vec![write(0, 8)])).is_empty());
+    assert_eq!(node.persisted(1), ["apply 1 at 0.1.0", "reply 1: 0.1.0"]);
+}
+
+#[test]
+fn messages_of_another_attempt_or_about_nobody_known_do_nothing() {
+    let mut node = Node::of_three(1);
+    node.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+    node.persisted(1);
+    let decision = Decision::Commit(time(9, 2));
+    assert!(node.backward(2, decision.clone()).is_empty());
+    let attempt = Attempt { number: 1, ..Attempt::default() };
+    let id = TransactionId(1);
+    let other = Message::Backward { id, attempt, decision };
+    assert!(node.step(Event::Receive(other)).is_empty());
+    assert!(
+        node.step(Event::Receive(Message::Stable { id: TransactionId(2), by: NodeId(0) }))
+            .is_empty()
+    );
+    assert_eq!(node.commit.len(), 1);
+}
+
+/// R2.
+#[test]
+fn a_record_is_forgotten_when_its_authority_has_passed_it_back() {
+    let mut node = Node::of_three(1);
+    node.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+    node.persisted(1);
+    node.backward(1, Decision::Commit(time(9, 2)));
+    assert_eq!(node.commit.len(), 1);
+    node.step(Event::Receive(Message::Stable { id: TransactionId(1), by: NodeId(0) }));
+    assert!(node.commit.is_empty());
+}
+
+#[test]
+fn a_head_refuses_more_than_its_bound() {
+    let mut node = Node::alone();
+    for id in 0..IN_FLIGHT_MAX as u128 {
+        let mut own = transaction(id, vec![write(0, 8)]);
+        own.blobs[0].blob = blob(&id.to_string());
+        let (transaction, chain) = (Arc::new(own), node.chain.clone());
+        node.commit.step(0, Event::Submit { transaction, chain }, &EMPTY, &mut Vec::new());
+    }
+    let (transaction, chain) = (Arc::new(transaction(1 << 32, vec![write(0, 8)])), node.chain);
+    let mut effects = Vec::new();
+    node.commit.step(0, Event::Submit { transaction, chain }, &EMPTY, &mut effects);
+    assert_eq!(
+        effects.iter().filter_map(brief).collect::<Vec<_>>(),
+        ["reply 4294967296: Unavailable"]
+    );
+}
+
+#[test]
+fn appends_that_fit_the_chunk_are_validated_side_by_side() {
+    let mut node = Node::of_three(0);
+    node.view.size = Some(50);
+    assert_eq!(node.submit(transaction(1, vec![append(20)])), ["persist 1 at 0.1.0"]);
+    assert_eq!(node.submit(transaction(2, vec![append(30)])), ["persist 2 at 0.2.0"]);
+}
+
+#[test]
+fn an_append_that_would_cross_the_chunk_waits_and_then_has_an_offset() {
+    let mut node = Node::of_three(0);
+    node.view.size = Some(50);
+    node.submit(transaction(1, vec![append(20)]));
+    node.persisted(1);
+    assert!(node.submit(transaction(2, vec![append(31)])).is_empty());
+    let third = node.submit(transaction(3, vec![append(1)]));
+    assert!(third.is_empty(), "behind the one that needs the end: {third:?}");
+    node.view.size = Some(70);
+    let told = node.backward(1, Decision::Commit(time(9, 2)));
+    assert_eq!(told[4..], ["persist 2 with end 70"], "and the third waits for it (C2)");
+    node.persisted(2);
+    node.view.size = Some(101);
+    let told = node.backward(2, Decision::Commit(time(12, 2)));
+    assert_eq!(told[4..], ["persist 3 at 0.13.0"]);
+}
+
+#[test]
+fn an_append_and_a_write_that_moves_the_end_wait_for_each_other() {
+    let mut node = Node::of_three(0);
+    node.view.size = Some(50);
+    node.submit(transaction(1, vec![append(20)]));
+    node.persisted(1);
+    assert!(node.submit(transaction(2, vec![write(10, 80)])).is_empty());
+    assert!(node.submit(transaction(3, vec![append(1)])).is_empty(), "behind the second");
+    node.view.size = Some(70);
+    let told = node.backward(1, Decision::Commit(time(9, 2)));
+    assert_eq!(told[4..], ["persist 2 at 0.10.0"]);
+    node.persisted(2);
+    node.view.size = Some(90);
+    let told = node.backward(2, Decision::Commit(time(12, 2)));
+    assert_eq!(told[4..], ["persist 3 at 0.13.0"]);
+}
+
+#[test]
+fn an_append_and_a_write_within_the_blob_go_side_by_side() {
+    let mut node = Node::of_three(0);
+    node.view.size = Some(50);
+    assert_eq!(node.submit(transaction(1, vec![append(20)])), ["persist 1 at 0.1.0"]);
+    assert_eq!(node.submit(transaction(2, vec![write(10, 40)])), ["persist 2 at 0.2.0"]);
+    assert_eq!(node.submit(transaction(3, vec![append(20)])), ["persist 3 at 0.3.0"]);
+}
+
+#[test]
+fn many_ranges_of_one_transaction_are_merged_and_still_guarded() {
+    let mut node = Node::of_three(0);
+    let mut many = transaction(1, vec![write(9_000, 1)]);
+    for start in (0..100).map(|place| place * 10) {
+        many = reading(many, start, start + 1, 0);
+    }
+    node.submit(many);
+    let claims = node.commit.in_flight.claims(&blob("a")).len();
+    assert!(claims <= in_flight::CLAIMS_MAX + 1, "{claims}");
+    for start in (0..100).map(|place| place * 10) {
+        let id = 2 + u128::from(start);
+        assert!(node.submit(transaction(id, vec![write(start, 1)])).is_empty(), "{start}");
+    }
+}
+
+#[test]
+fn the_fast_path_stands_back_for_what_is_in_flight_on_its_blobs() {
+    let mut node = Node::alone();
+    node.submit(transaction(1, vec![write(0, 8)]));
+    let same = transaction(2, vec![write(100, 8)]);
+    assert_eq!(node.commit.commit_alone(0, &same, &EMPTY), None);
+    let mut other = same.clone();
+    other.blobs[0].blob = blob("b");
+    assert_eq!(node.commit.commit_alone(0, &other, &EMPTY), Some(Ok(time(2, 0))));
+    node.persisted(1);
+    assert_eq!(node.commit.commit_alone(90, &same, &EMPTY), Some(Ok(time(90, 0))));
+}
+
+/// The fast path and the steps come to the same, for whatever clients do.
+#[test]
+fn the_fast_path_is_the_inlined_form_of_the_steps() {
+    use crate::cluster::checker::read_check;
+    use crate::cluster::layout::{Layout, Object};
+    use crate::cluster::{random::Random, state::State, workload};
+
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let layout = Layout::random(&mut random, 1, 1);
+        let chain = Chain::alone(NodeId(0));
+        let mut states = [(); 2].map(|()| State::new(layout.clone(), None));
+        let [mut fast, mut slow] = [(); 2].map(|()| Commit::new(NodeId(0)));
+        for id in 0..40 {
+            let is_conditional = random.percent(60);
+            let peek = |_: Object| states[0].clone();
+            let mut own = workload::transaction(&mut random, &layout, id, is_conditional, peek);
+            for object in workload::objects(&mut random, &layout, 2, false) {
+                let age = random.pick(&[0, 0, 0, 20]);
+                let at = time(fast.clock().clock.saturating_sub(age), 0);
+                own.reads.extend(is_conditional.then(|| read_check(object, at)));
+            }
+            let now_us = random.below(400) as u64;
+            let answer = fast.commit_alone(now_us, &own, &states[0]);
+            let answer = answer.expect("nothing is in flight");
+            if let Ok(at) = answer {
+                states[0].apply(&own, at).unwrap();
+            }
+            let own = Arc::new(own);
+            let (transaction, chain) = (Arc::clone(&own), chain.clone());
+            let mut events = vec![Event::Submit { transaction, chain }];
+            let mut decisions = Vec::new();
+            while let Some(event) = events.pop() {
+                let mut effects = Vec::new();
+                slow.step(now_us, event, &states[1], &mut effects);
+                for effect in effects {
+                    match effect {
+                        Effect::Persist { .. } => events.push(Event::Persisted { id: own.id }),
+                        Effect::Apply { at, .. } => drop(states[1].apply(&own, at).unwrap()),
+                        Effect::Reply { decision, .. } => decisions.push(decision),
+                        other => panic!("a chain of one does not {other:?}"),
+                    }
+                }
+            }
+            let expected = match answer {
+                Ok(at) => Decision::Commit(at),
+                Err(abort) => Decision::Abort(abort),
+            };
+            assert_eq!(decisions, [expected], "seed {seed}: {own:?}");
+            assert_eq!(fast.clock(), slow.clock(), "seed {seed}");
+        }
+        for object in layout.objects() {
+            assert_eq!(states[0].list(object), states[1].list(object), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_merged_claim_covers_what_it_was_merged_from() {
+    let mut claims: in_flight::Claims = smallvec![];
+    let mut records = Records::default();
+    let chain = Chain::alone(NodeId(0));
+    let slot = records.insert(Record {
+        transaction: Arc::new(transaction(1, vec![])),
+        chain: chain.clone(),
+        position: 0,
+        attempt: Attempt::default(),
+        arrival: 1,
+        state: State::Waiting,
+        highest: Timestamp::ZERO,
+        placed: smallvec![],
+        unstable: smallvec![],
+        is_writing_here: false,
+        is_watched: false,
+    });
+    let operations = (0..50).map(|place| write(place * 7, 3)).collect();
+    let mut index = InFlight::default();
+    index.claim(slot, &chain.hops()[0], &transaction(1, operations), &EMPTY);
+    claims.extend(index.claims(&blob("a")).iter().copied());
+    assert!(claims.len() <= in_flight::CLAIMS_MAX);
+    for start in (0..50).map(|place| place * 7) {
+        let range = ByteRange { start, end: start + 3 };
+        assert!(claims.iter().any(|claim| claim.footprint.range.contains(range)), "{range:?}");
+    }
+}

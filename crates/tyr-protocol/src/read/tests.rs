@@ -1,1 +1,316 @@
+//! Each rule of the read machine by itself, at one node beside a commit machine.
 
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, Transaction,
+};
+
+use super::*;
+use crate::chain::{Chain, Hop, Part, Piece};
+use crate::commit::{self, Attempt, Decision, Message};
+use crate::footprint::Footprint;
+use crate::view::View;
+
+/// Nothing was ever applied.
+struct Nothing;
+
+impl View for Nothing {
+    fn newest_overlapping(&self, _: &BlobName, _: ByteRange, _: bool) -> Timestamp {
+        Timestamp::ZERO
+    }
+
+    fn stat(&self, _: &BlobName) -> Option<u64> {
+        None
+    }
+
+    fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
+        false
+    }
+
+    fn chunk_size(&self, _: KeyspaceId) -> u64 {
+        1000
+    }
+}
+
+fn blob() -> BlobName {
+    BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() }
+}
+
+fn time(clock: u64, node: u16) -> Timestamp {
+    Timestamp { clock, node, ..Timestamp::ZERO }
+}
+
+fn range(start: u64, end: u64) -> Footprint {
+    Footprint::bytes(ByteRange { start, end })
+}
+
+/// Nodes 0, 1 and 2 hold the blob, node 0 is its authority; transactions write bytes 0..8.
+struct Node {
+    commit: Commit,
+    reads: Reads,
+    chain: Chain,
+    asked: u64,
+}
+
+impl Node {
+    fn of_three(node: u16) -> Self {
+        let piece = Piece {
+            blob: blob(),
+            range: ByteRange::ALL,
+            is_attributes: true,
+            authority: NodeId(0),
+        };
+        let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(vec![piece.clone()]) };
+        Self::new(node, Chain::new((0..3).map(hop).collect()).unwrap())
+    }
+
+    fn new(node: u16, chain: Chain) -> Self {
+        let (commit, reads) = (Commit::new(NodeId(node)), Reads::new(NodeId(node)));
+        Self { commit, reads, chain, asked: 0 }
+    }
+
+    /// Steps the commit machine, and the read machine with what moved.
+    fn step(&mut self, event: commit::Event) -> Vec<Effect> {
+        let (mut asked, mut effects) = (Vec::new(), Vec::new());
+        self.commit.step(0, event, &Nothing, &mut asked);
+        for effect in asked {
+            if let commit::Effect::Moved { id: transaction } = effect {
+                let moved = Event::Moved { transaction };
+                self.reads.step(moved, &mut self.commit, &mut effects);
+            }
+        }
+        self.commit.invariants();
+        self.reads.invariants(&self.commit);
+        effects
+    }
+
+    /// A write of 0..8 is validated here, with a proposal above `highest`.
+    fn validate(&mut self, id: u128, highest: Timestamp) {
+        let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
+        let operations = vec![Operation::Write { offset: 0, payload }];
+        let blobs = vec![BlobOperations { blob: blob(), operations }];
+        let id = TransactionId(id);
+        let transaction = Arc::new(Transaction { id, blobs, reads: vec![] });
+        let (chain, attempt) = (self.chain.clone(), Attempt::default());
+        let message = Message::Forward { transaction, chain, attempt, highest };
+        self.step(commit::Event::Receive(message));
+        self.step(commit::Event::Persisted { id });
+    }
+
+    fn decide(&mut self, id: u128, decision: Decision) -> Vec<Effect> {
+        let (id, attempt) = (TransactionId(id), Attempt::default());
+        self.step(commit::Event::Receive(Message::Backward { id, attempt, decision }))
+    }
+
+    fn commit_at(&mut self, id: u128, at: Timestamp) -> Vec<Effect> {
+        self.decide(id, Decision::Commit(at))
+    }
+
+    fn stable(&mut self, id: u128) {
+        let message = Message::Stable { id: TransactionId(id), by: NodeId(0) };
+        self.step(commit::Event::Receive(message));
+    }
+
+    /// Asks; what it came to, in short.
+    fn ask(&mut self, footprint: Footprint, kind: Kind) -> String {
+        self.asked += 1;
+        let (id, authority) = (ReadId(self.asked), NodeId(0));
+        let request = Request { id, blob: blob(), footprint, authority, kind };
+        let mut effects = Vec::new();
+        self.reads.step(Event::Ask(request), &mut self.commit, &mut effects);
+        self.reads.invariants(&self.commit);
+        brief(&effects)
+    }
+}
+
+fn brief(effects: &[Effect]) -> String {
+    let brief = |effect: &Effect| match effect {
+        Effect::Serve { at: None, .. } => "newest".to_owned(),
+        Effect::Serve { at: Some(at), .. } => format!("at {at}"),
+        Effect::Forward { to, .. } => format!("to {}", to.0),
+        Effect::AnswerClock { clock, .. } => format!("clock {clock}"),
+        Effect::Refuse { abort, .. } => abort.kind.name().to_owned(),
+    };
+    match effects {
+        [] => "waits".to_owned(),
+        effects => effects.iter().map(brief).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// R1.
+#[test]
+fn a_replica_answers_a_direct_read_of_a_clean_range_and_forwards_others() {
+    let mut node = Node::of_three(1);
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(4, 9), Kind::Direct), "to 0", "undecided");
+    assert_eq!(node.ask(range(8, 16), Kind::Direct), "newest", "beside it");
+}
+
+/// R1.
+#[test]
+fn the_authority_waits_until_what_was_in_flight_on_arrival_is_applied() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
+    node.validate(2, time(1, 0));
+    assert_eq!(brief(&node.commit_at(1, time(2, 0))), "newest", "not for what came after");
+}
+
+/// R1.
+#[test]
+fn an_abort_ends_the_wait_of_a_direct_read() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
+    let aborted = Decision::Abort(Abort::new(ErrorKind::Conflict, "elsewhere"));
+    assert_eq!(brief(&node.decide(1, aborted)), "newest");
+}
+
+/// R1, for a chain of one.
+#[test]
+fn a_direct_read_does_not_wait_for_a_chain_of_one() {
+    let mut node = Node::new(0, Chain::alone(NodeId(0)));
+    let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
+    let operations = vec![Operation::Write { offset: 0, payload }];
+    let blobs = vec![BlobOperations { blob: blob(), operations }];
+    let id = TransactionId(1);
+    let transaction = Arc::new(Transaction { id, blobs, reads: vec![] });
+    let chain = node.chain.clone();
+    node.step(commit::Event::Submit { transaction, chain });
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
+    assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
+    assert_eq!(brief(&node.step(commit::Event::Persisted { id })), "at 0.1.0");
+}
+
+/// R2.
+#[test]
+fn a_replica_does_not_show_what_its_authority_has_not_passed_back() {
+    let mut node = Node::of_three(2);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "to 0", "applied, not stable");
+    node.stable(1);
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
+}
+
+/// R3.
+#[test]
+fn a_read_of_a_whole_blob_is_placed_after_what_was_in_flight_on_arrival() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(Footprint::BLOB, Kind::Whole), "waits");
+    assert_eq!(brief(&node.commit_at(1, time(70, 2))), "at 0.70.2");
+}
+
+/// R3, R5.
+#[test]
+fn a_read_of_a_whole_blob_is_complete_at_its_timestamp() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(Footprint::BLOB, Kind::Whole), "waits");
+    node.validate(2, time(90, 1));
+    let told = brief(&node.commit_at(1, time(70, 2)));
+    assert_eq!(told, "waits", "it is placed at 91, where the second may be too");
+    assert_eq!(brief(&node.commit_at(2, time(95, 2))), "at 0.91.0", "and is not");
+}
+
+/// R3.
+#[test]
+fn a_version_manager_that_is_not_clean_forwards_the_read_of_a_whole_blob() {
+    let mut node = Node::of_three(1);
+    assert_eq!(node.ask(Footprint::BLOB, Kind::Whole), "at 0.0.0");
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(Footprint::BLOB, Kind::Whole), "to 0");
+}
+
+/// R4, R5.
+#[test]
+fn a_read_at_s_moves_the_clock_so_that_nothing_new_comes_below() {
+    let mut node = Node::of_three(1);
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(50, 2))), "at 0.50.2");
+    node.validate(1, Timestamp::ZERO);
+    assert!(node.commit.clock() > time(50, 2), "its proposal is above S");
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(50, 2))), "at 0.50.2", "so it changes nothing");
+}
+
+/// R5.
+#[test]
+fn a_read_at_s_waits_for_what_may_still_be_at_or_below_s() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(10, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(9, 0))), "at 0.9.0", "proposed above");
+    assert_eq!(node.ask(range(8, 16), Kind::At(time(20, 0))), "at 0.20.0", "beside it");
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(20, 0))), "waits");
+    assert_eq!(brief(&node.commit_at(1, time(11, 0))), "at 0.20.0");
+}
+
+/// R5.
+#[test]
+fn a_read_at_s_goes_on_when_what_it_waits_for_is_decided_above() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(10, 0));
+    node.validate(2, time(10, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(15, 0))), "waits");
+    assert_eq!(brief(&node.commit_at(2, time(30, 2))), "waits", "the first may be below");
+    assert_eq!(brief(&node.commit_at(1, time(20, 2))), "at 0.15.0", "both are above");
+}
+
+/// R5.
+#[test]
+fn a_replica_that_is_not_clean_up_to_s_forwards() {
+    let mut node = Node::of_three(2);
+    node.validate(1, time(10, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(11, 2))), "to 0", "applied, not stable");
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(9, 0))), "at 0.9.0", "but it is above 9");
+    node.stable(1);
+    assert_eq!(node.ask(range(0, 8), Kind::At(time(11, 2))), "at 0.11.2");
+}
+
+/// R6.
+#[test]
+fn a_snapshot_takes_the_clock_on_arrival() {
+    let mut node = Node::of_three(0);
+    node.commit.observe(time(40, 1));
+    assert_eq!(node.ask(range(0, 8), Kind::First), "at 0.40.1");
+    node.validate(1, time(40, 1));
+    assert_eq!(node.ask(range(0, 8), Kind::First), "waits");
+    assert_eq!(brief(&node.commit_at(1, time(60, 2))), "at 0.41.0", "decided above it");
+}
+
+/// R6.
+#[test]
+fn a_clock_is_answered_by_the_authority_after_what_was_in_flight_on_arrival() {
+    let mut replica = Node::of_three(1);
+    assert_eq!(replica.ask(range(0, 8), Kind::Clock), "to 0");
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Clock), "waits");
+    assert_eq!(brief(&node.commit_at(1, time(60, 2))), "clock 0.60.2");
+}
+
+#[test]
+fn a_read_that_nobody_waits_for_leaves_nothing_behind() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
+    let cancel = Event::Cancel { id: ReadId(node.asked) };
+    node.reads.step(cancel, &mut node.commit, &mut Vec::new());
+    assert!(node.reads.is_empty());
+    node.reads.invariants(&node.commit);
+    assert_eq!(brief(&node.commit_at(1, time(60, 2))), "waits", "and nothing is served");
+}
+
+#[test]
+fn more_reads_than_may_wait_are_refused() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    for id in 0..PARKED_MAX as u64 {
+        let (id, authority) = (ReadId(1 << 32 | id), NodeId(0));
+        let request =
+            Request { id, blob: blob(), footprint: range(0, 8), authority, kind: Kind::Direct };
+        node.reads.step(Event::Ask(request), &mut node.commit, &mut Vec::new());
+    }
+    assert_eq!(node.reads.len(), PARKED_MAX);
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "Unavailable");
+}
