@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -84,6 +85,7 @@ impl Node {
     pub fn close(&self) -> Result<()> {
         let Some(Running { threads, lock }) = self.running.lock().take() else { return Ok(()) };
         let refusal = self.processor.refusal.lock().replace(Refusal::Closed);
+        self.processor.is_closed.store(true, Ordering::Release);
         self.processor.arbiter.lock().is_stopping = true;
         self.processor.sync_wanted.notify_all();
         self.processor.folding.state.lock().is_stopping = true;

@@ -202,6 +202,11 @@ impl Transaction {
                 limits::TRANSACTION_OPERATIONS_MAX
             )));
         }
+        if has_twice(&self.blobs) {
+            return Err(Error::invalid(
+                "a transaction names each blob once, with all its operations",
+            ));
+        }
         let mut inline = 0;
         for operation in self.blobs.iter().flat_map(|blob| &blob.operations) {
             operation.validate()?;
@@ -224,6 +229,19 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// Whether two entries are of the same blob.
+fn has_twice(blobs: &[BlobOperations]) -> bool {
+    /// Up to here comparing all pairs is quicker than sorting.
+    const FEW: usize = 8;
+    if blobs.len() <= FEW {
+        let mut pairs = blobs.iter().enumerate();
+        return pairs.any(|(n, entry)| blobs[..n].iter().any(|other| other.blob == entry.blob));
+    }
+    let mut names: Vec<_> = blobs.iter().map(|entry| &entry.blob).collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// What an operation of a committed transaction answers.

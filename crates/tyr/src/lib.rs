@@ -1,7 +1,102 @@
 //! Týr, a transactional blob store.
 //!
-//! Blobs of any size with byte-granular random writes and appends, transactions over many blobs,
-//! arithmetic in place, and consistent reads while others write, in a directory of your own.
+//! A *blob* is a sparse array of bytes, named by a key in a *keyspace*. Blobs take random writes
+//! and appends of any length, arithmetic in place, and transactions over as many of them as you
+//! like, while readers see one version of everything. A store is a directory; it runs inside your
+//! process.
+//!
+//! # A tour
+//!
+//! Everything below runs as it stands, on any executor. Threads use [`blocking`], which has the
+//! same names without `async`.
+//!
+//! ```
+//! # async fn tour() -> tyr::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path();
+//! use std::io::Read;
+//!
+//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Transform, Tyr};
+//!
+//! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
+//! let tyr = Tyr::open(path).await?;
+//! let data = tyr.create_keyspace("data", KeyspaceConfig::default()).await?;
+//!
+//! // Single operations. Each takes effect at once, and is on disk when it answers.
+//! data.put("greeting", "hello").await?;
+//! let offset = data.append("greeting", " world").await?;
+//! assert_eq!(offset, 5);
+//! data.write("greeting", 20, "!").await?; // the gap reads as zeros
+//! assert_eq!(data.read("greeting", 6, 5).await?, "world");
+//! assert_eq!(data.stat("greeting").await?.size, 21);
+//!
+//! // Arithmetic in place: one round trip, no read, no conflict. Little-endian numbers.
+//! let visits = data.apply("visits", 0, Transform::add(Number::U64(1))).await?;
+//! assert_eq!(visits, Number::U64(1));
+//!
+//! // A transaction: all of it or nothing. Without reads and conditions it never aborts.
+//! let mut measurement = tyr.begin();
+//! measurement.append(&data, "series/cpu", 0.75f64.to_le_bytes().to_vec())?;
+//! let count = measurement.apply(&data, "count", 0, Transform::add(Number::U64(1)))?;
+//! let committed = measurement.commit().await?;
+//! assert_eq!(committed.value(count), Some(Number::U64(1)));
+//!
+//! // Reads in a transaction are of one version and are validated; `transact` retries conflicts.
+//! let moved = tyr
+//!     .transact(async |transaction| {
+//!         let old = transaction.get(&data, "greeting").await?;
+//!         transaction.put(&data, "archive/greeting", old.clone())?;
+//!         transaction.delete(&data, "greeting")?;
+//!         Ok(old.len())
+//!     })
+//!     .await?;
+//! assert_eq!(moved, 21);
+//!
+//! // Conditions: the blob must end here; these bytes must be there.
+//! assert_eq!(data.append_at("log", 0, "first").await?, 0);
+//! let late = data.append_at("log", 0, "late").await.unwrap_err();
+//! assert_eq!(late.kind(), ErrorKind::Conflict);
+//! data.compare_and_swap("log", 0, "first", "FIRST").await?;
+//!
+//! // A snapshot: everything as it was, for as long as you hold it (up to 5 minutes).
+//! let snapshot = tyr.snapshot().await?;
+//! data.put("log", "rewritten").await?;
+//! assert_eq!(snapshot.get(&data, "log").await?, "FIRST");
+//!
+//! // Listings are in key order, with sizes and versions.
+//! let keys = data.scan(b"", None, 100).await?;
+//! let keys: Vec<String> = keys.iter().map(|(key, _)| key.to_string()).collect();
+//! assert_eq!(keys, ["archive/greeting", "count", "log", "series/cpu", "visits"]);
+//!
+//! // Blobs of any size stream in and out; a `put` of any length is one transaction.
+//! let blocking = tyr.blocking();
+//! let large = blocking.keyspace("data")?;
+//! let written = large.put_reader("large", std::io::repeat(7).take(5 << 20))?;
+//! assert_eq!(written, 5 << 20);
+//! let mut reader = large.reader("large", ByteRange::at(1 << 20, 10)?)?;
+//! let mut ten = Vec::new();
+//! reader.read_to_end(&mut ten).unwrap();
+//! assert_eq!(ten, [7; 10]);
+//! tyr.close().await
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tour()).unwrap();
+//! ```
+//!
+//! # What is promised
+//!
+//! - A transaction takes effect entirely or not at all, also when the process or the power dies.
+//! - Transactions and single operations are strictly serializable; snapshots are serializable and
+//!   never conflict.
+//! - Inside a transaction reads repeat.
+//! - A transaction without reads and conditions never aborts.
+//! - A writer never waits for a reader, nor a snapshot for a writer that began after it.
+//! - With [`Durability::Sync`], the default, what was acknowledged survives the loss of power.
+//!
+//! # Errors
+//!
+//! Every error has a [`kind`](Error::kind) that says what you can do about it, and a text that says
+//! what was wrong. State changes only when there is no error, except after
+//! [`ErrorKind::TimedOut`], which leaves it open. All bounds are in [`limits`].
 
 mod committed;
 mod key;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tyr_types::{Error, Result, Timestamp};
+use tyr_types::{Result, Timestamp};
 
-use super::committer::sync_now;
+use super::committer::{mark_log, sync_now};
 use crate::clock;
 use crate::processor::Processor;
+use crate::processor::snapshot::SnapshotGuard;
 use crate::statistics::Counters;
 
 /// How often the folder looks around when nobody calls it.
@@ -28,6 +29,7 @@ const DROPPED_PER_TICK: usize = 1000;
 struct Rounds {
     last_sync_us: u64,
     synced_end: u64,
+    is_marked: bool,
     log_bytes_after_fold: u64,
     /// After a failure the next try waits until then.
     retry_at_us: u64,
@@ -54,11 +56,10 @@ pub(crate) fn run(processor: &Arc<Processor>) {
 impl Rounds {
     fn tick(&mut self, processor: &Arc<Processor>, is_wanted: bool) {
         let now_us = clock::now_us();
-        tidy(processor, now_us, None);
+        tidy(processor, now_us);
         if self.is_fold_due(processor, is_wanted) && now_us >= self.retry_at_us {
-            if let Err(error) = fold(processor) {
+            if fold(processor).is_err() {
                 self.retry_at_us = now_us + SYNC_INTERVAL_US;
-                note_failure(processor, &error);
             }
             self.log_bytes_after_fold = log_bytes(processor);
         }
@@ -79,20 +80,25 @@ impl Rounds {
     /// Syncs what buffered commits have written since the last time.
     fn sync_buffered(&mut self, processor: &Processor) {
         let end = processor.written.load(std::sync::atomic::Ordering::Acquire);
-        if end == self.synced_end || processor.check_writable().is_err() {
+        if processor.check_writable().is_err() {
             return;
         }
-        self.synced_end = end;
-        // A failure refuses all further writes, and says so there.
-        let _ = sync_now(processor);
+        if end != self.synced_end {
+            self.synced_end = end;
+            self.is_marked = false;
+            // A failure refuses all further writes, and says so there.
+            let _ = sync_now(processor);
+        } else if !self.is_marked {
+            // Nothing was written for a while: note beside the log how far it is durable.
+            self.is_marked = mark_log(processor).is_ok();
+        }
     }
 }
 
-/// Expires snapshots, drops versions that nobody needs, keeps the cache within its budget.
-fn tidy(processor: &Processor, now_us: u64, spared: Option<Timestamp>) {
-    let timeout_us = processor.options.snapshot_timeout.as_micros();
-    let timeout_us = u64::try_from(timeout_us).unwrap_or(u64::MAX);
-    processor.snapshots.expire(now_us.saturating_sub(timeout_us), spared);
+/// Ends snapshots that last too long, drops versions that nobody needs, keeps the cache within its
+/// budget.
+fn tidy(processor: &Processor, now_us: u64) {
+    processor.snapshots.expire(now_us);
     collect(processor);
     processor.store.recent().shrink(processor.options.cache_bytes as usize);
     // What is left is removed at the next tick; an error shows up in the next fold.
@@ -100,8 +106,12 @@ fn tidy(processor: &Processor, now_us: u64, spared: Option<Timestamp>) {
 }
 
 fn collect(processor: &Processor) {
-    let in_use = processor.snapshots.lock().timestamps().to_vec();
-    processor.store.recent().collect(tyr_store::recent::Readers::new(&in_use));
+    // Together under the arbiter's lock: whoever begins to read later reads at `now` or above.
+    let (in_use, now) = {
+        let arbiter = processor.arbiter.lock();
+        (processor.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
+    };
+    processor.store.recent().collect(tyr_store::recent::Readers::new(&in_use), now);
 }
 
 /// Folds everything committed so far into the base and lets the log below it go.
@@ -109,7 +119,9 @@ pub(crate) fn fold(processor: &Arc<Processor>) -> Result<()> {
     let alone = processor.folding.alone.lock();
     let folded = fold_inner(processor);
     drop(alone);
+    processor.snapshots.end_fold();
     let mut state = processor.folding.state.lock();
+    state.failure = folded.as_ref().err().map(ToString::to_string);
     state.ended += 1;
     processor.folding.done.notify_all();
     folded
@@ -117,14 +129,19 @@ pub(crate) fn fold(processor: &Arc<Processor>) -> Result<()> {
 
 fn fold_inner(processor: &Arc<Processor>) -> Result<()> {
     let dead = processor.store.take_dead();
-    let Some((guard, sequence)) = processor.snapshot_for_fold()? else { return Ok(()) };
-    guard.settle()?;
-    wait_until_oldest(processor, guard.at())?;
-    sync_now(processor)?;
+    let begun = begin_fold(processor);
+    let (guard, sequence) = match begun {
+        Ok(Some(begun)) => begun,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            processor.store.recent().dead().give_back(dead);
+            return Err(error);
+        }
+    };
     let mut fold = processor.store.begin_fold(guard.at(), dead);
     loop {
         let entries = processor.keyspaces.look();
-        let more = processor.store.fold_some(&mut fold, |id| entries.keeps_versions(id));
+        let more = processor.store.fold_some(&mut fold, |id| entries.get(id).is_some());
         drop(entries);
         match more {
             Ok(true) => {}
@@ -135,6 +152,11 @@ fn fold_inner(processor: &Arc<Processor>) -> Result<()> {
             }
         }
     }
+    // Had it expired, blobs could have been passed over whose versions are gone.
+    if let Err(error) = guard.check() {
+        processor.store.abandon_fold(fold);
+        return Err(error);
+    }
     processor.store.end_fold(fold, sequence)?;
     let removal = processor.arbiter.lock().log.as_mut().map(|log| log.truncate_before(sequence));
     removal.map_or(Ok(()), |removal| removal.run())?;
@@ -142,6 +164,16 @@ fn fold_inner(processor: &Arc<Processor>) -> Result<()> {
     drop(guard);
     collect(processor);
     Ok(())
+}
+
+/// Chooses the fold's moment and the log's end at it, and waits until everything up to there is
+/// applied and durable, and nobody reads below.
+fn begin_fold(processor: &Arc<Processor>) -> Result<Option<(SnapshotGuard, u64)>> {
+    let Some((guard, sequence)) = processor.snapshot_for_fold()? else { return Ok(None) };
+    guard.settle()?;
+    wait_until_oldest(processor, guard.at())?;
+    sync_now(processor)?;
+    Ok(Some((guard, sequence)))
 }
 
 /// Waits until no snapshot older than `at` is in use; ends them when the log grows too long.
@@ -156,18 +188,14 @@ fn wait_until_oldest(processor: &Processor, at: Timestamp) -> Result<()> {
         let dirty = processor.store.recent().dirty_memory();
         let is_full = dirty > processor.options.cache_bytes as usize;
         if is_stopping || is_long || is_full {
-            processor.snapshots.expire(u64::MAX, Some(at));
+            processor.snapshots.end_below(at);
             return Ok(());
         }
-        tidy(processor, clock::now_us(), Some(at));
+        tidy(processor, clock::now_us());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 fn log_bytes(processor: &Processor) -> u64 {
     processor.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes())
-}
-
-fn note_failure(processor: &Processor, error: &Error) {
-    *processor.last_fold_error.lock() = Some(error.to_string());
 }

@@ -126,7 +126,8 @@ impl Arbiter {
     fn persist(&mut self, transaction: &Arc<Transaction>, proposal: Timestamp) -> Option<Event> {
         let id = transaction.id;
         let waiting = self.waiting.get_mut(&id).expect("it waits until it is answered");
-        let appended = append(self.log.as_mut(), &waiting.record, proposal);
+        let held = waiting.held.check();
+        let appended = held.and_then(|()| append(self.log.as_mut(), &waiting.record, proposal));
         if let Err(error) = appended {
             waiting.failure = Some(error);
             return Some(Event::PersistFailed { id });
@@ -193,9 +194,13 @@ impl Processor {
         at: Timestamp,
     ) -> Result<Vec<Outcome>> {
         let in_use = self.snapshots.lock();
-        let readers = Readers::new(in_use.timestamps());
         let entries = self.keyspaces.look();
-        self.store.apply(transaction, cells, at, readers, |id| entries.keeps_versions(id))
+        self.store.apply(transaction, cells, at, |keyspace| {
+            Readers::new(match entries.keeps_versions(keyspace) {
+                true => in_use.timestamps(),
+                false => in_use.fold(),
+            })
+        })
     }
 }
 

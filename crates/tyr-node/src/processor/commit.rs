@@ -35,7 +35,8 @@ impl Held {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether what was read is still held, so that validation could tell whether it changed.
+    pub(super) fn check(&self) -> Result<()> {
         self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
     }
 }
@@ -72,10 +73,9 @@ impl Processor {
         };
         if transaction.is_writing() {
             self.check_writable()?;
-            self.admit();
+            self.admit()?;
         }
         let cells = self.store.prepare(&transaction)?;
-        held.check()?;
         if durability < Durability::Sync
             && let Some(committed) = self.commit_alone(&transaction, &held, record, &cells)
         {
@@ -95,6 +95,9 @@ impl Processor {
     ) -> Option<Result<Committed>> {
         let (committed, end) = {
             let mut arbiter = self.arbiter.lock();
+            if let Err(error) = held.check() {
+                return Some(Err(error));
+            }
             let decided = {
                 let entries = self.keyspaces.look();
                 let view = Applied { store: &self.store, entries: &entries };
@@ -189,7 +192,9 @@ impl Processor {
             Some(log) => log.take_pending(),
             None => return Ok(()),
         };
-        let written = pending.write();
+        // A new segment says that everything before it is durable, extents included.
+        let ready = if pending.begins_segment() { self.store.extents().sync() } else { Ok(()) };
+        let written = ready.and_then(|()| pending.write());
         if let Err(error) = &written {
             self.poison(error);
         } else {
@@ -208,10 +213,13 @@ impl Processor {
     }
 
     /// Holds a writer back while memory is full of what has not been folded.
-    fn admit(&self) {
+    ///
+    /// # Errors
+    /// `Unavailable` when folding fails, for a full disk perhaps, and memory is full.
+    fn admit(&self) -> Result<()> {
         let limit = self.options.cache_bytes as usize;
         if self.store.recent().dirty_memory() < limit {
-            return;
+            return Ok(());
         }
         let mut state = self.folding.state.lock();
         let ended = state.ended;
@@ -222,6 +230,15 @@ impl Processor {
             state.is_wanted = true;
             self.folding.wanted.notify_one();
             self.folding.done.wait_for(&mut state, Duration::from_millis(100));
+        }
+        match &state.failure {
+            Some(failure) if self.store.recent().dirty_memory() >= limit => {
+                Err(Error::unavailable(format!(
+                    "memory is full of changes that cannot be written back; make room on the \
+                     disk, then try again: {failure}"
+                )))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }

@@ -16,7 +16,7 @@ mod read;
 pub(crate) mod snapshot;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use tyr_store::store::Store;
@@ -50,10 +50,10 @@ pub struct Processor {
     pub(crate) sync_wanted: Condvar,
     /// Why writes are refused, once they are.
     pub(crate) refusal: Mutex<Option<Refusal>>,
+    /// Whether the store has been closed.
+    pub(crate) is_closed: AtomicBool,
     /// Wakes whoever waits for memory to be folded, and the folder itself.
     pub(crate) folding: Folding,
-    /// Why the last fold failed, if it did: what it holds stays in memory and log meanwhile.
-    pub(crate) last_fold_error: Mutex<Option<String>>,
     client: u64,
     sequence: AtomicU64,
 }
@@ -89,16 +89,20 @@ pub(crate) struct FoldState {
     pub is_stopping: bool,
     /// Folds ended so far, also those that failed.
     pub ended: u64,
+    /// Why the last one failed, if it did: what it was to fold stays in memory and log.
+    pub failure: Option<String>,
 }
 
 impl Processor {
     pub(crate) fn new(store: Store, arbiter: Arbiter, options: Options) -> Arc<Self> {
         let keyspaces = Keyspaces::new(store.base().keyspaces());
         let refusal = options.is_read_only.then_some(Refusal::ReadOnly);
+        let timeout_us = options.snapshot_timeout.as_micros();
+        let timeout_us = u64::try_from(timeout_us).unwrap_or(u64::MAX);
         Arc::new(Self {
             store,
             keyspaces,
-            snapshots: Snapshots::default(),
+            snapshots: Snapshots::new(timeout_us),
             counters: Counters::default(),
             options,
             arbiter: Mutex::new(arbiter),
@@ -107,8 +111,8 @@ impl Processor {
             written: AtomicU64::new(0),
             sync_wanted: Condvar::new(),
             refusal: Mutex::new(refusal),
+            is_closed: AtomicBool::new(false),
             folding: Folding::default(),
-            last_fold_error: Mutex::default(),
             client: clock::random_u64(),
             sequence: AtomicU64::new(0),
         })
@@ -129,9 +133,9 @@ impl Processor {
 
     /// Refuses everything after close.
     pub(crate) fn check_open(&self) -> Result<()> {
-        match &*self.refusal.lock() {
-            Some(Refusal::Closed) => Err(Refusal::Closed.error()),
-            Some(Refusal::ReadOnly | Refusal::Poisoned(_)) | None => Ok(()),
+        match self.is_closed.load(Ordering::Acquire) {
+            true => Err(Refusal::Closed.error()),
+            false => Ok(()),
         }
     }
 

@@ -55,6 +55,8 @@ impl Processor {
         at: Timestamp,
     ) -> Result<Vec<(Key, Stat)>> {
         entry.check()?;
+        // Without older versions, each blob is listed as it is now.
+        let at = if entry.info().config.is_multi_versioned { at } else { Timestamp::MAX };
         self.store.scan(entry.info().id, prefix, after, limit, at)
     }
 
@@ -63,10 +65,10 @@ impl Processor {
         self.check_open()?;
         let arbiter = self.arbiter.lock();
         let at = arbiter.machine.snapshot_timestamp();
-        self.snapshots.begin(at, clock::now_us());
+        let id = self.snapshots.begin(at, clock::now_us())?;
         let is_settled = !arbiter.machine.is_in_flight_below(at);
         drop(arbiter);
-        Ok(SnapshotGuard::new(Arc::clone(self), at, is_settled))
+        Ok(SnapshotGuard::new(Arc::clone(self), id, at, is_settled))
     }
 
     /// A snapshot for a fold, with the log's end at its moment: every record below that has a
@@ -76,9 +78,9 @@ impl Processor {
         let Some(log) = &arbiter.log else { return Ok(None) };
         let sequence = log.next_sequence();
         let at = arbiter.machine.snapshot_timestamp();
-        self.snapshots.begin(at, clock::now_us());
+        let id = self.snapshots.begin_fold(at, clock::now_us())?;
         drop(arbiter);
-        Ok(Some((SnapshotGuard::new(Arc::clone(self), at, false), sequence)))
+        Ok(Some((SnapshotGuard::new(Arc::clone(self), id, at, false), sequence)))
     }
 
     /// Waits until nothing is in flight that can still take effect at or below `at` (R5).

@@ -1,98 +1,119 @@
 //! Snapshots in use: which older versions must stay (V1).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use tyr_protocol::SnapshotTable;
+use tyr_protocol::versions::SnapshotId;
 use tyr_types::{Error, ErrorKind, Result, Timestamp};
 
 use super::Processor;
 
 /// The snapshots in use. Its lock is taken inside the arbiter's, never the other way round.
-#[derive(Debug, Default)]
-pub(crate) struct Snapshots {
-    in_use: Mutex<InUse>,
-    /// Snapshots up to this clock have expired.
-    expired_clock: AtomicU64,
-}
+#[derive(Debug)]
+pub(crate) struct Snapshots(Mutex<InUse>);
 
-/// The timestamps read at, ascending, each with how many read there and since when.
-#[derive(Debug, Default)]
+/// The table of snapshots, and its timestamps in a row for whoever applies and collects.
+#[derive(Debug)]
 pub(crate) struct InUse {
-    at: Vec<Timestamp>,
-    uses: Vec<Use>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Use {
-    count: u32,
-    since_us: u64,
+    table: SnapshotTable,
+    timestamps: Vec<Timestamp>,
+    /// The moment of the fold under way: the only reader of keyspaces without older versions.
+    fold: Option<Timestamp>,
 }
 
 impl InUse {
-    /// The timestamps, ascending.
+    /// The timestamps in use, ascending, each once.
     pub fn timestamps(&self) -> &[Timestamp] {
-        &self.at
+        &self.timestamps
+    }
+
+    /// The moment of the fold under way, if there is one.
+    pub fn fold(&self) -> &[Timestamp] {
+        self.fold.as_slice()
+    }
+
+    /// Puts the row right after some have ended.
+    fn refresh(&mut self) {
+        self.timestamps.clear();
+        self.timestamps.extend(self.table.timestamps());
     }
 }
 
 impl Snapshots {
-    /// Registers one more reader at `at`. Call it under the arbiter's lock, so that no commit
-    /// comes between taking the clock and registering.
-    pub fn begin(&self, at: Timestamp, now_us: u64) {
-        let InUse { at: timestamps, uses } = &mut *self.in_use.lock();
-        match timestamps.binary_search(&at) {
-            Ok(index) => uses[index].count += 1,
-            Err(index) => {
-                timestamps.insert(index, at);
-                uses.insert(index, Use { count: 1, since_us: now_us });
-            }
+    /// None in use; each may last for `timeout_us`.
+    pub fn new(timeout_us: u64) -> Self {
+        let table = SnapshotTable::new(timeout_us);
+        Self(Mutex::new(InUse { table, timestamps: Vec::new(), fold: None }))
+    }
+
+    /// Registers a reader at `at`. Call it under the arbiter's lock, so that no commit comes
+    /// between taking the clock and registering.
+    pub fn begin(&self, at: Timestamp, now_us: u64) -> Result<SnapshotId> {
+        let mut in_use = self.lock();
+        let id = in_use.table.begin(at, now_us)?;
+        match in_use.timestamps.last() {
+            Some(last) if *last == at => {}
+            Some(last) if *last > at => in_use.refresh(),
+            Some(_) | None => in_use.timestamps.push(at),
+        }
+        Ok(id)
+    }
+
+    /// Registers a fold at `at`, in the same way; there is one at a time.
+    pub fn begin_fold(&self, at: Timestamp, now_us: u64) -> Result<SnapshotId> {
+        let id = self.begin(at, now_us)?;
+        self.lock().fold = Some(at);
+        Ok(id)
+    }
+
+    /// The fold is done.
+    pub fn end_fold(&self) {
+        self.lock().fold = None;
+    }
+
+    /// The reader is done.
+    pub fn end(&self, id: SnapshotId) {
+        let mut in_use = self.lock();
+        if in_use.table.end(id) {
+            in_use.refresh();
         }
     }
 
-    /// One reader at `at` is done.
-    pub fn end(&self, at: Timestamp) {
-        let InUse { at: timestamps, uses } = &mut *self.in_use.lock();
-        // It is gone already when it expired.
-        let Ok(index) = timestamps.binary_search(&at) else { return };
-        uses[index].count -= 1;
-        if uses[index].count == 0 {
-            timestamps.remove(index);
-            uses.remove(index);
+    /// Ends those that have lasted too long.
+    pub fn expire(&self, now_us: u64) {
+        let mut in_use = self.lock();
+        if in_use.table.expire(now_us) > 0 {
+            in_use.refresh();
         }
     }
 
-    /// Ends every snapshot that has been in use since before `since_us`, but `spared`.
-    pub fn expire(&self, since_us: u64, spared: Option<Timestamp>) {
-        let InUse { at: timestamps, uses } = &mut *self.in_use.lock();
-        // They began in the order of their timestamps.
-        let count = uses.iter().take_while(|one| one.since_us < since_us).count();
-        let spared = spared.and_then(|at| timestamps.binary_search(&at).ok());
-        let count = spared.map_or(count, |index| count.min(index));
-        if let Some(last) = count.checked_sub(1) {
-            self.expired_clock.fetch_max(timestamps[last].clock, Ordering::Release);
+    /// Ends those that read below `at`.
+    pub fn end_below(&self, at: Timestamp) {
+        let mut in_use = self.lock();
+        if in_use.table.end_below(at) > 0 {
+            in_use.refresh();
         }
-        timestamps.drain(..count);
-        uses.drain(..count);
     }
 
     /// Locks the list, for as long as versions are kept or dropped by it.
     pub fn lock(&self) -> MutexGuard<'_, InUse> {
-        self.in_use.lock()
+        self.0.lock()
     }
 
-    /// How many timestamps are in use.
+    /// How many snapshots are in use.
     pub fn len(&self) -> usize {
-        self.in_use.lock().at.len()
+        self.lock().table.len()
     }
 
     /// The oldest timestamp in use.
     pub fn oldest(&self) -> Option<Timestamp> {
-        self.in_use.lock().at.first().copied()
+        self.lock().timestamps.first().copied()
     }
 
-    fn is_expired(&self, at: Timestamp) -> bool {
-        at.clock <= self.expired_clock.load(Ordering::Acquire)
+    fn is_in_use(&self, id: SnapshotId) -> bool {
+        self.lock().table.at(id).is_some()
     }
 }
 
@@ -100,13 +121,19 @@ impl Snapshots {
 #[derive(Debug)]
 pub struct SnapshotGuard {
     processor: Arc<Processor>,
+    id: SnapshotId,
     at: Timestamp,
     is_settled: AtomicBool,
 }
 
 impl SnapshotGuard {
-    pub(super) fn new(processor: Arc<Processor>, at: Timestamp, is_settled: bool) -> Self {
-        Self { processor, at, is_settled: AtomicBool::new(is_settled) }
+    pub(super) fn new(
+        processor: Arc<Processor>,
+        id: SnapshotId,
+        at: Timestamp,
+        is_settled: bool,
+    ) -> Self {
+        Self { processor, id, at, is_settled: AtomicBool::new(is_settled) }
     }
 
     /// Its moment.
@@ -137,7 +164,7 @@ impl SnapshotGuard {
     /// # Errors
     /// `SnapshotTooOld` when it does not.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.processor.snapshots.is_expired(self.at) {
+        if !self.processor.snapshots.is_in_use(self.id) {
             return Err(Error::new(
                 ErrorKind::SnapshotTooOld,
                 "this snapshot has been in use for too long and its versions are gone; \
@@ -150,7 +177,7 @@ impl SnapshotGuard {
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        self.processor.snapshots.end(self.at);
+        self.processor.snapshots.end(self.id);
     }
 }
 
@@ -164,27 +191,26 @@ mod tests {
 
     #[test]
     fn a_timestamp_stays_in_use_until_its_last_reader_is_done() {
-        let snapshots = Snapshots::default();
-        snapshots.begin(at(5), 1);
-        snapshots.begin(at(5), 2);
-        snapshots.begin(at(9), 3);
-        snapshots.end(at(5));
-        assert_eq!(snapshots.oldest(), Some(at(5)));
-        snapshots.end(at(5));
+        let snapshots = Snapshots::new(100);
+        let first = snapshots.begin(at(5), 1).unwrap();
+        let second = snapshots.begin(at(5), 2).unwrap();
+        snapshots.begin(at(9), 3).unwrap();
+        snapshots.end(first);
+        assert_eq!(snapshots.lock().timestamps(), [at(5), at(9)]);
+        snapshots.end(second);
         assert_eq!(snapshots.oldest(), Some(at(9)));
     }
 
     #[test]
-    fn old_snapshots_expire_but_a_fold_in_progress_is_spared() {
-        let snapshots = Snapshots::default();
-        for clock in [10, 20, 30] {
-            snapshots.begin(at(clock), clock);
-        }
-        snapshots.expire(100, Some(at(20)));
-        assert_eq!(snapshots.lock().timestamps(), [at(20), at(30)]);
-        assert!(snapshots.is_expired(at(10)));
-        assert!(!snapshots.is_expired(at(20)));
-        snapshots.end(at(10));
-        assert_eq!(snapshots.len(), 2);
+    fn snapshots_end_when_they_are_too_old_or_stand_in_the_way_of_a_fold() {
+        let snapshots = Snapshots::new(100);
+        let [old, young, fold] =
+            [10, 20, 30].map(|clock| snapshots.begin(at(clock), clock).unwrap());
+        snapshots.expire(115);
+        assert!(!snapshots.is_in_use(old));
+        snapshots.end_below(at(30));
+        assert!(!snapshots.is_in_use(young));
+        assert!(snapshots.is_in_use(fold));
+        assert_eq!(snapshots.lock().timestamps(), [at(30)]);
     }
 }

@@ -71,6 +71,9 @@ pub(super) struct ExtentPiece {
     pub skip: u32,
 }
 
+/// Memory that an extent piece takes, with its lease.
+pub(super) const PIECE_MEMORY: usize = size_of::<ExtentPiece>() + size_of::<ExtentLease>();
+
 /// A stretch of bytes that was current from `from` up to `until`.
 #[derive(Clone, Debug)]
 pub(super) struct OldPiece {
@@ -272,8 +275,7 @@ impl BlobState {
             self.cut_newest(range, applying);
             let lease = ExtentLease::new(*extent, applying.dead);
             let piece = ExtentPiece { end: range.end, version: applying.at, lease, skip: 0 };
-            self.extents.insert(start, piece);
-            self.memory += size_of::<ExtentPiece>() + size_of::<ExtentLease>();
+            self.insert_piece(start, piece);
             start = range.end;
         }
     }
@@ -326,11 +328,13 @@ impl BlobState {
             let (start, end) = within_block(number, range);
             self.keep_block(number, start, end, applying);
             let block = &mut self.blocks[index].1;
+            let before = block.memory();
             block.cut(start, end);
             if block.is_empty() {
-                self.memory -= block.memory();
+                self.memory -= before;
                 self.blocks.remove(index);
             } else {
+                self.memory = self.memory + block.memory() - before;
                 index += 1;
             }
         }
@@ -344,21 +348,36 @@ impl BlobState {
         }
         let starts: Vec<u64> = self.pieces_in(range).map(|(start, _)| start).collect();
         for start in starts {
-            let piece = self.extents.remove(&start).expect("it was just listed");
+            let piece = self.remove_piece(start);
             let hidden = ByteRange { start, end: piece.end }.intersection(range);
             if applying.readers.need(piece.version, applying.at) {
                 let skip = piece.skip + (hidden.start - start) as u32;
                 let content = Content::Extent { lease: Arc::clone(&piece.lease), skip };
                 self.keep(hidden, piece.version, applying.at, content);
             }
-            if start < hidden.start {
-                self.extents.insert(start, ExtentPiece { end: hidden.start, ..piece.clone() });
-            }
-            if hidden.end < piece.end {
-                let skip = piece.skip + (hidden.end - start) as u32;
-                self.extents.insert(hidden.end, ExtentPiece { skip, ..piece });
-            }
+            self.keep_rest(start, piece, hidden);
         }
+    }
+
+    /// Puts back what is left of a piece that began at `start` around `hidden`.
+    pub(super) fn keep_rest(&mut self, start: u64, piece: ExtentPiece, hidden: ByteRange) {
+        if start < hidden.start {
+            self.insert_piece(start, ExtentPiece { end: hidden.start, ..piece.clone() });
+        }
+        if hidden.end < piece.end {
+            let skip = piece.skip + (hidden.end - start) as u32;
+            self.insert_piece(hidden.end, ExtentPiece { skip, ..piece });
+        }
+    }
+
+    pub(super) fn insert_piece(&mut self, start: u64, piece: ExtentPiece) {
+        self.extents.insert(start, piece);
+        self.memory += PIECE_MEMORY;
+    }
+
+    pub(super) fn remove_piece(&mut self, start: u64) -> ExtentPiece {
+        self.memory -= PIECE_MEMORY;
+        self.extents.remove(&start).expect("whoever removes a piece has just seen it")
     }
 
     /// Keeps what block `number` holds of `start..end`, where readers need it and the base lacks
@@ -397,10 +416,12 @@ impl BlobState {
     }
 
     /// Drops older versions that no reader needs (V3); answers how many are left.
-    pub fn collect(&mut self, readers: Readers) -> usize {
+    ///
+    /// `readers` may be a little old: readers that came later read at `now` or above.
+    pub fn collect(&mut self, readers: Readers, now: Timestamp) -> usize {
         let freed = &mut 0;
         self.older.retain(|piece| {
-            let is_needed = readers.need(piece.from, piece.until);
+            let is_needed = piece.until > now || readers.need(piece.from, piece.until);
             if !is_needed {
                 let bytes = match &piece.content {
                     Content::Bytes(bytes) => bytes.len(),
@@ -411,7 +432,7 @@ impl BlobState {
             is_needed
         });
         self.older_attributes.retain(|old| {
-            let is_needed = readers.need(old.attributes.version, old.until);
+            let is_needed = old.until > now || readers.need(old.attributes.version, old.until);
             *freed += if is_needed { 0 } else { size_of::<OldAttributes>() };
             is_needed
         });

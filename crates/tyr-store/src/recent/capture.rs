@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tyr_types::{Bytes, Timestamp};
 
-use super::blob::{Attributes, BlobState, Content};
+use super::blob::{Attributes, BlobState, Content, PIECE_MEMORY};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
 use crate::base::PieceData;
@@ -27,16 +27,17 @@ pub struct Captured {
 }
 
 impl BlobState {
-    /// Takes what the base lacks up to `at`; `None` when it lacks nothing.
+    /// Takes what the base lacks up to `at`, which must be registered as a reader; `None` when it
+    /// lacks nothing.
     ///
-    /// `at` must be registered as a reader, or be [`Timestamp::MAX`] for a blob of which only the
-    /// newest version is kept.
+    /// # Panics
+    /// When the version as of `at` is gone: then a fold would let go of a log that is still needed.
     pub fn capture(&mut self, at: Timestamp) -> Option<Captured> {
-        let attributes = self.attributes_at(at)?;
+        let attributes =
+            self.attributes_at(at).expect("a fold's own snapshot keeps the versions it needs");
         if attributes.version <= self.folded_at {
             return None;
         }
-        let at = at.min(self.attributes.version.max(attributes.version));
         self.base_generation += 1;
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         let mut captured =
@@ -86,9 +87,13 @@ impl BlobState {
             lease.adopt();
         }
         for (_, block) in &mut self.blocks {
+            let before = block.memory();
             block.settle(at);
+            self.memory = self.memory + block.memory() - before;
         }
+        let before = self.extents.len();
         self.extents.retain(|_, piece| piece.version > at);
+        self.memory -= (before - self.extents.len()) * PIECE_MEMORY;
         self.cuts.retain(|cut| cut.at > at);
         self.base_size = captured.attributes.size;
         self.folded_at = at;

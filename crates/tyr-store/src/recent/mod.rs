@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use parking_lot::{Mutex, MutexGuard};
-use tyr_types::{BlobName, Key, KeyspaceId, Result};
+use tyr_types::{BlobName, Key, KeyspaceId, Result, Timestamp};
 
 pub use blob::{Applying, Attributes, BlobState};
 pub use lease::{DeadExtents, ExtentLease};
@@ -247,13 +247,15 @@ impl Recent {
     }
 
     /// Drops older versions that no reader needs (V3); answers how many are left.
-    pub fn collect(&self, readers: Readers) -> usize {
+    ///
+    /// `now` is the clock when `readers` were listed: those who came later read at it or above.
+    pub fn collect(&self, readers: Readers, now: Timestamp) -> usize {
         let cells = std::mem::take(&mut *self.holding.lock());
         let mut versions = 0;
         let mut kept = Vec::new();
         for cell in cells {
             let mut state = cell.lock();
-            let left = self.change(&cell, &mut state, |state| state.collect(readers));
+            let left = self.change(&cell, &mut state, |state| state.collect(readers, now));
             versions += left;
             if left == 0 {
                 cell.is_holding.store(false, Ordering::Relaxed);

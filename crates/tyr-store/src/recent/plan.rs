@@ -162,17 +162,10 @@ impl BlobState {
         if !is_same {
             return;
         }
-        let piece = self.extents.remove(&start).expect("it was just found");
+        let piece = self.remove_piece(start);
         let version = piece.version;
         self.shape += 1;
-        if start < range.start {
-            let head = super::blob::ExtentPiece { end: range.start, ..piece.clone() };
-            self.extents.insert(start, head);
-        }
-        if range.end < piece.end {
-            let skip = piece.skip + (range.end - start) as u32;
-            self.extents.insert(range.end, super::blob::ExtentPiece { skip, ..piece });
-        }
+        self.keep_rest(start, piece, range);
         let offset = (range.start % BLOCK_SIZE) as u32;
         self.with_block(range.start / BLOCK_SIZE, |block| block.place(offset, bytes, version));
     }

@@ -1,6 +1,6 @@
 //! A blob under random operations, readers and folds, against a list of whole contents.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ use crate::base::PieceData;
 struct World {
     state: BlobState,
     base: Vec<u8>,
-    extents: HashMap<ExtentRef, Vec<u8>>,
+    extents: BTreeMap<ExtentRef, Vec<u8>>,
     dead: Arc<DeadExtents>,
     readers: Vec<Timestamp>,
     /// The content as of each timestamp; `None` where there was no blob.
@@ -34,7 +34,7 @@ impl World {
         Self {
             state: BlobState::new(Attributes::default(), Timestamp::ZERO),
             base: Vec::new(),
-            extents: HashMap::new(),
+            extents: BTreeMap::new(),
             dead: Arc::default(),
             readers: Vec::new(),
             versions: vec![(Timestamp::ZERO, None)],
@@ -53,7 +53,7 @@ impl World {
 
     fn payload(&mut self, seed: u8, len: usize) -> (Payload, Vec<u8>) {
         let bytes: Vec<u8> = (0..len).map(|n| seed.wrapping_add(n as u8)).collect();
-        if seed % 3 != 0 || bytes.is_empty() {
+        if !seed.is_multiple_of(3) || bytes.is_empty() {
             return (Payload::Inline(bytes.clone().into()), bytes);
         }
         let extents = bytes.chunks(20_000).map(|part| {
@@ -153,7 +153,7 @@ impl World {
         self.state.settle(&captured);
         self.readers.remove(0);
         let readers = self.readers.clone();
-        self.state.collect(Readers::new(&readers));
+        self.state.collect(Readers::new(&readers), Timestamp::MAX);
     }
 }
 
@@ -236,7 +236,7 @@ fn run(world: &mut World, step: Step) {
             if which + first < world.readers.len() {
                 world.readers.remove(which + first);
                 let readers = world.readers.clone();
-                world.state.collect(Readers::new(&readers));
+                world.state.collect(Readers::new(&readers), Timestamp::MAX);
             }
         }
         Step::FoldBegins => world.fold_begin(),
@@ -261,7 +261,7 @@ proptest! {
         }
         world.fold_end();
         world.readers.clear();
-        world.state.collect(Readers::NONE);
+        world.state.collect(Readers::NONE, Timestamp::MAX);
         world.fold_begin();
         world.fold_end();
         prop_assert!(!world.state.is_dirty());

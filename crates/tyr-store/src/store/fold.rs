@@ -5,12 +5,15 @@ use std::sync::Arc;
 use tyr_types::{ExtentRef, KeyspaceId, Result, Timestamp};
 
 use super::Store;
-use crate::base::{BlobChange, Checkpoint};
+use crate::base::{BlobChange, Checkpoint, PieceData};
 use crate::recent::BlobCell;
 use crate::recent::capture::Captured;
 
 /// Bytes by value that one step of a fold carries at most, roughly.
 const STEP_BYTES: u64 = 4 << 20;
+
+/// Bytes that an entry of the index takes, roughly.
+const ENTRY_BYTES: u64 = 128;
 
 /// A fold under way.
 #[derive(Debug)]
@@ -33,24 +36,26 @@ impl Store {
         Fold { at, cells: self.recent.dirty_cells().into_iter(), dead }
     }
 
-    /// Folds some more blobs; answers whether there are more to come.
+    /// Folds some more blobs, of keyspaces that are still there; answers whether there are more.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or fails: what was not folded stays in memory and log.
     pub fn fold_some(
         &self,
         fold: &mut Fold,
-        keeps_versions: impl Fn(KeyspaceId) -> bool,
+        is_alive: impl Fn(KeyspaceId) -> bool,
     ) -> Result<bool> {
         let mut taken: Vec<(Arc<BlobCell>, Captured)> = Vec::new();
         let mut changes = Vec::new();
         let mut bytes = 0;
         while bytes < STEP_BYTES {
             let Some(cell) = fold.cells.next() else { break };
-            let at = if keeps_versions(cell.name().keyspace) { fold.at } else { Timestamp::MAX };
-            let Some(mut captured) = cell.lock().capture(at) else { continue };
+            if !is_alive(cell.name().keyspace) {
+                continue;
+            }
+            let Some(mut captured) = cell.lock().capture(fold.at) else { continue };
             let pieces = std::mem::take(&mut captured.pieces);
-            bytes += 128 + pieces.iter().map(|(_, piece)| piece.len().min(1024)).sum::<u64>();
+            bytes += ENTRY_BYTES + pieces.iter().map(|(_, piece)| cost(piece)).sum::<u64>();
             changes.push(BlobChange {
                 blob: cell.name().clone(),
                 exists: captured.attributes.exists,
@@ -89,5 +94,13 @@ impl Store {
     /// Gives up a fold after an error.
     pub fn abandon_fold(&self, fold: Fold) {
         self.recent.dead().give_back(fold.dead);
+    }
+}
+
+/// Bytes that a piece adds to a step.
+fn cost(piece: &PieceData) -> u64 {
+    match piece {
+        PieceData::Bytes(bytes) => ENTRY_BYTES + bytes.len() as u64,
+        PieceData::Extent { .. } => ENTRY_BYTES,
     }
 }

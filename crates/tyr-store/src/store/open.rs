@@ -133,7 +133,7 @@ impl Store {
     fn fold_everything(&self, clock: Timestamp, sequence: u64) -> Result<()> {
         self.extents.sync()?;
         let mut fold = self.begin_fold(clock, Vec::new());
-        while self.fold_some(&mut fold, |_| false)? {}
+        while self.fold_some(&mut fold, |_| true)? {}
         self.end_fold(fold, sequence)
     }
 
@@ -149,7 +149,7 @@ impl Store {
             }
             let one =
                 Transaction { id: transaction.id, blobs: vec![entry.clone()], reads: Vec::new() };
-            self.apply(&one, &[cell], at, Readers::NONE, |_| false)?;
+            self.apply(&one, &[cell], at, |_| Readers::NONE)?;
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Store {
             if sequence > replayed.synced_to && sequence < last {
                 match self.extents.verify(&extent) {
                     Ok(()) => {}
-                    Err(error) if error.kind() == ErrorKind::Corrupt => last = sequence - 1,
+                    Err(error) if is_lost(&error) => last = sequence - 1,
                     Err(error) => return Err(error),
                 }
             }
@@ -194,6 +194,11 @@ fn existing(path: &Path) -> Result<RealDisk> {
         Ok(_) => Ok(disk),
         Err(_) => Err(none()),
     }
+}
+
+/// Whether an extent is not there as it was written, its whole file perhaps.
+fn is_lost(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
 }
 
 fn extents_of(transaction: &Transaction, out: &mut Vec<ExtentRef>) {

@@ -83,10 +83,10 @@ impl Store {
             if plan.missing.is_empty() {
                 return Ok(answer(plan));
             }
-            let missing: u64 = plan.missing.iter().map(|missing| missing.range.len()).sum();
-            if at == Timestamp::MAX && missing <= CACHED_READ_MAX {
+            if at == Timestamp::MAX && is_worth_caching(&plan) {
                 let wide = cell.lock().plan(whole_blocks(plan.range), at);
-                let wide = wide.expect("the newest version is always there");
+                let mut wide = wide.expect("the newest version is always there");
+                wide.missing.retain(|missing| matches!(missing.source, Source::Base));
                 self.fetch_into_memory(cell, &wide)?;
                 continue;
             }
@@ -137,6 +137,14 @@ impl Store {
     }
 }
 
+/// Whether what is missing is short and in the base. What lies in a fresh extent is not taken into
+/// memory: there it would be a change that the next fold writes again.
+fn is_worth_caching(plan: &Plan) -> bool {
+    let is_in_base = |missing: &Missing| matches!(missing.source, Source::Base);
+    let missing: u64 = plan.missing.iter().map(|missing| missing.range.len()).sum();
+    missing <= CACHED_READ_MAX && plan.missing.iter().all(is_in_base)
+}
+
 fn answer(plan: Plan) -> Answer {
     plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.bytes)))
 }
@@ -149,7 +157,7 @@ fn whole_blocks(range: ByteRange) -> ByteRange {
     }
 }
 
-fn too_old(name: &BlobName) -> Error {
+pub(super) fn too_old(name: &BlobName) -> Error {
     Error::new(
         ErrorKind::SnapshotTooOld,
         format!("{name}: the version this snapshot needs is gone; start a new snapshot"),

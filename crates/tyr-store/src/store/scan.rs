@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use tyr_types::{Key, KeyspaceId, Result, Stat, Timestamp};
 
 use super::Store;
+use super::read::too_old;
 
 impl Store {
     /// Up to `limit` blobs of a keyspace whose keys begin with `prefix` and come after `after`,
-    /// in key order, as of `at`, which must be in use by a reader.
+    /// in key order, as of `at`: in use by a reader, or [`Timestamp::MAX`] for each blob as it is now.
     ///
     /// # Errors
     /// `Corrupt` and `Unavailable` as the disk has it.
@@ -42,9 +43,9 @@ impl Store {
                 found.insert(key, Some(Stat { size: blob.size, version: blob.version }));
             }
             for cell in recent.iter().filter(|cell| is_seen(&cell.name().key)) {
-                if let Some(attributes) = cell.lock().attributes_at(at) {
-                    found.insert(cell.name().key.clone(), attributes.stat());
-                }
+                let attributes = cell.lock().attributes_at(at);
+                let attributes = attributes.ok_or_else(|| too_old(cell.name()))?;
+                found.insert(cell.name().key.clone(), attributes.stat());
             }
             found.retain(|_, stat| stat.is_some());
             match horizon {

@@ -19,11 +19,14 @@ impl Store {
     /// transforms and conditions look at.
     ///
     /// # Errors
-    /// `Corrupt` and `Unavailable` as the disk has it.
+    /// `InvalidArgument` when an append would make a blob too large; `Corrupt` and `Unavailable` as
+    /// the disk has it.
     pub fn prepare(&self, transaction: &Transaction) -> Result<Cells> {
         let mut cells = Cells::with_capacity(transaction.blobs.len());
         for entry in &transaction.blobs {
             let cell = self.cell(&entry.blob)?;
+            let appended = entry.operations.iter().filter_map(appended).sum();
+            ByteRange::at(cell.lock().attributes().size, appended)?;
             for range in entry.operations.iter().filter_map(needed) {
                 self.make_resident(&cell, range)?;
             }
@@ -34,25 +37,23 @@ impl Store {
 
     /// Applies a committed transaction to all its blobs at once; answers one outcome an operation.
     ///
-    /// Call it in timestamp order, one at a time (C6). `keeps_versions` says whether a keyspace is
-    /// multi-versioned.
+    /// Call it in timestamp order, one at a time (C6). `readers` says who reads older versions of
+    /// a keyspace: the fold under way always does.
     ///
     /// # Errors
     /// Only when bytes that a transform needs left memory meanwhile and cannot be read again;
     /// nothing has been applied then.
-    pub fn apply(
+    pub fn apply<'a>(
         &self,
         transaction: &Transaction,
         cells: &[Arc<BlobCell>],
         at: Timestamp,
-        readers: Readers,
-        keeps_versions: impl Fn(KeyspaceId) -> bool,
+        readers: impl Fn(KeyspaceId) -> Readers<'a>,
     ) -> Result<Vec<Outcome>> {
         let mut states = self.lock_resident(transaction, cells)?;
         let mut outcomes = Vec::with_capacity(transaction.blobs.len() * 2);
         for ((entry, cell), state) in transaction.blobs.iter().zip(cells).zip(&mut states) {
-            let is_kept = keeps_versions(entry.blob.keyspace);
-            let readers = if is_kept { readers } else { Readers::NONE };
+            let readers = readers(entry.blob.keyspace);
             let applying = Applying { at, readers, dead: self.recent.dead() };
             self.recent.change(cell, state, |state| {
                 outcomes.extend(entry.operations.iter().map(|op| state.apply(op, applying)));
@@ -97,6 +98,20 @@ impl Store {
     /// `Corrupt` and `Unavailable` as the disk has it.
     pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
         self.extents.read(extent, skip, out)
+    }
+}
+
+/// Bytes that the operation appends.
+fn appended(operation: &Operation) -> Option<u64> {
+    match operation {
+        Operation::Append { payload, .. } => Some(payload.len()),
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Apply { .. }
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => None,
     }
 }
 

@@ -132,9 +132,14 @@ impl Keyspace {
     /// [`Keyspace::reader`].
     pub fn get(&self, key: impl ToKey) -> Result<Bytes> {
         let name = self.blob(key)?;
+        let before = self.node.attributes(&self.entry, &name, Timestamp::MAX)?;
+        if let Some(found) = before.filter(|found| found.size > limits::READ_LEN_MAX) {
+            return Err(too_large(&name.key, found.size));
+        }
         let range = ByteRange { start: 0, end: limits::READ_LEN_MAX };
         let answer = self.node.read(&self.entry, &name, range, Timestamp::MAX)?;
         let (attributes, bytes) = answer.ok_or_else(|| self.absent(&name))?;
+        // It may have grown in between.
         if attributes.size > limits::READ_LEN_MAX {
             return Err(too_large(&name.key, attributes.size));
         }
@@ -352,20 +357,26 @@ fn unexpected(committed: &Committed) -> Error {
 pub(crate) fn offset(committed: &Committed) -> Result<u64> {
     match committed.outcomes.first() {
         Some(Outcome::Offset(offset)) => Ok(*offset),
-        _ => Err(unexpected(committed)),
+        Some(Outcome::Done | Outcome::Value(_) | Outcome::Existed(_)) | None => {
+            Err(unexpected(committed))
+        }
     }
 }
 
 pub(crate) fn value(committed: &Committed) -> Result<Number> {
     match committed.outcomes.first() {
         Some(Outcome::Value(value)) => Ok(*value),
-        _ => Err(unexpected(committed)),
+        Some(Outcome::Done | Outcome::Offset(_) | Outcome::Existed(_)) | None => {
+            Err(unexpected(committed))
+        }
     }
 }
 
 pub(crate) fn existed(committed: &Committed) -> Result<bool> {
     match committed.outcomes.first() {
         Some(Outcome::Existed(existed)) => Ok(*existed),
-        _ => Err(unexpected(committed)),
+        Some(Outcome::Done | Outcome::Offset(_) | Outcome::Value(_)) | None => {
+            Err(unexpected(committed))
+        }
     }
 }

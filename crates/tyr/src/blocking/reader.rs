@@ -71,11 +71,9 @@ impl io::Read for Reader {
                 Ok(Some(piece)) => self.piece = piece,
                 Ok(None) => return Ok(0),
                 Err(error) => {
-                    let kind = match error.kind() {
-                        ErrorKind::NotFound => io::ErrorKind::NotFound,
-                        ErrorKind::Corrupt => io::ErrorKind::InvalidData,
-                        _ => io::ErrorKind::Other,
-                    };
+                    let is_corrupt = error.kind() == ErrorKind::Corrupt;
+                    let kind =
+                        if is_corrupt { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
                     return Err(io::Error::new(kind, error));
                 }
             }
