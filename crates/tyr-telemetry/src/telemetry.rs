@@ -99,6 +99,7 @@ struct Shared {
     keyspace: Keyspace,
     config: Config,
     routes: RwLock<HashMap<Box<str>, Arc<Route>>>,
+    routes_max: usize,
     measurements: AtomicU64,
     transactions: AtomicU64,
 }
@@ -109,6 +110,10 @@ impl Telemetry {
     /// # Errors
     /// `InvalidArgument` for a configuration out of range; whatever the store answers.
     pub async fn open(store: &Tyr, config: Config) -> Result<Self> {
+        Self::open_with(store, config, ROUTES_MAX).await
+    }
+
+    async fn open_with(store: &Tyr, config: Config, routes_max: usize) -> Result<Self> {
         config.validate()?;
         let keyspace = match store.keyspace(&config.keyspace).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -122,6 +127,7 @@ impl Telemetry {
                 keyspace,
                 config,
                 routes: RwLock::default(),
+                routes_max,
                 measurements: AtomicU64::new(0),
                 transactions: AtomicU64::new(0),
             }),
@@ -198,7 +204,7 @@ impl Telemetry {
                 last: Mutex::new(None),
             });
             let mut routes = self.shared.routes.write();
-            if routes.len() >= ROUTES_MAX {
+            if routes.len() >= self.shared.routes_max {
                 routes.clear();
             }
             Ok(Arc::clone(routes.entry(path.as_str().into()).or_insert(route)))
@@ -333,3 +339,6 @@ impl Batch {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

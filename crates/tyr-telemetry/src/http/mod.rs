@@ -16,8 +16,9 @@
 mod read;
 mod write;
 
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -25,7 +26,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tyr::ErrorKind;
 
 use crate::intake::Intake;
@@ -35,6 +36,10 @@ use crate::telemetry::Telemetry;
 
 /// Requests of each kind that are worked on at once; the others wait.
 const REQUESTS_MAX: usize = 8;
+
+/// Time that requests under way have to end when the service stops: a client that says nothing
+/// more must not keep it from stopping.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How requests are understood.
 #[derive(Clone, Debug)]
@@ -62,7 +67,7 @@ struct Service {
     readers: Semaphore,
 }
 
-/// Serves until `shutdown` completes and the requests under way are answered.
+/// Serves until `shutdown` completes and the requests under way are answered, or [`GRACE`] is over.
 ///
 /// # Errors
 /// When the listener breaks.
@@ -90,7 +95,23 @@ pub async fn serve(
         .route("/healthz", get(read::health))
         .route("/ping", get(|| async { StatusCode::NO_CONTENT }))
         .with_state(service);
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    let (stop, stopped) = oneshot::channel();
+    let stopping = async {
+        shutdown.await;
+        // Nobody listens only when serving has ended by itself.
+        let _ = stop.send(());
+    };
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
+    let grace = async {
+        match stopped.await {
+            Ok(()) => tokio::time::sleep(GRACE).await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        served = serving => served,
+        () = grace => Ok(()),
+    }
 }
 
 /// The answer to a request that failed.

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -146,4 +145,17 @@ async fn requests_that_are_wrong_are_refused_and_the_service_goes_on() {
     assert_eq!(running.intake.counts().refused, 3);
     assert_eq!(running.post("/write?precision=s", "", LINES).await.0, 204);
     running.stop().await.verify_clean(3).await;
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_more_do_not_keep_the_service_from_stopping() {
+    let running = start(HttpOptions::default()).await;
+    let silent = TcpStream::connect(running.address).await.unwrap();
+    let mut half = TcpStream::connect(running.address).await.unwrap();
+    half.write_all(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab")
+        .await
+        .unwrap();
+    assert_eq!(running.post("/write?precision=s", "", LINES).await.0, 204);
+    running.stop().await.verify_clean(3).await;
+    drop((silent, half));
 }

@@ -225,4 +225,19 @@ mod tests {
         assert!(has(&second, "process.memory"));
         assert!(second.iter().all(|reading| reading.value.is_finite() && reading.value >= 0.0));
     }
+
+    #[tokio::test]
+    async fn this_machine_is_recorded_and_verifies() {
+        let fixture = crate::fixture::Fixture::new().await;
+        let intake = fixture.intake("live");
+        let options =
+            LiveOptions { interval: Duration::from_millis(100), ..LiveOptions::default() };
+        let looking = tokio::spawn(run(Arc::clone(&intake), options));
+        crate::fixture::until(|| fixture.telemetry.counts().measurements > 50).await;
+        looking.abort();
+        // It may be in the middle of a look; what it was recording is recorded or not.
+        let _ = looking.await;
+        assert_eq!((intake.counts().refused, intake.counts().failed), (0, 0));
+        fixture.verify_clean(fixture.telemetry.counts().measurements).await;
+    }
 }
