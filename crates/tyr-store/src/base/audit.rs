@@ -125,6 +125,7 @@ impl Base {
             buffer: Vec::new(),
             work: Work::of(&self.totals.lock()),
         };
+        audit.index_files();
         audit.blobs();
         audit.segments();
         audit.extents(in_log);
@@ -150,6 +151,14 @@ impl Audit<'_> {
         if let Err(error) = result {
             let what = format!("cannot be read any further: {error}");
             self.error(format!("index table {}", table.name()), what);
+        }
+    }
+
+    fn index_files(&mut self) {
+        let base = self.base;
+        let result = base.index.verify(&mut |error| self.error("index", error.to_string()));
+        if let Err(error) = result {
+            self.error("index", error.to_string());
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A draft loads the segments around what changes, changes them in memory, and then says which
 //! keys of the index have to be set or removed. Small pieces become inline segments within one
-//! block of 16 KiB; neighbours in a block are merged when the new one is at least as large, so that
+//! block of 16 KiB; small neighbours are merged when the new one is at least as large, so that
 //! appending costs a small multiple of what is appended, and a block never has many segments. Runs
 //! of [`limits::EXTENT_PAYLOAD_MIN`] bytes and more go to extents. Extents are never rewritten: a
 //! segment that is overwritten in part is cut into what is left of it.
@@ -21,6 +21,10 @@ use super::segments::{BLOCK_SIZE, covered};
 use super::types::PieceData;
 use crate::extents::{FRAME_LEN, FRAME_PAYLOAD};
 use crate::index::{IndexBatch, Table};
+
+/// Larger inline segments than this are not merged with what comes beside them: writing them again
+/// would cost more than finding two instead of one.
+const MERGED_LEN_MAX: u64 = 2 << 10;
 
 /// Inline segments in one block, above which they are made one.
 const BLOCK_SEGMENTS_MAX: usize = 16;
@@ -85,11 +89,12 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
-        if let Some(before) = cut.checked_sub(1)
-            && let Some((offset, segment)) = base.segment_below(blob, &keys, before)?
-        {
+        let edge = ByteRange { start: cut.saturating_sub(1), end: cut };
+        let mut load = |offset, segment| {
             self.load(offset, segment);
-        }
+            Ok(())
+        };
+        base.overlapping(blob, &keys, edge, &mut load)?;
         // Only what is needed to forget a segment stays: a large blob has many.
         let mut forget = |offset: u64, segment: PieceData| {
             self.removed.push(offset);
@@ -251,7 +256,7 @@ impl<'a> Draft<'a> {
         inline.collect()
     }
 
-    /// An inline segment of the block that touches `range` and is no larger.
+    /// An inline segment of the block that touches `range`, is no larger, and small.
     fn mergeable(&self, block: ByteRange, range: ByteRange) -> Option<(u64, Bytes)> {
         let left = self.segments.range(block.start..range.start).next_back();
         let right = self.segments.range(range.end..block.end).next();
@@ -259,7 +264,8 @@ impl<'a> Draft<'a> {
             let PieceData::Bytes(bytes) = segment else { return None };
             let old = covered(*offset, segment);
             let is_touching = old.end == range.start || old.start == range.end;
-            (is_touching && old.len() <= range.len()).then(|| (*offset, bytes.clone()))
+            (is_touching && old.len() <= range.len().min(MERGED_LEN_MAX))
+                .then(|| (*offset, bytes.clone()))
         })
     }
 

@@ -27,19 +27,6 @@ impl Base {
         })
     }
 
-    /// The last segment that begins at or below `offset`.
-    pub(super) fn segment_below(
-        &self,
-        blob: &BlobName,
-        keys: &SegmentKeys,
-        offset: u64,
-    ) -> Result<Option<(u64, PieceData)>> {
-        let found = self.index.last(Table::Segments, &keys.at(0), &keys.at(offset))?;
-        let Some((key, value)) = found else { return Ok(None) };
-        let offset = keys.offset(&key).expect("the range holds keys of this blob only");
-        Ok(Some((offset, self.segment(blob, offset, &value)?)))
-    }
-
     /// Visits all segments that begin in `range`, in order.
     pub(super) fn each_segment(
         &self,
@@ -57,7 +44,7 @@ impl Base {
         self.index.scan(Table::Segments, &from, Some(&to), &mut found)
     }
 
-    /// Visits all segments that hold a byte of `range`, in order.
+    /// Visits all segments that hold a byte of `range`, the last first.
     pub(super) fn overlapping(
         &self,
         blob: &BlobName,
@@ -68,14 +55,17 @@ impl Base {
         if range.is_empty() {
             return Ok(());
         }
-        let mut start = range.start;
-        if let Some((offset, segment)) = self.segment_below(blob, keys, start)? {
+        // Backwards, because the first may begin anywhere before the range.
+        let mut found = |key: &[u8], value: &Bytes| {
+            let offset = keys.offset(key).expect("the range holds keys of this blob only");
+            let segment = self.segment(blob, offset, value)?;
             if covered(offset, &segment).overlaps(range) {
                 visit(offset, segment)?;
             }
-            start += 1;
-        }
-        self.each_segment(blob, keys, ByteRange { start, end: range.end }, visit)
+            Ok(offset > range.start)
+        };
+        let (from, to) = (keys.at(0), keys.at(range.end));
+        self.index.scan_back(Table::Segments, &from, &to, &mut found)
     }
 
     /// Copies the bytes of a segment from its `skip`-th on.

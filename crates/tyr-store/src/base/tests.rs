@@ -53,8 +53,14 @@ impl Index for Shared {
     ) -> Result<()> {
         self.0.scan(table, from, to, visit)
     }
-    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
-        self.0.last(table, from, to)
+    fn scan_back(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut crate::index::Visit<'_>,
+    ) -> Result<()> {
+        self.0.scan_back(table, from, to, visit)
     }
     fn commit(&self, batch: IndexBatch) -> Result<u64> {
         self.0.commit(batch)
@@ -70,6 +76,9 @@ impl Index for Shared {
     }
     fn inspect(&self, table: Table, inspect: &mut crate::index::Inspect<'_>) -> Result<()> {
         self.0.inspect(table, inspect)
+    }
+    fn verify(&self, found: &mut dyn FnMut(Error)) -> Result<()> {
+        self.0.verify(found)
     }
 }
 

@@ -90,21 +90,26 @@ fn a_scan_goes_in_key_order_from_its_start_and_stops_before_its_end() {
 }
 
 #[test]
-fn the_last_entry_of_a_range_includes_both_ends() {
+fn a_scan_back_goes_the_other_way_within_the_same_bounds() {
     on_each(|index| {
         for key in [b"b", b"d", b"f"] {
             put(index, Table::Extents, key, key);
         }
-        let last = |from: &[u8], to: &[u8]| {
-            index.last(Table::Extents, from, to).unwrap().map(|(key, value)| {
+        let back = |from: &[u8], to: &[u8], limit: usize| {
+            let mut found = Vec::new();
+            let mut visit = |key: &[u8], value: &Bytes| {
                 assert_eq!(key, value);
-                key.to_vec()
-            })
+                found.extend_from_slice(key);
+                Ok(found.len() < limit)
+            };
+            index.scan_back(Table::Extents, from, to, &mut visit).unwrap();
+            found
         };
-        assert_eq!(last(b"a", b"e"), Some(b"d".to_vec()));
-        assert_eq!(last(b"d", b"d"), Some(b"d".to_vec()));
-        assert_eq!(last(b"e", b"e"), None);
-        assert_eq!(last(b"g", b"a"), None);
+        assert_eq!(back(b"a", b"z", 9), b"fdb");
+        assert_eq!(back(b"b", b"f", 9), b"db", "the end is not included, the start is");
+        assert_eq!(back(b"a", b"e", 1), b"d", "the visitor says when to stop");
+        assert_eq!(back(b"d", b"d", 9), b"");
+        assert_eq!(back(b"e", b"a", 9), b"");
     });
 }
 

@@ -20,14 +20,20 @@ use parking_lot::Mutex;
 use tyr_types::{Error, Result};
 
 use super::journal::BatchStamp;
-use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal};
+use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal, tables};
 
 /// Bytes of blocks that the library caches. Hot blobs are cached above, so it stays small.
 const CACHE_BYTES: u64 = 32 << 20;
-/// Threads that flush and compact: one of each kind, so that a long merge delays no flush.
-const WORKERS: usize = 2;
+/// Threads that flush and merge. With two or more, fjall 3.1 keeps one of them handing merges back
+/// to the queue, and so spinning, for as long as another merges.
+const WORKERS: usize = 1;
 /// Bytes of journals before the library makes lagging tables flush; the least it accepts.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes that must be free before a batch is taken, and so many times the batch besides: for the
+/// journal, for writing tables out and for merging them.
+const FREE_BYTES_MIN: u64 = 8 << 20;
+const FREE_PER_BATCH: u64 = 8;
 
 /// Bytes of changes that a table holds in memory before it writes them out. Up to four more of
 /// these wait while the disk is busy: 5 * 22 MiB at worst.
@@ -110,6 +116,14 @@ impl FjallIndex {
         &self.handles().tables[table as usize]
     }
 
+    /// Makes the library write its memory out to tables, so that a test has some.
+    #[cfg(test)]
+    pub(crate) fn write_out(&self) {
+        for table in &self.handles().tables {
+            table.rotate_memtable_and_wait().expect("the disk of a test does not refuse");
+        }
+    }
+
     fn stored_batch(&self) -> Result<u64> {
         let Some(value) = self.get(Table::Meta, BATCH_KEY)? else { return Ok(0) };
         BatchStamp::decode(&value).map(|stamp| stamp.number).ok_or_else(|| {
@@ -131,6 +145,41 @@ impl FjallIndex {
             }
         }
         Ok(())
+    }
+
+    /// A library that meets a full disk refuses all work until it is reopened, so it is kept from
+    /// meeting one.
+    fn check_space(&self, batch: &IndexBatch) -> Result<()> {
+        let needed = FREE_BYTES_MIN + FREE_PER_BATCH * batch.bytes() as u64;
+        let free = rustix::fs::statvfs(&self.folder)
+            .map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+        if free >= needed {
+            return Ok(());
+        }
+        Err(Error::unavailable(format!(
+            "disk full: the index {} needs {needed} bytes free, there are {free}; make room and \
+             try again",
+            self.folder.display()
+        )))
+    }
+
+    /// Visits what `next` gives, but for the batch number.
+    fn visit_all(
+        &self,
+        table: Table,
+        next: &mut dyn FnMut() -> Option<fjall::Guard>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        loop {
+            let entry = self.guarded(|| next().map(fjall::Guard::into_inner).transpose())?;
+            let Some((key, stored)) = entry else { return Ok(()) };
+            if table == Table::Meta && *key == *BATCH_KEY {
+                continue;
+            }
+            if !visit(&key, &seal::open(table, &key, stored.into())?)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Runs `act`; what the library panics with becomes an error.
@@ -256,39 +305,22 @@ impl Index for FjallIndex {
                 None => self.table(table).range(from..),
             })
         })?;
-        loop {
-            let entry =
-                self.guarded(|| entries.next().map(fjall::Guard::into_inner).transpose())?;
-            let Some((key, stored)) = entry else { return Ok(()) };
-            if table == Table::Meta && *key == *BATCH_KEY {
-                continue;
-            }
-            if !visit(&key, &seal::open(table, &key, stored.into())?)? {
-                return Ok(());
-            }
-        }
+        self.visit_all(table, &mut || entries.next(), visit)
     }
 
-    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
-        if to < from {
-            return Ok(None);
+    fn scan_back(&self, table: Table, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        if to <= from {
+            return Ok(());
         }
-        let found = self.guarded(|| {
-            let mut entries = self.table(table).range(from..=to);
-            entries.next_back().map(fjall::Guard::into_inner).transpose()
-        })?;
-        found
-            .map(|(key, stored)| {
-                let value = seal::open(table, &key, stored.into())?;
-                Ok((key.into(), value))
-            })
-            .transpose()
+        let mut entries = self.guarded(|| Ok(self.table(table).range(from..to)))?;
+        self.visit_all(table, &mut || entries.next_back(), visit)
     }
 
     fn commit(&self, batch: IndexBatch) -> Result<u64> {
         if batch.changes.iter().any(|change| change.key.is_empty()) {
             return Err(Error::invalid("a key of the index is not empty"));
         }
+        self.check_space(&batch)?;
         let mut last_batch = self.last_batch.lock();
         let number = *last_batch + 1;
         self.guarded(|| {
@@ -334,6 +366,10 @@ impl Index for FjallIndex {
                 inspect(&key, value);
             }
         }
+    }
+
+    fn verify(&self, found: &mut dyn FnMut(Error)) -> Result<()> {
+        tables::verify(&self.folder, found)
     }
 }
 

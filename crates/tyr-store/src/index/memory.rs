@@ -54,6 +54,17 @@ impl MemoryIndex {
         }
     }
 
+    /// A part of a table, copied (the values are shared), so that a visitor may come back.
+    fn copied(&self, table: Table, from: &[u8], to: Option<&[u8]>) -> Vec<(Vec<u8>, Bytes)> {
+        if to.is_some_and(|to| to <= from) {
+            return Vec::new();
+        }
+        let to = to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec()));
+        let state = self.state.read();
+        let found = state.visible[table as usize].range((Bound::Included(from.to_vec()), to));
+        found.map(|(key, stored)| (key.clone(), stored.clone())).collect()
+    }
+
     /// Batches that a loss of power could take now.
     pub fn unsynced_batches(&self) -> usize {
         self.state.read().unsynced.len()
@@ -97,16 +108,7 @@ impl Index for MemoryIndex {
         to: Option<&[u8]>,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        if to.is_some_and(|to| to <= from) {
-            return Ok(());
-        }
-        let to = to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec()));
-        // Copied (the values are shared), so that `visit` may come back to the index.
-        let entries: Vec<(Vec<u8>, Bytes)> = self.state.read().visible[table as usize]
-            .range((Bound::Included(from.to_vec()), to))
-            .map(|(key, stored)| (key.clone(), stored.clone()))
-            .collect();
-        for (key, stored) in entries {
+        for (key, stored) in self.copied(table, from, to) {
             if !visit(&key, &seal::open(table, &key, stored)?)? {
                 break;
             }
@@ -114,18 +116,13 @@ impl Index for MemoryIndex {
         Ok(())
     }
 
-    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
-        if to < from {
-            return Ok(None);
+    fn scan_back(&self, table: Table, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        for (key, stored) in self.copied(table, from, Some(to)).into_iter().rev() {
+            if !visit(&key, &seal::open(table, &key, stored)?)? {
+                break;
+            }
         }
-        let range = (Bound::Included(from.to_vec()), Bound::Included(to.to_vec()));
-        let state = self.state.read();
-        let found = state.visible[table as usize].range(range).next_back();
-        found
-            .map(|(key, stored)| {
-                Ok((Bytes::copy_from_slice(key), seal::open(table, key, stored.clone())?))
-            })
-            .transpose()
+        Ok(())
     }
 
     fn commit(&self, batch: IndexBatch) -> Result<u64> {
@@ -162,6 +159,11 @@ impl Index for MemoryIndex {
         for (key, stored) in entries {
             inspect(&key, seal::open(table, &key, stored));
         }
+        Ok(())
+    }
+
+    fn verify(&self, _: &mut dyn FnMut(Error)) -> Result<()> {
+        // Every byte in memory belongs to an entry.
         Ok(())
     }
 }

@@ -15,12 +15,13 @@ mod journal;
 pub mod memory;
 mod preflight;
 mod seal;
+mod tables;
 
 #[cfg(test)]
 mod conformance;
 
 use bytes::Bytes;
-use tyr_types::Result;
+use tyr_types::{Error, Result};
 
 /// A table of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,11 +129,11 @@ pub trait Index: Send + Sync {
         visit: &mut Visit<'_>,
     ) -> Result<()>;
 
-    /// The last entry whose key lies in `from..=to`.
+    /// Visits all from `from` on, up to and without `to`, in reverse key order.
     ///
     /// # Errors
-    /// `Corrupt` when it is not what was written.
-    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>>;
+    /// `Corrupt` at the first damaged value; what `visit` answers.
+    fn scan_back(&self, table: Table, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<()>;
 
     /// Makes all changes of the batch visible, atomically; answers the batch's number.
     ///
@@ -160,4 +161,10 @@ pub trait Index: Send + Sync {
     /// # Errors
     /// `Corrupt` when the rest of the table cannot be read.
     fn inspect(&self, table: Table, inspect: &mut Inspect<'_>) -> Result<()>;
+
+    /// Checks what no walk over entries reads; `found` hears of each damaged place.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    fn verify(&self, found: &mut dyn FnMut(Error)) -> Result<()>;
 }

@@ -88,6 +88,9 @@ fn check_tree(tree: &Path) -> Result<()> {
     else {
         return Err(damaged(&path, format!("is {} bytes long instead of 25", current.len())));
     };
+    if current[24] != 0 {
+        return Err(damaged(&path, "names an unknown kind of checksum"));
+    }
     let version_path = tree.join(format!("v{}", u64::from_le_bytes(*version)));
     let version = read(&version_path)?;
     if xxh3_128(&version).to_le_bytes() != checksum {
