@@ -86,6 +86,13 @@ impl Footprint {
         (!share.is_empty()).then_some(share)
     }
 
+    /// Whether the two together are no less than their [`Footprint::hull`].
+    pub fn adjoins(self, other: Self) -> bool {
+        let (left, right) = (self.range, other.range);
+        let is_whole = left.start <= right.end && right.start <= left.end;
+        is_whole || left.is_empty() || right.is_empty()
+    }
+
     /// The smallest footprint that covers both.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {
@@ -158,6 +165,14 @@ mod tests {
         assert!(!left.overlaps(Footprint::ATTRIBUTES));
         let [left, right] = [left, right].map(|bytes| Footprint { is_attributes: true, ..bytes });
         assert!(left.overlaps(right));
+    }
+
+    #[test]
+    fn ranges_adjoin_when_there_is_no_gap_between_them() {
+        let [first, next, far] = [range(0, 8), range(8, 16), range(17, 20)].map(Footprint::bytes);
+        assert!(first.adjoins(next) && next.adjoins(first) && first.adjoins(Footprint::ATTRIBUTES));
+        assert!(!next.adjoins(far) && !far.adjoins(next));
+        assert_eq!(first.hull(next), Footprint::bytes(range(0, 16)));
     }
 
     #[test]

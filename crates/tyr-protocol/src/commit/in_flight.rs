@@ -7,9 +7,11 @@
 //! Bounded by the table of records: a record has at most [`CLAIMS_MAX`] claims of one kind and
 //! authority on a blob; what is more is merged, which only makes it wait for more.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Operation, Transaction};
 
@@ -84,32 +86,43 @@ pub(crate) type Claims = SmallVec<[Claim; 1]>;
 /// All claims, by blob.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    blobs: HashMap<BlobName, Claims, FixedState>,
+    /// Hashed once for each question: this is most of what a transaction costs here.
+    blobs: HashTable<(BlobName, Claims)>,
+}
+
+fn hash(blob: &BlobName) -> u64 {
+    FixedState::default().hash_one(blob)
 }
 
 impl InFlight {
     /// The claims on `blob`.
     pub fn claims(&self, blob: &BlobName) -> &[Claim] {
-        self.blobs.get(blob).map_or(&[], |claims| claims)
+        let entry = self.blobs.find(hash(blob), |(other, _)| other == blob);
+        entry.map_or(&[], |(_, claims)| claims)
     }
 
     /// Adds claims of one transaction on `blob`.
     pub fn insert(&mut self, blob: &BlobName, own: Claims) {
-        match self.blobs.get_mut(blob) {
-            Some(claims) => claims.extend(own),
-            None if own.is_empty() => {}
-            None => {
-                self.blobs.insert(blob.clone(), own);
+        if own.is_empty() {
+            return;
+        }
+        match self.blobs.entry(hash(blob), |(other, _)| other == blob, |(blob, _)| hash(blob)) {
+            Entry::Occupied(mut entry) => entry.get_mut().1.extend(own),
+            Entry::Vacant(entry) => {
+                entry.insert((blob.clone(), own));
             }
         }
     }
 
     /// Removes what `slot` claims of `blob`.
     pub fn remove(&mut self, blob: &BlobName, slot: Slot) {
-        let Some(claims) = self.blobs.get_mut(blob) else { return };
-        claims.retain(|claim| claim.slot != slot);
-        if claims.is_empty() {
-            self.blobs.remove(blob);
+        let found = self.blobs.find_entry(hash(blob), |(other, _)| other == blob);
+        let Ok(mut entry) = found else { return };
+        let claims = &mut entry.get_mut().1;
+        if claims.iter().all(|claim| claim.slot == slot) {
+            entry.remove();
+        } else {
+            claims.retain(|claim| claim.slot != slot);
         }
     }
 
@@ -214,18 +227,21 @@ fn claim_read(
     });
 }
 
-/// Adds a claim, merged with its like when there are many.
+/// Adds a claim, merged with its like when nothing is lost by it, or when there are many.
 fn push(own: &mut Claims, claim: Claim) {
     let is_append = matches!(claim.kind, ClaimKind::Append { .. });
-    let is_alike = |other: &Claim| {
-        other.authority == claim.authority && other.kind.merged(claim.kind).is_some()
-    };
-    let count = own.iter().filter(|other| is_alike(other)).count();
-    match own.iter_mut().rev().find(|other| is_alike(other)) {
-        Some(last) if is_append || count >= CLAIMS_MAX => {
-            last.footprint = last.footprint.hull(claim.footprint);
-            last.kind = last.kind.merged(claim.kind).expect("it is alike");
+    let mut count = 0;
+    for other in own.iter_mut().rev() {
+        let Some(kind) = other.kind.merged(claim.kind) else { continue };
+        if other.authority != claim.authority {
+            continue;
         }
-        Some(_) | None => own.push(claim),
+        count += 1;
+        if is_append || count >= CLAIMS_MAX || other.footprint.adjoins(claim.footprint) {
+            other.footprint = other.footprint.hull(claim.footprint);
+            other.kind = kind;
+            return;
+        }
     }
+    own.push(claim);
 }

@@ -179,7 +179,6 @@ impl<V: View> Validation<'_, V> {
             return crossing;
         }
         for (index, entry) in record.transaction.blobs.iter().enumerate() {
-            let is_append = |operation: &Operation| matches!(operation, Operation::Append { .. });
             if entry.operations.iter().any(is_append) {
                 let claims = self.in_flight.claims(&entry.blob);
                 let own = (slot, self.node);
@@ -197,6 +196,9 @@ impl<V: View> Validation<'_, V> {
         let hop = &record.chain.hops()[record.position];
         for (index, entry) in record.transaction.blobs.iter().enumerate() {
             let is_conditional = entry.operations.iter().any(Operation::is_condition);
+            if !is_conditional && !entry.operations.iter().any(is_append) {
+                continue;
+            }
             let claims = self.in_flight.claims(&entry.blob);
             let has_end = claims.iter().any(|claim| {
                 let is_condition = claim.slot == slot && claim.kind == ClaimKind::Condition;
@@ -220,6 +222,10 @@ impl<V: View> Validation<'_, V> {
         }
         Ok(placed)
     }
+}
+
+fn is_append(operation: &Operation) -> bool {
+    matches!(operation, Operation::Append { .. })
 }
 
 /// Looks at the conditions on one blob; answers where its first append goes.
