@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Reading order: [`readers`] (who still needs a version), [`block`] (bytes with versions),
-//! [`blob`] (one blob: operations), [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who
+//! [`blob`] (one blob), [`apply`] (operations on it), [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who
 //! answers for an extent), and here: the table of blobs in memory.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
 //! I/O. Whoever locks several cells holds the arbiter, so the order does not matter.
 
+pub mod apply;
 pub mod blob;
 pub mod block;
 pub mod capture;
@@ -36,7 +37,8 @@ use hashbrown::HashTable;
 use parking_lot::{Mutex, MutexGuard};
 use tyr_types::{BlobName, Key, KeyspaceId, Result, Timestamp};
 
-pub use blob::{Applying, Attributes, BlobState};
+pub use apply::Applying;
+pub use blob::{Attributes, BlobState};
 pub use lease::{DeadExtents, ExtentLease};
 pub use readers::Readers;
 

@@ -8,7 +8,8 @@ use tyr_types::{
     ByteRange, Bytes, ExtentRef, Number, Operation, Outcome, Payload, Timestamp, Transform,
 };
 
-use super::blob::{Applying, Attributes, BlobState};
+use super::apply::Applying;
+use super::blob::{Attributes, BlobState};
 use super::capture::Captured;
 use super::fixtures::at;
 use super::lease::DeadExtents;

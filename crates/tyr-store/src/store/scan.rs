@@ -9,7 +9,8 @@ use super::read::too_old;
 
 impl Store {
     /// Up to `limit` blobs of a keyspace whose keys begin with `prefix` and come after `after`,
-    /// in key order, as of `at`: in use by a reader, or [`Timestamp::MAX`] for each blob as it is now.
+    /// in key order, as of `at`: in use by a reader, or [`Timestamp::MAX`] for each blob as it is
+    /// now.
     ///
     /// # Errors
     /// `Corrupt` and `Unavailable` as the disk has it.

@@ -1,0 +1,265 @@
+//! What operations do to a blob in memory.
+//!
+//! Operations arrive in timestamp order (C6). Each one first keeps what it is about to hide, if a
+//! reader needs it, and then changes the newest layer in place. What lies only in the base needs no
+//! keeping: the base is never ahead of the oldest reader.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp, Transform};
+
+use super::blob::{
+    BlobState, Content, Cut, ExtentPiece, OldAttributes, OldPiece, PIECE_MEMORY, covers,
+    within_block,
+};
+use super::block::BLOCK_SIZE;
+use super::lease::{DeadExtents, ExtentLease};
+use super::readers::Readers;
+
+/// What an operation needs to know beside the blob itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Applying<'a> {
+    /// The transaction's commit timestamp.
+    pub at: Timestamp,
+    /// Who still reads older versions.
+    pub readers: Readers<'a>,
+    /// Where extents end that the operation drops.
+    pub dead: &'a Arc<DeadExtents>,
+}
+
+impl BlobState {
+    /// Does one operation of a committed transaction.
+    ///
+    /// What a transform changes must be resident ([`BlobState::missing`] is empty there).
+    pub fn apply(&mut self, operation: &Operation, applying: Applying) -> Outcome {
+        if !operation.is_write() {
+            return Outcome::Done;
+        }
+        self.keep_attributes(applying);
+        self.is_dirty = true;
+        match operation {
+            Operation::Compare { .. } => Outcome::Done,
+            Operation::Create => {
+                self.reshape(true, self.attributes.size, applying.at);
+                Outcome::Done
+            }
+            Operation::Write { offset, payload } => {
+                self.write(*offset, payload, applying);
+                Outcome::Done
+            }
+            Operation::Append { payload, .. } => {
+                let offset = self.attributes.size;
+                self.write(offset, payload, applying);
+                Outcome::Offset(offset)
+            }
+            Operation::Truncate { len } => {
+                if *len < self.attributes.size {
+                    self.cut_tail(*len, applying);
+                }
+                self.reshape(true, *len, applying.at);
+                Outcome::Done
+            }
+            Operation::Delete => {
+                let existed = self.attributes.exists;
+                self.cut_tail(0, applying);
+                self.reshape(false, 0, applying.at);
+                Outcome::Existed(existed)
+            }
+            Operation::Replace { payload } => {
+                self.cut_tail(0, applying);
+                self.reshape(true, 0, applying.at);
+                self.write(0, payload, applying);
+                Outcome::Done
+            }
+            Operation::Apply { offset, transform } => self.transform(*offset, *transform, applying),
+        }
+    }
+
+    /// Keeps the attributes for readers before they change, and stamps the new version.
+    fn keep_attributes(&mut self, applying: Applying) {
+        let old = self.attributes;
+        if applying.readers.need(old.version, applying.at) {
+            self.older_attributes.push(OldAttributes { attributes: old, until: applying.at });
+            self.memory += size_of::<OldAttributes>();
+        }
+        self.attributes.version = applying.at;
+    }
+
+    fn reshape(&mut self, exists: bool, size: u64, at: Timestamp) {
+        if (exists, size) != (self.attributes.exists, self.attributes.size) {
+            self.attributes.exists = exists;
+            self.attributes.size = size;
+            self.reshaped = at;
+        }
+    }
+
+    fn write(&mut self, offset: u64, payload: &Payload, applying: Applying) {
+        let end = offset + payload.len();
+        match payload {
+            Payload::Inline(bytes) => self.write_bytes(offset, bytes, applying),
+            Payload::Extents(extents) => self.write_extents(offset, extents, applying),
+        }
+        self.reshape(true, self.attributes.size.max(end), applying.at);
+    }
+
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8], applying: Applying) {
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let number = at / BLOCK_SIZE;
+            let start = (at % BLOCK_SIZE) as u32;
+            let len = rest.len().min((BLOCK_SIZE - u64::from(start)) as usize);
+            let (now, later) = rest.split_at(len);
+            let range = ByteRange { start: at, end: at + len as u64 };
+            self.keep_block(number, start, start + len as u32, applying);
+            self.cut_extents(range, applying);
+            self.with_block(number, |block| block.write(start, now, applying.at, applying.readers));
+            at = range.end;
+            rest = later;
+        }
+    }
+
+    fn write_extents(&mut self, offset: u64, extents: &[ExtentRef], applying: Applying) {
+        let mut start = offset;
+        self.shape += 1;
+        for extent in extents {
+            let range = ByteRange { start, end: start + u64::from(extent.len) };
+            self.cut_newest(range, applying);
+            let lease = ExtentLease::new(*extent, applying.dead);
+            let piece = ExtentPiece { end: range.end, version: applying.at, lease, skip: 0 };
+            self.insert_piece(start, piece);
+            start = range.end;
+        }
+    }
+
+    fn transform(&mut self, offset: u64, transform: Transform, applying: Applying) -> Outcome {
+        let width = transform.width() as u64;
+        let range = ByteRange { start: offset, end: offset + width };
+        let (number, start) = (offset / BLOCK_SIZE, (offset % BLOCK_SIZE) as u32);
+        self.reshape(true, self.attributes.size.max(range.end), applying.at);
+        let is_covered =
+            self.block(number).is_some_and(|block| covers(block, start, start + width as u32));
+        if is_covered && u64::from(start) + width <= BLOCK_SIZE {
+            self.keep_block(number, start, start + width as u32, applying);
+            let change = |place: &mut [u8]| transform.apply(place);
+            let value = self.with_block(number, |block| {
+                block.alter((start, width as u32), applying.at, applying.readers, change)
+            });
+            return Outcome::Value(value);
+        }
+        let mut place = [0; 8];
+        let place = &mut place[..width as usize];
+        self.copy_resident(range, place);
+        let value = transform.apply(place);
+        self.write_bytes(offset, place, applying);
+        Outcome::Value(value)
+    }
+
+    /// Cuts the newest layer and the base to `len` bytes.
+    fn cut_tail(&mut self, len: u64, applying: Applying) {
+        let at = applying.at;
+        self.shape += 1;
+        self.cut_newest(ByteRange::from(len), applying);
+        match self.cuts.last_mut() {
+            Some(last) if !applying.readers.need(last.at, at) => {
+                *last = Cut { at, len: last.len.min(len) };
+            }
+            _ => self.cuts.push(Cut { at, len }),
+        }
+    }
+
+    /// Takes `range` out of the newest layer, keeping what readers need.
+    fn cut_newest(&mut self, range: ByteRange, applying: Applying) {
+        let first = self.blocks.partition_point(|(n, _)| (n + 1) * BLOCK_SIZE <= range.start);
+        let mut index = first;
+        while let Some((number, _)) = self.blocks.get(index) {
+            let number = *number;
+            if number * BLOCK_SIZE >= range.end {
+                break;
+            }
+            let (start, end) = within_block(number, range);
+            self.keep_block(number, start, end, applying);
+            let block = &mut self.blocks[index].1;
+            let before = block.memory();
+            block.cut(start, end);
+            if block.is_empty() {
+                self.memory -= before;
+                self.blocks.remove(index);
+            } else {
+                self.memory = self.memory + block.memory() - before;
+                index += 1;
+            }
+        }
+        self.cut_extents(range, applying);
+    }
+
+    /// Takes `range` out of the extent pieces, keeping what readers need.
+    fn cut_extents(&mut self, range: ByteRange, applying: Applying) {
+        if self.extents.is_empty() {
+            return;
+        }
+        let starts: Vec<u64> = self.pieces_in(range).map(|(start, _)| start).collect();
+        for start in starts {
+            let piece = self.remove_piece(start);
+            let hidden = ByteRange { start, end: piece.end }.intersection(range);
+            if applying.readers.need(piece.version, applying.at) {
+                let skip = piece.skip + (hidden.start - start) as u32;
+                let content = Content::Extent { lease: Arc::clone(&piece.lease), skip };
+                self.keep(hidden, piece.version, applying.at, content);
+            }
+            self.keep_rest(start, piece, hidden);
+        }
+    }
+
+    /// Puts back what is left of a piece that began at `start` around `hidden`.
+    pub(super) fn keep_rest(&mut self, start: u64, piece: ExtentPiece, hidden: ByteRange) {
+        if start < hidden.start {
+            self.insert_piece(start, ExtentPiece { end: hidden.start, ..piece.clone() });
+        }
+        if hidden.end < piece.end {
+            let skip = piece.skip + (hidden.end - start) as u32;
+            self.insert_piece(hidden.end, ExtentPiece { skip, ..piece });
+        }
+    }
+
+    pub(super) fn insert_piece(&mut self, start: u64, piece: ExtentPiece) {
+        self.extents.insert(start, piece);
+        self.memory += PIECE_MEMORY;
+    }
+
+    pub(super) fn remove_piece(&mut self, start: u64) -> ExtentPiece {
+        self.memory -= PIECE_MEMORY;
+        self.extents.remove(&start).expect("whoever removes a piece has just seen it")
+    }
+
+    /// Keeps what block `number` holds of `start..end`, where readers need it and the base lacks
+    /// it.
+    fn keep_block(&mut self, number: u64, start: u32, end: u32, applying: Applying) {
+        let Some(block) = self.block(number) else { return };
+        let mut kept: SmallVec<[OldPiece; 1]> = SmallVec::new();
+        for run in block.overlapping(start, end) {
+            if run.is_dirty && applying.readers.need(run.version, applying.at) {
+                kept.push(OldPiece {
+                    start: number * BLOCK_SIZE + u64::from(run.start),
+                    end: number * BLOCK_SIZE + u64::from(run.end),
+                    from: run.version,
+                    until: applying.at,
+                    content: Content::Bytes(block.bytes(run.start, run.end).into()),
+                });
+            }
+        }
+        for piece in kept {
+            let range = ByteRange { start: piece.start, end: piece.end };
+            self.keep(range, piece.from, piece.until, piece.content);
+        }
+    }
+
+    fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: Content) {
+        if let Content::Bytes(bytes) = &content {
+            self.memory += bytes.len();
+        }
+        self.memory += size_of::<OldPiece>();
+        self.older.push(OldPiece { start: range.start, end: range.end, from, until, content });
+    }
+}
