@@ -3,7 +3,7 @@
 //! A walk goes on behind whatever it finds. It looks from three sides: each blob at its segments,
 //! each segment at its blob, each extent at its owner, its neighbours and its file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
@@ -302,11 +302,7 @@ impl Audit<'_> {
             Err(error) => return self.error("extents", error.to_string()),
         };
         let lens: BTreeMap<u32, u64> = files.iter().map(|file| (file.number, file.len)).collect();
-        for file in &files {
-            if let Err(error) = self.base.extents.verify_header(file.number) {
-                self.error(format!("extent file {}", file.number), error.to_string());
-            }
-        }
+        let mut needed = BTreeSet::new();
         let mut used = in_log.iter().map(Extents::stored_len).sum();
         let mut end = (0, 0);
         let mut places = Vec::new();
@@ -322,6 +318,7 @@ impl Audit<'_> {
             let here = format!("extent file {file}, byte {position}");
             let stored = Extents::stored_len(&extent);
             used += stored;
+            needed.insert(file);
             if (file, position) < end {
                 audit.error(&here, "the extent overlaps the one before it");
             }
@@ -341,8 +338,22 @@ impl Audit<'_> {
             }
             places.push((file, position, end.1));
         });
+        self.headers(lens.keys().copied(), &needed);
         self.dead(&places, &mut used);
         self.leaked(files.len(), used);
+    }
+
+    /// Extents are read without the header of their file; one that was begun when the power went
+    /// may have lost it, and holds nothing then.
+    fn headers(&mut self, files: impl Iterator<Item = u32>, needed: &BTreeSet<u32>) {
+        for number in files {
+            let Err(error) = self.base.extents.verify_header(number) else { continue };
+            let (place, what) = (format!("extent file {number}"), error.to_string());
+            self.auditor.found(match needed.contains(&number) {
+                true => Finding::error(place, what),
+                false => Finding::warning(place, format!("{what}; no blob needs the file")),
+            });
+        }
     }
 
     /// What waits to be freed must not be in use: whole extents, that is; parts of one that is in

@@ -8,6 +8,7 @@ use super::audit::{Auditor, Finding, Severity};
 use super::segments::BLOCK_SIZE;
 use super::*;
 use crate::disk::SimulatedDisk;
+use crate::disk::simulated::{Fault, FaultyOperation};
 use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
 
@@ -427,6 +428,25 @@ fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_befor
     assert!(fixture.disk.disk_bytes() < both - len as u64 * 9 / 10);
     assert!(fixture.content("a").unwrap().iter().all(|byte| *byte == 2));
     fixture.assert_sound();
+}
+
+#[test]
+fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back() {
+    for operation in [FaultyOperation::Create, FaultyOperation::Write] {
+        let fixture = Fixture::new(false);
+        fixture.write("a", 1, 0, &[1; 100_000]);
+        fixture.checkpoint(1, 1);
+        fixture.write("a", 2, 0, &[2; 100_000]);
+        fixture.disk.fail(operation, 0, Fault::Broken);
+        // The power goes before the checkpoint's sync of the index is done.
+        let before = Arc::new(fixture.index.crash(0));
+        let at = Checkpoint { sequence: 2, timestamp: at(2) };
+        assert_eq!(fixture.base.checkpoint(at).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(fixture.base.last_checkpoint().sequence, 1);
+        let left = Fixture::open(Arc::new(fixture.disk.copy()), before);
+        assert_eq!(left.content("a").unwrap(), [1; 100_000]);
+        left.assert_sound();
+    }
 }
 
 #[test]
