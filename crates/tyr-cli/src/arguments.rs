@@ -124,6 +124,31 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_page_has_every_command_and_every_flag() {
+        let page = include_str!("../../../docs/reference/cli.md");
+        let mut seen = 0;
+        let mut path = Vec::new();
+        check_page(page, &Arguments::command(), &mut path, &mut seen);
+        assert!(seen > 20, "only {seen} commands seen");
+    }
+
+    fn check_page(page: &str, command: &clap::Command, path: &mut Vec<String>, seen: &mut usize) {
+        path.push(command.get_name().to_owned());
+        if !command.has_subcommands() {
+            let name = path.join(" ");
+            assert!(page.contains(&format!("### {name}")), "no section on {name}");
+            *seen += 1;
+        }
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(page.contains(&format!("--{flag}")), "no word on --{flag} of {path:?}");
+        }
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            check_page(page, sub, path, seen);
+        }
+        path.pop();
+    }
+
+    #[test]
     fn the_help_of_every_command_has_an_example() {
         let mut seen = 0;
         each(&Arguments::command(), &mut |command| {

@@ -48,9 +48,9 @@ impl Drop for Screen {
 fn paint(canvas: &mut Canvas<'_>, frame: &Frame, left: Duration) {
     let [head, rates, numbers, top, foot] = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Min(4),
+        Constraint::Min(5),
         Constraint::Length(9),
-        Constraint::Length(14),
+        Constraint::Max(14),
         Constraint::Length(1),
     ])
     .areas(canvas.area());

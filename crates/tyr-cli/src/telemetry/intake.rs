@@ -14,7 +14,7 @@ use tyr_telemetry::source::influx::{LineWriter, Precision, TagNames, default_nam
 use tyr_telemetry::source::{apmon, live, now_us};
 use tyr_telemetry::{Intake, IntakeCounts};
 
-use super::names::NameArguments;
+use super::names::{NameArguments, PlaceArguments};
 use super::service::live_options;
 use super::{KeepArguments, for_a_while, notices, open_to_keep, parse_seconds, runtime};
 use crate::failure::{Failure, Outcome};
@@ -46,7 +46,7 @@ pub struct LiveArguments {
     #[arg(long, default_value = "10", value_name = "N")]
     processes: usize,
     #[command(flatten)]
-    names: NameArguments,
+    names: PlaceArguments,
     #[command(flatten)]
     keep: KeepArguments,
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 use tyr_telemetry::Series;
 
-/// Names for what the input does not name.
+/// Where something is measured.
 #[derive(Args, Debug)]
-pub struct NameArguments {
+pub struct PlaceArguments {
     /// The site of what names none
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
@@ -15,6 +15,13 @@ pub struct NameArguments {
     /// The host of what names none
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+}
+
+/// Where, and for which job.
+#[derive(Args, Debug)]
+pub struct NameArguments {
+    #[command(flatten)]
+    pub place: PlaceArguments,
     /// The job of what names none
     #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
@@ -24,9 +31,9 @@ impl NameArguments {
     /// `defaults`, with the names that were given.
     pub fn over(&self, mut defaults: Series) -> Series {
         for (given, name) in [
-            (&self.site, &mut defaults.site),
-            (&self.cluster, &mut defaults.cluster),
-            (&self.host, &mut defaults.host),
+            (&self.place.site, &mut defaults.site),
+            (&self.place.cluster, &mut defaults.cluster),
+            (&self.place.host, &mut defaults.host),
             (&self.job, &mut defaults.job),
         ] {
             if let Some(given) = given {

@@ -11,7 +11,7 @@ use tyr_telemetry::source::apmon::{self, ApmonOptions};
 use tyr_telemetry::source::live::{self, LiveOptions};
 use tyr_telemetry::{Intake, Telemetry};
 
-use super::names::NameArguments;
+use super::names::{NameArguments, PlaceArguments};
 use super::{KeepArguments, interrupted, notices, open_to_keep, runtime};
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
@@ -93,7 +93,7 @@ async fn serve_on(
     };
     let looking = async {
         if arguments.is_live {
-            live::run(live.clone(), live_options(&arguments.names)).await;
+            live::run(live.clone(), live_options(&arguments.names.place)).await;
         }
         std::future::pending::<()>().await;
     };
@@ -113,7 +113,7 @@ async fn serve_on(
 fn apmon_options(arguments: &ServeArguments) -> ApmonOptions {
     let mut options =
         ApmonOptions { password: arguments.apmon_password.clone(), ..ApmonOptions::default() };
-    if let Some(site) = &arguments.names.site {
+    if let Some(site) = &arguments.names.place.site {
         options.site.clone_from(site);
     }
     if let Some(job) = &arguments.names.job {
@@ -123,7 +123,7 @@ fn apmon_options(arguments: &ServeArguments) -> ApmonOptions {
 }
 
 /// This machine, named as the command line says.
-pub fn live_options(names: &NameArguments) -> LiveOptions {
+pub fn live_options(names: &PlaceArguments) -> LiveOptions {
     let mut options = LiveOptions::default();
     for (given, name) in [
         (&names.site, &mut options.site),

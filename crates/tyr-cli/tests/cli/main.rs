@@ -7,5 +7,6 @@ mod blobs;
 mod demonstration;
 mod lifecycle;
 mod shell;
+mod start_page;
 mod telemetry;
 mod transactions;
