@@ -197,7 +197,8 @@ fn a_snapshot_keeps_its_version_while_writers_and_folds_go_on() {
 #[test]
 fn large_payloads_come_back_by_range_and_as_a_stream() {
     let store = Store::new(Durability::Sync);
-    let data: Vec<u8> = (0..10_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let data: Vec<u8> =
+        (0..10_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     assert_eq!(store.keyspace.put_reader("big", &data[..]).unwrap(), data.len() as u64);
     let store = store.reopen();
     let part = store.keyspace.read("big", 4_194_000, 1000).unwrap();
