@@ -101,6 +101,8 @@ impl Node {
             Some(Refusal::ReadOnly | Refusal::Closed) => Ok(()),
             Some(Refusal::Poisoned(why)) => Err(Refusal::Poisoned(why).error()),
         };
+        // Others may hold on to this node; the folder is free all the same.
+        self.processor.store.base().close();
         drop(lock);
         closed
     }
@@ -278,6 +280,16 @@ impl Node {
             dirty_bytes: recent.dirty_memory() as u64,
             folds: Counters::get(&counters.folds),
         }
+    }
+
+    /// Moves everything committed so far into the base and lets the log below it go, as happens by
+    /// itself when the log is long.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails: what was not moved stays in memory and log.
+    pub fn fold(&self) -> Result<()> {
+        self.processor.check_writable()?;
+        folder::fold(&self.processor)
     }
 
     /// Folds, so that everything is on disk, and verifies all of it.

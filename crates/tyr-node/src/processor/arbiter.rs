@@ -181,7 +181,7 @@ pub(crate) fn append(
     if record.is_empty() {
         return Ok(None);
     }
-    let log = log.ok_or_else(|| super::Refusal::ReadOnly.error())?;
+    let log = log.ok_or_else(|| super::Refusal::Closed.error())?;
     Ok(Some(log.append(record, at)? + 1))
 }
 

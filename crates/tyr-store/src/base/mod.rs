@@ -196,6 +196,12 @@ impl Base {
         fold.commit()
     }
 
+    /// Lets go of the index, so that its folder can be opened again. What comes later is answered
+    /// with `Unavailable`.
+    pub fn close(&self) {
+        self.index.close();
+    }
+
     /// Bytes of the index on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.index.disk_bytes()

@@ -72,6 +72,9 @@ impl Index for Shared {
     fn last_batch(&self) -> u64 {
         self.0.last_batch()
     }
+    fn close(&self) {
+        self.0.close();
+    }
     fn disk_bytes(&self) -> u64 {
         self.0.disk_bytes()
     }

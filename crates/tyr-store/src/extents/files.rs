@@ -81,19 +81,23 @@ impl Files {
     pub fn create(&self, number: u32) -> Result<Arc<dyn DiskFile>> {
         let refused = |error| disk::refusal(self.path(number), error);
         let file = self.disk.open(&name(number), OpenMode::CreateNew).map_err(refused)?;
-        let mut payload = [0; 13];
-        payload[..8].copy_from_slice(MAGIC);
-        payload[8] = FORMAT_VERSION;
-        payload[9..].copy_from_slice(&number.to_le_bytes());
-        let mut header = [0; FRAME_LEN];
-        frame::seal(&mut header, FramePlace { file: number, frame: 0 }, &payload);
-        if let Err(error) = file.write_at(&header, 0) {
+        if let Err(error) = file.write_at(&new_header(number), 0) {
             // So that the number can be tried again; the error is the first one.
             let _ = self.disk.remove(&name(number));
             return Err(refused(error));
         }
         self.remember(number, file.clone());
         Ok(file)
+    }
+
+    /// Makes a file durable that an earlier process wrote, with a header if that was lost.
+    pub fn adopt(&self, number: u32) -> Result<()> {
+        let refused = |error| disk::refusal(self.path(number), error);
+        let file = self.get(number)?;
+        if self.header(number, &*file)?.is_none() {
+            file.write_at(&new_header(number), 0).map_err(refused)?;
+        }
+        file.sync().map_err(refused)
     }
 
     /// Checks the header of a file.
@@ -171,6 +175,17 @@ impl Files {
         }
         open.insert(number, file);
     }
+}
+
+/// Frame 0 of a file.
+fn new_header(number: u32) -> [u8; FRAME_LEN] {
+    let mut payload = [0; 13];
+    payload[..8].copy_from_slice(MAGIC);
+    payload[8] = FORMAT_VERSION;
+    payload[9..].copy_from_slice(&number.to_le_bytes());
+    let mut header = [0; FRAME_LEN];
+    frame::seal(&mut header, FramePlace { file: number, frame: 0 }, &payload);
+    header
 }
 
 fn name(number: u32) -> String {

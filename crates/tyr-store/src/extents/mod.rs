@@ -162,6 +162,22 @@ impl Extents {
         Ok(())
     }
 
+    /// Makes these files durable, whoever wrote them: after the death of a process what it wrote
+    /// last is read back from memory only. A file that is not there is passed over, one whose
+    /// header a loss of power took gets it again: it says nothing but the file's number.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn adopt_files(&self, numbers: impl IntoIterator<Item = u32>) -> Result<()> {
+        let present = self.files.numbers()?;
+        for number in numbers {
+            if present.binary_search(&number).is_ok() {
+                self.files.adopt(number)?;
+            }
+        }
+        self.files.sync_names().map_err(|error| disk::refusal(FOLDER, error))
+    }
+
     /// Reads payload bytes `skip..skip + out.len()`, verified.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use fjall::config::CompressionPolicy;
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
-use parking_lot::Mutex;
+use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use tyr_types::{Error, Result};
 
 use super::journal::BatchStamp;
@@ -67,10 +67,16 @@ struct Handles {
     tables: [Keyspace; Table::ALL.len()],
 }
 
+impl Handles {
+    fn table(&self, table: Table) -> &Keyspace {
+        &self.tables[table as usize]
+    }
+}
+
 /// Four tables in a folder.
 pub struct FjallIndex {
-    /// `None` only while it is dropped.
-    handles: Option<Handles>,
+    /// `None` once it is closed. Whoever uses them holds them for reading, also within a visit.
+    handles: RwLock<Option<Handles>>,
     folder: PathBuf,
     /// Held while a batch is committed, so that numbers follow each other in the journal.
     last_batch: Mutex<u64>,
@@ -93,8 +99,11 @@ impl FjallIndex {
         }
         let found = preflight::check(folder, synced, false)?;
         let handles = open_handles(folder)?;
-        let mut index =
-            Self { handles: Some(handles), folder: folder.to_owned(), last_batch: Mutex::new(0) };
+        let mut index = Self {
+            handles: RwLock::new(Some(handles)),
+            folder: folder.to_owned(),
+            last_batch: Mutex::new(0),
+        };
         let last = index.stored_batch()?;
         if last < synced || found.last.is_some_and(|batch| batch.stamp.number > last) {
             return Err(Error::corrupt(format!(
@@ -108,18 +117,18 @@ impl FjallIndex {
         Ok(index)
     }
 
-    fn handles(&self) -> &Handles {
-        self.handles.as_ref().expect("taken only by drop")
-    }
-
-    fn table(&self, table: Table) -> &Keyspace {
-        &self.handles().tables[table as usize]
+    fn handles(&self) -> Result<MappedRwLockReadGuard<'_, Handles>> {
+        // A visitor may come back to the index while a close waits, so it must not queue behind.
+        let handles = self.handles.read_recursive();
+        RwLockReadGuard::try_map(handles, Option::as_ref).map_err(|_| {
+            Error::unavailable(format!("the index {} is closed", self.folder.display()))
+        })
     }
 
     /// Makes the library write its memory out to tables, so that a test has some.
     #[cfg(test)]
     pub(crate) fn write_out(&self) {
-        for table in &self.handles().tables {
+        for table in &self.handles().expect("a test closes it at the end").tables {
             table.rotate_memtable_and_wait().expect("the disk of a test does not refuse");
         }
     }
@@ -135,7 +144,9 @@ impl FjallIndex {
     fn check_against_tail(&self, found: preflight::Preflight) -> Result<()> {
         let Some(seqno_max) = found.seqno_max else { return Ok(()) };
         for table in Table::ALL {
-            let written = self.guarded(|| Ok(self.table(table).tree.get_highest_persisted_seqno()));
+            let handles = self.handles()?;
+            let tree = &handles.table(table).tree;
+            let written = self.guarded(|| Ok(tree.get_highest_persisted_seqno()));
             if written?.is_some_and(|seqno| seqno > seqno_max) {
                 return Err(Error::corrupt(format!(
                     "index {}: table {} is newer than the journal, whose end is damaged",
@@ -277,15 +288,14 @@ fn explained(folder: &Path, error: fjall::Error) -> Error {
 
 impl Drop for FjallIndex {
     fn drop(&mut self) {
-        let handles = self.handles.take();
-        // A panic here has nobody to go to: everything that was promised is synced already.
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(handles)));
+        self.close();
     }
 }
 
 impl Index for FjallIndex {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
-        let stored = self.guarded(|| self.table(table).get(key))?;
+        let handles = self.handles()?;
+        let stored = self.guarded(|| handles.table(table).get(key))?;
         stored.map(|stored| seal::open(table, key, stored.into())).transpose()
     }
 
@@ -299,10 +309,11 @@ impl Index for FjallIndex {
         if to.is_some_and(|to| to <= from) {
             return Ok(());
         }
+        let handles = self.handles()?;
         let mut entries = self.guarded(|| {
             Ok(match to {
-                Some(to) => self.table(table).range(from..to),
-                None => self.table(table).range(from..),
+                Some(to) => handles.table(table).range(from..to),
+                None => handles.table(table).range(from..),
             })
         })?;
         self.visit_all(table, &mut || entries.next(), visit)
@@ -312,7 +323,8 @@ impl Index for FjallIndex {
         if to <= from {
             return Ok(());
         }
-        let mut entries = self.guarded(|| Ok(self.table(table).range(from..to)))?;
+        let handles = self.handles()?;
+        let mut entries = self.guarded(|| Ok(handles.table(table).range(from..to)))?;
         self.visit_all(table, &mut || entries.next_back(), visit)
     }
 
@@ -323,8 +335,9 @@ impl Index for FjallIndex {
         self.check_space(&batch)?;
         let mut last_batch = self.last_batch.lock();
         let number = *last_batch + 1;
+        let handles = self.handles()?;
         self.guarded(|| {
-            let Handles { database, tables } = self.handles();
+            let Handles { database, tables } = &*handles;
             let mut changes =
                 fjall::OwnedWriteBatch::with_capacity(database.clone(), batch.changes.len() + 1);
             for change in batch.changes {
@@ -344,11 +357,18 @@ impl Index for FjallIndex {
     }
 
     fn sync(&self) -> Result<()> {
-        self.guarded(|| self.handles().database.persist(PersistMode::SyncData))
+        let handles = self.handles()?;
+        self.guarded(|| handles.database.persist(PersistMode::SyncData))
     }
 
     fn last_batch(&self) -> u64 {
         *self.last_batch.lock()
+    }
+
+    fn close(&self) {
+        let handles = self.handles.write().take();
+        // A panic here has nobody to go to: everything that was promised is synced already.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(handles)));
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -356,7 +376,8 @@ impl Index for FjallIndex {
     }
 
     fn inspect(&self, table: Table, inspect: &mut Inspect<'_>) -> Result<()> {
-        let mut entries = self.guarded(|| Ok(self.table(table).iter()))?;
+        let handles = self.handles()?;
+        let mut entries = self.guarded(|| Ok(handles.table(table).iter()))?;
         loop {
             let entry =
                 self.guarded(|| entries.next().map(fjall::Guard::into_inner).transpose())?;

@@ -148,6 +148,9 @@ impl Index for MemoryIndex {
         self.state.read().last_batch
     }
 
+    // It holds nothing outside memory; what was committed stays for whoever looks after a crash.
+    fn close(&self) {}
+
     fn disk_bytes(&self) -> u64 {
         let state = self.state.read();
         let entries = state.visible.iter().flatten();

@@ -153,6 +153,10 @@ pub trait Index: Send + Sync {
     /// The number of the last batch: 0 in a new index, then one more with each.
     fn last_batch(&self) -> u64;
 
+    /// Waits for who uses it, and lets go of files, locks and threads; then the folder can be
+    /// opened again. What comes later is answered with `Unavailable`. Closing twice does nothing.
+    fn close(&self);
+
     /// Bytes on disk.
     fn disk_bytes(&self) -> u64;
 

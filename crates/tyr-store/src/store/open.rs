@@ -1,5 +1,6 @@
 //! Opening a store: find or make the files, then play the log over the base.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ impl Store {
     /// Plays the log from the last checkpoint on.
     fn replay(&mut self, is_read_only: bool) -> Result<(Replayed, Timestamp)> {
         let Checkpoint { sequence, timestamp } = self.base.last_checkpoint();
-        let intact = self.last_intact(sequence)?;
+        let intact = self.last_intact(sequence, is_read_only)?;
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
         let mode = if is_read_only { ReplayMode::ReadOnly } else { ReplayMode::Cut };
         let mut clock = timestamp;
@@ -159,7 +160,10 @@ impl Store {
     /// A buffered commit is synced about a second later, its extents with it. When the power goes
     /// before that, the system may have kept the record and not the extents: then the log ends
     /// before that record, as if it had been torn.
-    fn last_intact(&self, from: u64) -> Result<u64> {
+    ///
+    /// What is whole is made durable here, unless nothing is to be changed: the log says of every
+    /// record it goes on after that all of it is.
+    fn last_intact(&self, from: u64, is_read_only: bool) -> Result<u64> {
         let mut last = u64::MAX;
         let mut unsynced = Vec::new();
         let mut look = |sequence: u64, _: Timestamp, transaction: Transaction| {
@@ -169,8 +173,13 @@ impl Store {
             Ok(())
         };
         let replayed = log::replay(&*self.disk, from, ReplayMode::ReadOnly, &mut look)?;
+        unsynced.retain(|(sequence, _)| *sequence > replayed.synced_to);
+        if !is_read_only && !unsynced.is_empty() {
+            let files: BTreeSet<u32> = unsynced.iter().map(|(_, extent)| extent.file).collect();
+            self.extents.adopt_files(files)?;
+        }
         for (sequence, extent) in unsynced {
-            if sequence > replayed.synced_to && sequence < last {
+            if sequence < last {
                 match self.extents.verify(&extent) {
                     Ok(()) => {}
                     Err(error) if is_lost(&error) => last = sequence - 1,

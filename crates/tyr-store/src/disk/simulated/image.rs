@@ -42,8 +42,9 @@ pub enum NameChange {
     Create { name: String, file: FileId },
     /// A name is gone.
     Remove { name: String },
-    /// A file has another name.
-    Rename { from: String, to: String },
+    /// A file has another name. It is that file, whatever else of the names is lost: an entry of a
+    /// folder refers to a file, not to a name.
+    Rename { from: String, to: String, file: FileId },
     /// A new folder.
     CreateFolder { name: String },
 }
@@ -172,10 +173,11 @@ impl Names {
             NameChange::Remove { name } => {
                 self.files.remove(name);
             }
-            NameChange::Rename { from, to } => {
-                if let Some(file) = self.files.remove(from) {
-                    self.files.insert(to.clone(), file);
+            NameChange::Rename { from, to, file } => {
+                if self.files.get(from) == Some(file) {
+                    self.files.remove(from);
                 }
+                self.files.insert(to.clone(), *file);
             }
             NameChange::CreateFolder { name } => {
                 self.folders.insert(name.clone());
@@ -235,7 +237,9 @@ impl Image {
             NameChange::Create { name, .. }
             | NameChange::Remove { name }
             | NameChange::CreateFolder { name } => folder_of(name) == folder,
-            NameChange::Rename { from, to } => folder_of(from) == folder || folder_of(to) == folder,
+            NameChange::Rename { from, to, .. } => {
+                folder_of(from) == folder || folder_of(to) == folder
+            }
         };
         for change in self.unsynced_names.extract_if(.., |change| is_in(change)) {
             self.durable_names.apply(&change);

@@ -8,6 +8,8 @@
 //!     check(&left);
 //! }
 //! ```
+//!
+//! What a loss of power leaves is recorded on in its turn after [`SimulatedDisk::record`].
 
 pub mod chance;
 mod image;
@@ -65,12 +67,18 @@ struct PlannedFault {
     fault: Fault,
 }
 
+/// What was done since recording began, and to what.
+struct History {
+    origin: Image,
+    changes: Vec<Change>,
+}
+
 #[derive(Default)]
 struct State {
     image: Image,
     next_file: u64,
     operations: u64,
-    history: Option<Vec<Change>>,
+    history: Option<History>,
     faults: Vec<PlannedFault>,
     capacity: Option<u64>,
 }
@@ -80,7 +88,7 @@ impl State {
         self.image.apply(&change);
         self.operations += 1;
         if let Some(history) = &mut self.history {
-            history.push(change);
+            history.changes.push(change);
         }
     }
 
@@ -125,8 +133,15 @@ impl SimulatedDisk {
     /// An empty disk that remembers every operation, for [`SimulatedDisk::crash_after`].
     pub fn recorded() -> Self {
         let disk = Self::default();
-        disk.state.lock().history = Some(Vec::new());
+        disk.record();
         disk
+    }
+
+    /// Remembers every operation from now on, and counts from 0 again.
+    pub fn record(&self) {
+        let mut state = self.state.lock();
+        state.operations = 0;
+        state.history = Some(History { origin: state.image.clone(), changes: Vec::new() });
     }
 
     /// Operations so far that changed or synced something.
@@ -144,17 +159,33 @@ impl SimulatedDisk {
     /// # Panics
     /// When the disk does not record, or has not done that many.
     pub fn crash_after(&self, count: u64, seed: u64) -> Self {
+        Self::left_of(self.image_after(count), seed)
+    }
+
+    /// What the death of the process after the first `count` operations would have left:
+    /// everything written, synced or not.
+    ///
+    /// # Panics
+    /// When the disk does not record, or has not done that many.
+    pub fn copy_after(&self, count: u64) -> Self {
+        Self::holding(self.image_after(count))
+    }
+
+    fn image_after(&self, count: u64) -> Image {
         let state = self.state.lock();
         let history = state.history.as_ref().expect("only a recorded disk knows its past");
-        let mut image = Image::default();
-        for change in &history[..count as usize] {
+        let mut image = history.origin.clone();
+        for change in &history.changes[..count as usize] {
             image.apply(change);
         }
-        Self::left_of(image, seed)
+        image
     }
 
     fn left_of(image: Image, seed: u64) -> Self {
-        let image = image.after_power_loss(&mut Chance::new(seed));
+        Self::holding(image.after_power_loss(&mut Chance::new(seed)))
+    }
+
+    fn holding(image: Image) -> Self {
         let next_file = image.files.keys().next_back().map_or(0, |last| last.0 + 1);
         let state = State { image, next_file, ..State::default() };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -162,9 +193,7 @@ impl SimulatedDisk {
 
     /// A copy as a killed process leaves it: everything written, synced or not.
     pub fn copy(&self) -> Self {
-        let state = self.state.lock();
-        let (image, next_file) = (state.image.clone(), state.next_file);
-        Self { state: Arc::new(Mutex::new(State { image, next_file, ..State::default() })) }
+        Self::holding(self.state.lock().image.clone())
     }
 
     /// Makes one operation fail: the one after the next `skip` of that kind.
@@ -257,11 +286,11 @@ impl Disk for SimulatedDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state.lock();
-        if !state.image.names.files.contains_key(from) {
+        let Some(file) = state.image.names.files.get(from).copied() else {
             return Err(not_found(from));
-        }
+        };
         let (from, to) = (from.to_owned(), to.to_owned());
-        state.change(Change::Name(NameChange::Rename { from, to }));
+        state.change(Change::Name(NameChange::Rename { from, to, file }));
         Ok(())
     }
 
