@@ -9,6 +9,8 @@ pub(crate) enum Rule {
     C1,
     /// A write waits for the validated reads it overlaps.
     C2,
+    /// C2 for a chain of one: the write waits until what it overlaps is applied.
+    C2Alone,
     /// Applied in timestamp order.
     C6,
     /// Acknowledged only when applied.

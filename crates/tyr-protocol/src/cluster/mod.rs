@@ -33,12 +33,11 @@ fn run_all(seeds: std::ops::Range<u64>, config: Config) -> Summary {
 }
 
 /// The first of these seeds at which the checker notices that `rule` is missing.
-fn seed_that_notices(rule: Rule, seeds: u64) -> (u64, String) {
-    let config = Config { broken: Some(rule), ..Config::default() };
+fn seed_that_notices(rule: Rule, seeds: u64, config: Config) -> (u64, String) {
+    let config = Config { broken: Some(rule), ..config };
     let notices = |seed| run(seed, config).err().map(|error| (seed, error));
-    (0..seeds)
-        .find_map(notices)
-        .unwrap_or_else(|| panic!("nobody misses {rule:?} in {seeds} seeds"))
+    let found = (0..seeds).find_map(notices);
+    found.unwrap_or_else(|| panic!("nobody misses {rule:?} in {seeds} seeds"))
 }
 
 #[test]
@@ -61,9 +60,12 @@ fn many_transactions_at_once_keep_every_promise() {
     run_all(20_000..20_200, config);
 }
 
+/// Not strictly: chunks whose replicas all come before another's are shown too early, see the
+/// limit in `docs/internals/commit.md`.
 #[test]
-fn chunks_without_replicas_keep_every_promise() {
-    run_all(30_000..31_000, Config { replication: 1, ..Config::default() });
+fn chunks_without_replicas_are_serializable() {
+    let config = Config { replication: 1, is_strict: false, ..Config::default() };
+    run_all(30_000..32_000, config);
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn one_seed_is_one_run() {
     assert_eq!(first, second);
 }
 
-/// Each rule is missed by the checker when it is taken away.
+/// The checker misses each rule that is taken away.
 #[test]
 fn the_checker_notices_when_a_rule_is_taken_away() {
     let rules = [
@@ -93,7 +95,15 @@ fn the_checker_notices_when_a_rule_is_taken_away() {
         Rule::End,
     ];
     for rule in rules {
-        let (seed, error) = seed_that_notices(rule, 30_000);
+        let (seed, error) = seed_that_notices(rule, 30_000, Config::default());
         println!("without {rule:?}, seed {seed}: {error}");
     }
+}
+
+/// And the one that only a chain of one has.
+#[test]
+fn the_checker_notices_when_a_chain_of_one_is_shown_late() {
+    let config = Config { nodes: 1, replication: 1, transactions: 40, ..Config::default() };
+    let (seed, error) = seed_that_notices(Rule::C2Alone, 30_000, config);
+    println!("seed {seed}: {error}");
 }

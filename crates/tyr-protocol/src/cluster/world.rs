@@ -27,6 +27,8 @@ pub struct Config {
     pub transactions: u64,
     pub reads: usize,
     pub snapshots: usize,
+    /// Whether real time is checked too.
+    pub is_strict: bool,
     /// A rule to take away.
     pub broken: Option<Rule>,
 }
@@ -34,7 +36,15 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let (transactions, reads, snapshots) = (16, 16, 6);
-        Self { nodes: 5, replication: 3, transactions, reads, snapshots, broken: None }
+        Self {
+            nodes: 5,
+            replication: 3,
+            transactions,
+            reads,
+            snapshots,
+            is_strict: true,
+            broken: None,
+        }
     }
 }
 
@@ -142,7 +152,7 @@ pub fn run(seed: u64, config: Config) -> Result<Summary, String> {
     };
     world.run()?;
     let states: Vec<State> = world.nodes.into_iter().map(|node| node.state).collect();
-    check(&world.layout, &states, &world.history)?;
+    check(&world.layout, &states, &world.history, config.is_strict)?;
     for attempted in world.history.transactions.values() {
         match attempted.end {
             Some((_, Decision::Commit(_))) => world.summary.committed += 1,

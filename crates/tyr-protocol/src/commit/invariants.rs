@@ -2,7 +2,7 @@
 
 use super::Commit;
 use super::in_flight::Claim;
-use super::record::State;
+use super::record::{Record, State};
 use crate::rule::Rule;
 
 impl Commit {
@@ -41,6 +41,10 @@ impl Commit {
                 self.check_apart(claims);
             }
         }
+        let is_shared =
+            |record: &Record| record.state.in_flight_at().is_some() && !record.chain.is_alone();
+        let shared = self.records.iter().filter(|(_, record)| is_shared(record)).count();
+        assert_eq!(self.shared, shared, "those in flight with other nodes are counted");
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
     }
 

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] the index of what they touch; [`alone`] is all of this inlined for
-//! a chain of one with nothing in its way; [`invariants`] says what holds between steps.
+//! transactions, [`in_flight`] the index of what they touch; [`settle`] frees those that waited for
+//! a transaction; [`alone`] is all of this inlined for a chain of one with nothing in its way;
+//! [`invariants`] says what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]).
@@ -27,6 +28,7 @@ mod in_flight;
 mod invariants;
 pub(crate) mod question;
 pub(crate) mod record;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -34,7 +36,7 @@ mod validate;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 pub use self::effect::{Effect, Placed, Placements};
@@ -64,6 +66,8 @@ pub struct Commit {
     clock: Timestamp,
     records: Records,
     in_flight: InFlight,
+    /// Those in flight, validated here, whose chain has other nodes too.
+    shared: usize,
     /// Counts arrivals, so that those that wait have an order.
     arrivals: u64,
     /// Those that waited and may go on, by arrival. Emptied by `Resume`.
@@ -83,6 +87,7 @@ impl Commit {
             clock: Timestamp::ZERO,
             records: Records::default(),
             in_flight: InFlight::default(),
+            shared: 0,
             arrivals: 0,
             woken: BTreeMap::new(),
             is_resuming: false,
@@ -261,6 +266,7 @@ impl Commit {
                 let record = &mut self.records[slot];
                 record.state = State::Persisting(proposal);
                 record.placed = placed;
+                self.shared += usize::from(!record.chain.is_alone());
                 if record.transaction.is_writing() {
                     effects.push(Effect::Persist {
                         transaction: Arc::clone(&record.transaction),
@@ -342,6 +348,7 @@ impl Commit {
     fn apply(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         record.state = State::Applied(at);
+        self.shared -= usize::from(!record.chain.is_alone());
         if record.is_writing_here {
             let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
             effects.push(Effect::Apply { transaction, chain, at });
@@ -402,7 +409,10 @@ impl Commit {
         match self.records[slot].state {
             State::Waiting | State::Persisting(_) | State::Validated(_) => {
                 self.answer(slot, Decision::Abort(abort), effects);
-                self.records[slot].state = State::Aborted;
+                let record = &mut self.records[slot];
+                let was_shared = record.state.is_undecided() && !record.chain.is_alone();
+                self.shared -= usize::from(was_shared);
+                record.state = State::Aborted;
                 self.moved(slot);
                 self.settle(slot, effects);
             }
@@ -414,77 +424,6 @@ impl Commit {
         let record = &self.records[slot];
         if record.is_watched && !self.moved.contains(&record.transaction.id) {
             self.moved.push(record.transaction.id);
-        }
-    }
-
-    /// The transaction in `slot` got further: applies those it held up, wakes those that waited
-    /// for it, and forgets what is finished.
-    ///
-    /// Each round but the first follows the application of a transaction, so there are at most as
-    /// many as transactions in flight.
-    fn settle(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
-        let mut changed: SmallVec<[Slot; 4]> = smallvec![slot];
-        while let Some(slot) = changed.pop() {
-            let held_up =
-                if self.records.len() > 1 { self.neighbours(slot) } else { SmallVec::new() };
-            if self.records[slot].is_finished() {
-                self.forget(slot);
-            }
-            for (at, other) in held_up {
-                let is_held =
-                    self.records.get(other).map(|record| record.state) == Some(State::Decided(at));
-                if is_held && !self.is_blocked(other, at) {
-                    self.apply(other, at, effects);
-                    changed.push(other);
-                }
-            }
-        }
-    }
-
-    /// Those that share a blob with `slot`: the decided in the order of their timestamps; the
-    /// waiting are marked as woken.
-    fn neighbours(&mut self, slot: Slot) -> SmallVec<[(Timestamp, Slot); 4]> {
-        let mut decided = SmallVec::new();
-        for blob in self.records[slot].blobs() {
-            let claims = self.in_flight.claims(blob).iter();
-            for other in claims.map(|claim| claim.slot).filter(|other| *other != slot) {
-                let record = &self.records[other];
-                match record.state {
-                    State::Decided(at) => decided.push((at, other)),
-                    State::Waiting => {
-                        self.woken.insert(record.arrival, other);
-                    }
-                    State::Persisting(_)
-                    | State::Validated(_)
-                    | State::Applied(_)
-                    | State::Aborted => {}
-                }
-            }
-        }
-        decided.sort_unstable();
-        decided.dedup();
-        decided
-    }
-
-    fn forget(&mut self, slot: Slot) {
-        let record = self.records.remove(slot);
-        for blob in record.blobs() {
-            self.in_flight.remove(blob, slot);
-        }
-        self.woken.remove(&record.arrival);
-    }
-
-    /// Looks again at those that waited, first come first.
-    fn resume(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
-        self.is_resuming = false;
-        for (arrival, slot) in std::mem::take(&mut self.woken) {
-            let is_waiting = self
-                .records
-                .get(slot)
-                .is_some_and(|record| record.arrival == arrival && record.state == State::Waiting);
-            if is_waiting {
-                self.admit(now_us, slot, view, effects);
-            }
         }
     }
 }

@@ -64,6 +64,11 @@ impl Commit {
         writers
     }
 
+    /// Whether a transaction is in flight, validated here, that other nodes know of too.
+    pub(crate) fn is_shared_in_flight(&self) -> bool {
+        self.shared > 0
+    }
+
     /// The timestamp at or above which a transaction will be applied here; `None` when it is
     /// applied, aborted or not known.
     pub(crate) fn pending_at(&self, id: TransactionId) -> Option<Timestamp> {

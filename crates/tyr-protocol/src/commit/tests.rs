@@ -239,6 +239,22 @@ fn a_write_waits_for_the_validated_read_it_overlaps_until_that_is_decided() {
     assert_eq!(told[4..], ["persist 2 at 0.10.0"]);
 }
 
+/// C2, for a chain of one: the reader's own write is held up by an earlier one.
+#[test]
+fn a_write_waits_for_the_read_of_a_chain_of_one_until_that_is_applied() {
+    let mut node = Node::alone();
+    let elsewhere = |mut transaction: Transaction| {
+        transaction.blobs[0].blob = blob("b");
+        transaction
+    };
+    node.submit(elsewhere(transaction(1, vec![write(0, 8)])));
+    node.submit(reading(elsewhere(transaction(2, vec![write(0, 8)])), 0, 8, 0));
+    assert!(node.submit(transaction(3, vec![write(0, 8)])).is_empty());
+    assert!(node.persisted(2).is_empty(), "decided, and the first may come before");
+    let told = node.persisted(1);
+    assert_eq!(told[4..], ["persist 3 at 0.3.0"], "{told:?}");
+}
+
 /// C2, C4.
 #[test]
 fn a_write_beside_the_validated_read_does_not_wait() {

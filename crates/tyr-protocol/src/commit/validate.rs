@@ -8,11 +8,14 @@
 //!   own \ other      validated, undecided    decided, not applied    waiting, came earlier
 //!   read      vs write      abort (C1)             abort (C1)               wait
 //!   condition vs write      wait  (C1)             wait  (C1)               wait
-//!   write vs read, cond.    wait  (C2)               go                     wait
+//!   write vs read, cond.    wait  (C2)               go *                   wait
 //!   append vs end mover     wait                    wait                    wait
 //!   end mover vs append     wait                     go                     wait
 //!   write vs write           go   (C4)               go                      go
 //! ```
+//!
+//! \* But wait when the other's whole chain is this node. Direct reads do not wait for such a one
+//! (R1), so until it is applied nobody may come after it in a way that shows.
 //!
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
 //! is in the way of an earlier one stands behind it. All waiting is for transactions that are
@@ -165,10 +168,16 @@ impl<V: View> Validation<'_, V> {
                 ClaimKind::Condition
                 | ClaimKind::Append { .. }
                 | ClaimKind::Write { .. }
-                | ClaimKind::Cut => match rival.state.is_undecided() {
-                    true => Obstacle::Wait,
-                    false => Obstacle::None,
-                },
+                | ClaimKind::Cut => {
+                    // R1 does not wait for a chain of one, so nothing may come after it that
+                    // shows its place before it is applied.
+                    let is_shown_late = rival.chain.is_alone() && !other.kind.is_write();
+                    let waits_for_applied = is_shown_late && self.rules.hold(Rule::C2Alone);
+                    match rival.state.is_undecided() || waits_for_applied {
+                        true => Obstacle::Wait,
+                        false => Obstacle::None,
+                    }
+                }
             },
         }
     }

@@ -113,7 +113,13 @@ impl Reads {
         }
         let pending: SmallVec<[TransactionId; 2]> = match is_authority {
             true => {
-                let waits_for = |writer: &&Writer| self.waits_for(&request, at, writer);
+                // A chain of one is shown nowhere before it is applied here, nor is its place,
+                // while no longer chain that may come after it is in flight.
+                let is_apart = !commit.is_shared_in_flight();
+                let waits_for = |writer: &&Writer| {
+                    let is_skipped = is_apart && writer.is_alone && request.kind == Kind::Direct;
+                    !is_skipped && self.waits_for(&request, at, writer)
+                };
                 writers.iter().filter(waits_for).map(|writer| writer.id).collect()
             }
             false => SmallVec::new(),
@@ -155,8 +161,7 @@ impl Reads {
             return false;
         }
         match (request.kind, at) {
-            // A chain of one shows nothing before it applies, so there is nothing to agree with.
-            (Kind::Direct, _) => !writer.is_alone && self.rules.hold(Rule::R1),
+            (Kind::Direct, _) => self.rules.hold(Rule::R1),
             (Kind::Whole, _) => self.rules.hold(Rule::R3),
             (Kind::Clock, _) => true,
             (Kind::First | Kind::At(_), at) => {

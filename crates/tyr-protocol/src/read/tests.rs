@@ -45,6 +45,14 @@ fn range(start: u64, end: u64) -> Footprint {
     Footprint::bytes(ByteRange { start, end })
 }
 
+/// A write of bytes 0..8.
+fn write(id: TransactionId) -> Arc<Transaction> {
+    let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
+    let operations = vec![Operation::Write { offset: 0, payload }];
+    let blobs = vec![BlobOperations { blob: blob(), operations }];
+    Arc::new(Transaction { id, blobs, reads: vec![] })
+}
+
 /// Nodes 0, 1 and 2 hold the blob, node 0 is its authority; transactions write bytes 0..8.
 struct Node {
     commit: Commit,
@@ -87,11 +95,8 @@ impl Node {
 
     /// A write of 0..8 is validated here, with a proposal above `highest`.
     fn validate(&mut self, id: u128, highest: Timestamp) {
-        let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
-        let operations = vec![Operation::Write { offset: 0, payload }];
-        let blobs = vec![BlobOperations { blob: blob(), operations }];
         let id = TransactionId(id);
-        let transaction = Arc::new(Transaction { id, blobs, reads: vec![] });
+        let transaction = write(id);
         let (chain, attempt) = (self.chain.clone(), Attempt::default());
         let message = Message::Forward { transaction, chain, attempt, highest };
         self.step(commit::Event::Receive(message));
@@ -170,18 +175,21 @@ fn an_abort_ends_the_wait_of_a_direct_read() {
 
 /// R1, for a chain of one.
 #[test]
-fn a_direct_read_does_not_wait_for_a_chain_of_one() {
+fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flight() {
     let mut node = Node::new(0, Chain::alone(NodeId(0)));
-    let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
-    let operations = vec![Operation::Write { offset: 0, payload }];
-    let blobs = vec![BlobOperations { blob: blob(), operations }];
-    let id = TransactionId(1);
-    let transaction = Arc::new(Transaction { id, blobs, reads: vec![] });
     let chain = node.chain.clone();
-    node.step(commit::Event::Submit { transaction, chain });
+    let id = TransactionId(1);
+    node.step(commit::Event::Submit { transaction: write(id), chain });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
     assert_eq!(brief(&node.step(commit::Event::Persisted { id })), "at 0.1.0");
+
+    let mut node = Node::of_three(0);
+    let chain = Chain::alone(NodeId(0));
+    node.step(commit::Event::Submit { transaction: write(id), chain });
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
+    node.validate(2, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
 }
 
 /// R2.
