@@ -156,6 +156,25 @@ impl Node {
         }
     }
 
+    /// Reads all of `range`, which must lie within the blob, into `out`, which is as long, past the
+    /// cache: for streams. `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// As [`Node::read`].
+    pub fn read_into(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+        out: &mut [u8],
+    ) -> Result<Option<Attributes>> {
+        self.processor.check_open()?;
+        entry.check()?;
+        Counters::add(&self.processor.counters.reads, 1);
+        self.processor.store.read_into(name, range, at, out)
+    }
+
     /// A blob's attributes; `None` when there is no such blob.
     ///
     /// # Errors
@@ -257,6 +276,11 @@ impl Node {
         self.processor.keyspaces.remove(id);
         self.processor.store.recent().forget_keyspace(id);
         Ok(())
+    }
+
+    /// Where the log is damaged: a store that was opened read-only then ends before that place.
+    pub fn damage(&self) -> Option<&Error> {
+        self.processor.store.damage()
     }
 
     /// Counters and sizes.

@@ -31,7 +31,11 @@ impl Options {
         self
     }
 
-    /// Whether nothing on disk is changed; default false. A damaged store can often be read so.
+    /// Whether nothing on disk is changed; default false.
+    ///
+    /// A store whose log is damaged, which cannot be opened otherwise, opens so, as it was before
+    /// the first transaction that cannot be read: [`Tyr::damage`] says which. To go on with what is
+    /// left, copy it into a new store.
     #[must_use]
     pub fn is_read_only(mut self, is_read_only: bool) -> Self {
         self.0.is_read_only = is_read_only;
@@ -217,6 +221,12 @@ impl Tyr {
     pub async fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
         let (inner, wanted) = (self.inner.clone(), wanted.to_vec());
         offload(move || inner.read_many(&wanted)).await
+    }
+
+    /// Where the log is damaged, in a store that was opened read-only all the same: transactions
+    /// from there on are missing.
+    pub fn damage(&self) -> Option<&Error> {
+        self.inner.damage()
     }
 
     /// Counters and sizes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tyr_protocol::commit::Event;
 use tyr_store::log::{EncodedRecord, PendingWrite};
 use tyr_store::recent::ExtentLease;
@@ -17,6 +18,9 @@ use super::snapshot::SnapshotGuard;
 use crate::clock;
 use crate::statistics::Counters;
 use crate::ticket::{Committed, Ticket};
+
+/// How often a thread that waits for the log to be written lets others run before it sleeps.
+const YIELDS_MAX: u32 = 200;
 
 /// What a transaction keeps alive until it is decided.
 #[derive(Debug, Default)]
@@ -184,25 +188,42 @@ impl Processor {
         if self.written.load(Ordering::Acquire) >= end {
             return Ok(());
         }
-        let writing = self.log_writer.lock();
-        if self.written.load(Ordering::Acquire) >= end {
-            return Ok(());
-        }
-        let pending = match self.arbiter.lock().log.as_mut() {
-            Some(log) => log.take_pending(),
-            None => return Ok(()),
+        let Some(mut writing) = self.wait_to_write(end) else { return Ok(()) };
+        let pending = {
+            let mut arbiter = self.arbiter.lock();
+            let Some(log) = arbiter.log.as_mut() else { return Ok(()) };
+            if let Some(done) = writing.take() {
+                log.give_back(done);
+            }
+            log.take_pending()
         };
         // A new segment says that everything before it is durable, extents included.
         let ready = if pending.begins_segment() { self.store.extents().sync() } else { Ok(()) };
         let written = ready.and_then(|()| pending.write());
-        if let Err(error) = &written {
-            self.poison(error);
-        } else {
-            self.written.fetch_max(pending.last_sequence() + 1, Ordering::Release);
+        match &written {
+            Ok(()) => drop(self.written.fetch_max(pending.last_sequence() + 1, Ordering::Release)),
+            Err(error) => self.poison(error),
         }
-        drop(writing);
-        self.recycle(pending);
+        *writing = Some(pending);
         written
+    }
+
+    /// Waits for its turn to write; `None` when somebody else has written what is below `end`.
+    ///
+    /// A write takes about a microsecond and covers everybody who waits, so waiting threads let
+    /// others run for a while before they go to sleep: waking one costs more than the write.
+    fn wait_to_write(&self, end: u64) -> Option<MutexGuard<'_, Option<PendingWrite>>> {
+        for _ in 0..YIELDS_MAX {
+            if self.written.load(Ordering::Acquire) >= end {
+                return None;
+            }
+            if let Some(writing) = self.log_writer.try_lock() {
+                return Some(writing);
+            }
+            std::thread::yield_now();
+        }
+        let writing = self.log_writer.lock();
+        (self.written.load(Ordering::Acquire) < end).then_some(writing)
     }
 
     /// Gives the log its buffer back.

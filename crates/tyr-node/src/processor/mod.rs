@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
+use tyr_store::log::PendingWrite;
 use tyr_store::store::Store;
 use tyr_types::{Error, Result, TransactionId};
 
@@ -40,8 +41,9 @@ pub struct Processor {
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) arbiter: Mutex<Arbiter>,
-    /// Whoever writes the log holds this, so that pieces are written in order.
-    pub(crate) log_writer: Mutex<()>,
+    /// Whoever writes the log holds this, so that pieces are written in order; with the last piece,
+    /// whose buffer is used again.
+    pub(crate) log_writer: Mutex<Option<PendingWrite>>,
     /// Whoever syncs the log holds this, so that answers come in the order of records.
     pub(crate) log_syncer: Mutex<()>,
     /// Log records below this sequence have been given to the operating system.

@@ -134,7 +134,7 @@ impl WriteState {
             let segment = &part.segment;
             if part.offset == 0 {
                 // The segment's header says that all before it is durable.
-                self.sync()?;
+                self.sync(u64::MAX)?;
             }
             segment
                 .file
@@ -153,7 +153,9 @@ impl WriteState {
         Ok(())
     }
 
-    pub fn sync(&self) -> Result<()> {
+    /// Syncs everything written, and takes note of the records up to `known`: what was written
+    /// behind them meanwhile may refer to extents that are not durable.
+    pub fn sync(&self, known: u64) -> Result<()> {
         let _alone = self.sync.lock();
         self.check_usable()?;
         let (to, files, has_new_names) = {
@@ -169,7 +171,7 @@ impl WriteState {
                 .sync_folder(segment::FOLDER)
                 .map_err(|error| self.broken(to + 1, "sync of its folder", error))?;
         }
-        self.synced_to.fetch_max(to, Ordering::AcqRel);
+        self.synced_to.fetch_max(to.min(known), Ordering::AcqRel);
         Ok(())
     }
 
@@ -191,6 +193,12 @@ impl WriteState {
 pub struct PendingWrite {
     pub(super) state: Arc<WriteState>,
     pub(super) buffer: Buffer,
+}
+
+impl std::fmt::Debug for PendingWrite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PendingWrite({} bytes up to {})", self.bytes(), self.last_sequence())
+    }
 }
 
 impl PendingWrite {
@@ -229,7 +237,7 @@ impl PendingWrite {
     /// # Errors
     /// `Unavailable` as for [`PendingWrite::write`].
     pub fn sync(&self) -> Result<()> {
-        self.state.sync()
+        self.state.sync(self.buffer.last)
     }
 
     /// Writes down beside the log how far it is durable: to be called when nothing follows soon,

@@ -209,7 +209,7 @@ impl BlobState {
         let range = ByteRange { start: offset, end: offset + expected.len() as u64 };
         self.attributes.exists
             && range.end <= self.attributes.size
-            && self.plan(range, Timestamp::MAX).is_some_and(|plan| plan.bytes == expected)
+            && self.plan(range, Timestamp::MAX).is_some_and(|plan| plan.into_bytes() == expected)
     }
 
     /// Whether the number that a transform at `offset` changes can be changed at once.

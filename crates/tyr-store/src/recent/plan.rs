@@ -36,15 +36,24 @@ pub enum Source {
     },
 }
 
+/// Where the bytes of a read go.
+#[derive(Debug)]
+pub enum Buffer<'o> {
+    /// To memory of their own.
+    Owned(Vec<u8>),
+    /// To somebody's memory, at least as long as the range that is read.
+    Borrowed(&'o mut [u8]),
+}
+
 /// A read under way.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'o> {
     /// The attributes of the version that is read.
     pub attributes: Attributes,
     /// The bytes asked for, cut to the blob's size.
     pub range: ByteRange,
-    /// Their values; zeros where `missing` has to be put in.
-    pub bytes: Vec<u8>,
+    /// Their values, but for what is missing.
+    pub bytes: Buffer<'o>,
     /// What is still to be fetched.
     pub missing: Vec<Missing>,
     /// The base's generation the plan was made for.
@@ -73,11 +82,23 @@ impl Missing {
     }
 }
 
-impl Plan {
+impl Plan<'_> {
     /// The part of `bytes` that `range` of the blob goes to.
     pub fn part(&mut self, range: ByteRange) -> &mut [u8] {
         let start = (range.start - self.range.start) as usize;
-        &mut self.bytes[start..start + range.len() as usize]
+        let bytes = match &mut self.bytes {
+            Buffer::Owned(bytes) => bytes,
+            Buffer::Borrowed(bytes) => &mut **bytes,
+        };
+        &mut bytes[start..start + range.len() as usize]
+    }
+
+    /// All bytes, when they are in memory of their own.
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self.bytes {
+            Buffer::Owned(bytes) => bytes,
+            Buffer::Borrowed(bytes) => bytes[..self.range.len() as usize].to_vec(),
+        }
     }
 }
 
@@ -96,21 +117,37 @@ impl BlobState {
 
     /// Plans to read `range` as of `at` ([`Timestamp::MAX`]: the newest version); `None` when
     /// that version is gone.
-    pub fn plan(&self, range: ByteRange, at: Timestamp) -> Option<Plan> {
+    pub fn plan(&self, range: ByteRange, at: Timestamp) -> Option<Plan<'static>> {
+        self.plan_into(range, at, Buffer::Owned(Vec::new()))
+    }
+
+    /// The same, with the bytes going to `bytes`.
+    pub fn plan_into<'o>(
+        &self,
+        range: ByteRange,
+        at: Timestamp,
+        bytes: Buffer<'o>,
+    ) -> Option<Plan<'o>> {
         let attributes = self.attributes_at(at)?;
         let range = range.intersection(ByteRange { start: 0, end: attributes.size });
         let mut plan = Plan {
             attributes,
             range,
-            bytes: Vec::new(),
+            bytes,
             missing: Vec::new(),
             generation: self.base_generation,
             shape: self.shape,
         };
-        if let Some(bytes) = self.one_run(range, at) {
-            plan.bytes = bytes.to_vec();
-        } else {
-            plan.bytes = vec![0; range.len() as usize];
+        let run = self.one_run(range, at);
+        if let Buffer::Owned(bytes) = &mut plan.bytes {
+            match run {
+                Some(run) => bytes.extend_from_slice(run),
+                None => bytes.resize(range.len() as usize, 0),
+            }
+        } else if let Some(run) = run {
+            plan.part(range).copy_from_slice(run);
+        }
+        if run.is_none() {
             self.plan_pieces(&mut plan, at);
         }
         Some(plan)
@@ -194,7 +231,7 @@ impl BlobState {
         is_whole.then(|| block.bytes(start, end))
     }
 
-    fn plan_pieces(&self, plan: &mut Plan, at: Timestamp) {
+    fn plan_pieces(&self, plan: &mut Plan<'_>, at: Timestamp) {
         let mut unknown = Unknown::new(plan.range);
         for (number, start, end, block) in self.blocks_in(plan.range) {
             for run in block.overlapping(start, end).filter(|run| run.version <= at) {
@@ -216,14 +253,18 @@ impl BlobState {
         self.plan_older(plan, &mut unknown, at);
         let limit = self.base_limit(at);
         for range in unknown.0 {
-            let range = range.intersection(ByteRange { start: 0, end: limit });
-            if !range.is_empty() {
-                plan.missing.push(Missing { range, source: Source::Base });
+            let stored = range.intersection(ByteRange { start: 0, end: limit });
+            if !stored.is_empty() {
+                plan.missing.push(Missing { range: stored, source: Source::Base });
+            }
+            let hole = range.intersection(ByteRange::from(limit));
+            if !hole.is_empty() {
+                plan.part(hole).fill(0);
             }
         }
     }
 
-    fn plan_older(&self, plan: &mut Plan, unknown: &mut Unknown, at: Timestamp) {
+    fn plan_older(&self, plan: &mut Plan<'_>, unknown: &mut Unknown, at: Timestamp) {
         for piece in self.older.iter().filter(|piece| piece.from <= at && at < piece.until) {
             let whole = ByteRange { start: piece.start, end: piece.end };
             let range = whole.intersection(plan.range);

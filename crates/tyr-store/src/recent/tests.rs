@@ -13,7 +13,7 @@ use super::blob::{Attributes, BlobState};
 use super::capture::Captured;
 use super::fixtures::at;
 use super::lease::DeadExtents;
-use super::plan::{Missing, Plan, Source};
+use super::plan::{Buffer, Missing, Plan, Source};
 use super::readers::Readers;
 use crate::base::PieceData;
 
@@ -105,17 +105,20 @@ impl World {
         }
     }
 
-    fn finish(&self, mut plan: Plan) -> Vec<u8> {
+    fn finish(&self, mut plan: Plan<'_>) -> Vec<u8> {
         for missing in std::mem::take(&mut plan.missing) {
             let bytes = self.fetch(&missing);
             plan.part(missing.range).copy_from_slice(&bytes);
         }
-        plan.bytes
+        plan.into_bytes()
     }
 
     fn check(&self, when: Timestamp) {
         let expected = self.expected(when);
-        let plan = self.state.plan(ByteRange::ALL, when).expect("readers keep their version");
+        let mut memory = vec![0xEE; 1 << 17];
+        let bytes = Buffer::Borrowed(&mut memory);
+        let plan = self.state.plan_into(ByteRange::ALL, when, bytes);
+        let plan = plan.expect("readers keep their version");
         assert_eq!(plan.attributes.exists, expected.is_some(), "existence at {when}");
         let expected = expected.unwrap_or_default();
         assert_eq!(plan.attributes.size, expected.len() as u64, "size at {when}");
@@ -287,7 +290,7 @@ fn a_hot_counter_stays_one_run_and_keeps_one_old_value_per_reader() {
     }
     assert_eq!(world.state.older.len(), 1);
     let plan = world.state.plan(ByteRange::ALL, world.readers[0]).unwrap();
-    assert_eq!(plan.bytes, 500u64.to_le_bytes());
+    assert_eq!(plan.into_bytes(), 500u64.to_le_bytes());
 }
 
 #[test]

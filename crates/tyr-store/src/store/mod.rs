@@ -36,6 +36,8 @@ pub struct Store {
     extents: Arc<Extents>,
     base: Base,
     recent: Recent,
+    /// Where the log is damaged, in a store that was opened all the same.
+    damage: Option<Error>,
 }
 
 impl std::fmt::Debug for Store {
@@ -58,6 +60,12 @@ impl Store {
     /// The recent operations.
     pub fn recent(&self) -> &Recent {
         &self.recent
+    }
+
+    /// Where the log is damaged: what was opened read-only then ends before that place. Blobs that
+    /// were folded later are as of then.
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     /// Verifies everything on disk; `progress` gets the share done, 0 to 1.

@@ -73,16 +73,15 @@ impl Store {
         let Parts { disk, index, log, extents, is_read_only } = parts;
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
-        let mut store = Self { disk, extents, base, recent: Recent::default() };
-        if !is_read_only {
-            store.clear_memory_keyspaces()?;
+        let mut store = Self { disk, extents, base, recent: Recent::default(), damage: None };
+        if is_read_only {
+            let clock = store.replay_to_look()?;
+            return Ok(Opened { store, log: None, clock, lock: () });
         }
-        let (replayed, clock) = store.replay(is_read_only)?;
-        let log = match is_read_only {
-            true => None,
-            false => Some(Log::open(Arc::clone(&store.disk), log, &replayed)?),
-        };
-        Ok(Opened { store, log, clock, lock: () })
+        store.clear_memory_keyspaces()?;
+        let (replayed, clock) = store.replay()?;
+        let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
+        Ok(Opened { store, log: Some(log), clock, lock: () })
     }
 
     /// Verifies a store that nobody has open.
@@ -104,14 +103,53 @@ impl Store {
         Ok(())
     }
 
-    /// Plays the log from the last checkpoint on.
-    fn replay(&mut self, is_read_only: bool) -> Result<(Replayed, Timestamp)> {
+    /// Plays the log from the last checkpoint on, and makes what it holds durable.
+    fn replay(&self) -> Result<(Replayed, Timestamp)> {
+        let from = self.base.last_checkpoint().sequence;
+        let unsynced = self.unsynced_extents(from)?;
+        // The log says of every record it goes on after that all of it is durable.
+        let files: BTreeSet<u32> = unsynced.iter().map(|(_, extent)| extent.file).collect();
+        if !files.is_empty() {
+            self.extents.adopt_files(files)?;
+        }
+        let intact = self.last_intact(unsynced)?;
+        let (replayed, clock, in_log) = self.play_log(ReplayMode::Cut, intact);
+        let replayed = replayed?;
+        self.base.reclaim(&in_log)?;
+        if intact < replayed.next_sequence - 1 {
+            self.fold_everything(clock, replayed.next_sequence)?;
+        }
+        Ok((replayed, clock))
+    }
+
+    /// Plays the log as far as it is whole, and changes nothing. Damage in it ends it there, and is
+    /// remembered.
+    fn replay_to_look(&mut self) -> Result<Timestamp> {
+        let from = self.base.last_checkpoint().sequence;
+        let intact = match self.unsynced_extents(from) {
+            Ok(unsynced) => self.last_intact(unsynced)?,
+            // Playing it says the same, and how far it got.
+            Err(error) if error.kind() == ErrorKind::Corrupt => u64::MAX,
+            Err(error) => return Err(error),
+        };
+        let (replayed, clock, _) = self.play_log(ReplayMode::ReadOnly, intact);
+        match replayed {
+            Err(error) if error.kind() == ErrorKind::Corrupt => self.damage = Some(error),
+            replayed => drop(replayed?),
+        }
+        Ok(clock)
+    }
+
+    /// Plays the log from the last checkpoint up to record `intact`. Answers also how far the
+    /// clock came, and which extents the log refers to.
+    fn play_log(
+        &self,
+        mode: ReplayMode,
+        intact: u64,
+    ) -> (Result<Replayed>, Timestamp, Vec<ExtentRef>) {
         let Checkpoint { sequence, timestamp } = self.base.last_checkpoint();
-        let intact = self.last_intact(sequence, is_read_only)?;
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
-        let mode = if is_read_only { ReplayMode::ReadOnly } else { ReplayMode::Cut };
-        let mut clock = timestamp;
-        let mut in_log = Vec::new();
+        let (mut clock, mut in_log) = (timestamp, Vec::new());
         let mut play = |sequence: u64, at: Timestamp, transaction: Transaction| {
             if sequence > intact {
                 return Ok(());
@@ -120,14 +158,8 @@ impl Store {
             extents_of(&transaction, &mut in_log);
             self.play(&transaction, at, &known)
         };
-        let replayed = log::replay(&*self.disk, sequence, mode, &mut play)?;
-        if !is_read_only {
-            self.base.reclaim(&in_log)?;
-            if intact < replayed.next_sequence - 1 {
-                self.fold_everything(clock, replayed.next_sequence)?;
-            }
-        }
-        Ok((replayed, clock))
+        let replayed = log::replay(&*self.disk, sequence, mode, &mut play);
+        (replayed, clock, in_log)
     }
 
     /// Folds what was played, so that nothing in the log below `sequence` is ever played again.
@@ -155,16 +187,8 @@ impl Store {
         Ok(())
     }
 
-    /// The last record whose extents, and those of every record before it, are whole.
-    ///
-    /// A buffered commit is synced about a second later, its extents with it. When the power goes
-    /// before that, the system may have kept the record and not the extents: then the log ends
-    /// before that record, as if it had been torn.
-    ///
-    /// What is whole is made durable here, unless nothing is to be changed: the log says of every
-    /// record it goes on after that all of it is.
-    fn last_intact(&self, from: u64, is_read_only: bool) -> Result<u64> {
-        let mut last = u64::MAX;
+    /// The extents of the records that may not have been synced, with the records' sequences.
+    fn unsynced_extents(&self, from: u64) -> Result<Vec<(u64, ExtentRef)>> {
         let mut unsynced = Vec::new();
         let mut look = |sequence: u64, _: Timestamp, transaction: Transaction| {
             let mut extents = Vec::new();
@@ -174,10 +198,16 @@ impl Store {
         };
         let replayed = log::replay(&*self.disk, from, ReplayMode::ReadOnly, &mut look)?;
         unsynced.retain(|(sequence, _)| *sequence > replayed.synced_to);
-        if !is_read_only && !unsynced.is_empty() {
-            let files: BTreeSet<u32> = unsynced.iter().map(|(_, extent)| extent.file).collect();
-            self.extents.adopt_files(files)?;
-        }
+        Ok(unsynced)
+    }
+
+    /// The last record whose extents, and those of every record before it, are whole.
+    ///
+    /// A buffered commit is synced about a second later, its extents with it. When the power goes
+    /// before that, the system may have kept the record and not the extents: then the log ends
+    /// before that record, as if it had been torn.
+    fn last_intact(&self, unsynced: Vec<(u64, ExtentRef)>) -> Result<u64> {
+        let mut last = u64::MAX;
         for (sequence, extent) in unsynced {
             if sequence < last {
                 match self.extents.verify(&extent) {

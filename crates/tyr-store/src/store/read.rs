@@ -6,7 +6,7 @@ use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Timestamp}
 
 use super::Store;
 use crate::recent::block::BLOCK_SIZE;
-use crate::recent::plan::{Missing, Plan, Source};
+use crate::recent::plan::{Buffer, Missing, Plan, Source};
 use crate::recent::{Attributes, BlobCell, BlobState};
 
 /// Missing bytes up to here are fetched in whole blocks and stay in the cache; more would push
@@ -45,6 +45,37 @@ impl Store {
             Some(plan) if plan.missing.is_empty() => Some(Ok(answer(plan))),
             Some(_) => None,
         }
+    }
+
+    /// Reads all of `range`, which must lie within the blob, into `out`, which is as long, past the
+    /// cache. Answers the attributes, `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// As [`Store::read`]; `InvalidArgument` when the blob ends within the range.
+    pub fn read_into(
+        &self,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+        out: &mut [u8],
+    ) -> Result<Option<Attributes>> {
+        assert_eq!(range.len(), out.len() as u64, "a buffer of another length than the range");
+        let Some(cell) = self.find(name)? else { return Ok(None) };
+        for _ in 0..ATTEMPTS_MAX {
+            let planned = cell.lock().plan_into(range, at, Buffer::Borrowed(&mut *out));
+            let mut plan = planned.ok_or_else(|| too_old(name))?;
+            if !plan.attributes.exists {
+                return Ok(None);
+            }
+            if plan.range != range {
+                return Err(Error::invalid(format!("{name} ends within {range:?}")));
+            }
+            let fetched = self.fetch(name, &mut plan);
+            if !cell.lock().is_overtaken(&plan) {
+                return fetched.map(|()| Some(plan.attributes));
+            }
+        }
+        Err(overtaken(name))
     }
 
     /// The blob's attributes as of `at`; `None` when there is no such blob.
@@ -101,7 +132,7 @@ impl Store {
     }
 
     /// Fetches what `plan` misses into its bytes.
-    fn fetch(&self, name: &BlobName, plan: &mut Plan) -> Result<()> {
+    fn fetch(&self, name: &BlobName, plan: &mut Plan<'_>) -> Result<()> {
         for missing in std::mem::take(&mut plan.missing) {
             self.fetch_part(name, &missing, plan.part(missing.range))?;
         }
@@ -109,7 +140,7 @@ impl Store {
     }
 
     /// Fetches what `plan`, of the newest version, misses, and keeps it in memory.
-    fn fetch_into_memory(&self, cell: &Arc<BlobCell>, plan: &Plan) -> Result<()> {
+    fn fetch_into_memory(&self, cell: &Arc<BlobCell>, plan: &Plan<'_>) -> Result<()> {
         for missing in plan.missing.iter().flat_map(Missing::by_block) {
             let mut bytes = vec![0; missing.range.len() as usize];
             let fetched = self.fetch_part(cell.name(), &missing, &mut bytes);
@@ -127,7 +158,12 @@ impl Store {
         Ok(())
     }
 
-    fn fetch_part(&self, name: &BlobName, missing: &Missing, out: &mut [u8]) -> Result<()> {
+    pub(super) fn fetch_part(
+        &self,
+        name: &BlobName,
+        missing: &Missing,
+        out: &mut [u8],
+    ) -> Result<()> {
         match &missing.source {
             Source::Base => self.base.read(name, missing.range, out),
             Source::Extent { lease, skip } => {
@@ -139,14 +175,14 @@ impl Store {
 
 /// Whether what is missing is short and in the base. What lies in a fresh extent is not taken into
 /// memory: there it would be a change that the next fold writes again.
-fn is_worth_caching(plan: &Plan) -> bool {
+fn is_worth_caching(plan: &Plan<'_>) -> bool {
     let is_in_base = |missing: &Missing| matches!(missing.source, Source::Base);
     let missing: u64 = plan.missing.iter().map(|missing| missing.range.len()).sum();
     missing <= CACHED_READ_MAX && plan.missing.iter().all(is_in_base)
 }
 
-fn answer(plan: Plan) -> Answer {
-    plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.bytes)))
+fn answer(plan: Plan<'_>) -> Answer {
+    plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.into_bytes())))
 }
 
 /// `range` grown to whole blocks.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use tyr_types::{
-    ByteRange, ExtentRef, KeyspaceId, Operation, Outcome, Result, Timestamp, Transaction,
+    BlobName, ByteRange, ExtentRef, KeyspaceId, Operation, Outcome, Result, Timestamp, Transaction,
 };
 
 use super::Store;
+use crate::recent::plan::Missing;
 use crate::recent::{Applying, BlobCell, BlobState, ExtentLease, Readers};
 
 /// The blobs of a transaction in memory, one for each of its entries, held until it is applied.
@@ -41,8 +42,9 @@ impl Store {
     /// a keyspace: the fold under way always does.
     ///
     /// # Errors
-    /// Only when bytes that a transform needs left memory meanwhile and cannot be read again;
-    /// nothing has been applied then.
+    /// Only when bytes that a transform needs cannot be read again: some left memory meanwhile,
+    /// and nothing has been applied then; or it changes a large payload of its own transaction,
+    /// and then only reopening shows the transaction whole.
     pub fn apply<'a>(
         &self,
         transaction: &Transaction,
@@ -56,8 +58,14 @@ impl Store {
             let readers = readers(entry.blob.keyspace);
             let applying = Applying { at, readers, dead: self.recent.dead() };
             self.recent.change(cell, state, |state| {
-                outcomes.extend(entry.operations.iter().map(|op| state.apply(op, applying)));
-            });
+                for operation in &entry.operations {
+                    if let Some(range) = transformed(operation) {
+                        self.fetch_own(&entry.blob, state, range)?;
+                    }
+                    outcomes.push(state.apply(operation, applying));
+                }
+                Ok(())
+            })?;
         }
         Ok(outcomes)
     }
@@ -81,6 +89,20 @@ impl Store {
             drop(states);
             self.make_resident(&cell, range)?;
         }
+    }
+
+    /// Brings what a transform changes into memory, where an operation before it in the same
+    /// transaction has put a large payload. Everything else is there already.
+    fn fetch_own(&self, name: &BlobName, state: &mut BlobState, range: ByteRange) -> Result<()> {
+        if state.is_resident(range) {
+            return Ok(());
+        }
+        for missing in state.missing(range).iter().flat_map(Missing::by_block) {
+            let mut bytes = vec![0; missing.range.len() as usize];
+            self.fetch_part(name, &missing, &mut bytes)?;
+            state.materialize(&missing, &bytes);
+        }
+        Ok(())
     }
 
     /// Writes a piece of a large payload where it will stay; the lease answers for it.

@@ -9,6 +9,9 @@ use super::{Keyspace, Snapshot};
 /// Bytes fetched at a time.
 pub(crate) const PIECE: u64 = 1 << 20;
 
+/// A caller's buffer of at least this many bytes is filled directly, without a piece in between.
+const DIRECT_MIN: u64 = 64 << 10;
+
 /// Part of a blob at one version, read as it is needed: [`std::io::Read`], or [`Reader::next`]
 /// for whole pieces.
 #[derive(Debug)]
@@ -64,19 +67,29 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Fetches into `out` directly; answers how many bytes.
+    fn read_direct(&mut self, out: &mut [u8]) -> Result<usize> {
+        let len = self.rest.len().min(PIECE).min(out.len() as u64);
+        let out = &mut out[..len as usize];
+        self.snapshot.read_into(&self.keyspace, &self.name, self.rest.start, out)?;
+        self.rest.start += len;
+        Ok(out.len())
+    }
+}
+
 impl io::Read for Reader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let as_io = |error: tyr_types::Error| {
+            let is_corrupt = error.kind() == ErrorKind::Corrupt;
+            let kind = if is_corrupt { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
+            io::Error::new(kind, error)
+        };
+        if self.piece.is_empty() && out.len() as u64 >= self.rest.len().min(DIRECT_MIN) {
+            return self.read_direct(out).map_err(as_io);
+        }
         if self.piece.is_empty() {
-            match self.next() {
-                Ok(Some(piece)) => self.piece = piece,
-                Ok(None) => return Ok(0),
-                Err(error) => {
-                    let is_corrupt = error.kind() == ErrorKind::Corrupt;
-                    let kind =
-                        if is_corrupt { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
-                    return Err(io::Error::new(kind, error));
-                }
-            }
+            self.piece = self.next().map_err(as_io)?.unwrap_or_default();
         }
         let len = out.len().min(self.piece.len());
         out[..len].copy_from_slice(&self.piece.split_to(len));

@@ -115,6 +115,20 @@ impl Snapshot {
         Ok(answer.map(|(_, bytes)| bytes))
     }
 
+    /// Fills `out` with the bytes from `offset` on, which must be within the blob.
+    pub(crate) fn read_into(
+        &self,
+        keyspace: &Keyspace,
+        name: &BlobName,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.guard.settle()?;
+        let range = ByteRange::at(offset, out.len() as u64)?;
+        let found = self.node.read_into(&keyspace.entry, name, range, self.guard.at(), out)?;
+        found.map(drop).ok_or_else(|| keyspace.absent(name))
+    }
+
     fn stat_blob(&self, keyspace: &Keyspace, name: &BlobName) -> Result<Stat> {
         self.guard.settle()?;
         let attributes = self.node.attributes(&keyspace.entry, name, self.guard.at())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
-use tyr_types::{Bytes, KeyspaceConfig, KeyspaceName, Result};
+use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
 use crate::{Options, ReadRequest};
@@ -113,6 +113,12 @@ impl Tyr {
         ReadRequest::check(wanted)?;
         let snapshot = self.snapshot()?;
         wanted.iter().map(|request| snapshot.read_key(request)).collect()
+    }
+
+    /// Where the log is damaged, in a store that was opened read-only all the same: transactions
+    /// from there on are missing.
+    pub fn damage(&self) -> Option<&Error> {
+        self.node.damage()
     }
 
     /// Counters and sizes.
