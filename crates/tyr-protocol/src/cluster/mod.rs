@@ -5,13 +5,15 @@
 //! many seeds, and show that the checker notices when a rule is taken away.
 
 pub mod checker;
+mod config;
 pub mod layout;
 pub mod random;
 pub mod state;
 pub mod workload;
 mod world;
 
-use self::world::{Config, Summary, run};
+use self::config::{Config, Summary};
+use self::world::run;
 use crate::rule::Rule;
 
 /// Runs these seeds; panics at the first that goes wrong, naming it.

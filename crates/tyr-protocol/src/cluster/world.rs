@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tyr_types::{NodeId, Timestamp, Transaction};
 
 use super::checker::{Attempted, History, Seen, check, read_check, version};
+use super::config::{Config, Summary};
 use super::layout::{CHUNK, Layout, Object, blob_name, blob_number};
 use super::random::Random;
 use super::state::{State, Written};
@@ -18,45 +19,6 @@ use crate::footprint::Footprint;
 use crate::read::{self, Kind, ReadId, Reads, Request};
 use crate::rule::Rule;
 use crate::view::View;
-
-/// What a run is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    pub nodes: u16,
-    pub replication: usize,
-    pub transactions: u64,
-    pub reads: usize,
-    pub snapshots: usize,
-    /// Whether real time is checked too.
-    pub is_strict: bool,
-    /// A rule to take away.
-    pub broken: Option<Rule>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let (transactions, reads, snapshots) = (16, 16, 6);
-        Self {
-            nodes: 5,
-            replication: 3,
-            transactions,
-            reads,
-            snapshots,
-            is_strict: true,
-            broken: None,
-        }
-    }
-}
-
-/// What a run came to, when nothing was wrong.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Summary {
-    pub committed: usize,
-    pub aborted: usize,
-    pub placed: usize,
-    pub forwarded: usize,
-    pub parked: usize,
-}
 
 enum Item {
     Commit(NodeId, Event),

@@ -13,8 +13,8 @@ pub struct ReadId(pub u64);
 pub enum Kind {
     /// The newest of one chunk, outside a transaction (R1).
     Direct,
-    /// Several chunks, or the first read of a blob in a transaction (R3): at this node's clock after
-    /// what was in flight on arrival is applied. Asked of a version manager.
+    /// Several chunks, or the first read of a blob in a transaction (R3): at this node's clock,
+    /// after what was in flight on arrival is applied. Asked of a version manager.
     Whole,
     /// The first of a snapshot: at this node's clock on arrival (R6).
     First,
