@@ -1,5 +1,7 @@
 //! The blocking API on a real folder: each operation, its answers and its errors.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use tyr::blocking::{Keyspace, Tyr};
 use tyr::{
     ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, Transform, TransformKind, limits,
@@ -251,4 +253,19 @@ fn dropped_keyspaces_are_gone_for_every_handle_and_after_reopening() {
     store.tyr().create_keyspace("test", KeyspaceConfig::default()).unwrap();
     let store = store.reopen();
     assert_eq!(store.keyspace.scan(b"", None, 10).unwrap(), []);
+}
+
+#[test]
+fn arithmetic_changes_a_large_payload_of_the_same_transaction() {
+    let store = Store::new(Durability::Buffered);
+    let data = vec![7; limits::EXTENT_PAYLOAD_MIN];
+    let mut transaction = store.tyr().begin();
+    transaction.append(&store.keyspace, "a", data).unwrap();
+    let place = limits::EXTENT_PAYLOAD_MIN as u64 / 2 - 1;
+    let transform = Transform::add(Number::U16(1));
+    let id = transaction.apply(&store.keyspace, "a", place, transform).unwrap();
+    let committed = transaction.commit().unwrap();
+    assert_eq!(committed.value(id), Some(Number::U16(0x0708)));
+    let store = store.reopen();
+    assert_eq!(store.keyspace.read("a", place - 1, 4).unwrap(), &[7, 8, 7, 7][..]);
 }

@@ -1,0 +1,749 @@
+//! A store beside a model of it: random operations, the same answers, step by step.
+//!
+//! Memory is small, and folds begin after little log, so that blobs leave memory and come back,
+//! and reads find some of their bytes in memory, some in the base and some in extents. The store
+//! is reopened now and then, and compared whole.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod choice;
+mod reference;
+mod seed;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use choice::Chooser;
+use reference::{Answer, Blob, Change, Model, Space};
+use tyr::blocking::{Keyspace, Snapshot, Transaction, Tyr};
+use tyr::{
+    ByteRange, Bytes, CheckFinding, CheckReport, CheckSeverity, Committed, Durability, Error,
+    ErrorKind, Key, KeyspaceConfig, OperationId, ReadRequest, Stat, limits,
+};
+
+/// Steps of one run.
+const STEPS: u64 = 24_000;
+/// Steps between reopenings.
+const REOPEN_EVERY: u64 = 1_500;
+/// Blobs up to this size are compared whole after every change.
+const SMALL: u64 = 40_000;
+
+type Handles = BTreeMap<String, Keyspace>;
+
+/// A snapshot in use, with what it should show.
+struct Held {
+    snapshot: Snapshot,
+    model: Model,
+    handles: Handles,
+}
+
+struct Run {
+    folder: tempfile::TempDir,
+    tyr: Option<Tyr>,
+    model: Model,
+    handles: Handles,
+    held: Vec<Held>,
+    choose: Chooser,
+    generation: u64,
+    /// Snapshot reads that were answered.
+    snapshot_reads: u64,
+    /// Transactions that committed, and that met a conflict.
+    commits: u64,
+    conflicts: u64,
+    /// Transactions whose version was gone before they were done.
+    too_old: u64,
+    folds: u64,
+}
+
+#[test]
+fn store_answers_like_its_model() {
+    run_like_model(seed::chosen("store_answers_like_its_model"));
+}
+
+#[test]
+fn store_answers_like_its_model_from_a_fixed_seed() {
+    run_like_model(7);
+}
+
+fn run_like_model(seed: u64) {
+    let mut run = Run::new(seed);
+    for step in 1..=STEPS {
+        run.step();
+        if step % REOPEN_EVERY == 0 {
+            run.reopen();
+        }
+    }
+    println!(
+        "{} commits, {} conflicts, {} too old, {} reads at snapshots, {} folds",
+        run.commits, run.conflicts, run.too_old, run.snapshot_reads, run.folds
+    );
+    assert!(run.commits > STEPS / 20, "most transactions commit");
+    assert!(run.too_old < STEPS / 200, "few meet a fold that has waited for long");
+    assert!(run.conflicts > 0, "some transactions meet a conflict");
+    assert!(run.snapshot_reads > STEPS / 60, "snapshots answer");
+    assert!(run.folds > STEPS / REOPEN_EVERY, "folds go on beside it");
+}
+
+fn configurations() -> Vec<(&'static str, KeyspaceConfig)> {
+    let buffered =
+        || KeyspaceConfig { durability: Durability::Buffered, ..KeyspaceConfig::default() };
+    vec![
+        ("sync", KeyspaceConfig::default()),
+        ("buffered", buffered()),
+        ("memory", KeyspaceConfig { durability: Durability::Memory, ..buffered() }),
+        ("compressed", KeyspaceConfig { is_compressed: true, ..buffered() }),
+        ("newest", KeyspaceConfig { is_multi_versioned: false, ..buffered() }),
+        ("chunks", KeyspaceConfig { chunk_size: 4096, ..buffered() }),
+    ]
+}
+
+fn open(folder: &tempfile::TempDir) -> Tyr {
+    let options = Tyr::options().cache_bytes(8 << 20).fold_log_bytes(96 << 10);
+    options.open_blocking(folder.path()).unwrap()
+}
+
+/// The error's kind, and `NotFound` for no blob.
+fn kind<T>(result: Result<T, Error>) -> Result<T, ErrorKind> {
+    result.map_err(|error| error.kind())
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tyr = Some(open(&folder));
+        let mut run = Self {
+            folder,
+            tyr,
+            model: Model::default(),
+            handles: Handles::new(),
+            held: Vec::new(),
+            choose: Chooser::new(seed),
+            generation: 0,
+            snapshot_reads: 0,
+            commits: 0,
+            conflicts: 0,
+            too_old: 0,
+            folds: 0,
+        };
+        for (name, config) in configurations() {
+            run.create_keyspace(name, config);
+        }
+        run
+    }
+
+    fn tyr(&self) -> &Tyr {
+        self.tyr.as_ref().expect("the store is open between steps")
+    }
+
+    fn step(&mut self) {
+        match self.choose.random.below(1000) {
+            0..600 => self.change(),
+            600..720 => self.read(),
+            720..760 => self.scan(),
+            760..765 => self.read_many(),
+            765..880 => self.transact(),
+            880..895 => self.hold(),
+            895..970 => self.read_held(),
+            970..996 => self.let_go(),
+            996..998 => self.renew_keyspace(),
+            _ => self.sweep(),
+        }
+    }
+
+    // -- one blob --------------------------------------------------------------------------
+
+    fn change(&mut self) {
+        let (space, key) = self.choose.blob(&self.model);
+        let change = self.choose.change(self.model.blob(&space, &key));
+        let keyspace = &self.handles[&space];
+        let expected = self.model.change(&space, &key, &change);
+        let got = kind(perform(keyspace, &key, &change));
+        assert_eq!(got, expected, "{space}/{}: {change:?}", key.escape_ascii());
+        self.compare(&space, &key);
+    }
+
+    fn compare(&mut self, space: &str, key: &[u8]) {
+        let (keyspace, blob) = (&self.handles[space], self.model.blob(space, key));
+        let context = format!("{space}/{}", key.escape_ascii());
+        let stat = kind(keyspace.stat(key)).map(|stat| stat.size);
+        assert_eq!(stat, blob.map(|blob| blob.size).ok_or(ErrorKind::NotFound), "{context}");
+        match blob {
+            None => assert_eq!(kind(keyspace.get(key)), Err(ErrorKind::NotFound), "{context}"),
+            Some(blob) if blob.size <= SMALL => {
+                assert_same(&keyspace.get(key).unwrap(), &blob.read(0, SMALL), &context);
+            }
+            Some(blob) => {
+                let (offset, len) = self.choose.range(blob.size);
+                let got = keyspace.read(key, offset, len).unwrap();
+                assert_same(&got, &blob.read(offset, len), &format!("{context} {offset}+{len}"));
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let (space, key) = self.choose.blob(&self.model);
+        let size = self.model.blob(&space, &key).map_or(0, |blob| blob.size);
+        let (offset, len) = self.choose.range(size);
+        let (keyspace, blob) = (&self.handles[&space], self.model.blob(&space, &key));
+        let context = format!("{space}/{} {offset}+{len} of {size}", key.escape_ascii());
+        if self.choose.random.permille(200) {
+            let range = ByteRange { start: offset, end: offset + len };
+            let got = kind(keyspace.reader(&key, range).map(|mut reader| {
+                let mut bytes = Vec::new();
+                reader.read_to_end(&mut bytes).unwrap();
+                bytes
+            }));
+            assert_found(got, blob.map(|blob| blob.read(offset, len)), &context);
+        } else if size <= SMALL && self.choose.random.permille(300) {
+            assert_found(kind(keyspace.get(&key)), blob.map(|blob| blob.read(0, SMALL)), &context);
+        } else {
+            let got = kind(keyspace.read(&key, offset, len));
+            assert_found(got, blob.map(|blob| blob.read(offset, len)), &context);
+        }
+    }
+
+    fn scan(&mut self) {
+        let space = self.choose.space(&self.model);
+        let (prefix, after, limit) = self.choose.scan();
+        let after_key = after.as_ref().map(|after| Key::new(after).unwrap());
+        let got = self.handles[&space].scan(&prefix, after_key.as_ref(), limit).unwrap();
+        let expected = self.model.scan(&space, &prefix, after.as_deref(), limit);
+        assert_eq!(listed(&got), expected, "{space}: scan {prefix:?} after {after:?} {limit}");
+    }
+
+    fn read_many(&mut self) {
+        let mut wanted = Vec::new();
+        let mut expected = Vec::new();
+        for _ in 0..8 {
+            let (space, key) = self.choose.blob(&self.model);
+            let blob = self.model.blob(&space, &key);
+            let (offset, len) = self.choose.range(blob.map_or(0, |blob| blob.size));
+            let range = ByteRange { start: offset, end: offset + len };
+            let keyspace = self.handles[&space].clone().into_async();
+            wanted.push(ReadRequest { keyspace, key: Key::new(&key).unwrap(), range });
+            expected.push(self.model.blob(&space, &key).map(|blob| blob.read(offset, len)));
+        }
+        let got = self.tyr().read_many(&wanted).unwrap();
+        for (got, expected) in got.into_iter().zip(expected) {
+            assert_found(got.ok_or(ErrorKind::NotFound), expected, "read_many");
+        }
+    }
+
+    // -- transactions ----------------------------------------------------------------------
+
+    /// A transaction, perhaps with a change by somebody else in its middle.
+    fn transact(&mut self) {
+        let mut transaction = self.tyr().begin();
+        let mut script = Script::new(&self.model);
+        let count = 1 + self.choose.random.below(8);
+        let intruder =
+            self.choose.random.permille(250).then(|| self.choose.random.below(count + 1));
+        let mut intruded = None;
+        for n in 0..count {
+            if intruder == Some(n) {
+                intruded = Some(self.intrude());
+                script.rebase(&self.model);
+            }
+            let (space, key) = self.choose.blob(&self.model);
+            let view = script.view.blob(&space, &key);
+            let keyspace = &self.handles[&space];
+            if self.choose.random.permille(650) {
+                let change = self.choose.change_in_transaction(view);
+                script.change(&mut transaction, keyspace, &space, &key, change);
+            } else {
+                let range = self.choose.range(view.map_or(0, |blob| blob.size));
+                let is_done = script.read(&mut transaction, keyspace, &space, &key, range);
+                if !is_done {
+                    self.too_old += 1;
+                    return;
+                }
+            }
+        }
+        if intruder == Some(count) {
+            intruded = Some(self.intrude());
+        }
+        if self.choose.random.permille(100) {
+            transaction.rollback();
+        } else {
+            self.commit(transaction, script, intruded);
+        }
+    }
+
+    /// Changes a blob while a transaction is open.
+    fn intrude(&mut self) -> (String, Vec<u8>) {
+        let (space, key) = self.choose.blob(&self.model);
+        let change = self.choose.change(self.model.blob(&space, &key));
+        let expected = self.model.change(&space, &key, &change);
+        assert_eq!(kind(perform(&self.handles[&space], &key, &change)), expected, "{change:?}");
+        (space, key)
+    }
+
+    fn commit(
+        &mut self,
+        transaction: Transaction,
+        script: Script,
+        intruded: Option<(String, Vec<u8>)>,
+    ) {
+        let context = format!("{:?} with {intruded:?} between", script.steps);
+        let replayed = script.replay(&self.model);
+        match kind(transaction.commit()) {
+            Ok(committed) => {
+                assert!(replayed.refusals.is_empty(), "{:?}: {context}", replayed.refusals);
+                assert!(replayed.holds, "stale reads were committed: {context}");
+                for (id, change, expected) in &replayed.answers {
+                    let got = answer(&committed, *id, change);
+                    assert_eq!(got, *expected, "{change:?} of {context}");
+                }
+                self.model = replayed.model;
+                self.commits += 1;
+            }
+            // A fold that has waited for long ends those who read.
+            Err(ErrorKind::SnapshotTooOld) => self.too_old += 1,
+            Err(ErrorKind::Conflict) if intruded.as_ref().is_some_and(|at| script.has_read(at)) => {
+                self.conflicts += 1;
+            }
+            Err(kind) => {
+                assert!(replayed.holds, "only conditions can fail with {kind:?}: {context}");
+                assert!(replayed.refusals.contains(&ErrorKindOrder(kind)), "{kind:?}: {context}");
+            }
+        }
+        for (space, key) in script.blobs() {
+            self.compare(&space, &key);
+        }
+    }
+
+    // -- snapshots -------------------------------------------------------------------------
+
+    fn hold(&mut self) {
+        if self.held.len() < 4 {
+            let snapshot = self.tyr().snapshot().unwrap();
+            let (model, handles) = (self.model.clone(), self.handles.clone());
+            self.held.push(Held { snapshot, model, handles });
+        }
+    }
+
+    fn let_go(&mut self) {
+        if !self.held.is_empty() {
+            let index = self.choose.random.below(self.held.len() as u64) as usize;
+            self.held.swap_remove(index);
+        }
+    }
+
+    fn read_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let index = self.choose.random.below(self.held.len() as u64) as usize;
+        let Held { snapshot, model, handles } = &self.held[index];
+        let (space, key) = self.choose.blob(model);
+        let (keyspace, blob) = (&handles[&space], model.blob(&space, &key));
+        let is_gone = self.model.spaces.get(&space).map(|space| space.generation)
+            != Some(model.spaces[&space].generation);
+        let (offset, len) = self.choose.range(blob.map_or(0, |blob| blob.size));
+        let context = format!("snapshot of {space}/{} {offset}+{len}", key.escape_ascii());
+        let (got, expected) = match self.choose.random.below(4) {
+            0 => {
+                let (prefix, after, limit) = self.choose.scan();
+                let after_key = after.as_ref().map(|after| Key::new(after).unwrap());
+                let got = snapshot.scan(keyspace, &prefix, after_key.as_ref(), limit);
+                // A keyspace without older versions is listed as it is now.
+                let listed_at = match model.spaces[&space].config.is_multi_versioned || is_gone {
+                    true => model,
+                    false => &self.model,
+                };
+                let expected = listed_at.scan(&space, &prefix, after.as_deref(), limit);
+                (kind(got).map(|got| flat(&listed(&got))), Some(flat(&expected)))
+            }
+            1 => {
+                let got = kind(snapshot.stat(keyspace, &key)).map(|stat| stat.size);
+                let got = got.map(|size| size.to_le_bytes().to_vec());
+                (got, blob.map(|blob| blob.size.to_le_bytes().to_vec()))
+            }
+            2 => {
+                let range = ByteRange { start: offset, end: offset + len };
+                let reader = kind(snapshot.reader(keyspace, &key, range));
+                let read = reader.and_then(|mut reader| {
+                    let mut bytes = Vec::new();
+                    while let Some(piece) = kind(reader.next())? {
+                        bytes.extend_from_slice(&piece);
+                    }
+                    Ok(bytes)
+                });
+                (read, blob.map(|blob| blob.read(offset, len)))
+            }
+            _ => {
+                let got = kind(snapshot.read(keyspace, &key, offset, len));
+                (got.map(|got| got.to_vec()), blob.map(|blob| blob.read(offset, len)))
+            }
+        };
+        if is_gone {
+            let is_refused = matches!(got, Err(ErrorKind::NotFound | ErrorKind::SnapshotTooOld));
+            assert!(is_refused, "{context} of a keyspace that is gone: {got:?}");
+        } else if got == Err(ErrorKind::SnapshotTooOld) {
+            // A fold may end a snapshot that has held it up for long, and keyspaces of one
+            // version have no other.
+            if model.spaces[&space].config.is_multi_versioned {
+                self.held.swap_remove(index);
+            }
+        } else {
+            assert_found(got, expected, &context);
+            self.snapshot_reads += 1;
+        }
+    }
+
+    // -- keyspaces, the whole store --------------------------------------------------------
+
+    fn create_keyspace(&mut self, name: &str, config: KeyspaceConfig) {
+        let keyspace = self.tyr().create_keyspace(name, config.clone()).unwrap();
+        self.handles.insert(name.to_owned(), keyspace);
+        self.generation += 1;
+        let space = Space { config, blobs: BTreeMap::new(), generation: self.generation };
+        self.model.spaces.insert(name.to_owned(), space);
+    }
+
+    /// Drops a keyspace and makes it anew.
+    fn renew_keyspace(&mut self) {
+        let name = self.choose.space(&self.model);
+        self.tyr().drop_keyspace(&name).unwrap();
+        let old = &self.handles[&name];
+        assert_eq!(kind(old.put("a", "x")), Err(ErrorKind::NotFound));
+        assert_eq!(kind(old.get("a")), Err(ErrorKind::NotFound));
+        assert_eq!(kind(self.tyr().keyspace(&name)).map(drop), Err(ErrorKind::NotFound));
+        let config = old.config().clone();
+        self.create_keyspace(&name, config.clone());
+        let twice = self.tyr().create_keyspace(&name, config);
+        assert_eq!(kind(twice).map(drop), Err(ErrorKind::AlreadyExists));
+    }
+
+    /// Verifies everything on disk, then compares everything.
+    fn sweep(&mut self) {
+        // The check folds first, and that waits for older snapshots.
+        self.held.clear();
+        let report = self.tyr().check(&mut |_| {}).unwrap();
+        assert_sound(&report);
+        self.compare_all();
+    }
+
+    fn compare_all(&self) {
+        for (name, space) in &self.model.spaces {
+            let keyspace = &self.handles[name];
+            let listing: Result<Vec<_>, _> = keyspace.scan_iter(b"").collect();
+            assert_eq!(listed(&listing.unwrap()), self.model.scan(name, b"", None, usize::MAX));
+            for (key, blob) in &space.blobs {
+                compare_whole(keyspace, key, blob);
+            }
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.folds += self.tyr().statistics().folds;
+        self.held.clear();
+        let tyr = self.tyr.take().expect("the store is open between steps");
+        if self.choose.random.permille(500) {
+            self.handles.clear();
+            drop(tyr);
+        } else {
+            tyr.close().unwrap();
+            for keyspace in self.handles.values() {
+                assert_eq!(kind(keyspace.put("a", "x")), Err(ErrorKind::Unavailable));
+                assert_eq!(kind(keyspace.get("a")), Err(ErrorKind::Unavailable));
+            }
+        }
+        let report = tyr::check(self.folder.path(), &mut |_| {}).unwrap();
+        assert_sound(&report);
+        let tyr = open(&self.folder);
+        for (name, space) in &mut self.model.spaces {
+            if space.config.durability == Durability::Memory {
+                space.blobs.clear();
+            }
+            self.handles.insert(name.clone(), tyr.keyspace(name).unwrap());
+        }
+        self.tyr = Some(tyr);
+        self.compare_all();
+    }
+}
+
+// -- a transaction and its model -----------------------------------------------------------
+
+/// What a transaction did so far, and the model as the transaction sees it.
+struct Script {
+    view: Model,
+    steps: Vec<Step>,
+}
+
+enum Step {
+    Change { space: String, key: Vec<u8>, change: Change, id: OperationId },
+    Read { space: String, key: Vec<u8>, offset: u64, len: u64, seen: Option<Vec<u8>> },
+    Stat { space: String, key: Vec<u8>, seen: Option<u64> },
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (space, key) = self.blob();
+        write!(f, "{space}/{} ", key.escape_ascii())?;
+        match self {
+            Self::Change { change, .. } => write!(f, "{change:?}"),
+            Self::Read { offset, len, .. } => write!(f, "read {offset}+{len}"),
+            Self::Stat { seen, .. } => write!(f, "stat {seen:?}"),
+        }
+    }
+}
+
+impl Step {
+    fn blob(&self) -> (&String, &Vec<u8>) {
+        match self {
+            Self::Change { space, key, .. }
+            | Self::Read { space, key, .. }
+            | Self::Stat { space, key, .. } => (space, key),
+        }
+    }
+}
+
+/// What a script comes to on the state that its commit meets.
+struct Replayed {
+    model: Model,
+    /// Why it cannot commit.
+    refusals: BTreeSet<ErrorKindOrder>,
+    /// Whether everything that it read is still so.
+    holds: bool,
+    answers: Vec<(OperationId, Change, Answer)>,
+}
+
+/// Kinds in a set; they have no order of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ErrorKindOrder(ErrorKind);
+
+impl Ord for ErrorKindOrder {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.name().cmp(other.0.name())
+    }
+}
+
+impl PartialOrd for ErrorKindOrder {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Script {
+    fn new(model: &Model) -> Self {
+        Self { view: model.clone(), steps: Vec::new() }
+    }
+
+    fn change(
+        &mut self,
+        transaction: &mut Transaction,
+        keyspace: &Keyspace,
+        space: &str,
+        key: &[u8],
+        change: Change,
+    ) {
+        let added = add(transaction, keyspace, key, &change);
+        if change.is_invalid() {
+            assert_eq!(kind(added).map(drop), Err(ErrorKind::InvalidArgument), "{change:?}");
+            return;
+        }
+        self.view.force(space, key, &change);
+        let (space, key) = (space.to_owned(), key.to_vec());
+        self.steps.push(Step::Change { space, key, change, id: added.unwrap() });
+    }
+
+    /// Reads and compares; answers whether the version was still there.
+    fn read(
+        &mut self,
+        transaction: &mut Transaction,
+        keyspace: &Keyspace,
+        space: &str,
+        key: &[u8],
+        (offset, len): (u64, u64),
+    ) -> bool {
+        let blob = self.view.blob(space, key);
+        let context = format!("{space}/{} {offset}+{len}: {:?}", key.escape_ascii(), self.steps);
+        let (space, key) = (space.to_owned(), key.to_vec());
+        if len % 5 == 0 {
+            let got = kind(transaction.stat(keyspace, &key)).map(|stat| stat.size);
+            if got == Err(ErrorKind::SnapshotTooOld) {
+                return false;
+            }
+            let seen = blob.map(|blob| blob.size);
+            assert_eq!(got, seen.ok_or(ErrorKind::NotFound), "{context}");
+            self.steps.push(Step::Stat { space, key, seen });
+            return true;
+        }
+        let got = kind(transaction.read(keyspace, &key, offset, len));
+        if got == Err(ErrorKind::SnapshotTooOld) {
+            return false;
+        }
+        let seen = blob.map(|blob| blob.read(offset, len));
+        assert_found(got, seen.clone(), &context);
+        self.steps.push(Step::Read { space, key, offset, len, seen });
+        true
+    }
+
+    /// Until its first read a transaction has no version yet: it sees what others did meanwhile.
+    fn rebase(&mut self, model: &Model) {
+        if self.steps.iter().all(|step| matches!(step, Step::Change { .. })) {
+            self.view = self.replay(model).model;
+        }
+    }
+
+    /// Plays it again on `model`.
+    fn replay(&self, model: &Model) -> Replayed {
+        let mut now = model.clone();
+        let mut refusals = BTreeSet::new();
+        let (mut holds, mut answers) = (true, Vec::new());
+        for step in &self.steps {
+            let (space, key) = step.blob();
+            match step {
+                Step::Change { change, id, .. } => {
+                    let refusal = change.refusal(model.blob(space, key), now.blob(space, key));
+                    refusals.extend(refusal.map(ErrorKindOrder));
+                    answers.push((*id, change.clone(), now.force(space, key, change)));
+                }
+                Step::Read { offset, len, seen, .. } => {
+                    let read = now.blob(space, key).map(|blob| blob.read(*offset, *len));
+                    holds &= read == *seen;
+                }
+                Step::Stat { seen, .. } => {
+                    holds &= now.blob(space, key).map(|blob| blob.size) == *seen;
+                }
+            }
+        }
+        Replayed { model: now, refusals, holds, answers }
+    }
+
+    fn has_read(&self, (space, key): &(String, Vec<u8>)) -> bool {
+        let reads = self.steps.iter().filter(|step| !matches!(step, Step::Change { .. }));
+        reads.map(Step::blob).any(|blob| blob == (space, key)) || self.has_condition(space, key)
+    }
+
+    fn has_condition(&self, space: &str, key: &[u8]) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Change { change, .. } => {
+                let is_condition =
+                    matches!(change, Change::AppendAt(..) | Change::Compare(..) | Change::Create);
+                is_condition && step.blob().0 == space && step.blob().1 == key
+            }
+            Step::Read { .. } | Step::Stat { .. } => false,
+        })
+    }
+
+    fn blobs(&self) -> BTreeSet<(String, Vec<u8>)> {
+        let blobs = self.steps.iter().map(Step::blob);
+        blobs.map(|(space, key)| (space.clone(), key.clone())).collect()
+    }
+}
+
+// -- the store's words for a change --------------------------------------------------------
+
+fn perform(keyspace: &Keyspace, key: &[u8], change: &Change) -> tyr::Result<Answer> {
+    let done = |()| Answer::Done;
+    match change.clone() {
+        Change::Create => keyspace.create(key).map(done),
+        Change::Put(data) => keyspace.put(key, data).map(done),
+        Change::PutReader(data) => keyspace.put_reader(key, &*data).map(Answer::Len),
+        Change::Write(offset, data) => keyspace.write(key, offset, data).map(done),
+        Change::Append(data) => keyspace.append(key, data).map(Answer::Offset),
+        Change::AppendReader(data) => keyspace.append_reader(key, &*data).map(Answer::Offset),
+        Change::AppendAt(at, data) => keyspace.append_at(key, at, data).map(Answer::Offset),
+        Change::Truncate(len) => keyspace.truncate(key, len).map(done),
+        Change::Delete => keyspace.delete(key).map(Answer::Existed),
+        Change::Apply(at, transform) => keyspace.apply(key, at, transform).map(Answer::Value),
+        Change::Swap(at, old, new) => keyspace.compare_and_swap(key, at, old, new).map(done),
+        Change::Compare(..) => unreachable!("a condition alone is for transactions"),
+    }
+}
+
+fn add(
+    transaction: &mut Transaction,
+    keyspace: &Keyspace,
+    key: &[u8],
+    change: &Change,
+) -> tyr::Result<OperationId> {
+    match change.clone() {
+        Change::Create => transaction.create(keyspace, key),
+        Change::Put(data) => transaction.put(keyspace, key, data),
+        Change::Write(offset, data) => transaction.write(keyspace, key, offset, data),
+        Change::Append(data) => transaction.append(keyspace, key, data),
+        Change::AppendAt(at, data) => transaction.append_at(keyspace, key, at, data),
+        Change::Truncate(len) => transaction.truncate(keyspace, key, len),
+        Change::Delete => transaction.delete(keyspace, key),
+        Change::Apply(offset, transform) => transaction.apply(keyspace, key, offset, transform),
+        Change::Compare(offset, data) => transaction.compare(keyspace, key, offset, data),
+        Change::PutReader(_) | Change::AppendReader(_) | Change::Swap(..) => {
+            unreachable!("transactions have no such operation")
+        }
+    }
+}
+
+fn answer(committed: &Committed, id: OperationId, change: &Change) -> Answer {
+    let (offset, value, existed) =
+        (committed.offset(id), committed.value(id), committed.existed(id));
+    match (offset, value, existed) {
+        (None, None, None) => Answer::Done,
+        (Some(offset), None, None) => Answer::Offset(offset),
+        (None, Some(value), None) => Answer::Value(value),
+        (None, None, Some(existed)) => Answer::Existed(existed),
+        several => panic!("{change:?} answered {several:?}"),
+    }
+}
+
+// -- comparing -----------------------------------------------------------------------------
+
+fn listed(listing: &[(Key, Stat)]) -> Vec<(Vec<u8>, u64)> {
+    listing.iter().map(|(key, stat)| (key.as_bytes().to_vec(), stat.size)).collect()
+}
+
+fn flat(listing: &[(Vec<u8>, u64)]) -> Vec<u8> {
+    format!("{listing:?}").into_bytes()
+}
+
+fn compare_whole(keyspace: &Keyspace, key: &[u8], blob: &Blob) {
+    let context = format!("{}/{}", keyspace.name(), key.escape_ascii());
+    assert_eq!(keyspace.stat(key).unwrap().size, blob.size, "{context}");
+    for (start, len) in blob.written() {
+        // A little more on both sides: what lies between must be zeros.
+        let (offset, mut rest) = (start.saturating_sub(9), len + 20);
+        let mut at = offset;
+        while rest > 0 {
+            let now = rest.min(limits::READ_LEN_MAX);
+            let got = keyspace.read(key, at, now).unwrap();
+            assert_same(&got, &blob.read(at, now), &format!("{context} {at}+{now}"));
+            (at, rest) = (at + now, rest - now);
+        }
+    }
+    let end = blob.size.saturating_sub(5000);
+    assert_same(&keyspace.read(key, end, 9000).unwrap(), &blob.read(end, 9000), &context);
+}
+
+fn assert_found<T: AsRef<[u8]>>(
+    got: Result<T, ErrorKind>,
+    expected: Option<Vec<u8>>,
+    context: &str,
+) {
+    match (got, expected) {
+        (Ok(got), Some(expected)) => assert_same(got.as_ref(), &expected, context),
+        (Err(ErrorKind::NotFound), None) => {}
+        (Ok(got), None) => panic!("{context}: {} bytes of an absent blob", got.as_ref().len()),
+        (Err(kind), expected) => {
+            panic!("{context}: {kind:?}, not {:?} bytes", expected.map(|bytes| bytes.len()));
+        }
+    }
+}
+
+/// Space that belongs to nothing is no damage: a transaction that was rolled back leaves some.
+fn assert_sound(report: &CheckReport) {
+    let is_damage = |finding: &CheckFinding| finding.severity != CheckSeverity::Warning;
+    assert!(!report.findings.iter().any(is_damage), "{report:?}");
+}
+
+fn assert_same(got: &[u8], expected: &[u8], context: &str) {
+    assert_eq!(got.len(), expected.len(), "{context}: wrong length");
+    if let Some(at) = got.iter().zip(expected).position(|(got, expected)| got != expected) {
+        let count = got.iter().zip(expected).filter(|(got, expected)| got != expected).count();
+        panic!("{context}: {count} bytes differ, the first at {at}: {} {}", got[at], expected[at]);
+    }
+}
+
+/// The type that the store answers with; named so that a change of it is noticed here.
+const _: fn(&Keyspace) -> tyr::Result<Bytes> = |keyspace| keyspace.get("a");
