@@ -1,8 +1,10 @@
 //! Stores written by the first release of the format open, with everything in them.
 //!
-//! `fixtures/format-1-closed` was closed cleanly; `fixtures/format-1-killed` was copied while it was
-//! open, so its log has to be replayed. To write fixtures of a new format version beside them, raise
-//! `VERSION` and run this file with `TYR_WRITE_FIXTURES=1`; old ones stay for ever.
+//! `fixtures/format-1-closed` was closed cleanly; `fixtures/format-1-killed` was copied while it
+//! was open, so its log has to be replayed. To write fixtures of a new format version beside them,
+//! raise `VERSION` and run this file with `TYR_WRITE_FIXTURES=1`; old ones stay for ever.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

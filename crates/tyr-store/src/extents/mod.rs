@@ -7,12 +7,13 @@
 //! ```
 //!
 //! A payload goes to its extent before the log record that refers to it, and neither folding nor
-//! anything else writes it again. Nothing is ever overwritten: extents are laid one after the other,
-//! a file that is long enough is left for a new one, and so is every file of an earlier opening,
-//! because its end may hold what a crash left. Space that nobody refers to is punched out.
+//! anything else writes it again. Nothing is ever overwritten: extents are laid one after the
+//! other, a file that is long enough is left for a new one, and so is every file of an earlier
+//! opening, because its end may hold what a crash left. Space that nobody refers to is punched out.
 //!
 //! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it,
-//! [`reading`] the way back, and [`files`] opens files and knows their headers. Who refers to an extent is the base's affair.
+//! [`reading`] the way back, and [`files`] opens files and knows their headers. Who refers to an
+//! extent is the base's affair.
 
 mod compression;
 mod files;

@@ -241,7 +241,8 @@ impl PendingWrite {
     }
 
     /// Writes down beside the log how far it is durable: to be called when nothing follows soon,
-    /// so that a damaged last record is not taken for a torn one. Does nothing when it stands there.
+    /// so that a damaged last record is not taken for a torn one. Does nothing when it stands
+    /// there.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses; the log itself is not affected.

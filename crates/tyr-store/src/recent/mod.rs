@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Reading order: [`readers`] (who still needs a version), [`block`] (bytes with versions),
-//! [`blob`] (one blob), [`apply`] (operations on it), [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who
-//! answers for an extent), and here: the table of blobs in memory.
+//! [`blob`] (one blob), [`apply`] (operations on it), [`plan`] (reading it), [`capture`] (folding
+//! it), [`lease`] (who answers for an extent), and here: the table of blobs in memory.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
