@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use tyr_telemetry::Day;
+use tyr_telemetry::source::now_us;
 
 use super::meter::cpus;
 use crate::data::size_text;
@@ -48,9 +49,7 @@ pub fn describe(dir: &Path) -> Machine {
         file_system: mount_type(&read("/proc/mounts"), dir).unwrap_or_else(unknown),
         version: env!("CARGO_PKG_VERSION"),
         build: if cfg!(debug_assertions) { "debug" } else { "release" },
-        date: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or_else(|_| unknown(), |time| date_text(time.as_secs())),
+        date: Day::of(now_us()).to_string(),
     }
 }
 
@@ -74,34 +73,9 @@ fn mount_type(mounts: &str, dir: &Path) -> Option<String> {
         .map(|(_, kind)| kind.to_owned())
 }
 
-/// Seconds since 1970 as a date: days counted from 1 March of year 0, whose years end in the
-/// leap day (Howard Hinnant's `civil_from_days`).
-pub fn date_text(seconds: u64) -> String {
-    let days = seconds / 86_400 + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_know_leap_years() {
-        assert_eq!(date_text(0), "1970-01-01");
-        assert_eq!(date_text(951_782_400), "2000-02-29");
-        assert_eq!(date_text(1_795_219_200), "2026-11-21");
-        assert_eq!(date_text(4_107_542_399), "2100-02-28");
-        assert_eq!(date_text(4_107_542_400), "2100-03-01");
-    }
 
     #[test]
     fn the_deepest_mount_counts() {

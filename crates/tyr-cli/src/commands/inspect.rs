@@ -67,7 +67,8 @@ fn inspect_blob(
     json["chunk_size"] = json!(chunk_size);
     json["chunks"] = json!(chunks);
     let mut text = format!(
-        "keyspace   {}\nkey        {}\nsize       {} ({})\nversion    {}\nchunks     {chunks} of {}",
+        "keyspace   {}\nkey        {}\nsize       {} ({})\nversion    {}\n\
+         chunks     {chunks} of {}",
         keyspace.name(),
         key_text(key),
         stat.size,
