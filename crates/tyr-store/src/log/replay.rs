@@ -61,7 +61,8 @@ pub struct Replayed {
     pub is_clean: bool,
     /// What a crash left after the end, if it left anything.
     pub torn: Option<TornTail>,
-    /// All records up to this sequence were durable before the replay, as the mark has it.
+    /// All records up to this sequence were durable before the replay, with the extents they refer
+    /// to: as the mark has it, or a later segment or record.
     pub synced_to: u64,
     /// Records that were visited.
     pub records: u64,
@@ -101,7 +102,8 @@ pub fn replay(
     let start = firsts.partition_point(|first| *first <= from).checked_sub(1);
     let needed = &firsts[start.unwrap_or(0)..];
     let expected = start.map_or(from, |start| firsts[start]);
-    let mut walk = Walk { disk, firsts: needed, from, expected, records: 0, spans: Vec::new() };
+    let mut walk =
+        Walk { disk, firsts: needed, from, expected, witnessed: 0, records: 0, spans: Vec::new() };
     let stop = match start {
         Some(_) => walk.read(visit)?,
         None => (!needed.is_empty()).then_some(Stop { index: 0, offset: 0 }),
@@ -123,7 +125,7 @@ pub fn replay(
         is_clean: torn.is_none()
             && mark.is_none_or(|mark| mark.is_sealed && mark.synced_to + 1 == next_sequence),
         torn,
-        synced_to,
+        synced_to: synced_to.max(walk.witnessed),
         records: walk.records,
         bytes: spans.iter().map(|span| span.len).sum(),
         spans,
@@ -156,6 +158,8 @@ struct Walk<'a> {
     from: u64,
     /// The sequence of the next record.
     expected: u64,
+    /// The highest sequence that what was read knew to be durable.
+    witnessed: u64,
     records: u64,
     spans: Vec<Span>,
 }
@@ -173,6 +177,8 @@ impl Walk<'_> {
                 HeaderState::Bad => return Ok(Some(Stop { index, offset: 0 })),
                 HeaderState::Later => return Err(self.too_new(first)),
             }
+            // A segment begins when all before it is durable.
+            self.witnessed = self.witnessed.max(first - 1);
             let offset = self.read_segment(&mut reader, visit)?;
             self.spans.push(Span { first, len: offset });
             match self.firsts.get(index + 1) {
@@ -218,6 +224,7 @@ impl Walk<'_> {
                 visit(header.sequence, header.at, transaction)?;
                 self.records += 1;
             }
+            self.witnessed = self.witnessed.max(header.synced_to());
             self.expected += 1;
             offset = body_at + body_len as u64;
         }

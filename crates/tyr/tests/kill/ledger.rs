@@ -55,7 +55,7 @@ fn say(line: &str) {
 
 /// How many transactions of a thread took effect.
 fn count(keyspace: &Keyspace, thread: u64) -> Result<u64> {
-    match keyspace.stat(&format!("thread/{thread}")) {
+    match keyspace.stat(format!("thread/{thread}")) {
         Ok(stat) => Ok(stat.size / 8),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
         Err(error) => Err(error),
