@@ -100,9 +100,13 @@ impl Rounds {
 fn tidy(processor: &Processor, now_us: u64) {
     processor.snapshots.expire(now_us);
     collect(processor);
-    processor.store.recent().shrink(processor.options.cache_bytes as usize);
+    shrink(processor);
     // What is left is removed at the next tick; an error shows up in the next fold.
     let _ = processor.store.base().remove_some_dropped(DROPPED_PER_TICK);
+}
+
+fn shrink(processor: &Processor) {
+    processor.store.recent().shrink(processor.options.cache_bytes as usize);
 }
 
 fn collect(processor: &Processor) {
@@ -144,7 +148,8 @@ fn fold_inner(processor: &Arc<Processor>) -> Result<()> {
         let more = processor.store.fold_some(&mut fold, |id| entries.get(id).is_some());
         drop(entries);
         match more {
-            Ok(true) => {}
+            // What has been folded may leave memory, so that writers find room meanwhile.
+            Ok(true) => shrink(processor),
             Ok(false) => break,
             Err(error) => {
                 processor.store.abandon_fold(fold);

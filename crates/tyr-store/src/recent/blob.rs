@@ -69,6 +69,10 @@ pub(super) struct ExtentPiece {
     pub skip: u32,
 }
 
+/// Memory that a blob takes around its state: the cell, its name twice, its places in the table and
+/// in the list of dirty blobs, roughly.
+const CELL_MEMORY: usize = 320;
+
 /// Memory that an extent piece takes, with its lease.
 pub(super) const PIECE_MEMORY: usize = size_of::<ExtentPiece>() + size_of::<ExtentLease>();
 
@@ -98,7 +102,8 @@ pub struct BlobState {
     pub(super) base_generation: u32,
     /// Counts changes after which a gap may not be what it was: cuts and extent pieces.
     pub(super) shape: u32,
-    pub(super) blocks: Vec<(u64, Block)>,
+    /// By number, ascending. Most blobs are small and have one.
+    pub(super) blocks: SmallVec<[(u64, Block); 1]>,
     pub(super) extents: BTreeMap<u64, ExtentPiece>,
     pub(super) older: Vec<OldPiece>,
     pub(super) memory: usize,
@@ -117,10 +122,10 @@ impl BlobState {
             folded_at,
             base_generation: 0,
             shape: 0,
-            blocks: Vec::new(),
+            blocks: SmallVec::new(),
             extents: BTreeMap::new(),
             older: Vec::new(),
-            memory: size_of::<Self>(),
+            memory: size_of::<Self>() + CELL_MEMORY,
             is_dirty: false,
         }
     }
@@ -196,7 +201,7 @@ impl BlobState {
     /// Forgets clean bytes, which the base has.
     pub fn forget_clean(&mut self) {
         let freed = &mut 0;
-        self.blocks.retain_mut(|(_, block)| {
+        self.blocks.retain(|(_, block)| {
             let is_kept = block.forget_clean();
             *freed += if is_kept { 0 } else { block.memory() };
             is_kept
