@@ -17,7 +17,7 @@ use super::draft::bury;
 use super::fold::Fold;
 use super::types::Checkpoint;
 use super::{Base, key, record};
-use crate::disk::{Disk, OpenMode};
+use crate::disk::{self, Disk, OpenMode};
 use crate::index::{IndexBatch, Table};
 
 /// The record's file, in the store's folder.
@@ -105,8 +105,9 @@ impl CheckpointRecord {
             disk.rename(NEW_FILE, FILE)?;
             disk.sync_folder("")
         };
-        write()
-            .map_err(|error| Error::io(format!("cannot write {}/{FILE}", disk.describe()), error))
+        write().map_err(|error| {
+            disk::refusal(format_args!("cannot write {}/{FILE}", disk.describe()), error)
+        })
     }
 }
 

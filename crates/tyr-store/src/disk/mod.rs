@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub use real::{FolderLock, RealDisk};
 pub use simulated::SimulatedDisk;
-use tyr_types::Error;
+use tyr_types::{Error, Result};
 
 /// The error of something that the disk refused: `Unavailable`. `what` names the file.
 ///
@@ -27,6 +27,21 @@ pub fn refusal(what: impl std::fmt::Display, error: io::Error) -> Error {
             Error::io(format!("{what}: disk full, make space and try again"), error)
         }
         _ => Error::io(what.to_string(), error),
+    }
+}
+
+/// Refuses with `Unavailable` what would take more than the disk has room for. `what` names it.
+///
+/// # Errors
+/// That, and `Unavailable` when the disk does not tell.
+pub fn check_room(disk: &dyn Disk, what: impl std::fmt::Display, len: u64) -> Result<()> {
+    match disk.room() {
+        Ok(room) if len <= room => Ok(()),
+        Ok(room) => {
+            let text = format!("{len} bytes are needed, there is room for {room}");
+            Err(refusal(what, io::Error::new(io::ErrorKind::StorageFull, text)))
+        }
+        Err(error) => Err(refusal(what, error)),
     }
 }
 
@@ -78,6 +93,13 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// What the disk says.
     fn sync_folder(&self, name: &str) -> io::Result<()>;
+
+    /// Bytes that users' data may still take: what is free, less what is kept for the index, which
+    /// needs some even to let go of what was deleted.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn room(&self) -> io::Result<u64>;
 
     /// Where it is, for messages: a path.
     fn describe(&self) -> String;

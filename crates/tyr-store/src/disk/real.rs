@@ -22,6 +22,10 @@ const LOCK_FILE: &str = "LOCK";
 /// Zeros are written in pieces of this size where the file system cannot reserve or punch.
 const ZEROS_LEN: usize = 256 << 10;
 
+/// Bytes kept free for the index: what it journals, writes out and merges while deletions that
+/// make room go through it.
+const INDEX_RESERVE: u64 = 64 << 20;
+
 /// A folder of the machine.
 pub struct RealDisk {
     folder: PathBuf,
@@ -148,6 +152,12 @@ impl Disk for RealDisk {
 
     fn sync_folder(&self, name: &str) -> io::Result<()> {
         File::open(self.folder.join(name))?.sync_all()
+    }
+
+    fn room(&self) -> io::Result<u64> {
+        let system = rustix::io::retry_on_intr(|| rustix::fs::statvfs(&self.folder))?;
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        Ok(free.saturating_sub(INDEX_RESERVE))
     }
 
     fn describe(&self) -> String {

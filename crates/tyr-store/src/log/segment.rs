@@ -87,6 +87,7 @@ pub fn inspect_header(bytes: &[u8], first: u64) -> HeaderState {
 
 /// Makes the file of a segment with `len` bytes reserved. Nothing is left when it fails.
 pub fn create(disk: &dyn Disk, first: u64, len: u64) -> Result<Arc<dyn DiskFile>> {
+    disk::check_room(disk, path(disk, first), len)?;
     let name = name(first);
     let refused = |error| disk::refusal(path(disk, first), error);
     let file = match disk.open(&name, OpenMode::CreateNew) {

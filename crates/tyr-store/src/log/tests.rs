@@ -192,6 +192,22 @@ fn a_full_disk_is_met_only_by_a_new_segment_and_changes_nothing() {
 }
 
 #[test]
+fn a_sync_vouches_only_for_what_its_caller_had_made_ready() {
+    let disk = SimulatedDisk::new();
+    let (mut log, _, _) = reopen(&disk, 1);
+    append_some(&mut log, 2);
+    let ready = log.take_pending();
+    ready.write().unwrap();
+    append_some(&mut log, 1);
+    let behind = log.take_pending();
+    behind.write().unwrap();
+    ready.sync().unwrap();
+    assert_eq!(log.synced_to(), 2, "the extents of record 3 may not be durable");
+    behind.sync().unwrap();
+    assert_eq!(log.synced_to(), 3);
+}
+
+#[test]
 fn after_a_failed_write_or_sync_nothing_is_taken_until_reopened() {
     for operation in [FaultyOperation::Write, FaultyOperation::Sync, FaultyOperation::SyncFolder] {
         let disk = SimulatedDisk::new();

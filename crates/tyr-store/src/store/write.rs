@@ -110,6 +110,7 @@ impl Store {
     /// # Errors
     /// `Unavailable` when the disk is full or fails.
     pub fn write_extent(&self, data: &[u8], is_compressed: bool) -> Result<Arc<ExtentLease>> {
+        crate::disk::check_room(&*self.disk, self.disk.describe(), data.len() as u64)?;
         let extent = self.extents.write(data, is_compressed)?;
         Ok(ExtentLease::new(extent, self.recent.dead()))
     }

@@ -294,8 +294,9 @@ impl Image {
         true
     }
 
-    /// Bytes of space that all files take.
+    /// Bytes of space that all files with a name take.
     pub fn disk_bytes(&self) -> u64 {
-        self.files.values().map(|file| file.current.disk_bytes()).sum()
+        let named = self.names.files.values().filter_map(|id| self.files.get(id));
+        named.map(|file| file.current.disk_bytes()).sum()
     }
 }

@@ -317,6 +317,12 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
+    fn room(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        let capacity = state.capacity.unwrap_or(u64::MAX);
+        Ok(capacity.saturating_sub(state.image.disk_bytes()))
+    }
+
     fn describe(&self) -> String {
         "simulated".to_owned()
     }

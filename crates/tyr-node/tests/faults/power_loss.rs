@@ -10,35 +10,21 @@
 //! come in another order in every run; but which acknowledgement came before which operation is
 //! known in each.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod index;
-mod machine;
-mod model;
-
 use std::sync::Arc;
 
 use tyr_node::Node;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::Durability;
 
-use machine::{End, Machine};
-use model::{Model, Promise, Writer};
+use super::machine::{End, Machine};
+use super::model::{Model, Promise, Writer};
+use super::seed;
 
 /// Transactions of the first life, and of the second.
 const TRANSACTIONS: u64 = 90;
 const TRANSACTIONS_AFTER: u64 = 6;
 /// How often each operation is the last: once of the process, else of the machine.
 const LUCKS: u64 = 4;
-
-fn seed() -> u64 {
-    let seed = match std::env::var("TYR_SEED") {
-        Ok(text) => text.parse().expect("TYR_SEED is a number"),
-        Err(_) => 20_261_121,
-    };
-    println!("seed {seed} (set TYR_SEED to it to repeat)");
-    seed
-}
 
 #[test]
 fn power_loss_after_any_operation_takes_nothing_acknowledged_and_leaves_no_half() {

@@ -72,9 +72,24 @@ impl Model {
         self.transactions[number as usize - 1].iter().any(|((keyspace, _), _)| *keyspace == 1)
     }
 
-    /// Checks that the store holds what some number of transactions leave, at least `least`;
-    /// answers how many. `None` when a keyspace is not there.
+    /// Checks that the store, just opened, holds what some number of transactions leave, at least
+    /// `least`; answers how many. `None` when a keyspace is not there.
     pub fn verify(&self, node: &Arc<Node>, least: u64, context: &str) -> Option<u64> {
+        self.compare(node, least, &|keyspace| keyspace != MEMORY, context)
+    }
+
+    /// Checks that the store holds what exactly these many transactions leave, all in this life.
+    pub fn verify_running(&self, node: &Arc<Node>, count: u64, context: &str) {
+        assert_eq!(self.compare(node, count, &|_| true, context), Some(count), "{context}");
+    }
+
+    fn compare(
+        &self,
+        node: &Arc<Node>,
+        least: u64,
+        is_kept: &dyn Fn(usize) -> bool,
+        context: &str,
+    ) -> Option<u64> {
         let mut found = BTreeMap::new();
         for (number, name) in KEYSPACES.into_iter().enumerate() {
             let keyspace = node.keyspace(&KeyspaceName::new(name).unwrap()).ok()?;
@@ -85,7 +100,7 @@ impl Model {
         let count = found.get(&(COUNT.0, COUNT.1.to_owned())).map_or(0, |count| count.len() / 8);
         let range = least as usize..self.states.len();
         assert!(range.contains(&count), "{context}: {count} transactions, not {range:?}");
-        let expected = self.states[count].iter().filter(|((keyspace, _), _)| *keyspace != MEMORY);
+        let expected = self.states[count].iter().filter(|((keyspace, _), _)| is_kept(*keyspace));
         let expected: BTreeMap<_, _> =
             expected.map(|((number, key), bytes)| ((*number, (*key).to_owned()), bytes)).collect();
         let (listed, wanted): (Vec<_>, Vec<_>) =
@@ -258,6 +273,13 @@ impl<'a> Writer<'a> {
                 self.wait()?;
             }
         }
+        Ok(())
+    }
+
+    /// Submits the next transaction and waits for it; after an error it is the next one still.
+    pub fn run_one(&mut self) -> Result<()> {
+        self.submit()?.wait()?;
+        self.next += 1;
         Ok(())
     }
 

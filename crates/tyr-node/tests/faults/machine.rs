@@ -56,6 +56,11 @@ impl Machine {
         Ok(node)
     }
 
+    /// The disk, to fill it up.
+    pub fn disk(&self) -> &SimulatedDisk {
+        &self.disk
+    }
+
     /// Operations of the disk so far in this life.
     pub fn operations(&self) -> u64 {
         self.disk.operations()
