@@ -117,7 +117,7 @@ impl LiveSource {
     fn refresh(&mut self) {
         self.system.refresh_cpu_usage();
         self.system.refresh_memory();
-        let kind = ProcessRefreshKind::nothing().with_cpu().with_memory();
+        let kind = ProcessRefreshKind::nothing().with_cpu().with_memory().without_tasks();
         self.system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
         self.disks.refresh(true);
         self.networks.refresh(true);
@@ -163,7 +163,9 @@ impl LiveSource {
 
     fn read_programs(&self, readings: &mut Readings<'_>) {
         let mut programs: BTreeMap<String, Program> = BTreeMap::new();
-        for process in self.system.processes().values() {
+        // The library lists threads among processes; each would count its process's memory again.
+        let processes = self.system.processes().values();
+        for process in processes.filter(|process| process.thread_kind().is_none()) {
             let name = process.name().to_string_lossy().into_owned();
             let program = programs.entry(name).or_default();
             program.cpu += f64::from(process.cpu_usage());
