@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
+#[path = "../kill/chance.rs"]
 mod chance;
 mod content;
 mod folder;
