@@ -78,6 +78,11 @@ impl Session {
             Access::Create => options,
         };
         let store = options.open_blocking(folder)?;
+        if let Some(damage) = store.damage() {
+            eprintln!(
+                "tyr: warning: the log is damaged, what follows is from before that: {damage}"
+            );
+        }
         *self.opened.slot() = Some(store.clone());
         Ok(store)
     }
