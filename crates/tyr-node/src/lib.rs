@@ -14,6 +14,8 @@
 //! them time and carries out what they say. Reading order: [`node`], `processor`, `agent`.
 
 mod agent;
+#[cfg(feature = "broken-rules")]
+pub mod broken;
 pub mod clock;
 pub mod node;
 pub mod options;

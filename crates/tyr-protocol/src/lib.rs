@@ -40,5 +40,7 @@ pub use chain::{Chain, Hop, Part, Piece};
 pub use commit::Commit;
 pub use footprint::Footprint;
 pub use read::Reads;
+#[cfg(feature = "broken-rules")]
+pub use rule::Rule;
 pub use versions::SnapshotTable;
 pub use view::View;

@@ -1,10 +1,11 @@
 //! The rules that a test can take away, to see that the checker notices.
 //!
-//! Outside of test builds every rule holds and the question costs nothing.
+//! Outside of test builds, and without the feature `broken-rules`, which is for tests of other
+//! crates, every rule holds and the question costs nothing.
 
 /// A rule of the commit or read protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Reads are validated, conditions wait for those in flight.
     C1,
     /// A write waits for the validated reads it overlaps.
@@ -32,19 +33,19 @@ pub(crate) enum Rule {
 /// Which rules hold: all of them, but in a test that takes one away.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "broken-rules"))]
     pub broken: Option<Rule>,
 }
 
 impl Rules {
     /// Whether `rule` holds.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "broken-rules"))]
     pub fn hold(self, rule: Rule) -> bool {
         self.broken != Some(rule)
     }
 
     /// Whether `rule` holds.
-    #[cfg(not(test))]
+    #[cfg(not(any(test, feature = "broken-rules")))]
     pub fn hold(self, _rule: Rule) -> bool {
         true
     }

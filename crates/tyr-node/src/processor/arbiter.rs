@@ -53,6 +53,8 @@ pub(crate) struct Arbiter {
     /// Readers that wait until everything up to a timestamp is applied.
     pub settling: Vec<(Timestamp, oneshot::Sender<()>)>,
     pub is_stopping: bool,
+    #[cfg(feature = "broken-rules")]
+    broken: Option<tyr_protocol::Rule>,
     effects: Vec<Effect>,
 }
 
@@ -67,7 +69,13 @@ impl Arbiter {
     pub fn new(log: Option<Log>, clock: Timestamp) -> Self {
         let mut machine = Commit::new(NODE);
         machine.observe(clock);
+        #[cfg(feature = "broken-rules")]
+        if let Some(rule) = crate::broken::chosen() {
+            machine.break_rule(rule);
+        }
         Self {
+            #[cfg(feature = "broken-rules")]
+            broken: crate::broken::chosen(),
             machine,
             chain: Chain::alone(NODE),
             log,
@@ -149,6 +157,15 @@ impl Arbiter {
                 waiting.failure = Some(error);
             }
         }
+    }
+
+    /// Whether nothing is in flight that a snapshot at `at` has to wait for (R5).
+    pub fn is_settled(&self, at: Timestamp) -> bool {
+        #[cfg(feature = "broken-rules")]
+        if self.broken == Some(tyr_protocol::Rule::R5) {
+            return true;
+        }
+        !self.machine.is_in_flight_below(at)
     }
 
     /// Answers the readers for whom nothing is in flight any more.

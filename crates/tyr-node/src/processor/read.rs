@@ -66,7 +66,7 @@ impl Processor {
         let arbiter = self.arbiter.lock();
         let at = arbiter.machine.snapshot_timestamp();
         let id = self.snapshots.begin(at, clock::now_us())?;
-        let is_settled = !arbiter.machine.is_in_flight_below(at);
+        let is_settled = arbiter.is_settled(at);
         drop(arbiter);
         Ok(SnapshotGuard::new(Arc::clone(self), id, at, is_settled))
     }

@@ -9,6 +9,7 @@ use tyr_types::{ErrorKind, Timestamp, Transaction};
 use super::Commit;
 use super::validate::{STALE, look};
 use crate::abort::Abort;
+use crate::rule::{Rule, Rules};
 use crate::view::View;
 
 impl Commit {
@@ -27,7 +28,7 @@ impl Commit {
             return None;
         }
         if transaction.is_conditional()
-            && let Err(abort) = hold(transaction, view)
+            && let Err(abort) = hold(self.rules, transaction, view)
         {
             return Some(Err(abort));
         }
@@ -48,8 +49,8 @@ impl Commit {
 }
 
 /// C1 where nothing is in flight: the reads are not stale, the conditions hold.
-fn hold(transaction: &Transaction, view: &impl View) -> Result<(), Abort> {
-    for read in &transaction.reads {
+fn hold(rules: Rules, transaction: &Transaction, view: &impl View) -> Result<(), Abort> {
+    for read in transaction.reads.iter().filter(|_| rules.hold(Rule::C1)) {
         if view.newest_overlapping(&read.blob, read.range, read.is_attributes) > read.at {
             return Err(Abort::at(&read.blob, ErrorKind::Conflict, STALE));
         }

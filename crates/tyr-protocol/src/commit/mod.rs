@@ -96,6 +96,12 @@ impl Commit {
         }
     }
 
+    /// Takes a rule away, for a test that wants to see its checker notice.
+    #[cfg(feature = "broken-rules")]
+    pub fn break_rule(&mut self, rule: Rule) {
+        self.rules.broken = Some(rule);
+    }
+
     /// The highest timestamp seen or given out.
     pub fn clock(&self) -> Timestamp {
         self.clock

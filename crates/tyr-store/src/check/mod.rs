@@ -26,8 +26,9 @@ use crate::log::{self, ReplayMode};
 /// The log's share of the work, roughly: it is short when the store is closed cleanly.
 const LOG_SHARE: f64 = 0.1;
 
-/// How often the log is read again because a checkpoint of a running store overtook the reading.
-const ATTEMPTS_MAX: usize = 4;
+/// How often the log is read again because a running store overtook the reading: a checkpoint took
+/// segments away, or records came to where it had just ended.
+const ATTEMPTS_MAX: usize = 20;
 
 /// What a check counted and found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,7 +146,7 @@ fn is_damage(error: &Error) -> bool {
 
 /// Reads the log from the last checkpoint on.
 fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged> {
-    let mut attempts = 0;
+    let (mut attempts, mut suspected) = (0, String::new());
     loop {
         let from = base.last_checkpoint().sequence;
         let mut logged = Logged::default();
@@ -163,6 +164,10 @@ fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged
             }
             // The segments it was reading are not needed any more, and may be gone.
             Err(_) if base.last_checkpoint().sequence != from && attempts < ATTEMPTS_MAX => {}
+            // Damage stays where it is; the end of a log that is being written does not.
+            Err(error) if suspected != error.to_string() && attempts < ATTEMPTS_MAX => {
+                suspected = error.to_string();
+            }
             Err(error) if is_damage(&error) => {
                 report.findings.push(Finding::error("log", error.to_string()));
                 return Ok(logged);

@@ -27,7 +27,7 @@ impl Chooser {
     /// A keyspace; the synchronous one less often, it is slow.
     pub fn space(&mut self, model: &Model) -> String {
         let names: Vec<&String> = model.spaces.keys().collect();
-        let name = self.random.pick(&names);
+        let name = self.pick(&names);
         if name == "sync" && self.random.permille(700) {
             return "newest".to_owned();
         }
@@ -51,9 +51,9 @@ impl Chooser {
 
     /// Prefix, key to begin after, and limit.
     pub fn scan(&mut self) -> (Vec<u8>, Option<Vec<u8>>, usize) {
-        let prefix: &[u8] = self.random.pick(&[&b""[..], b"a", b"a/", b"b1", b"\xFF", b"a/9"]);
+        let prefix: &[u8] = self.pick(&[&b""[..], b"a", b"a/", b"b1", b"\xFF", b"a/9"]);
         let after = self.random.permille(400).then(|| self.key());
-        let limit = self.random.pick(&[1, 2, 3, 5, 10_000]);
+        let limit = self.pick(&[1, 2, 3, 5, 10_000]);
         (prefix.to_vec(), after, limit)
     }
 
@@ -124,9 +124,9 @@ impl Chooser {
 
     fn transform(&mut self) -> Transform {
         loop {
-            let number_type = self.random.pick(&NumberType::ALL);
+            let number_type = self.pick(&NumberType::ALL);
             let operand = Number::load(number_type, &self.random.number().to_le_bytes());
-            let kind = self.random.pick(&TransformKind::ALL);
+            let kind = self.pick(&TransformKind::ALL);
             if let Ok(transform) = Transform::new(kind, operand) {
                 return transform;
             }
@@ -145,9 +145,14 @@ impl Chooser {
         }
     }
 
+    /// One of these.
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len() as u64) as usize].clone()
+    }
+
     fn near_bound(&mut self) -> u64 {
         let last = if self.random.permille(100) { BOUNDS.len() } else { 5 };
-        self.random.pick(&BOUNDS[..last]) - 10 + self.random.below(20)
+        self.pick(&BOUNDS[..last]) - 10 + self.random.below(20)
     }
 
     fn data(&mut self) -> Vec<u8> {

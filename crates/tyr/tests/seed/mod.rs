@@ -40,9 +40,4 @@ impl Random {
     pub fn permille(&mut self, permille: u64) -> bool {
         self.below(1000) < permille
     }
-
-    /// One of these.
-    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
-    }
 }

@@ -1,0 +1,155 @@
+//! Many threads on one store: their histories must be explained by one order.
+//!
+//! Folds go on all the while. Each workload runs on keyspaces of different durability: buffered
+//! commits go through in one piece, synced ones stay in flight for a while, and transactions over
+//! both must hold together.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod histories;
+mod seed;
+
+use histories::checker::{check, explain};
+use histories::history::{History, Place};
+use histories::stage::{Stage, options};
+use histories::{bank, counters, lists, log, registers};
+use tyr::Durability::{self, Buffered, Sync};
+use tyr_node::broken::{Rule, with_broken};
+
+const THREADS: u64 = 8;
+/// Threads where each waits for the disk most of the time.
+const SYNC_THREADS: u64 = 16;
+
+fn assert_sound(stage: &Stage, history: &History) {
+    let done = history.entries.iter().filter(|entry| entry.is_committed);
+    let count = |place| done.clone().filter(|entry| entry.place == place).count();
+    let folds = stage.tyr.statistics().folds;
+    println!(
+        "{} entries: {} strict, {} fresh, {} at snapshots took effect; {folds} folds",
+        history.entries.len(),
+        count(Place::Strict),
+        count(Place::Fresh),
+        count(Place::Snapshot)
+    );
+    assert!(done.clone().count() > history.entries.len() / 3, "most take effect");
+    let anomalies = check(history);
+    let explained: Vec<String> =
+        anomalies.iter().take(3).map(|anomaly| explain(anomaly, history)).collect();
+    assert!(anomalies.is_empty(), "{} anomalies: {}", anomalies.len(), explained.join("\n"));
+}
+
+fn stage(test: &str, durabilities: &[Durability]) -> Stage {
+    Stage::new(seed::chosen(test), durabilities)
+}
+
+#[test]
+fn buffered_lists_are_strictly_serializable() {
+    let stage = stage("buffered_lists_are_strictly_serializable", &[Buffered]);
+    let history = lists::play(&stage, THREADS, 4000);
+    assert_sound(&stage, &history);
+    assert!(stage.tyr.statistics().folds > 0, "folds go on beside it");
+}
+
+#[test]
+fn synced_lists_are_strictly_serializable() {
+    let stage = stage("synced_lists_are_strictly_serializable", &[Sync]);
+    let history = lists::play(&stage, SYNC_THREADS, 500);
+    assert_sound(&stage, &history);
+}
+
+#[test]
+fn lists_of_both_durabilities_are_strictly_serializable_together() {
+    let test = "lists_of_both_durabilities_are_strictly_serializable_together";
+    let stage = stage(test, &[Buffered, Sync]);
+    let history = lists::play(&stage, SYNC_THREADS, 500);
+    assert_sound(&stage, &history);
+}
+
+#[test]
+fn lists_without_older_versions_are_strictly_serializable() {
+    let seed = seed::chosen("lists_without_older_versions_are_strictly_serializable");
+    let open = |path: &std::path::Path| options().open_blocking(path);
+    let stage = Stage::with(seed, &[Buffered], false, open);
+    let history = lists::play(&stage, THREADS, 2500);
+    assert_sound(&stage, &history);
+}
+
+#[test]
+fn registers_are_strictly_serializable() {
+    for durabilities in [&[Buffered][..], &[Buffered, Sync]] {
+        let stage = stage("registers_are_strictly_serializable", durabilities);
+        let history = registers::play(&stage, THREADS, 400);
+        assert_sound(&stage, &history);
+    }
+}
+
+#[test]
+fn counters_count_every_addition_once() {
+    for (durability, operations) in [(Buffered, 1500), (Sync, 200)] {
+        let stage = stage("counters_count_every_addition_once", &[durability]);
+        let history = counters::play(&stage, THREADS, operations);
+        assert_sound(&stage, &history);
+    }
+}
+
+#[test]
+fn conditional_appends_leave_no_gap_and_no_double() {
+    for (durability, operations) in [(Buffered, 1500), (Sync, 150)] {
+        let stage = stage("conditional_appends_leave_no_gap_and_no_double", &[durability]);
+        let history = log::play(&stage, THREADS, operations);
+        let anomalies = check(&history);
+        assert!(anomalies.is_empty(), "{}", anomalies[0]);
+        let appended = stage.keyspace(0).stat("o0").unwrap().size / 8;
+        assert!(appended > operations / 4, "only {appended} appends went through");
+    }
+}
+
+#[test]
+fn auditors_find_the_same_sum_whenever_they_look() {
+    for (durabilities, operations) in [(&[Buffered][..], 1000), (&[Buffered, Sync], 150)] {
+        let stage = stage("auditors_find_the_same_sum_whenever_they_look", durabilities);
+        let audits = bank::play(&stage, THREADS, operations);
+        println!("{audits:?}, {} folds", stage.tyr.statistics().folds);
+        assert!(audits.snapshots > operations, "snapshots answer");
+        assert!(audits.transfers > operations && audits.at_once > 0 && audits.transactions > 0);
+    }
+}
+
+/// Rounds within which the checker must have noticed a broken rule.
+const ROUNDS_MAX: u64 = 50;
+
+/// The anomalies found on stores that break `rule`.
+fn anomalies_without(rule: Rule, durabilities: &[Durability]) -> Vec<&'static str> {
+    let seed = seed::chosen("a broken rule");
+    for round in 0..ROUNDS_MAX {
+        let open = |path: &std::path::Path| with_broken(rule, || options().open_blocking(path));
+        let stage = Stage::with(seed + round, durabilities, true, open);
+        let anomalies = check(&lists::play(&stage, THREADS, 100));
+        if !anomalies.is_empty() {
+            println!("without {rule:?}, in round {round}: {}", anomalies[0]);
+            return anomalies.iter().map(|anomaly| anomaly.name()).collect();
+        }
+    }
+    panic!("{rule:?} was broken for {ROUNDS_MAX} rounds and the checker did not notice");
+}
+
+#[test]
+fn checker_notices_reads_that_are_not_validated() {
+    let found = anomalies_without(Rule::C1, &[Buffered]);
+    let is_known = |name: &&str| ["lost update", "write skew", "stale read"].contains(name);
+    assert!(found.iter().any(is_known), "{found:?}");
+}
+
+#[test]
+fn checker_notices_writes_that_do_not_wait_for_reads() {
+    // Only where one is in flight for long and the other is not can anybody see between them.
+    let found = anomalies_without(Rule::C2, &[Buffered, Sync]);
+    assert!(found.contains(&"stale read"), "{found:?}");
+}
+
+#[test]
+fn checker_notices_snapshots_that_do_not_wait_for_what_is_in_flight() {
+    let found = anomalies_without(Rule::R5, &[Sync]);
+    let is_known = |name: &&str| ["fractured read", "unrepeatable read"].contains(name);
+    assert!(found.iter().any(is_known), "{found:?}");
+}
