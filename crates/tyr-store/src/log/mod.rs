@@ -8,7 +8,7 @@
 //!
 //! Records are numbered without gaps, over all segments. [`record`] is a record's header and
 //! [`body`] what is in it, [`segment`] a file of them, [`mark`] the file beside them, [`pending`]
-//! the way from an append to a durable record, [`replay`] the way back. Which records are still
+//! the way from an append to a durable record, [`mod@replay`] the way back. Which records are still
 //! needed, and what they mean, is the store's affair.
 
 mod body;
@@ -75,7 +75,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log after a [`replay`] in the mode [`ReplayMode::Cut`]. It goes on in a new
+    /// Opens the log after a [`replay()`] in the mode [`ReplayMode::Cut`]. It goes on in a new
     /// segment, which is made with the first record.
     ///
     /// # Errors

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
-//! node's affair. Reading order: opening (here), [`write`], [`read`], [`scan`], [`fold`].
+//! node's affair. Reading order: opening (here), [`mod@write`], [`read`],
+//! [`scan`], [`fold`].
 
 mod fold;
 mod open;
