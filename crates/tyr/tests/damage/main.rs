@@ -2,8 +2,8 @@
 //! never another answer and never a panic.
 //!
 //! A small store with everything in it is damaged at one place at a time: bytes flipped or zeroed,
-//! a page zeroed, the file cut there or gone. Then it is opened, everything in it is read, and it is
-//! checked. Small files are damaged at every byte, others at places from a seed.
+//! a page zeroed, the file cut there or gone. Then it is opened, everything in it is read, and it
+//! is checked. Small files are damaged at every byte, others at places from a seed.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

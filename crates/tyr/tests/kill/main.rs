@@ -1,8 +1,8 @@
 //! A process that is killed in the middle of its work loses nothing that it had acknowledged.
 //!
 //! The test runs itself again as a child: threads of the child commit transactions and report each
-//! acknowledgement through a pipe, until the parent kills it with SIGKILL. The parent then opens the
-//! store and compares every byte with what the acknowledged transactions must have left. Which
+//! acknowledgement through a pipe, until the parent kills it with SIGKILL. The parent then opens
+//! the store and compares every byte with what the acknowledged transactions must have left. Which
 //! line of the pipe the parent kills at comes from a seed; what the child is doing right then does
 //! not, so a failing seed may need a few runs to fail again.
 
