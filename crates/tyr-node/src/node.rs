@@ -272,8 +272,8 @@ impl Node {
         let id = self.processor.keyspaces.find(name)?.info().id;
         // No commit may come between: one that did would write to a keyspace that is gone.
         let _arbiter = self.processor.arbiter.lock();
-        self.processor.store.base().drop_keyspace(id)?;
-        self.processor.keyspaces.remove(id);
+        let base = self.processor.store.base();
+        self.processor.keyspaces.remove(id, || base.drop_keyspace(id))?;
         self.processor.store.recent().forget_keyspace(id);
         Ok(())
     }

@@ -103,10 +103,15 @@ impl Keyspaces {
         entry
     }
 
-    pub fn remove(&self, id: KeyspaceId) {
-        if let Some(entry) = self.0.write().0.get_mut(id.0 as usize).and_then(Option::take) {
+    /// Removes one, if `drop_it` succeeds. Nobody looks at keyspaces meanwhile, so a fold has
+    /// either written what it took of this one before it is dropped, or passes it over.
+    pub fn remove(&self, id: KeyspaceId, drop_it: impl FnOnce() -> Result<()>) -> Result<()> {
+        let entries = &mut self.0.write().0;
+        drop_it()?;
+        if let Some(entry) = entries.get_mut(id.0 as usize).and_then(Option::take) {
             entry.is_dropped.store(true, Ordering::Release);
         }
+        Ok(())
     }
 
     pub fn find(&self, name: &KeyspaceName) -> Result<Arc<KeyspaceEntry>> {

@@ -269,3 +269,20 @@ fn arithmetic_changes_a_large_payload_of_the_same_transaction() {
     let store = store.reopen();
     assert_eq!(store.keyspace.read("a", place - 1, 4).unwrap(), &[7, 8, 7, 7][..]);
 }
+
+#[test]
+fn appends_beyond_the_largest_blob_are_refused_wherever_the_transaction_put_the_end() {
+    let store = Store::new(Durability::Buffered);
+    let (tyr, keyspace) = (store.tyr(), &store.keyspace);
+    keyspace.truncate("a", limits::BLOB_SIZE_MAX).unwrap();
+    assert_eq!(keyspace.append("a", "x").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let mut shorter = tyr.begin();
+    shorter.truncate(keyspace, "a", 1).unwrap();
+    let id = shorter.append(keyspace, "a", "x").unwrap();
+    assert_eq!(shorter.commit().unwrap().offset(id), Some(1));
+    let mut longer = tyr.begin();
+    longer.truncate(keyspace, "a", limits::BLOB_SIZE_MAX).unwrap();
+    longer.append(keyspace, "a", "x").unwrap();
+    assert_eq!(longer.commit().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(keyspace.stat("a").unwrap().size, 2);
+}

@@ -9,11 +9,14 @@
 mod histories;
 mod seed;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use histories::checker::{check, explain};
 use histories::history::{History, Place};
 use histories::stage::{Stage, options};
 use histories::{bank, counters, lists, log, registers};
 use tyr::Durability::{self, Buffered, Sync};
+use tyr::ErrorKind;
 use tyr_node::broken::{Rule, with_broken};
 
 const THREADS: u64 = 8;
@@ -152,4 +155,40 @@ fn checker_notices_snapshots_that_do_not_wait_for_what_is_in_flight() {
     let found = anomalies_without(Rule::R5, &[Sync]);
     let is_known = |name: &&str| ["fractured read", "unrepeatable read"].contains(name);
     assert!(found.iter().any(is_known), "{found:?}");
+}
+
+#[test]
+fn keyspaces_dropped_beside_their_writers_leave_nothing_behind() {
+    const TIMES: u64 = 60;
+    let stage = stage("keyspaces_dropped_beside_their_writers", &[Buffered, Sync]);
+    let configs: Vec<_> = stage.keyspaces.iter().map(|space| space.config().clone()).collect();
+    let dropped = AtomicU64::new(0);
+    stage.play(THREADS, |recorder, random| {
+        let is_dropping = recorder.is_first();
+        while dropped.load(Ordering::Relaxed) < TIMES {
+            let name = ["k0", "k1"][random.below(2) as usize];
+            if is_dropping {
+                stage.tyr.drop_keyspace(name).unwrap();
+                let config = configs[usize::from(name == "k1")].clone();
+                stage.tyr.create_keyspace(name, config).unwrap();
+                dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            for _ in 0..50 {
+                let Ok(keyspace) = stage.tyr.keyspace(name) else { continue };
+                let result = keyspace.put(format!("{}", random.below(100)), vec![7; 200]);
+                let kind = result.err().map(|error| error.kind());
+                assert!(matches!(kind, None | Some(ErrorKind::NotFound)), "{kind:?}");
+            }
+        }
+    });
+    for name in ["k0", "k1"] {
+        stage.tyr.drop_keyspace(name).unwrap();
+    }
+    stage.fold();
+    let statistics = stage.tyr.statistics();
+    assert_eq!(statistics.dirty_bytes, 0, "{statistics:?}");
+    assert_eq!(statistics.memory_bytes, 0, "{statistics:?}");
+    // What lies on disk is removed by and by, also while it is looked at.
+    let mut left = (0..100_000).map(|_| stage.tyr.check(&mut |_| {}).unwrap().blobs);
+    assert!(left.any(|blobs| blobs == 0), "blobs of dropped keyspaces stay on disk");
 }

@@ -124,9 +124,13 @@ pub(crate) fn fold(processor: &Arc<Processor>) -> Result<()> {
     let folded = fold_inner(processor);
     drop(alone);
     processor.snapshots.end_fold();
+    let log_bytes = log_bytes(processor);
     let mut state = processor.folding.state.lock();
     state.failure = folded.as_ref().err().map(ToString::to_string);
     state.ended += 1;
+    if folded.is_ok() {
+        state.log_bytes_after = log_bytes;
+    }
     processor.folding.done.notify_all();
     folded
 }
@@ -188,8 +192,13 @@ fn wait_until_oldest(processor: &Processor, at: Timestamp) -> Result<()> {
             Some(oldest) if oldest < at => {}
             Some(_) | None => return Ok(()),
         }
-        let is_stopping = processor.folding.state.lock().is_stopping;
-        let is_long = log_bytes(processor) > PATIENCE * processor.options.fold_log_bytes;
+        let (is_stopping, log_bytes_after) = {
+            let state = processor.folding.state.lock();
+            (state.is_stopping, state.log_bytes_after)
+        };
+        // A segment goes as a whole, so much of what is there may have been folded long ago.
+        let unfolded = log_bytes(processor).saturating_sub(log_bytes_after);
+        let is_long = unfolded > PATIENCE * processor.options.fold_log_bytes;
         let dirty = processor.store.recent().dirty_memory();
         let is_full = dirty > processor.options.cache_bytes as usize;
         if is_stopping || is_long || is_full {

@@ -85,7 +85,7 @@ impl Processor {
         {
             return committed.map(|committed| Ticket::ready(Ok(committed)));
         }
-        Ok(self.submit(transaction, held, std::mem::take(record), cells, durability))
+        self.submit(transaction, held, std::mem::take(record), cells, durability)
     }
 
     /// The inlined path: nothing that overlaps is in flight, and nobody waits for a sync.
@@ -104,6 +104,10 @@ impl Processor {
             }
             let decided = {
                 let entries = self.keyspaces.look();
+                // One of them may have been dropped since the transaction was prepared.
+                if let Err(error) = entries.durability(transaction) {
+                    return Some(Err(error));
+                }
                 let view = Applied { store: &self.store, entries: &entries };
                 arbiter.machine.commit_alone(clock::now_us(), transaction, &view)?
             };
@@ -135,7 +139,7 @@ impl Processor {
         record: EncodedRecord,
         cells: Cells,
         durability: Durability,
-    ) -> Ticket {
+    ) -> Result<Ticket> {
         let (answer, ticket) = Ticket::waiting();
         let id = transaction.id;
         let waiting = Waiting {
@@ -150,6 +154,8 @@ impl Processor {
         let mut due = Vec::new();
         let (end, is_sync_wanted) = {
             let mut arbiter = self.arbiter.lock();
+            // One of its keyspaces may have been dropped since it was prepared.
+            self.keyspaces.look().durability(&transaction)?;
             arbiter.waiting.insert(id, waiting);
             let chain = arbiter.chain.clone();
             let event = Event::Submit { transaction: Arc::new(transaction), chain };
@@ -165,7 +171,7 @@ impl Processor {
             Some(_) | None => Ok(()),
         };
         self.deliver(due, written);
-        ticket
+        Ok(ticket)
     }
 
     /// Gives answers out, those of commits only if what they rest on was `written`.

@@ -93,6 +93,8 @@ pub(crate) struct FoldState {
     pub ended: u64,
     /// Why the last one failed, if it did: what it was to fold stays in memory and log.
     pub failure: Option<String>,
+    /// Bytes in the log when one last succeeded.
+    pub log_bytes_after: u64,
 }
 
 impl Processor {

@@ -54,6 +54,9 @@ pub struct BlobCell {
     is_used: AtomicBool,
     /// Whether it is in the list of blobs that hold older versions.
     is_holding: AtomicBool,
+    /// Whether its keyspace is gone: whoever still works on it does so for nobody, and it is in no
+    /// book. Changes under the state's lock.
+    is_forgotten: AtomicBool,
 }
 
 impl BlobCell {
@@ -173,6 +176,7 @@ impl Recent {
                 state: Mutex::new(state),
                 is_used: AtomicBool::new(true),
                 is_holding: AtomicBool::new(false),
+                is_forgotten: AtomicBool::new(false),
             });
             shard
                 .cells
@@ -190,6 +194,9 @@ impl Recent {
     ) -> T {
         let (memory, was_dirty) = (state.memory(), state.is_dirty());
         let answer = work(state);
+        if cell.is_forgotten.load(Ordering::Relaxed) {
+            return answer;
+        }
         let now = state.memory();
         if now != memory {
             self.memory.fetch_add(now.wrapping_sub(memory), Ordering::Relaxed);
@@ -317,6 +324,7 @@ impl Recent {
                     return true;
                 }
                 let state = cell.lock();
+                cell.is_forgotten.store(true, Ordering::Relaxed);
                 self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
                 if state.is_dirty() {
                     self.dirty_memory.fetch_sub(state.memory(), Ordering::Relaxed);

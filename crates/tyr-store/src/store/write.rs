@@ -26,8 +26,7 @@ impl Store {
         let mut cells = Cells::with_capacity(transaction.blobs.len());
         for entry in &transaction.blobs {
             let cell = self.cell(&entry.blob)?;
-            let appended = entry.operations.iter().filter_map(appended).sum();
-            ByteRange::at(cell.lock().attributes().size, appended)?;
+            check_appends(cell.lock().attributes().size, &entry.operations)?;
             for range in entry.operations.iter().filter_map(needed) {
                 self.make_resident(&cell, range)?;
             }
@@ -124,18 +123,20 @@ impl Store {
     }
 }
 
-/// Bytes that the operation appends.
-fn appended(operation: &Operation) -> Option<u64> {
-    match operation {
-        Operation::Append { payload, .. } => Some(payload.len()),
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Apply { .. }
-        | Operation::Compare { .. }
-        | Operation::Replace { .. } => None,
+/// Refuses an append that would make a blob of `size` bytes too large.
+fn check_appends(mut size: u64, operations: &[Operation]) -> Result<()> {
+    for operation in operations {
+        size = match operation {
+            Operation::Append { payload, .. } => ByteRange::at(size, payload.len())?.end,
+            Operation::Write { offset, payload } => size.max(offset + payload.len()),
+            Operation::Apply { offset, transform } => size.max(offset + transform.width() as u64),
+            Operation::Truncate { len } => *len,
+            Operation::Replace { payload } => payload.len(),
+            Operation::Delete => 0,
+            Operation::Create | Operation::Compare { .. } => size,
+        };
     }
+    Ok(())
 }
 
 /// The bytes that must be in memory before the operation can be validated or applied.

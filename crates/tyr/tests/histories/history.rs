@@ -79,12 +79,18 @@ impl Clock {
 #[derive(Debug)]
 pub struct Recorder<'a> {
     clock: &'a Clock,
+    thread: u64,
     entries: Vec<Entry>,
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(clock: &'a Clock) -> Self {
-        Self { clock, entries: Vec::new() }
+    pub fn new(clock: &'a Clock, thread: u64) -> Self {
+        Self { clock, thread, entries: Vec::new() }
+    }
+
+    /// Whether it is that of the first thread.
+    pub fn is_first(&self) -> bool {
+        self.thread == 0
     }
 
     /// Does `work`, which adds its actions and answers whether they took effect.

@@ -28,7 +28,7 @@ pub fn play(stage: &Stage, threads: u64, operations: u64) -> History {
 
 /// Reads every object once more, when nobody writes any more.
 pub fn final_reads(stage: &Stage, objects: std::ops::Range<Object>) -> Vec<Entry> {
-    let mut recorder = Recorder::new(&stage.clock);
+    let mut recorder = Recorder::new(&stage.clock, 0);
     for object in objects {
         recorder.record(Place::Strict, |actions| single_read(stage, object, actions).is_ok());
     }

@@ -86,7 +86,7 @@ impl Stage {
             let begin = |thread: u64| {
                 let work = &work;
                 scope.spawn(move || {
-                    let mut recorder = Recorder::new(&self.clock);
+                    let mut recorder = Recorder::new(&self.clock, thread);
                     work(&mut recorder, &mut Random::new(self.seed ^ thread << 48));
                     recorder.into_entries()
                 })
@@ -99,7 +99,8 @@ impl Stage {
         })
     }
 
-    fn fold(&self) {
+    /// Folds, and verifies what is on disk.
+    pub fn fold(&self) {
         let report = self.tyr.check(&mut |_| {}).unwrap();
         let is_damage = |finding: &CheckFinding| finding.severity != CheckSeverity::Warning;
         assert!(!report.findings.iter().any(is_damage), "{report:?}");

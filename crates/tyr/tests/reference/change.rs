@@ -96,6 +96,24 @@ impl Change {
         offset.checked_add(len as u64).is_none_or(|end| end > limits::BLOB_SIZE_MAX)
     }
 
+    /// Bytes that it adds at the end.
+    fn appended(&self) -> u64 {
+        match self {
+            Self::Append(data) | Self::AppendReader(data) | Self::AppendAt(_, data) => {
+                data.len() as u64
+            }
+            Self::Create
+            | Self::Put(_)
+            | Self::PutReader(_)
+            | Self::Write(..)
+            | Self::Truncate(_)
+            | Self::Delete
+            | Self::Apply(..)
+            | Self::Compare(..)
+            | Self::Swap(..) => 0,
+        }
+    }
+
     /// Why it cannot be done: `before` is the blob as its transaction found it, `now` as the
     /// transaction has made it so far.
     pub fn refusal(&self, before: Option<&Blob>, now: Option<&Blob>) -> Option<ErrorKind> {
@@ -106,7 +124,8 @@ impl Change {
             };
             before.is_some_and(read)
         };
-        if self.is_invalid() {
+        let end = now.map_or(0, |blob| blob.size) + self.appended();
+        if self.is_invalid() || end > limits::BLOB_SIZE_MAX {
             return Some(ErrorKind::InvalidArgument);
         }
         match self {
