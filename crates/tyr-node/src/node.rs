@@ -20,7 +20,7 @@ use crate::processor::arbiter::Arbiter;
 use crate::processor::snapshot::SnapshotGuard;
 use crate::processor::{Held, Processor, Refusal};
 use crate::router::KeyspaceEntry;
-use crate::statistics::{Counters, Statistics};
+use crate::statistics::Statistics;
 use crate::ticket::Ticket;
 use crate::{ExtentLease, KeyspaceInfo};
 
@@ -171,7 +171,7 @@ impl Node {
     ) -> Result<Option<Attributes>> {
         self.processor.check_open()?;
         entry.check()?;
-        Counters::add(&self.processor.counters.reads, 1);
+        self.processor.counters.reads.add(1);
         self.processor.store.read_into(name, range, at, out)
     }
 
@@ -221,7 +221,7 @@ impl Node {
     pub fn upload(&self, entry: &KeyspaceEntry, data: &[u8]) -> Result<Arc<ExtentLease>> {
         self.processor.check_writable()?;
         entry.check()?;
-        Counters::add(&self.processor.counters.extent_bytes, data.len() as u64);
+        self.processor.counters.extent_bytes.add(data.len() as u64);
         self.processor.store.write_extent(data, entry.info().config.is_compressed)
     }
 
@@ -289,20 +289,20 @@ impl Node {
         let (counters, recent) = (&processor.counters, processor.store.recent());
         let log_bytes = processor.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes());
         Statistics {
-            commits: Counters::get(&counters.commits),
-            aborts: Counters::get(&counters.aborts),
-            reads: Counters::get(&counters.reads),
-            reads_from_disk: Counters::get(&counters.reads_from_disk),
-            log_syncs: Counters::get(&counters.log_syncs),
-            synced_commits: Counters::get(&counters.synced_commits),
+            commits: counters.commits.get(),
+            aborts: counters.aborts.get(),
+            reads: counters.reads.get(),
+            reads_from_disk: counters.reads_from_disk.get(),
+            log_syncs: counters.log_syncs.get(),
+            synced_commits: counters.synced_commits.get(),
             log_bytes,
-            extent_bytes: Counters::get(&counters.extent_bytes),
+            extent_bytes: counters.extent_bytes.get(),
             index_bytes: processor.store.base().disk_bytes(),
             versions_held: recent.versions() as u64,
             snapshots_in_use: processor.snapshots.len() as u64,
             memory_bytes: recent.memory() as u64,
             dirty_bytes: recent.dirty_memory() as u64,
-            folds: Counters::get(&counters.folds),
+            folds: counters.folds.get(),
         }
     }
 

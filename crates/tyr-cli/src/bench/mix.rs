@@ -1,13 +1,14 @@
 //! Readers beside writers: does a reader pay for the writers around it?
 //!
-//! On few CPUs the rate of a reader on the wall's clock depends on how much CPU the scheduler
-//! gives to it, which is no property of the store. So each reader's own CPU time is taken from
-//! its thread's clock, and its rate is given per second of that: the CPU share is equal by
-//! construction, and what is left is what reads cost.
+//! How much CPU a reader gets is the scheduler's affair and no property of the store, so it is held
+//! equal: where there are two CPUs, all readers run on one and all writers on the other, whatever
+//! their numbers, and a reader's rate is given per second of its own CPU time, from its thread's
+//! clock. What is left is what a read costs beside those writers.
 
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tyr::blocking::Tyr;
 use tyr::{Durability, Result};
 
@@ -24,12 +25,20 @@ pub fn run(pace: Pace, dir: &Path, writers: usize, readers: usize) -> Result<Fig
     let mut steps: Vec<Step<'_>> = Vec::new();
     for writer in 0..writers {
         let (workload, mut random) = (&workload, Random::new(writer as u64));
-        steps.push(Box::new(move || workload.measure_in_place(&mut random)));
+        let mut place = Place::new(1);
+        steps.push(Box::new(move || {
+            place.take();
+            workload.measure_in_place(&mut random)
+        }));
     }
     for reader in 0..readers {
         let (workload, zipf) = (&workload, &zipf);
         let mut random = Random::new((writers + reader) as u64);
-        steps.push(Box::new(move || workload.read(zipf, &mut random)));
+        let mut place = Place::new(0);
+        steps.push(Box::new(move || {
+            place.take();
+            workload.read(zipf, &mut random)
+        }));
     }
     let run = pace::run(pace, steps, || ())?;
     let (written, read) = run.threads.split_at(writers);
@@ -50,4 +59,26 @@ pub fn run(pace: Pace, dir: &Path, writers: usize, readers: usize) -> Result<Fig
 
 fn cpu(threads: &[Done]) -> Duration {
     threads.iter().map(|done| done.cpu).sum()
+}
+
+/// The CPU that a thread keeps to, once it runs.
+struct Place {
+    cpu: usize,
+    is_taken: bool,
+}
+
+impl Place {
+    fn new(cpu: usize) -> Self {
+        Self { cpu, is_taken: false }
+    }
+
+    /// Moves the thread there, the first time. Where that is not allowed, or there is one CPU, it
+    /// stays where it is.
+    fn take(&mut self) {
+        if !std::mem::replace(&mut self.is_taken, true) {
+            let mut only = CpuSet::new();
+            only.set(self.cpu);
+            let _ = sched_setaffinity(None, &only);
+        }
+    }
 }

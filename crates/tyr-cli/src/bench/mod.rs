@@ -51,9 +51,9 @@ blobs, and count and sum added in place in three aggregates, all in the same min
 run, counts and sizes are compared with what was acknowledged
   reads       800 bytes, zipf 0.99 over 2021 blobs
   transforms  monalisa by arithmetic in place against read-modify-write transactions
-  mix         32 threads, 5 to 95 % of them writers; readers' rates are also given per second of \
-the readers' own CPU time (their thread clocks), because the scheduler decides how much of it \
-they get
+  mix         32 threads, 5 to 95 % of them writers; all readers on one CPU and all writers on the \
+other, and readers' rates per second of their own CPU time (their thread clocks), so that their \
+share of the CPU is held equal
   stream      a large blob in 1 MiB pieces against a plain file with the same syncs
   open        many blobs of 100 bytes: time to open, resident memory
 

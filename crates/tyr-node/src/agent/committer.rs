@@ -9,7 +9,6 @@ use tyr_protocol::commit::Event;
 use tyr_types::{Error, Result, TransactionId};
 
 use crate::processor::Processor;
-use crate::statistics::Counters;
 
 /// Runs until the arbiter says stop and nobody waits any more.
 pub(crate) fn run(processor: &Arc<Processor>) {
@@ -48,7 +47,7 @@ pub(crate) fn sync_now(processor: &Processor) -> Result<()> {
         arbiter.drive(processor, event, &mut due);
     }
     drop(arbiter);
-    Counters::add(&processor.counters.synced_commits, due.len() as u64);
+    processor.counters.synced_commits.add(due.len() as u64);
     processor.deliver(due, Ok(()));
     synced
 }
@@ -70,7 +69,7 @@ fn sync_log(processor: &Processor) -> (Vec<TransactionId>, Result<()>) {
     }
     drop(writing);
     let synced = written.and_then(|()| pending.sync());
-    Counters::add(&processor.counters.log_syncs, 1);
+    processor.counters.log_syncs.add(1);
     processor.recycle(pending);
     (ids, synced.inspect_err(|error: &Error| processor.poison(error)))
 }

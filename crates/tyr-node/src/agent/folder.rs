@@ -9,7 +9,6 @@ use super::committer::{mark_log, sync_now};
 use crate::clock;
 use crate::processor::Processor;
 use crate::processor::snapshot::SnapshotGuard;
-use crate::statistics::Counters;
 
 /// How often the folder looks around when nobody calls it.
 const TICK: Duration = Duration::from_millis(50);
@@ -169,7 +168,7 @@ fn fold_inner(processor: &Arc<Processor>) -> Result<()> {
     processor.store.end_fold(fold, sequence)?;
     let removal = processor.arbiter.lock().log.as_mut().map(|log| log.truncate_before(sequence));
     removal.map_or(Ok(()), |removal| removal.run())?;
-    Counters::add(&processor.counters.folds, 1);
+    processor.counters.folds.add(1);
     drop(guard);
     collect(processor);
     Ok(())

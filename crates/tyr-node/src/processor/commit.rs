@@ -16,7 +16,6 @@ use super::Processor;
 use super::arbiter::{Applied, Due, Waiting, append};
 use super::snapshot::SnapshotGuard;
 use crate::clock;
-use crate::statistics::Counters;
 use crate::ticket::{Committed, Ticket};
 
 /// How often a thread that waits for the log to be written lets others run before it sleeps.
@@ -57,7 +56,7 @@ impl Processor {
         match begun {
             Ok(ticket) => ticket,
             Err(error) => {
-                Counters::add(&self.counters.aborts, 1);
+                self.counters.aborts.add(1);
                 Ticket::ready(Err(error))
             }
         }
@@ -124,7 +123,7 @@ impl Processor {
             }
         };
         held.adopt();
-        Counters::add(&self.counters.commits, 1);
+        self.counters.commits.add(1);
         match end {
             Some(end) => Some(self.write_log(end).map(|()| committed)),
             None => Some(Ok(committed)),
@@ -183,7 +182,7 @@ impl Processor {
             };
             let counters = &self.counters;
             let counter = if result.is_ok() { &counters.commits } else { &counters.aborts };
-            Counters::add(counter, 1);
+            counter.add(1);
             // Whoever dropped the ticket does not want to know.
             let _ = answer.send(result);
         }

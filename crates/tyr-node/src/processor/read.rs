@@ -9,7 +9,6 @@ use super::Processor;
 use super::snapshot::SnapshotGuard;
 use crate::clock;
 use crate::router::KeyspaceEntry;
-use crate::statistics::Counters;
 
 impl Processor {
     /// Reads a range of a blob; `at` is a snapshot's moment, or [`Timestamp::MAX`].
@@ -26,7 +25,7 @@ impl Processor {
         if let Some(answer) = self.read_resident(entry, name, range, at) {
             return answer;
         }
-        Counters::add(&self.counters.reads_from_disk, 1);
+        self.counters.reads_from_disk.add(1);
         self.store.read(name, range, at)
     }
 
@@ -41,7 +40,7 @@ impl Processor {
         if let Err(error) = entry.check() {
             return Some(Err(error));
         }
-        Counters::add(&self.counters.reads, 1);
+        self.counters.reads.add(1);
         self.store.read_resident(name, range, at)
     }
 
