@@ -42,8 +42,9 @@ pub use blob::{Attributes, BlobState};
 pub use lease::{DeadExtents, ExtentLease};
 pub use readers::Readers;
 
-/// Shards of the table: enough that two cores seldom meet in one.
-const SHARDS: usize = 64;
+/// Shards of the table: so many that a reader of a few hot blobs seldom finds that a writer of
+/// others has just taken its shard's cache line away.
+const SHARDS: usize = 1024;
 
 /// A blob in memory, shared by whoever works on it. It stays in the table while anybody holds it.
 #[derive(Debug)]
@@ -71,7 +72,9 @@ impl BlobCell {
     }
 }
 
+/// A part of the table, on a cache line of its own.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Shard {
     cells: HashTable<Arc<BlobCell>>,
     /// Cells that left. A load that began before one left starts again: what it read is old.
