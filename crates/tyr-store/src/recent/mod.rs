@@ -146,6 +146,19 @@ impl Recent {
         Some(Arc::clone(cell))
     }
 
+    /// Looks at the blob's state, if it is in memory. Its shard stays locked meanwhile, so `look`
+    /// must be short; what it saves is counting one more holder of a cell that others count on, too.
+    pub fn look<T>(&self, name: &BlobName, look: impl FnOnce(&BlobState) -> T) -> Option<T> {
+        let hash = self.hasher.hash_one(name);
+        let shard = self.shard(hash).lock();
+        let cell = shard.cells.find(hash, |cell| cell.name == *name)?;
+        if !cell.is_used.load(Ordering::Relaxed) {
+            cell.is_used.store(true, Ordering::Relaxed);
+        }
+        let state = cell.lock();
+        Some(look(&state))
+    }
+
     /// The blob's cell, made from what `load` answers if it is not in memory; `None` when `load`
     /// says that none is wanted.
     ///

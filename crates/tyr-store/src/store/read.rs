@@ -38,8 +38,10 @@ impl Store {
         range: ByteRange,
         at: Timestamp,
     ) -> Option<Result<Answer>> {
-        let cell = self.recent.find(name)?;
-        let plan = cell.lock().plan(range, at);
+        let plan = match range.len() <= BLOCK_SIZE {
+            true => self.recent.look(name, |state| state.plan(range, at))?,
+            false => self.recent.find(name)?.lock().plan(range, at),
+        };
         match plan {
             None => Some(Err(too_old(name))),
             Some(plan) if plan.missing.is_empty() => Some(Ok(answer(plan))),
