@@ -147,7 +147,7 @@ impl Recent {
     }
 
     /// Looks at the blob's state, if it is in memory. Its shard stays locked meanwhile, so `look`
-    /// must be short; what it saves is counting one more holder of a cell that others count on, too.
+    /// must be short; what it saves is counting one more holder of a cell that others count, too.
     pub fn look<T>(&self, name: &BlobName, look: impl FnOnce(&BlobState) -> T) -> Option<T> {
         let hash = self.hasher.hash_one(name);
         let shard = self.shard(hash).lock();
