@@ -287,7 +287,6 @@ impl Node {
     pub fn statistics(&self) -> Statistics {
         let processor = &self.processor;
         let (counters, recent) = (&processor.counters, processor.store.recent());
-        let log_bytes = processor.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes());
         Statistics {
             commits: counters.commits.get(),
             aborts: counters.aborts.get(),
@@ -295,7 +294,7 @@ impl Node {
             reads_from_disk: counters.reads_from_disk.get(),
             log_syncs: counters.log_syncs.get(),
             synced_commits: counters.synced_commits.get(),
-            log_bytes,
+            log_bytes: processor.log_bytes(),
             extent_bytes: counters.extent_bytes.get(),
             index_bytes: processor.store.base().disk_bytes(),
             versions_held: recent.versions() as u64,

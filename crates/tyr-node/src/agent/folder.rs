@@ -60,7 +60,7 @@ impl Rounds {
             if fold(processor).is_err() {
                 self.retry_at_us = now_us + SYNC_INTERVAL_US;
             }
-            self.log_bytes_after_fold = log_bytes(processor);
+            self.log_bytes_after_fold = processor.log_bytes();
         }
         if now_us >= self.last_sync_us + SYNC_INTERVAL_US {
             self.last_sync_us = now_us;
@@ -70,7 +70,7 @@ impl Rounds {
 
     fn is_fold_due(&self, processor: &Processor, is_wanted: bool) -> bool {
         let dirty = processor.store.recent().dirty_memory();
-        let is_log_long = log_bytes(processor)
+        let is_log_long = processor.log_bytes()
             >= self.log_bytes_after_fold.max(1) + processor.options.fold_log_bytes;
         dirty > 0 && (is_wanted || is_log_long)
             || dirty >= processor.options.cache_bytes as usize / 2
@@ -121,9 +121,10 @@ fn collect(processor: &Processor) {
 pub(crate) fn fold(processor: &Arc<Processor>) -> Result<()> {
     let alone = processor.folding.alone.lock();
     let folded = fold_inner(processor);
-    drop(alone);
+    // Before the next fold may begin: it has a moment of its own.
     processor.snapshots.end_fold();
-    let log_bytes = log_bytes(processor);
+    drop(alone);
+    let log_bytes = processor.log_bytes();
     let mut state = processor.folding.state.lock();
     state.failure = folded.as_ref().err().map(ToString::to_string);
     state.ended += 1;
@@ -196,7 +197,7 @@ fn wait_until_oldest(processor: &Processor, at: Timestamp) -> Result<()> {
             (state.is_stopping, state.log_bytes_after)
         };
         // A segment goes as a whole, so much of what is there may have been folded long ago.
-        let unfolded = log_bytes(processor).saturating_sub(log_bytes_after);
+        let unfolded = processor.log_bytes().saturating_sub(log_bytes_after);
         let is_long = unfolded > PATIENCE * processor.options.fold_log_bytes;
         let dirty = processor.store.recent().dirty_memory();
         let is_full = dirty > processor.options.cache_bytes as usize;
@@ -207,8 +208,4 @@ fn wait_until_oldest(processor: &Processor, at: Timestamp) -> Result<()> {
         tidy(processor, clock::now_us());
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-fn log_bytes(processor: &Processor) -> u64 {
-    processor.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes())
 }

@@ -127,6 +127,11 @@ impl Processor {
         TransactionId::new(self.client, self.sequence.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Bytes in the log's segments.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.arbiter.lock().log.as_ref().map_or(0, |log| log.bytes())
+    }
+
     /// Refuses writes when the store does not take any.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match &*self.refusal.lock() {
