@@ -1,0 +1,64 @@
+//! What came of a run.
+
+use crate::checker::History;
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Of everything that happened, in order: equal for equal runs.
+    pub trace_hash: u64,
+    /// Events handled.
+    pub steps: u64,
+    /// How long the run was, in its own time.
+    pub simulated_us: u64,
+    /// How long after everything was mended the last call ended, in its own time.
+    pub settled_us: u64,
+    /// What clients did and saw.
+    pub history: History,
+    /// What was wrong, in words; a good run has none.
+    pub violations: Vec<String>,
+    /// The lines asked for by [`crate::setup::Trace`].
+    pub trace: Vec<String>,
+    /// How much of what happened.
+    pub counters: Counters,
+}
+
+/// How much of what happened in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages sent.
+    pub messages: u64,
+    /// Messages lost, by chance or because of a partition.
+    pub lost: u64,
+    /// Messages that came twice.
+    pub duplicated: u64,
+    /// Messages that went through the wire format.
+    pub encoded: u64,
+    /// Records written.
+    pub records: u64,
+    /// Syncs of disks.
+    pub syncs: u64,
+    /// Faults that happened.
+    pub faults: u64,
+    /// Epochs of the cluster map.
+    pub epochs: u64,
+    /// Calls of clients.
+    pub calls: u64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions that were aborted.
+    pub aborted: u64,
+    /// Transactions whose outcome the client never learnt.
+    pub unknown: u64,
+    /// Reads answered.
+    pub reads: u64,
+    /// Chunks copied to recipients.
+    pub copies: u64,
+}
+
+impl Report {
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.violations.is_empty()
+    }
+}

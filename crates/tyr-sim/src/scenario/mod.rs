@@ -1,0 +1,1 @@
+//! Workloads and faults, composed in a few lines of text.

@@ -1,0 +1,124 @@
+//! What a run is made of.
+
+use tyr_protocol::Rule;
+use tyr_types::{KeyspaceConfig, TransactionId};
+
+use crate::fault::FaultPlan;
+use crate::workload::Workload;
+
+/// What a run is made of: from it alone everything follows.
+pub struct Setup {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// Nodes 0 to `nodes - 1` form the cluster at the start.
+    pub nodes: u16,
+    /// Sessions of clients.
+    pub clients: u16,
+    /// The keyspaces there are from the start, numbered from 1.
+    pub keyspaces: Vec<KeyspaceConfig>,
+    /// So long clients begin new work and faults happen; then everything is mended.
+    pub duration_us: u64,
+    /// How the network is when nothing is wrong.
+    pub network: Network,
+    /// How far clocks are off.
+    pub clocks: Clocks,
+    /// How long disks take.
+    pub disks: Disks,
+    /// What goes wrong.
+    pub faults: FaultPlan,
+    /// What clients do.
+    pub workloads: Vec<Box<dyn Workload>>,
+    /// A rule that does not hold in this run.
+    pub broken: Option<Rule>,
+    /// The machines' invariants are checked after every so many steps; 1 is after each.
+    pub check_every: u32,
+    /// What is written down of the run.
+    pub trace: Trace,
+}
+
+/// How the network is when nothing is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Shortest and longest time of a message in microseconds, drawn anew for each.
+    pub delay_us: (u64, u64),
+    /// The share of messages that take up to twenty times longer, in millionths.
+    pub slow: u32,
+    /// The share of messages that are lost, in millionths.
+    pub loss: u32,
+    /// The share of messages that come twice, in millionths.
+    pub duplication: u32,
+    /// The share of messages that go through the wire format and back, in millionths.
+    pub encoded: u32,
+}
+
+/// How far clocks are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// A node's wall clock starts off by up to so many microseconds.
+    pub offset_us: u64,
+    /// And runs faster or slower by up to this share, in millionths.
+    pub drift: u32,
+    /// A node's monotonic clock runs faster or slower by up to this share, in millionths. Leases
+    /// allow for 2 %.
+    pub monotonic_drift: u32,
+}
+
+/// How long disks take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disks {
+    /// Shortest and longest time of a sync in microseconds.
+    pub sync_us: (u64, u64),
+}
+
+/// What is written down of a run; its hash is kept always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing.
+    #[default]
+    Off,
+    /// What is about this transaction.
+    Transaction(TransactionId),
+    /// Everything.
+    All,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { delay_us: (200, 2_000), slow: 5_000, loss: 0, duplication: 0, encoded: 0 }
+    }
+}
+
+impl Default for Clocks {
+    fn default() -> Self {
+        Self { offset_us: 10_000, drift: 1_000, monotonic_drift: 1_000 }
+    }
+}
+
+impl Default for Disks {
+    fn default() -> Self {
+        Self { sync_us: (200, 3_000) }
+    }
+}
+
+impl Setup {
+    /// Five nodes, thirty seconds, one keyspace of small chunks with three replicas, no faults and
+    /// no work yet: what a run sets besides is what it is about.
+    pub fn new(seed: u64) -> Self {
+        let keyspace = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        Self {
+            seed,
+            nodes: 5,
+            clients: 8,
+            keyspaces: vec![keyspace],
+            duration_us: 30_000_000,
+            network: Network::default(),
+            clocks: Clocks::default(),
+            disks: Disks::default(),
+            faults: FaultPlan::default(),
+            workloads: Vec::new(),
+            broken: None,
+            check_every: 64,
+            trace: Trace::Off,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! A smaller run that still fails.

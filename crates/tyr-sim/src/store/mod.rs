@@ -1,0 +1,1 @@
+//! What a simulated node has applied.
