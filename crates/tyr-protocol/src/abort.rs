@@ -1,7 +1,10 @@
 //! Why a transaction or a read was refused.
 //!
-//! Cheaper than an error, since a machine makes many under contention: the text is static, and
-//! the blob's name shares its bytes. The driver turns it into an error for the client.
+//! Cheaper than an error, since a machine makes many under contention: the text is static where it
+//! is made (and owned where it came from another node), and the blob's name shares its bytes. The
+//! driver turns it into an error for the client.
+
+use std::borrow::Cow;
 
 use tyr_types::{BlobName, Error, ErrorKind};
 
@@ -11,7 +14,7 @@ pub struct Abort {
     /// What the caller can do about it.
     pub kind: ErrorKind,
     /// What happened, and what to do.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The blob that it happened at, where it was one.
     pub blob: Option<BlobName>,
 }
@@ -19,12 +22,12 @@ pub struct Abort {
 impl Abort {
     /// An abort at `blob`.
     pub fn at(blob: &BlobName, kind: ErrorKind, reason: &'static str) -> Self {
-        Self { kind, reason, blob: Some(blob.clone()) }
+        Self { kind, reason: Cow::Borrowed(reason), blob: Some(blob.clone()) }
     }
 
     /// An abort that is about no blob.
     pub fn new(kind: ErrorKind, reason: &'static str) -> Self {
-        Self { kind, reason, blob: None }
+        Self { kind, reason: Cow::Borrowed(reason), blob: None }
     }
 }
 
