@@ -1,0 +1,220 @@
+//! What nodes, clients and monitors say to each other, and the envelope around it.
+//!
+//! Everything that crosses a wire is one of these values. They are shared words and nothing more:
+//! what is done about a message is the affair of the machine that receives it ([`crate::session`]
+//! at the client, `member` at a node, `lease` at the monitors), how it looks as bytes of `wire`.
+//!
+//! ```text
+//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap──► node
+//!   client ◄──Reply, Part, Refused, NotHere, NewerMap──────────── node
+//!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
+//!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
+//!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
+//! ```
+//!
+//! Any message may be lost, doubled, late or overtaken by another.
+
+use std::sync::Arc;
+
+use tyr_types::{BlobName, ByteRange, Bytes, Epoch, NodeId, Timestamp, Transaction, TransactionId};
+
+use crate::abort::Abort;
+use crate::chain::Ends;
+use crate::commit::{self, Decision, Outcomes};
+use crate::map::ClusterMap;
+use crate::read::Kind;
+use crate::recovery;
+
+/// The time as a driver passes it in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Microseconds since 1970 by the machine's clock, which may jump and go back.
+    pub wall_us: u64,
+    /// Microseconds since any fixed moment, on a clock that neither jumps nor goes back.
+    pub monotonic_us: u64,
+}
+
+/// Who sends a message, or gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// A node.
+    Node(NodeId),
+    /// A client, by the number it drew: the upper half of its transactions' ids.
+    Client(u64),
+    /// The monitors, as one.
+    Monitors,
+}
+
+/// A message with what its receiver checks before it looks inside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    /// The epoch of the sender's map.
+    pub epoch: Epoch,
+    /// The sender's incarnation, when it is a node; else 0.
+    pub incarnation: u64,
+    /// The sender.
+    pub from: Address,
+    /// The message.
+    pub body: Body,
+}
+
+/// A read as a client asks it of a node, a node hands it to the authority, or a recipient asks for
+/// its copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// The number that the asker gave it. The same again is the same read, asked once more.
+    pub read: u64,
+    /// Who gets the answer, whoever passed the request on.
+    pub asker: Address,
+    /// The blob.
+    pub blob: BlobName,
+    /// Bytes of one chunk; may be empty, then it is of chunk 0.
+    pub range: ByteRange,
+    /// Whether size and existence are wanted too; of a version manager only. `Whole`, `First` and
+    /// `Clock` always have them. Only then is the size in the answer more than a hint.
+    pub is_attributes: bool,
+    /// How it is placed among the transactions. `Whole`, `First` and `Clock` go to version
+    /// managers; the first two begin a snapshot there, known by the asker and the number of the
+    /// read (V1).
+    pub kind: Kind,
+    /// Whether a recipient asks, for its copy of the chunk.
+    pub is_copy: bool,
+}
+
+/// The answer to a [`ReadRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPart {
+    /// The number of the read.
+    pub read: u64,
+    /// The bytes that were asked for.
+    pub range: ByteRange,
+    /// The timestamp it was read at; `None` for the newest (R1). For `Clock` the clock.
+    pub at: Option<Timestamp>,
+    /// The newest version that overlaps what was asked for, at that timestamp.
+    pub version: Timestamp,
+    /// What the chunk holds of the range, from its start; may be short (R7).
+    pub bytes: Bytes,
+    /// Of a version manager: the size, `Some(None)` when the blob is absent.
+    pub size: Option<Option<u64>>,
+    /// The node's clock.
+    pub clock: Timestamp,
+}
+
+/// What a node did not take in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A transaction submitted.
+    Transaction(TransactionId),
+    /// A read, by its number.
+    Read(u64),
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    // Between nodes.
+    /// About a transaction on its way.
+    Commit(commit::Message),
+    /// About a transaction that was held up.
+    Recovery(recovery::Message),
+
+    // From a client to a node.
+    /// A transaction, to the head of its chain.
+    Submit {
+        /// The transaction, checked by [`Transaction::validate`].
+        transaction: Arc<Transaction>,
+        /// Guesses of where blobs end that the transaction appends to or cuts.
+        ends: Ends,
+        /// The clock of the cluster in microseconds, as the client saw it when it first submitted
+        /// the transaction. The head moves its clock past it, as past every timestamp (C8).
+        begun_us: u64,
+        /// Whether it was sent before: the head finds out what became of it (F4).
+        is_retry: bool,
+        /// All transactions of the client with sequences below this are answered; their outcomes
+        /// may be forgotten.
+        settled: u64,
+    },
+    /// A read; also from a node to the authority, and from a recipient.
+    Read(ReadRequest),
+    /// Nobody waits for this read of the sender any more.
+    CancelRead {
+        /// The number of the read.
+        read: u64,
+    },
+    /// The sender needs the snapshot no more that this read of it began (V1).
+    SnapshotEnded {
+        /// The number of the read.
+        read: u64,
+    },
+    /// The newest map, please. Answered by `NewerMap`, whatever its epoch.
+    FetchMap,
+
+    // From a node to a client.
+    /// What became of a transaction.
+    Reply {
+        /// The transaction.
+        id: TransactionId,
+        /// What became of it. `TimedOut` when the node does not know.
+        decision: Decision,
+        /// What its operations answer.
+        outcomes: Outcomes,
+        /// The node's clock.
+        clock: Timestamp,
+    },
+    /// The answer to a read.
+    Part(ReadPart),
+    /// A read is not answered here, and why.
+    Refused {
+        /// The number of the read.
+        read: u64,
+        /// Why.
+        abort: Abort,
+    },
+    /// The newest map that the sender knows: asked for, or because the receiver's is older.
+    NewerMap(Arc<ClusterMap>),
+    /// The node did not take this in: it has no lease, is not the head, or does not hold what is
+    /// wanted. Where the asker's map is older, `NewerMap` goes before it.
+    NotHere(Asked),
+
+    // Between nodes and monitors.
+    /// A node asks for its lease (M3).
+    Renew {
+        /// The node's incarnation.
+        incarnation: u64,
+        /// The epoch of its map.
+        epoch: Epoch,
+        /// When it sent this, by its monotonic clock.
+        sent_us: u64,
+    },
+    /// The lease, counted from when it was asked for.
+    Granted {
+        /// `sent_us` of the request.
+        sent_us: u64,
+        /// How long it lasts.
+        duration_us: u64,
+        /// The newest effective epoch.
+        epoch: Epoch,
+    },
+    /// A planned change: stop using what this map takes away, then say so.
+    Prepare(Arc<ClusterMap>),
+    /// The sender has stopped using what the map of this epoch takes from it, and has nothing in
+    /// flight that was validated under an older one.
+    Prepared {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// This map holds from now on.
+    Effective(Arc<ClusterMap>),
+    /// The sender has copied everything that it is a recipient of in this epoch.
+    CaughtUp {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// A node has started (again).
+    Return {
+        /// Its new incarnation.
+        incarnation: u64,
+        /// Whether it still has what it stored.
+        has_disk: bool,
+    },
+}
