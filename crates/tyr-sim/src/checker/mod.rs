@@ -1,5 +1,5 @@
 //! What a user was promised, checked against what clients saw.
 
-/// What clients did and saw, in the order of the calls.
-#[derive(Debug, Default)]
-pub struct History {}
+pub mod history;
+
+pub use history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Seen, Wanted};

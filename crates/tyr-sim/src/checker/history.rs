@@ -1,0 +1,194 @@
+//! What clients did and saw: all that a user could hold the store to.
+//!
+//! A history knows nothing of nodes and messages. Times are those of the run, in microseconds; who
+//! ended in the same microsecond as another began counts as concurrent with it.
+
+use tyr_protocol::Abort;
+use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Outcome, Timestamp, TransactionId};
+
+/// What clients did and saw, in the order in which it began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// One entry for each thing that a client did.
+    pub entries: Vec<Entry>,
+}
+
+/// Something that a client did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The client.
+    pub client: u16,
+    /// The workload that wanted it, by its place in the run's list.
+    pub workload: usize,
+    /// When the first call of it was made.
+    pub start_us: u64,
+    /// When the last answer came; `None` while it is under way.
+    pub end_us: Option<u64>,
+    /// What it was.
+    pub deed: Deed,
+}
+
+/// What a client did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deed {
+    /// Read, perhaps, and then tried to commit.
+    Transaction(Attempted),
+    /// Read once, outside a transaction.
+    Read(Seen),
+    /// Read one after the other from a snapshot.
+    Snapshot(Vec<Seen>),
+    /// Read several at one timestamp, named up front.
+    ReadMany(Vec<Seen>),
+}
+
+/// A transaction as its client saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempted {
+    /// Its id, once it was submitted and the answer told.
+    pub id: Option<TransactionId>,
+    /// What it read before, in order. Those of one blob share a timestamp.
+    pub reads: Vec<Seen>,
+    /// What it does.
+    pub blobs: Vec<BlobOperations>,
+    /// What became of it.
+    pub fate: Fate,
+    /// What its operations answered.
+    pub answers: Vec<Answer>,
+}
+
+/// What became of a transaction, as far as its client knows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It was not submitted (yet): the client is reading, or gave up when a read was refused.
+    NotSubmitted,
+    /// It was submitted and not answered yet.
+    Pending,
+    /// It took effect at this timestamp.
+    Committed(Timestamp),
+    /// It took no effect.
+    Aborted(Abort),
+    /// The client gave up waiting for the outcome.
+    Unknown,
+}
+
+/// What an operation of a committed transaction answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// The blob, by its place in [`Attempted::blobs`].
+    pub blob: usize,
+    /// The operation, by its place in the blob's.
+    pub operation: usize,
+    /// The answer.
+    pub outcome: Outcome,
+}
+
+/// What a client wants to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The blob.
+    pub blob: BlobName,
+    /// The bytes; empty to ask for the size alone.
+    pub range: ByteRange,
+}
+
+/// What a client read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// What it wanted.
+    pub wanted: Wanted,
+    /// When it asked.
+    pub start_us: u64,
+    /// When it was answered; `None` while it waits.
+    pub end_us: Option<u64>,
+    /// The timestamp it was read at, where the answer told; a single read of one chunk does not.
+    pub at: Option<Timestamp>,
+    /// What it got.
+    pub found: Found,
+}
+
+/// What a read got.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// No answer yet.
+    Nothing,
+    /// These bytes, fewer than wanted where the blob ends.
+    Bytes(Bytes),
+    /// The size, when only that was wanted.
+    Size(u64),
+    /// The blob was absent.
+    Absent,
+    /// It was refused.
+    Refused(Abort),
+}
+
+impl Wanted {
+    /// The bytes `start..end` of a blob.
+    pub fn bytes(blob: BlobName, start: u64, end: u64) -> Self {
+        Self { blob, range: ByteRange { start, end } }
+    }
+
+    /// The size of a blob.
+    pub fn size(blob: BlobName) -> Self {
+        Self { blob, range: ByteRange { start: 0, end: 0 } }
+    }
+}
+
+impl Seen {
+    /// A read that was asked for and not answered yet.
+    pub fn asked(wanted: Wanted, now_us: u64) -> Self {
+        Self { wanted, start_us: now_us, end_us: None, at: None, found: Found::Nothing }
+    }
+
+    /// Whether the answer says where the blob ends, or that it is absent.
+    pub fn shows_end(&self) -> bool {
+        match &self.found {
+            Found::Bytes(bytes) => (bytes.len() as u64) < self.wanted.range.len(),
+            Found::Size(_) | Found::Absent => true,
+            Found::Nothing | Found::Refused(_) => false,
+        }
+    }
+}
+
+impl History {
+    /// The transactions, each with its place among the entries.
+    pub fn transactions(&self) -> impl Iterator<Item = (usize, &Entry, &Attempted)> {
+        self.entries.iter().enumerate().filter_map(|(place, entry)| match &entry.deed {
+            Deed::Transaction(attempted) => Some((place, entry, attempted)),
+            Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => None,
+        })
+    }
+
+    /// All that was read, each with its place among the entries.
+    pub fn seen(&self) -> impl Iterator<Item = (usize, &Seen)> {
+        self.entries
+            .iter()
+            .enumerate()
+            .flat_map(|(place, entry)| entry.seen().iter().map(move |seen| (place, seen)))
+    }
+}
+
+impl Entry {
+    /// What was read in it.
+    pub fn seen(&self) -> &[Seen] {
+        match &self.deed {
+            Deed::Transaction(attempted) => &attempted.reads,
+            Deed::Read(seen) => std::slice::from_ref(seen),
+            Deed::Snapshot(seen) | Deed::ReadMany(seen) => seen,
+        }
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        let kind = match &self.deed {
+            Deed::Transaction(Attempted { id: Some(id), .. }) => {
+                format!("transaction {:x}", id.0)
+            }
+            Deed::Transaction(_) => "an unsubmitted transaction".to_owned(),
+            Deed::Read(seen) => format!("a read of \"{}\"", seen.wanted.blob.key),
+            Deed::Snapshot(_) => "a snapshot".to_owned(),
+            Deed::ReadMany(_) => "a read_many".to_owned(),
+        };
+        let end = self.end_us.map_or_else(|| "..".to_owned(), |end_us| format!("{end_us}"));
+        format!("{kind} of client {} ({}..{end} us)", self.client, self.start_us)
+    }
+}
