@@ -1,0 +1,100 @@
+//! What the session asks of its driver, and what it answers its user.
+
+use std::sync::Arc;
+
+use tyr_types::{ByteRange, Bytes, NodeId, ReadCheck, Timestamp, Transaction};
+
+use super::event::{Began, CallId, Want};
+use crate::abort::Abort;
+use crate::commit::Outcomes;
+use crate::message::Envelope;
+
+/// What a read saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What was asked for.
+    pub want: Want,
+    /// S, when the read was placed at a timestamp; `None` when it is the newest of one chunk.
+    pub at: Option<Timestamp>,
+    /// The newest version among what was read.
+    pub version: Timestamp,
+    /// The bytes; fewer than wanted where the blob ends, none where it is absent.
+    pub bytes: Bytes,
+    /// The size, `Some(None)` when the blob is absent. Known whenever it was wanted, or the bytes
+    /// are fewer than wanted.
+    pub size: Option<Option<u64>>,
+    /// Whether the answer depends on the blob's size or existence.
+    pub is_sized: bool,
+    /// What is to be ended by [`super::Call::End`], of a transaction's or snapshot's first read.
+    pub began: Option<Began>,
+}
+
+impl Seen {
+    /// Whether the blob is known to be absent.
+    pub fn is_absent(&self) -> bool {
+        self.size == Some(None)
+    }
+
+    /// What a transaction that did this read hands in to be validated (C1): the bytes that were
+    /// there, and the attributes if the answer depends on them. `None` for a read that was not
+    /// placed at a timestamp.
+    pub fn check(&self) -> Option<ReadCheck> {
+        let start = self.want.range.start;
+        let range = ByteRange { start, end: start + self.bytes.len() as u64 };
+        let (blob, is_attributes) = (self.want.blob.clone(), self.is_sized);
+        self.at.map(|at| ReadCheck { blob, range, is_attributes, at })
+    }
+}
+
+/// The answer to a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The transaction took effect.
+    Committed {
+        /// The transaction, named.
+        transaction: Arc<Transaction>,
+        /// Its timestamp.
+        at: Timestamp,
+        /// What its operations answer.
+        outcomes: Outcomes,
+    },
+    /// The transaction did not take effect, or, with `TimedOut`, nobody knows: ask again.
+    Aborted {
+        /// The transaction, named.
+        transaction: Arc<Transaction>,
+        /// Why.
+        abort: Abort,
+    },
+    /// What a read saw.
+    Read(Seen),
+    /// What a read of many blobs saw.
+    Many {
+        /// The timestamp of all of them.
+        at: Timestamp,
+        /// In the order of the wants.
+        seen: Vec<Seen>,
+    },
+    /// What was to be ended is on its way to the nodes.
+    Ended,
+    /// Nothing came of it, and nothing changed.
+    Failed(Abort),
+}
+
+/// What the driver does for the session. In any order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Give this message to that node; it may be lost.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        envelope: Envelope,
+    },
+    /// Tell the user.
+    Done {
+        /// The call.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+    },
+}

@@ -1,0 +1,116 @@
+//! What the session is told: calls of its user, messages of nodes, the time.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{BlobName, BlobOperations, ByteRange, NodeId, ReadCheck, Timestamp, Transaction};
+
+use crate::message::Envelope;
+
+/// A call, by the number its user gave it; no two in flight have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// What a read wants of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The blob.
+    pub blob: BlobName,
+    /// The bytes; may reach beyond the blob's end.
+    pub range: ByteRange,
+    /// Whether size and existence are wanted too.
+    pub is_attributes: bool,
+}
+
+impl Want {
+    /// Bytes alone.
+    pub fn bytes(blob: BlobName, range: ByteRange) -> Self {
+        Self { blob, range, is_attributes: false }
+    }
+
+    /// Size and existence alone.
+    pub fn stat(blob: BlobName) -> Self {
+        Self { blob, range: ByteRange { start: 0, end: 0 }, is_attributes: true }
+    }
+}
+
+/// How a read is placed among the transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// By itself: it contains everything acknowledged before it began (R1, R3).
+    Newest,
+    /// The first of this blob in a transaction (R3). The answer says S, where all later reads of
+    /// the blob in the transaction are to be placed, and what to end.
+    Transaction,
+    /// The first of a snapshot (R6). The answer says S, where all later reads of any blob are to
+    /// be placed, and what to end.
+    Snapshot,
+    /// At this timestamp, which an earlier answer said (R4, R5, R6).
+    At(Timestamp),
+}
+
+/// A snapshot that version managers keep for a read, until it is ended (V1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// The number of the read that began it.
+    pub read: u64,
+    /// The nodes that may know of it.
+    pub nodes: SmallVec<[NodeId; 3]>,
+}
+
+/// What a user of the session can ask for.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Commit a transaction. The session names it; the answer says how.
+    Commit {
+        /// What it does.
+        blobs: Vec<BlobOperations>,
+        /// What it read.
+        reads: Vec<ReadCheck>,
+    },
+    /// Ask what became of a transaction of this session whose commit ended as `TimedOut`; it takes
+    /// effect once (F4).
+    Ask {
+        /// The transaction, as the answer gave it back.
+        transaction: Arc<Transaction>,
+    },
+    /// Read one blob.
+    Read {
+        /// What to read.
+        want: Want,
+        /// How it is placed.
+        place: Place,
+    },
+    /// Read many blobs at one timestamp that contains everything acknowledged before (R6).
+    ReadMany {
+        /// What to read; at most [`tyr_types::limits::READ_MANY_MAX`].
+        wants: Vec<Want>,
+    },
+    /// A transaction or snapshot is over: what it kept may go (V1).
+    End {
+        /// What the answers to its reads began.
+        began: Vec<Began>,
+    },
+}
+
+/// What the session is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Its user asks for something. Answered once, by [`super::Effect::Done`].
+    Call {
+        /// The number of the call.
+        call: CallId,
+        /// What is asked for.
+        what: Call,
+    },
+    /// The user does not wait for this call any more; it is not answered. A transaction that was
+    /// submitted may take effect all the same.
+    Cancel {
+        /// The call.
+        call: CallId,
+    },
+    /// A message arrived.
+    Receive(Envelope),
+    /// Time has passed. At [`super::Session::due_us`], or every 50 ms or so.
+    Tick,
+}
