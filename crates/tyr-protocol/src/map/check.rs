@@ -1,0 +1,71 @@
+//! What holds in every map.
+
+use tyr_types::{Error, Result};
+
+use super::{ClusterMap, MapNode, Membership, NodeState, ring};
+
+/// Most keyspaces of a map, those dropped and not forgotten yet among them. Bounds what a map takes
+/// in memory and on the wire.
+pub const KEYSPACES_MAX: usize = 16_384;
+
+impl ClusterMap {
+    /// Checks a map that came from elsewhere.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with what does not fit together.
+    pub fn check(&self) -> Result<()> {
+        let fail = |what: String| Err(Error::invalid(format!("a cluster map {what}")));
+        if self.moved > self.epoch {
+            return fail(format!("of epoch {} cannot change in {}", self.epoch.0, self.moved.0));
+        }
+        let rings = [Some(&self.ring), self.next.as_ref()];
+        for member in rings.iter().flatten().flat_map(|ring| ring.members().keys()) {
+            if !self.nodes.contains_key(member) {
+                return fail(format!("has node {} on a ring and does not know it", member.0));
+            }
+        }
+        if self.next.as_ref() == Some(&self.ring) {
+            return fail("moves to the ring that it has".into());
+        }
+        for (node, it) in &self.nodes {
+            let MapNode { incarnation: _, state, since } = it;
+            if *since > self.moved {
+                return fail(format!("has node {} change after its last change", node.0));
+            }
+            if self.membership(*node) == Membership::Out && *state != NodeState::Down {
+                return fail(format!("has node {} {} and on no ring", node.0, state.name()));
+            }
+        }
+        self.check_keyspaces()?;
+        if !self.has_holders_everywhere() {
+            return fail("leaves a range without a holder that is up".into());
+        }
+        Ok(())
+    }
+
+    fn check_keyspaces(&self) -> Result<()> {
+        let fail = |what: String| Err(Error::invalid(format!("a cluster map {what}")));
+        if self.keyspaces.len() > KEYSPACES_MAX {
+            return fail(format!("has at most {KEYSPACES_MAX} keyspaces"));
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for (id, keyspace) in &self.keyspaces {
+            if !(1..=self.keyspaces_created).contains(&id.0) {
+                return fail(format!("has keyspace {} and gave no such number", id.0));
+            }
+            keyspace.config.validate()?;
+            if !keyspace.is_dropped && !names.insert(&keyspace.name) {
+                return fail(format!("has two keyspaces named {}", keyspace.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Panics unless everything holds that must hold in every map.
+    pub fn invariants(&self) {
+        if let Err(error) = self.check() {
+            panic!("{error}");
+        }
+        assert!(self.ring.members().len() <= ring::NODES_MAX, "Ring::new refuses more");
+    }
+}

@@ -1,0 +1,175 @@
+//! The cluster map: who is in the cluster, and what lies where.
+//!
+//! A value, with an epoch that grows with every change. Everybody who has it computes the same
+//! places, holders and chains from it, so no read or write needs a look-up elsewhere. It changes by
+//! pure rules only, each of which answers a new map or says why not; deciding on a change, and
+//! when it takes effect, is the affair of the monitors ([`crate::lease`]).
+//!
+//! ```text
+//!   hash(keyspace seed, key, chunk) ─► place ─► walk(ring) ─► up: holders, the first by number
+//!                                        │                    is the authority
+//!                                        │                    returning: recipients
+//!                                        └────► walk(next) ─► what it adds: recipients
+//! ```
+//!
+//! Reading order: [`hash`] and [`ring`] say where things lie; [`node`] and [`keyspace`] are what
+//! a map is made of; [`route`] computes chains; [`change`] holds the rules of change, [`ranges`]
+//! who loses what by one, and [`check`] what holds in every map.
+//!
+//! This module must not know how maps travel, who decides on them, nor what time it is.
+
+pub mod change;
+pub mod check;
+pub mod hash;
+pub mod keyspace;
+pub mod node;
+pub mod ranges;
+pub mod ring;
+pub mod route;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use tyr_types::{BlobName, Epoch, KeyspaceConfig, KeyspaceId, NodeId};
+
+pub use self::change::{Change, Newcomer};
+pub use self::keyspace::MapKeyspace;
+pub use self::node::{MapNode, Membership, NodeState};
+pub use self::ranges::losers;
+pub use self::ring::{Domain, Nodes, Ring, Share};
+pub use self::route::CHAIN_CHUNKS_MAX;
+
+/// The cluster map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterMap {
+    /// Its version.
+    pub epoch: Epoch,
+    /// The epoch of the last change to nodes or rings. What has the same has the same chains.
+    pub moved: Epoch,
+    /// All nodes that ever were in the cluster; bounded by their numbers.
+    pub nodes: BTreeMap<NodeId, MapNode>,
+    /// The keyspaces, those too that were dropped and are not forgotten yet.
+    pub keyspaces: BTreeMap<KeyspaceId, MapKeyspace>,
+    /// Numbers given to keyspaces so far; the next one gets the one after.
+    pub keyspaces_created: u32,
+    /// The ring that says who holds what.
+    pub ring: Ring,
+    /// While data moves: the ring that will be. What it adds are recipients.
+    pub next: Option<Ring>,
+}
+
+/// Who has to do with a chunk, each in node order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The nodes that hold it and are up; the first is the authority. Empty when nobody can serve
+    /// it now.
+    pub holders: Nodes,
+    /// The nodes that get its writes and will hold it.
+    pub recipients: Nodes,
+    /// How many would hold it if all were up.
+    pub replicas: usize,
+}
+
+impl ClusterMap {
+    /// The map of a healthy cluster of `nodes` equal nodes, numbered from 0, with these keyspaces,
+    /// numbered from 1: where simulations and tests begin.
+    ///
+    /// # Panics
+    /// When there are no nodes, more than [`ring::NODES_MAX`], or a configuration is not valid.
+    pub fn of(nodes: u16, keyspaces: &[KeyspaceConfig]) -> Self {
+        let newcomer =
+            |node| Newcomer { node: NodeId(node), incarnation: 1, ..Newcomer::default() };
+        let members: Vec<Newcomer> = (0..nodes).map(newcomer).collect();
+        let mut map = Self::form(&members).expect("1 to NODES_MAX equal nodes form a cluster");
+        for (number, config) in (1..).zip(keyspaces) {
+            config.validate().expect("the caller gives valid configurations");
+            map.keyspaces.insert(KeyspaceId(number), MapKeyspace::numbered(number, config));
+            map.keyspaces_created = number;
+        }
+        map
+    }
+
+    /// Who has to do with this chunk; `None` when there is no such keyspace.
+    pub fn placement(&self, blob: &BlobName, chunk: u64) -> Option<Placement> {
+        let keyspace = self.keyspaces.get(&blob.keyspace)?;
+        let place = hash::place(hash::blob(keyspace.seed, &blob.key), chunk);
+        Some(self.placed(place, usize::from(keyspace.config.replication)))
+    }
+
+    /// The nodes that hold this chunk and are up, in node order; the first is its authority. May
+    /// be empty.
+    pub fn holders(&self, blob: &BlobName, chunk: u64) -> Nodes {
+        self.placement(blob, chunk).unwrap_or_default().holders
+    }
+
+    /// The nodes that get writes of this chunk and serve nothing of it yet, in node order.
+    pub fn recipients(&self, blob: &BlobName, chunk: u64) -> Nodes {
+        self.placement(blob, chunk).unwrap_or_default().recipients
+    }
+
+    /// Who has to do with what lies at this place with so many replicas.
+    pub(crate) fn placed(&self, place: u64, replication: usize) -> Placement {
+        let walked = self.ring.walk(place, replication);
+        let mut placed = Placement { replicas: walked.len(), ..Placement::default() };
+        for node in walked {
+            match self.state(node) {
+                NodeState::Up => placed.holders.push(node),
+                NodeState::Returning => placed.recipients.push(node),
+                NodeState::Down => {}
+            }
+        }
+        if let Some(next) = &self.next {
+            for node in next.walk(place, replication) {
+                let is_known = placed.holders.contains(&node) || placed.recipients.contains(&node);
+                if !is_known && self.is_live(node) {
+                    placed.recipients.push(node);
+                }
+            }
+        }
+        placed.holders.sort_unstable();
+        placed.recipients.sort_unstable();
+        placed
+    }
+
+    /// Whether the node takes part: is up or returning.
+    pub fn is_live(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(MapNode::is_live)
+    }
+
+    /// The incarnation of the node; `None` when it never was in the cluster.
+    pub fn incarnation(&self, node: NodeId) -> Option<u64> {
+        self.nodes.get(&node).map(|node| node.incarnation)
+    }
+
+    /// Bytes of a chunk of this keyspace.
+    pub fn chunk_size(&self, keyspace: KeyspaceId) -> Option<u64> {
+        self.keyspaces.get(&keyspace).map(|keyspace| keyspace.config.chunk_size)
+    }
+
+    /// The keyspace of this name; dropped ones have none.
+    pub fn keyspace_named(&self, name: &str) -> Option<(KeyspaceId, &MapKeyspace)> {
+        let mut open = self.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_dropped);
+        open.find(|(_, keyspace)| keyspace.name.as_str() == name).map(|(id, found)| (*id, found))
+    }
+
+    /// Whether the node is on the ring, or on its way.
+    pub fn membership(&self, node: NodeId) -> Membership {
+        let next = self.next.as_ref().unwrap_or(&self.ring);
+        match (self.ring.share(node).is_some(), next.share(node).is_some()) {
+            (true, true) => Membership::In,
+            (true, false) => Membership::Leaving,
+            (false, true) => Membership::Joining,
+            (false, false) => Membership::Out,
+        }
+    }
+
+    /// The nodes that take part.
+    pub fn live(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.nodes.iter().filter(|(_, node)| node.is_live()).map(|(node, _)| *node)
+    }
+
+    fn state(&self, node: NodeId) -> NodeState {
+        self.nodes.get(&node).map_or(NodeState::Down, |node| node.state)
+    }
+}

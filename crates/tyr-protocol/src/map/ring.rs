@@ -1,0 +1,213 @@
+//! The ring: which nodes hold what lies at a place.
+//!
+//! Each node owns tokens in proportion to its weight. From a place one walks on, upwards and
+//! around, and takes the first distinct nodes met. Tokens are computed from the node's number, so
+//! a ring is no more than its members; a node that comes or goes moves only the ranges that it
+//! gains or loses.
+//!
+//! ```text
+//!   0 ───t2───t0──────t1──t2─────────t0───t1─── 2^64 ─► 0
+//!              ▲ place: walks on to 1, 2, 0
+//! ```
+//!
+//! Where nodes declare a failure domain, the walk takes nodes of distinct domains first, and fills
+//! up with what it passed when there are fewer domains than replicas. So a longer walk from the
+//! same place begins with the shorter one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{Error, NodeId, Result, limits};
+
+use super::hash;
+
+/// A few nodes; as many as a chunk usually has replicas.
+pub type Nodes = SmallVec<[NodeId; 3]>;
+
+/// The weight of a node that does not say.
+pub const WEIGHT_DEFAULT: u32 = 100;
+/// The largest weight: a node with ten times the room of a usual one.
+pub const WEIGHT_MAX: u32 = 1000;
+/// Most nodes of a ring. Bounds what a map takes in memory and on the wire.
+pub const NODES_MAX: usize = 1024;
+/// Tokens of a node of the default weight. The share of a node then strays by about one part in
+/// the square root of it.
+pub const TOKENS: u32 = 64;
+
+/// What can fail together: a rack, a room, a power line. Numbers have no meaning but equality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Domain(pub u32);
+
+/// A node's share of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// How much it takes, compared with others; from 1 to [`WEIGHT_MAX`].
+    pub weight: u32,
+    /// Its failure domain. Without one it is a domain of its own.
+    pub domain: Option<Domain>,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { weight: WEIGHT_DEFAULT, domain: None }
+    }
+}
+
+/// The members of a ring and where they stand on it. Clones share it.
+///
+/// Two rings are equal when their members are: all else follows from them.
+#[derive(Clone)]
+pub struct Ring(Arc<Computed>);
+
+struct Computed {
+    members: BTreeMap<NodeId, Share>,
+    /// The tokens, ascending.
+    tokens: Vec<u64>,
+    /// Who owns the token at the same place: a place in `seats`.
+    owners: Vec<u16>,
+    /// The members in node order.
+    seats: Vec<Seat>,
+    /// Number of distinct domains.
+    domains: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Seat {
+    node: NodeId,
+    /// The number of its domain in this ring.
+    domain: u16,
+}
+
+impl Ring {
+    /// The ring of these members.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there are none or more than [`NODES_MAX`], or a weight is not from 1
+    /// to [`WEIGHT_MAX`].
+    pub fn new(members: BTreeMap<NodeId, Share>) -> Result<Self> {
+        if members.is_empty() || members.len() > NODES_MAX {
+            return Err(Error::invalid(format!(
+                "a ring has 1 to {NODES_MAX} nodes, this one has {}",
+                members.len()
+            )));
+        }
+        for (node, share) in &members {
+            if !(1..=WEIGHT_MAX).contains(&share.weight) {
+                return Err(Error::invalid(format!(
+                    "a weight is from 1 to {WEIGHT_MAX}, that of node {} is {}",
+                    node.0, share.weight
+                )));
+            }
+        }
+        Ok(Self(Arc::new(Computed::of(members))))
+    }
+
+    /// The members and their shares.
+    pub fn members(&self) -> &BTreeMap<NodeId, Share> {
+        &self.0.members
+    }
+
+    /// The share of `node`; `None` when it is no member.
+    pub fn share(&self, node: NodeId) -> Option<Share> {
+        self.0.members.get(&node).copied()
+    }
+
+    /// The tokens of all members, ascending. What lies above one token and not above the next one
+    /// has the same replicas, those that [`Ring::walk`] finds from the latter.
+    pub fn tokens(&self) -> &[u64] {
+        &self.0.tokens
+    }
+
+    /// The first `count` distinct nodes from `place` on, in the order they are met; all members
+    /// when there are no more.
+    pub fn walk(&self, place: u64, count: usize) -> Nodes {
+        let Computed { tokens, owners, seats, domains, .. } = &*self.0;
+        let count = count.min(seats.len());
+        let distinct = count.min(*domains);
+        let spare = count - distinct;
+        let start = tokens.partition_point(|token| *token < place);
+        let mut chosen: SmallVec<[Seat; 4]> = SmallVec::new();
+        let mut passed: SmallVec<[Seat; 4]> = SmallVec::new();
+        for owner in owners[start..].iter().chain(&owners[..start]) {
+            if chosen.len() == distinct && passed.len() == spare {
+                break;
+            }
+            let seat = seats[usize::from(*owner)];
+            if chosen.iter().all(|other| other.domain != seat.domain) {
+                if chosen.len() < distinct {
+                    chosen.push(seat);
+                }
+            } else if passed.len() < spare
+                && chosen.iter().chain(&passed).all(|other| other.node != seat.node)
+            {
+                passed.push(seat);
+            }
+        }
+        chosen.iter().chain(&passed).map(|seat| seat.node).collect()
+    }
+
+    /// The same ring with `node` in it, or with another share.
+    ///
+    /// # Errors
+    /// As for [`Ring::new`].
+    pub fn with(&self, node: NodeId, share: Share) -> Result<Self> {
+        let mut members = self.0.members.clone();
+        members.insert(node, share);
+        Self::new(members)
+    }
+
+    /// The same ring without `node`.
+    ///
+    /// # Errors
+    /// As for [`Ring::new`].
+    pub fn without(&self, node: NodeId) -> Result<Self> {
+        let mut members = self.0.members.clone();
+        members.remove(&node);
+        Self::new(members)
+    }
+}
+
+impl Computed {
+    fn of(members: BTreeMap<NodeId, Share>) -> Self {
+        let mut numbers: BTreeMap<Domain, u16> = BTreeMap::new();
+        let (mut seats, mut all) = (Vec::with_capacity(members.len()), Vec::new());
+        let mut domains = 0;
+        for (owner, (node, share)) in (0..).zip(&members) {
+            let known = share.domain.and_then(|domain| numbers.get(&domain).copied());
+            let domain = known.unwrap_or_else(|| {
+                domains += 1;
+                domains - 1
+            });
+            if let Some(declared) = share.domain {
+                numbers.insert(declared, domain);
+            }
+            seats.push(Seat { node: *node, domain });
+            let count = (TOKENS * share.weight / WEIGHT_DEFAULT).max(1);
+            all.extend((0..count).map(|index| (hash::token(*node, index), owner)));
+        }
+        all.sort_unstable();
+        let (tokens, owners) = all.into_iter().unzip();
+        Self { members, tokens, owners, seats, domains: usize::from(domains) }
+    }
+}
+
+impl PartialEq for Ring {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.members == other.0.members
+    }
+}
+
+impl Eq for Ring {}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.0.members).finish()
+    }
+}
+
+const _: () = {
+    assert!(NODES_MAX <= u16::MAX as usize, "seats and domains are numbered in 16 bits");
+    assert!(limits::REPLICATION_MAX as usize <= NODES_MAX);
+};

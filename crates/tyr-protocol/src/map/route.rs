@@ -1,0 +1,305 @@
+//! From a transaction to its chain.
+//!
+//! First the chunks that it touches: those it writes, those it reads or requires, and chunk 0 of
+//! every blob that it writes, whose replicas are the version managers. Then who has to do with
+//! them: of a written chunk every holder and every recipient, of another one the authority alone.
+//!
+//! What appends and cuts touch depends on where the blob ends. That is guessed here, and checked
+//! by the version managers' authority when it validates; so a chain may only hold more chunks than
+//! needed. The guesses are [`Ends`]: a place in `Transaction::blobs`, or, from `blobs.len()` on, in
+//! `Transaction::reads`, with an end in bytes. The two kinds differ:
+//!
+//! - of a blob that is written: any guess will do, without one it is 0;
+//! - of a read that also looked at size or existence: the size it was told, which is as true as the
+//!   read is, so that nothing behind it was read. Without one, the whole range counts as read.
+
+use smallvec::SmallVec;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, NodeId, Operation, Transaction, limits,
+};
+
+use super::{ClusterMap, Membership, hash};
+use crate::abort::Abort;
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::footprint::Footprint;
+
+/// Most chunks that a transaction touches, so that a chain takes some megabytes at most. A blob of
+/// the default chunk size is cut in one transaction up to 4 TiB; larger ones in steps, from the
+/// end.
+pub const CHAIN_CHUNKS_MAX: usize = 65_536;
+
+/// A chunk that a transaction touches. They sort by chunk, written ones first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Touch<'a> {
+    blob: &'a BlobName,
+    chunk: u64,
+    is_only_read: bool,
+}
+
+/// What a transaction touches; nearly always a few chunks.
+struct Touches<'a>(SmallVec<[Touch<'a>; 16]>);
+
+impl ClusterMap {
+    /// The chain of a transaction, as this map and these guesses of where blobs end have it.
+    ///
+    /// # Errors
+    /// `Unavailable` when a chunk has no holder that is up, or one to be written has fewer than its
+    /// keyspace demands; `NotFound` when a keyspace does not exist; `InvalidArgument` when it
+    /// touches nothing, or more than [`CHAIN_CHUNKS_MAX`] chunks.
+    pub fn chain(&self, transaction: &Transaction, ends: &Ends) -> Result<Chain, Abort> {
+        if let Some(node) = self.only_member() {
+            return self.chain_alone(node, transaction);
+        }
+        let mut hops: SmallVec<[Hop; 8]> = SmallVec::new();
+        let mut previous: Option<(&BlobName, u64)> = None;
+        for touch in self.touches(transaction, ends)?.sorted()? {
+            let config = &self.keyspaces[&touch.blob.keyspace];
+            let blob_hash = match previous {
+                Some((blob, known)) if blob == touch.blob => known,
+                Some(_) | None => hash::blob(config.seed, &touch.blob.key),
+            };
+            previous = Some((touch.blob, blob_hash));
+            let config = &config.config;
+            let place = hash::place(blob_hash, touch.chunk);
+            let placed = self.placed(place, usize::from(config.replication));
+            let Some(authority) = placed.holders.first().copied() else {
+                return Err(Abort::at(touch.blob, ErrorKind::Unavailable, NO_HOLDER));
+            };
+            let piece = Piece {
+                blob: touch.blob.clone(),
+                range: chunk_range(touch.chunk, config.chunk_size),
+                is_attributes: touch.chunk == 0,
+                is_written: !touch.is_only_read,
+                authority,
+            };
+            if touch.is_only_read {
+                give(&mut hops, authority, piece);
+                continue;
+            }
+            let needed = usize::from(config.live_replicas_min).min(placed.replicas);
+            if placed.holders.len() < needed {
+                return Err(Abort::at(touch.blob, ErrorKind::Unavailable, TOO_FEW_HOLDERS));
+            }
+            for node in placed.holders.iter().chain(&placed.recipients) {
+                give(&mut hops, *node, piece.clone());
+            }
+        }
+        match hops.is_empty() {
+            true => Err(Abort::new(ErrorKind::InvalidArgument, NOTHING)),
+            false => Ok(Chain::new(hops.into_vec(), ends.clone())
+                .expect("hops are inserted in node order, each node once, with pieces")),
+        }
+    }
+
+    /// Whether a transaction of an attempt begun in epoch `begun` must be driven anew under this
+    /// map (F1): its chain is not the same any more, or a node of it went down, came back or
+    /// started again since.
+    pub fn is_affected(&self, chain: &Chain, transaction: &Transaction, begun: Epoch) -> bool {
+        if self.moved <= begun {
+            return false;
+        }
+        let is_changed = |hop: &Hop| self.nodes.get(&hop.node).is_none_or(|it| it.since > begun);
+        chain.hops().iter().any(is_changed)
+            || self.chain(transaction, chain.ends()).as_ref() != Ok(chain)
+    }
+
+    /// The node of a ring of one that nobody joins or shares: it holds everything.
+    fn only_member(&self) -> Option<NodeId> {
+        let mut members = self.ring.members().keys();
+        match (members.next(), members.next(), &self.next) {
+            (Some(node), None, None) => Some(*node),
+            (Some(_) | None, _, _) => None,
+        }
+    }
+
+    fn chain_alone(&self, node: NodeId, transaction: &Transaction) -> Result<Chain, Abort> {
+        let written = transaction.blobs.iter().map(|entry| &entry.blob);
+        let mut blobs = written.chain(transaction.reads.iter().map(|read| &read.blob)).peekable();
+        if blobs.peek().is_none() {
+            return Err(Abort::new(ErrorKind::InvalidArgument, NOTHING));
+        }
+        for blob in blobs {
+            self.chunk_size_of(blob)?;
+        }
+        debug_assert_eq!(self.membership(node), Membership::In);
+        match self.placed(0, 1).holders.is_empty() {
+            true => Err(Abort::new(ErrorKind::Unavailable, NO_HOLDER)),
+            false => Ok(Chain::alone(node)),
+        }
+    }
+
+    fn touches<'a>(&self, transaction: &'a Transaction, ends: &Ends) -> Result<Touches<'a>, Abort> {
+        let end_of = |index: usize| {
+            let found = ends.iter().find(|(place, _)| *place as usize == index);
+            found.map(|(_, end)| *end)
+        };
+        let mut touches = Touches(SmallVec::new());
+        for (index, entry) in transaction.blobs.iter().enumerate() {
+            let chunk_size = self.chunk_size_of(&entry.blob)?;
+            touches.operations(entry, end_of(index).unwrap_or(0), chunk_size)?;
+        }
+        for (index, read) in transaction.reads.iter().enumerate() {
+            let chunk_size = self.chunk_size_of(&read.blob)?;
+            let told = end_of(transaction.blobs.len() + index).filter(|_| read.is_attributes);
+            let end = told.unwrap_or(u64::MAX).min(read.range.end);
+            let range = ByteRange { start: read.range.start, end: end.max(read.range.start) };
+            if read.is_attributes || range.is_empty() {
+                touches.add(&read.blob, 0, 0, true)?;
+            }
+            touches.bytes(&read.blob, range, chunk_size, true)?;
+        }
+        Ok(touches)
+    }
+
+    fn chunk_size_of(&self, blob: &BlobName) -> Result<u64, Abort> {
+        let unknown = || Abort::at(blob, ErrorKind::NotFound, "its keyspace does not exist");
+        self.chunk_size(blob.keyspace).ok_or_else(unknown)
+    }
+}
+
+impl<'a> Touches<'a> {
+    /// What operations touch on a blob that ends at `end` before them.
+    fn operations(
+        &mut self,
+        entry: &'a BlobOperations,
+        mut end: u64,
+        chunk_size: u64,
+    ) -> Result<(), Abort> {
+        let blob = &entry.blob;
+        let mut is_written = false;
+        for operation in &entry.operations {
+            match operation {
+                Operation::Compare { .. } => {
+                    let required = Footprint::required(operation).unwrap_or(Footprint::ATTRIBUTES);
+                    if required.is_attributes {
+                        self.add(blob, 0, 0, true)?;
+                    }
+                    self.bytes(blob, required.range, chunk_size, true)?;
+                    continue;
+                }
+                Operation::Create => end = 0,
+                Operation::Write { .. } | Operation::Apply { .. } => {
+                    let written = Footprint::written(operation, end);
+                    let range = written.unwrap_or(Footprint::ATTRIBUTES).range;
+                    self.bytes(blob, range, chunk_size, false)?;
+                    end = end.max(range.end);
+                }
+                Operation::Append { payload, expected } => {
+                    let from = expected.unwrap_or(end);
+                    end = from.saturating_add(payload.len()).min(limits::BLOB_SIZE_MAX);
+                    self.add(blob, from / chunk_size, end / chunk_size, false)?;
+                }
+                Operation::Truncate { len } => {
+                    self.cut(blob, *len, end, chunk_size)?;
+                    end = *len;
+                }
+                Operation::Delete => {
+                    self.cut(blob, 0, end, chunk_size)?;
+                    end = 0;
+                }
+                Operation::Replace { payload } => {
+                    self.cut(blob, 0, end.max(payload.len()), chunk_size)?;
+                    end = payload.len();
+                }
+            }
+            is_written = true;
+        }
+        if is_written {
+            self.add(blob, 0, 0, false)?;
+        }
+        Ok(())
+    }
+
+    /// All chunks from byte `from` up to `end`.
+    fn cut(
+        &mut self,
+        blob: &'a BlobName,
+        from: u64,
+        end: u64,
+        chunk_size: u64,
+    ) -> Result<(), Abort> {
+        let range = ByteRange { start: from, end: end.max(from) };
+        self.bytes(blob, range, chunk_size, false)
+    }
+
+    fn bytes(
+        &mut self,
+        blob: &'a BlobName,
+        range: ByteRange,
+        chunk_size: u64,
+        is_only_read: bool,
+    ) -> Result<(), Abort> {
+        match range.is_empty() {
+            true => Ok(()),
+            false => {
+                let last = (range.end - 1) / chunk_size;
+                self.add(blob, range.start / chunk_size, last, is_only_read)
+            }
+        }
+    }
+
+    /// The chunks from `first` to `last`, the latter included.
+    fn add(
+        &mut self,
+        blob: &'a BlobName,
+        first: u64,
+        last: u64,
+        is_only_read: bool,
+    ) -> Result<(), Abort> {
+        if last.saturating_sub(first) >= CHAIN_CHUNKS_MAX as u64 {
+            return Err(Abort::at(blob, ErrorKind::InvalidArgument, TOO_MANY_CHUNKS));
+        }
+        self.0.extend((first..=last).map(|chunk| Touch { blob, chunk, is_only_read }));
+        match self.0.len() > CHAIN_CHUNKS_MAX + limits::TRANSACTION_OPERATIONS_MAX {
+            true => self.tidy(blob),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes room by removing doubles; refuses when what is left is too much.
+    fn tidy(&mut self, blob: &BlobName) -> Result<(), Abort> {
+        self.0.sort_unstable();
+        self.0.dedup_by(|later, first| later.blob == first.blob && later.chunk == first.chunk);
+        match self.0.len() > CHAIN_CHUNKS_MAX {
+            true => Err(Abort::at(blob, ErrorKind::InvalidArgument, TOO_MANY_CHUNKS)),
+            false => Ok(()),
+        }
+    }
+
+    /// Each chunk once, by blob and number; written if any operation writes it.
+    fn sorted(mut self) -> Result<impl Iterator<Item = Touch<'a>>, Abort> {
+        if let Some(first) = self.0.first() {
+            let blob = first.blob;
+            self.tidy(blob)?;
+        }
+        Ok(self.0.into_iter())
+    }
+}
+
+const NOTHING: &str = "the transaction touches no blob; give it an operation or a read";
+const NO_HOLDER: &str = "no node that holds it is up; try again when one is back";
+const TOO_FEW_HOLDERS: &str =
+    "fewer nodes that hold it are up than its keyspace demands for writes; try again later";
+const TOO_MANY_CHUNKS: &str = "the transaction touches more than 65536 chunks; cut large blobs in \
+                               steps from the end, and read less in one transaction";
+
+/// The bytes of a chunk.
+fn chunk_range(chunk: u64, chunk_size: u64) -> ByteRange {
+    let start = chunk.saturating_mul(chunk_size).min(limits::BLOB_SIZE_MAX);
+    ByteRange { start, end: start.saturating_add(chunk_size).min(limits::BLOB_SIZE_MAX) }
+}
+
+/// Gives `piece` to `node`.
+fn give(hops: &mut SmallVec<[Hop; 8]>, node: NodeId, piece: Piece) {
+    let place = match hops.binary_search_by_key(&node, |hop| hop.node) {
+        Ok(place) => place,
+        Err(place) => {
+            hops.insert(place, Hop { node, part: Part::Pieces(Vec::with_capacity(4)) });
+            place
+        }
+    };
+    match &mut hops[place].part {
+        Part::Pieces(pieces) => pieces.push(piece),
+        Part::Whole => unreachable!("only pieces are inserted above"),
+    }
+}
