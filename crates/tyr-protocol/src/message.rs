@@ -188,6 +188,8 @@ pub enum Body {
     },
     /// The lease, counted from when it was asked for.
     Granted {
+        /// `incarnation` of the request: another one's clock may have begun anew.
+        incarnation: u64,
         /// `sent_us` of the request.
         sent_us: u64,
         /// How long it lasts.
