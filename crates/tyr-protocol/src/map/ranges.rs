@@ -44,10 +44,14 @@ impl ClusterMap {
         found
     }
 
-    /// Whether every range has a holder that is up, however few replicas its keyspace has.
+    /// Whether every range has a holder that is up, however few replicas its keyspace has. Dropped
+    /// ones do not count.
     pub fn has_holders_everywhere(&self) -> bool {
         // A walk for more replicas begins with the one for fewer.
-        let Some(fewest) = self.replications().first().copied() else { return true };
+        let open = self.keyspaces.values().filter(|it| !it.is_dropped);
+        let Some(fewest) = open.map(|it| it.config.replication).min().map(usize::from) else {
+            return true;
+        };
         let mut places = self.ring.tokens().iter();
         places.all(|place| !self.placed(*place, fewest).holders.is_empty())
     }

@@ -1,0 +1,395 @@
+//! The monitors' side: leases, and when a map takes effect.
+//!
+//! One map is in effect. A change that takes nothing from anybody who might still use it takes
+//! effect at once. One that does is *pending*: those who lose are asked to prepare, and it takes
+//! effect when each has, or has no lease any more (M3). Any other change withdraws a pending one,
+//! which is proposed again afterwards, under a new epoch.
+//!
+//! ```text
+//!   silent for long, without lease ─► Down          started again ─► Return
+//!   down for longer ─► Remove                       recipients caught up ─► Settle (M4)
+//! ```
+//!
+//! A node is declared down only after its lease ran out, so no failure ever waits.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use tyr_types::{Epoch, Error, NodeId, Result};
+
+use super::config::LeaseConfig;
+use super::effect::Effect;
+use super::event::Event;
+use super::seat::{Back, Seat};
+use crate::map::{Change, ClusterMap, Membership, NodeState, losers};
+use crate::rule::{Rule, Rules};
+
+/// Most proposals that wait to be looked at; further ones are refused as `Unavailable`.
+pub const PROPOSALS_MAX: usize = 64;
+
+/// Leases and maps, as the monitors have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    pub(super) config: LeaseConfig,
+    pub(super) map: Arc<ClusterMap>,
+    pub(super) pending: Option<Pending>,
+    /// The highest epoch ever proposed. None is used twice, since nodes were asked to prepare.
+    pub(super) epoch_max: Epoch,
+    /// One for each node that the map knows.
+    pub(super) seats: BTreeMap<NodeId, Seat>,
+    /// Recipients that have everything by the map in effect.
+    pub(super) caught_up: BTreeSet<NodeId>,
+    /// Whether a recipient has caught up since it was last seen whether that is enough.
+    is_settling: bool,
+    /// At most [`PROPOSALS_MAX`].
+    pub(super) proposals: VecDeque<(u64, Change)>,
+    pub(super) rules: Rules,
+}
+
+/// A change that waits for those who lose by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub map: Arc<ClusterMap>,
+    pub change: Change,
+    /// Who asked for it.
+    pub proposal: Option<u64>,
+    /// Who lose, and have not prepared yet.
+    pub waiting: BTreeSet<NodeId>,
+    /// Who lose.
+    pub losers: BTreeSet<NodeId>,
+}
+
+impl Grants {
+    /// Monitors of a cluster with this map, at `now_us`, whose nodes may hold leases.
+    pub fn new(config: LeaseConfig, map: Arc<ClusterMap>, now_us: u64) -> Self {
+        let mut grants = Self {
+            config,
+            epoch_max: map.epoch,
+            map,
+            pending: None,
+            seats: BTreeMap::new(),
+            caught_up: BTreeSet::new(),
+            is_settling: false,
+            proposals: VecDeque::new(),
+            rules: Rules::default(),
+        };
+        grants.lead(now_us);
+        grants
+    }
+
+    /// Takes a rule away, for a test that wants to see its checker notice.
+    #[cfg(feature = "broken-rules")]
+    pub fn break_rule(&mut self, rule: Rule) {
+        self.rules.broken = Some(rule);
+    }
+
+    /// The map in effect.
+    pub fn map(&self) -> &Arc<ClusterMap> {
+        &self.map
+    }
+
+    /// The map that waits for those who lose by it.
+    pub fn pending(&self) -> Option<&Arc<ClusterMap>> {
+        self.pending.as_ref().map(|pending| &pending.map)
+    }
+
+    /// Handles one event at `now_us` of the monitors' monotonic clock.
+    pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Renew { node, incarnation, epoch, sent_us } => {
+                self.renew(now_us, node, (incarnation, epoch, sent_us), effects);
+            }
+            Event::Prepared { node, incarnation, epoch } => {
+                let is_current = self.map.incarnation(node) == Some(incarnation);
+                if let Some(pending) = &mut self.pending
+                    && is_current
+                    && pending.map.epoch == epoch
+                {
+                    pending.waiting.remove(&node);
+                }
+            }
+            Event::CaughtUp { node, incarnation, epoch } => {
+                let is_current = self.map.incarnation(node) == Some(incarnation);
+                let is_of_this_move = (self.map.moved..=self.map.epoch).contains(&epoch);
+                if is_current && is_of_this_move && self.map.is_live(node) {
+                    self.is_settling |= self.caught_up.insert(node);
+                }
+            }
+            Event::Return { node, incarnation, has_disk } => {
+                self.come_back(now_us, node, Back { incarnation, has_disk }, effects);
+            }
+            Event::Propose { proposal, change } => self.propose(proposal, change, effects),
+            Event::Tick => self.remind(effects),
+            Event::Lead => self.lead(now_us),
+        }
+        self.advance(now_us, effects);
+    }
+
+    fn renew(
+        &mut self,
+        now_us: u64,
+        node: NodeId,
+        (incarnation, epoch, sent_us): (u64, Epoch, u64),
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_leaving = self.pending.as_ref().is_some_and(|it| it.change == Change::Down(node));
+        let is_live = self.map.is_live(node);
+        let is_current = self.map.incarnation(node) == Some(incarnation);
+        let Some(seat) = self.seats.get_mut(&node).filter(|_| is_current) else { return };
+        if epoch < self.map.epoch {
+            effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
+        }
+        if is_leaving || seat.back.is_some() {
+            return;
+        }
+        seat.heard_us = now_us;
+        if is_live && epoch >= seat.epoch_min {
+            let duration_us = self.config.duration_us;
+            seat.expires_us = now_us + self.config.counted_us();
+            let epoch = self.map.epoch;
+            effects.push(Effect::Grant { to: node, incarnation, sent_us, duration_us, epoch });
+        }
+    }
+
+    fn come_back(&mut self, now_us: u64, node: NodeId, back: Back, effects: &mut Vec<Effect>) {
+        let known = self.map.incarnation(node);
+        let Some(seat) = self.seats.get_mut(&node) else { return };
+        match known {
+            Some(known) if known < back.incarnation => {
+                seat.heard_us = now_us;
+                let is_newer = seat.back.is_none_or(|it| it.incarnation < back.incarnation);
+                if is_newer {
+                    (seat.back, seat.kept_in) = (Some(back), None);
+                }
+            }
+            Some(known) if known == back.incarnation => {
+                effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn propose(&mut self, proposal: u64, change: Change, effects: &mut Vec<Effect>) {
+        let refusal = match &change {
+            Change::Settle(_) | Change::Return { .. } => {
+                Some(Error::invalid("nodes report for themselves that they are back or caught up"))
+            }
+            Change::Join(_)
+            | Change::Drain(_)
+            | Change::Remove(_)
+            | Change::SetWeight { .. }
+            | Change::CancelMove
+            | Change::Down(_)
+            | Change::CreateKeyspace { .. }
+            | Change::DropKeyspace(_)
+            | Change::ForgetKeyspace(_) => (self.proposals.len() >= PROPOSALS_MAX)
+                .then(|| Error::unavailable("too many changes wait already; try again later")),
+        };
+        match refusal {
+            Some(error) => effects.push(Effect::Answer { proposal, result: Err(error) }),
+            None => self.proposals.push_back((proposal, change)),
+        }
+    }
+
+    /// Asks those again who have not prepared.
+    fn remind(&self, effects: &mut Vec<Effect>) {
+        if let Some(Pending { map, waiting, .. }) = &self.pending {
+            let ask = |node: &NodeId| Effect::Prepare { to: *node, map: Arc::clone(map) };
+            effects.extend(waiting.iter().map(ask));
+        }
+    }
+
+    /// Assumes the worst of what former monitors granted.
+    fn lead(&mut self, now_us: u64) {
+        for (node, it) in &self.map.nodes {
+            let seat = self.seats.entry(*node).or_default();
+            let expires_us = now_us + self.config.counted_us();
+            seat.expires_us = if it.is_live() { expires_us } else { 0 };
+            (seat.heard_us, seat.down_us) = (now_us, now_us);
+        }
+    }
+
+    /// Does what has become due. Each round changes the map, or is the last.
+    fn advance(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        loop {
+            let is_ready = self.pending.as_ref().is_some_and(|pending| {
+                pending.waiting.iter().all(|node| !self.has_lease(*node, now_us))
+            });
+            let is_changed = if is_ready && let Some(pending) = self.pending.take() {
+                let Pending { map, losers, proposal, .. } = pending;
+                self.take_effect(now_us, map, losers, proposal, effects);
+                true
+            } else {
+                self.heed_nodes(now_us, effects)
+                    || self.heed_proposals(now_us, effects)
+                    || self.heal(now_us, effects)
+            };
+            if !is_changed {
+                return;
+            }
+        }
+    }
+
+    /// Declares down who has long been silent, and takes back who has started again.
+    fn heed_nodes(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
+        let nodes: Vec<NodeId> = self.seats.keys().copied().collect();
+        for node in nodes {
+            let change = match self.seats[&node].back {
+                Some(back) if self.is_replaced(node, back) => {
+                    self.is_over(node, now_us).then_some(Change::Down(node))
+                }
+                Some(Back { incarnation, has_disk }) => {
+                    Some(Change::Return { node, incarnation, has_disk })
+                }
+                None => self.is_silent(node, now_us).then_some(Change::Down(node)),
+            };
+            let Some(change) = change else { continue };
+            if self.seats[&node].kept_in == Some(self.map.epoch) {
+                continue;
+            }
+            match self.try_change(now_us, change, None, effects) {
+                Ok(()) => return true,
+                Err(_) => self.seat(node).kept_in = Some(self.map.epoch),
+            }
+        }
+        false
+    }
+
+    /// Whether the node must be declared down before it can come back: others count on a disk that
+    /// it has lost.
+    fn is_replaced(&self, node: NodeId, back: Back) -> bool {
+        let is_up = self.map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up);
+        is_up && !back.has_disk && self.map.ring.share(node).is_some()
+    }
+
+    fn is_silent(&self, node: NodeId, now_us: u64) -> bool {
+        let seat = &self.seats[&node];
+        let patience_us = match self.rules.hold(Rule::M3Wait) {
+            true => self.config.down_after_us,
+            false => self.config.duration_us / 2,
+        };
+        let is_silent = now_us.saturating_sub(seat.heard_us) >= patience_us;
+        self.map.is_live(node) && is_silent && self.is_over(node, now_us)
+    }
+
+    /// Whether a change that takes something from the node need not ask it.
+    fn is_over(&self, node: NodeId, now_us: u64) -> bool {
+        !self.has_lease(node, now_us) || !self.rules.hold(Rule::M3Wait)
+    }
+
+    /// Whether the node may still hold a lease.
+    pub fn has_lease(&self, node: NodeId, now_us: u64) -> bool {
+        self.seats.get(&node).is_some_and(|seat| now_us < seat.expires_us)
+    }
+
+    /// Takes up the next proposal, unless an earlier one is pending.
+    fn heed_proposals(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
+        if self.pending.as_ref().is_some_and(|pending| pending.proposal.is_some()) {
+            return false;
+        }
+        let Some((proposal, change)) = self.proposals.pop_front() else { return false };
+        if let Err(error) = self.try_change(now_us, change, Some(proposal), effects) {
+            effects.push(Effect::Answer { proposal, result: Err(error) });
+        }
+        true
+    }
+
+    /// What follows from the state of things: recipients that have caught up become holders, and
+    /// who is down for long is not waited for any more.
+    fn heal(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
+        if self.pending.is_some() {
+            return false;
+        }
+        if std::mem::take(&mut self.is_settling) {
+            let change = Change::Settle(self.caught_up.clone());
+            if self.try_change(now_us, change, None, effects).is_ok() {
+                return true;
+            }
+        }
+        let Some(patience_us) = self.config.remove_after_us else { return false };
+        let is_given_up = |(node, seat): &(&NodeId, &Seat)| {
+            let is_long = now_us.saturating_sub(seat.down_us) >= patience_us;
+            is_long && !self.map.is_live(**node)
+        };
+        let given_up: Vec<NodeId> = self.seats.iter().filter(is_given_up).map(|it| *it.0).collect();
+        let changes = given_up.into_iter().filter_map(|node| match self.map.membership(node) {
+            Membership::In => self.map.next.is_none().then_some(Change::Remove(node)),
+            Membership::Joining => Some(Change::CancelMove),
+            Membership::Leaving | Membership::Out => None,
+        });
+        let changes: Vec<Change> = changes.collect();
+        changes.into_iter().any(|change| self.try_change(now_us, change, None, effects).is_ok())
+    }
+
+    /// Makes a change: at once, or pending when somebody loses by it who may still use the map.
+    /// Withdraws what is pending.
+    fn try_change(
+        &mut self,
+        now_us: u64,
+        change: Change,
+        proposal: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<()> {
+        let mut map = self.map.at(self.epoch_max).changed(&change)?;
+        if let (Change::Return { node, .. }, false) = (&change, self.rules.hold(Rule::M4))
+            && let Some(it) = map.nodes.get_mut(node)
+        {
+            it.state = NodeState::Up;
+        }
+        let map = Arc::new(map);
+        self.epoch_max = map.epoch;
+        if let Some(withdrawn) = self.pending.take() {
+            self.is_settling = true;
+            let again = withdrawn.proposal.map(|proposal| (proposal, withdrawn.change));
+            again.into_iter().for_each(|it| self.proposals.push_front(it));
+        }
+        let losers = losers(&self.map, &map);
+        let may_use = |node: &NodeId| !self.is_over(*node, now_us);
+        let waiting: BTreeSet<NodeId> = losers.iter().copied().filter(may_use).collect();
+        match waiting.is_empty() {
+            true => self.take_effect(now_us, map, losers, proposal, effects),
+            false => {
+                self.pending = Some(Pending { map, change, proposal, waiting, losers });
+                self.remind(effects);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_effect(
+        &mut self,
+        now_us: u64,
+        map: Arc<ClusterMap>,
+        losers: BTreeSet<NodeId>,
+        proposal: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let old = std::mem::replace(&mut self.map, map);
+        let map = Arc::clone(&self.map);
+        for (node, it) in &map.nodes {
+            let before = old.nodes.get(node);
+            let seat = self.seats.entry(*node).or_default();
+            if before.map(|it| it.incarnation) != Some(it.incarnation) {
+                // Another process, which never had a lease, and is alive.
+                *seat = Seat { heard_us: now_us, ..Seat::default() };
+            }
+            if before.is_some_and(|it| it.is_live()) && !it.is_live() {
+                seat.down_us = now_us;
+            }
+        }
+        for node in losers {
+            self.seat(node).epoch_min = map.epoch;
+        }
+        if old.moved != map.moved {
+            self.caught_up.clear();
+        }
+        if let Some(proposal) = proposal {
+            effects.push(Effect::Answer { proposal, result: Ok(map.epoch) });
+        }
+        effects.push(Effect::Publish(map));
+    }
+
+    fn seat(&mut self, node: NodeId) -> &mut Seat {
+        self.seats.get_mut(&node).expect("every node that a map knew has a seat")
+    }
+}

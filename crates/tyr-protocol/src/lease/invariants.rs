@@ -1,0 +1,31 @@
+//! What holds between the steps of the monitors.
+
+use super::grants::{Grants, PROPOSALS_MAX};
+
+impl Grants {
+    /// Panics unless everything holds that must hold between steps.
+    pub fn invariants(&self) {
+        self.map.invariants();
+        assert!(self.map.epoch <= self.epoch_max, "no epoch in effect was never proposed");
+        assert!(self.proposals.len() <= PROPOSALS_MAX + 1, "proposals are bounded");
+        assert!(
+            self.seats.keys().eq(self.map.nodes.keys()),
+            "there is a seat for every node of the map, and no other"
+        );
+        assert!(
+            self.seats.values().all(|seat| seat.epoch_min <= self.map.epoch),
+            "nobody is asked for a map that is not in effect"
+        );
+        assert!(
+            self.caught_up.iter().all(|node| self.map.is_live(*node)),
+            "who has caught up takes part"
+        );
+        if let Some(pending) = &self.pending {
+            pending.map.invariants();
+            assert_eq!(pending.map.epoch, self.epoch_max, "what is pending is the newest");
+            assert!(pending.map.epoch > self.map.epoch, "epochs grow");
+            assert!(!pending.waiting.is_empty(), "what waits for nobody takes effect");
+            assert!(pending.waiting.is_subset(&pending.losers), "only losers are waited for");
+        }
+    }
+}

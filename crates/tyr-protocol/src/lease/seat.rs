@@ -1,0 +1,30 @@
+//! What the monitors know of a node beside the map.
+
+use tyr_types::Epoch;
+
+/// What the monitors know of a node, by their own clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// The node holds no lease from here on.
+    pub expires_us: u64,
+    /// When it was last heard of.
+    pub heard_us: u64,
+    /// When it was declared down; of use only while it is.
+    pub down_us: u64,
+    /// It gets no lease with an older map than this: it lost something by it.
+    pub epoch_min: Epoch,
+    /// It has started again, and no map says so yet.
+    pub back: Option<Back>,
+    /// The map by which it could neither be declared down nor taken back: there is no use in trying
+    /// again before there is another.
+    pub kept_in: Option<Epoch>,
+}
+
+/// A node has started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// Its new incarnation.
+    pub incarnation: u64,
+    /// Whether it still has what it stored.
+    pub has_disk: bool,
+}
