@@ -14,6 +14,7 @@ const PROBES: u64 = 10;
 /// A Bloom filter over (chunk, version), sized for 0.1 % false positives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bloom {
+    /// Never empty.
     words: Vec<u64>,
 }
 
@@ -34,6 +35,16 @@ impl Bloom {
     /// Whether the entry was added, or looks like it.
     pub fn contains(&self, chunk: u64, version: Timestamp) -> bool {
         self.places(chunk, version).all(|(word, bit)| self.words[word] & bit != 0)
+    }
+
+    /// The filter of these words, if there are any.
+    pub(crate) fn from_words(words: Vec<u64>) -> Option<Self> {
+        (!words.is_empty()).then_some(Self { words })
+    }
+
+    /// Its words, as they travel.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// Bytes that it takes.

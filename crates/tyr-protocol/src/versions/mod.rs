@@ -19,4 +19,5 @@ pub mod usage;
 pub use bloom::Bloom;
 pub use removal::{Policy, Version, may_go, version_at};
 pub use snapshots::{SnapshotId, SnapshotTable};
-pub use usage::{InUse, Usage};
+pub(crate) use usage::Entries;
+pub use usage::{InUse, LIST_MAX, Usage};

@@ -22,8 +22,8 @@ pub struct InUse {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Entries {
-    /// Ascending.
+pub(crate) enum Entries {
+    /// Ascending, at most [`LIST_MAX`].
     List(Vec<InUse>),
     Filter(Bloom),
 }
@@ -31,8 +31,8 @@ enum Entries {
 /// The versions of a blob in use, as of a timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    as_of: Timestamp,
-    entries: Entries,
+    pub(crate) as_of: Timestamp,
+    pub(crate) entries: Entries,
 }
 
 impl Usage {

@@ -1,0 +1,162 @@
+//! What comes in: bytes from anyone, read once from front to back.
+//!
+//! Total: every read answers a value or says what is wrong at which byte. Nothing is reserved on
+//! the word of a count alone: it must fit into the bytes that are left.
+
+use smallvec::SmallVec;
+use tyr_types::{BlobName, Bytes, Error, Key, KeyspaceId};
+
+use super::encoded::Encoded;
+use super::output::SHARED_LEN_MIN;
+
+/// Why bytes are not what they should be: what, and at which byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    at: usize,
+    what: &'static str,
+}
+
+impl Malformed {
+    /// The error for bytes that should have been `kind` and have `len` bytes.
+    pub fn error(self, kind: &str, len: usize) -> Error {
+        Error::corrupt(format!("not {kind}: byte {} of {len}: {}", self.at, self.what))
+    }
+}
+
+/// Bytes that are being read.
+pub(crate) struct Input<'a> {
+    whole: &'a Bytes,
+    rest: &'a [u8],
+    /// The blobs named so far: each is spelt out once, and referred to by its place.
+    names: SmallVec<[BlobName; 8]>,
+}
+
+impl<'a> Input<'a> {
+    /// Reads `whole` from byte `at` on.
+    pub fn new(whole: &'a Bytes, at: usize) -> Self {
+        Self { whole, rest: &whole[at.min(whole.len())..], names: SmallVec::new() }
+    }
+
+    /// The value that is all of the bytes left.
+    pub fn all<T: Encoded>(mut self) -> Result<T, Malformed> {
+        let value = T::decode(&mut self)?;
+        match self.rest.is_empty() {
+            true => Ok(value),
+            false => Err(self.malformed("more bytes after its end")),
+        }
+    }
+
+    /// That something is wrong with what comes next, or with what ended here.
+    #[cold]
+    pub fn malformed(&self, what: &'static str) -> Malformed {
+        Malformed { at: self.whole.len() - self.rest.len(), what }
+    }
+
+    /// That the last byte read is wrong.
+    #[cold]
+    pub fn malformed_last(&self, what: &'static str) -> Malformed {
+        Malformed { at: (self.whole.len() - self.rest.len()).saturating_sub(1), what }
+    }
+
+    /// The next `count` bytes.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        match self.rest.split_at_checked(count) {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                Ok(taken)
+            }
+            None => Err(self.malformed("it ends too early")),
+        }
+    }
+
+    /// The next bytes, as many as the array has.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        match self.rest.split_first_chunk() {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                Ok(*taken)
+            }
+            None => Err(self.malformed("it ends too early")),
+        }
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// The next number: seven bits a byte, low bits first, in as few bytes as it takes.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
+        let first = self.byte()?;
+        match first < 0x80 {
+            true => Ok(u64::from(first)),
+            false => self.longer_varint(first),
+        }
+    }
+
+    fn longer_varint(&mut self, first: u8) -> Result<u64, Malformed> {
+        let mut value = u64::from(first & 0x7F);
+        for shift in (7..64).step_by(7) {
+            let byte = self.byte()?;
+            // The tenth byte has room for one bit.
+            if shift == 63 && byte > 1 {
+                return Err(self.malformed_last("a number longer than 64 bits"));
+            }
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte == 0 {
+                return Err(self.malformed_last("a number in more bytes than it takes"));
+            }
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        unreachable!("the tenth byte is above 1 or below 128")
+    }
+
+    /// How many of something follow, each of which takes at least `len_min` bytes.
+    #[inline]
+    pub fn count(&mut self, len_min: usize) -> Result<usize, Malformed> {
+        let count = self.varint()?;
+        match count <= (self.rest.len() / len_min) as u64 {
+            true => Ok(count as usize),
+            false => Err(self.malformed("the count before announces more than follows")),
+        }
+    }
+
+    /// The next `len` bytes to keep: large ones share the memory that they came in, small ones are
+    /// copied, so that they do not hold on to it.
+    pub fn payload(&mut self, len: usize) -> Result<Bytes, Malformed> {
+        let taken = self.take(len)?;
+        match len >= SHARED_LEN_MIN {
+            true => Ok(self.whole.slice_ref(taken)),
+            false => Ok(Bytes::copy_from_slice(taken)),
+        }
+    }
+
+    /// The next blob's name, one that is spelt out here.
+    pub fn new_name(&mut self) -> Result<BlobName, Malformed> {
+        let keyspace = KeyspaceId(u32::decode(self)?);
+        let len = self.count(1)?;
+        let key = Key::new(self.take(len)?)
+            .map_err(|_| self.malformed("the key before is empty or too long"))?;
+        let name = BlobName { keyspace, key };
+        self.names.push(name.clone());
+        Ok(name)
+    }
+
+    /// The next blob's name: 0 and the name, or the place of one named before, from 1.
+    pub fn name(&mut self) -> Result<BlobName, Malformed> {
+        match self.varint()? {
+            0 => self.new_name(),
+            place => match self.names.get((place - 1) as usize) {
+                Some(name) => Ok(name.clone()),
+                None => Err(self.malformed("the blob before was not named yet")),
+            },
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How the cluster map is written: what it is made of, and nothing that follows from it.
+
+use tyr_types::{Bytes, Result};
+
+use super::encoded::{Encoded, encoded_enum, encoded_struct};
+use super::input::{Input, Malformed};
+use super::output::{Outgoing, Output};
+use super::record::{decode_versioned, encode_versioned};
+use crate::map::{ClusterMap, Domain, MapKeyspace, MapNode, NodeState, Ring, Share};
+
+encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down });
+encoded_struct!(MapNode, 3, { incarnation, state, since });
+encoded_struct!(MapKeyspace, 10, { name, config, seed, is_dropped });
+encoded_struct!(Share, 2, { weight, domain });
+
+impl Encoded for Domain {
+    const LEN_MIN: usize = 1;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        self.0.encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        u32::decode(input).map(Self)
+    }
+}
+
+/// Its members. Their tokens are computed: at most `NODES_MAX` members of `WEIGHT_MAX`, which is
+/// what bounds the memory that a few bytes can ask for here.
+impl Encoded for Ring {
+    const LEN_MIN: usize = 4;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        self.members().encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let members = Encoded::decode(input)?;
+        Self::new(members).map_err(|_| {
+            input.malformed("the ring before has no member, too many, or one of a wrong weight")
+        })
+    }
+}
+
+impl Encoded for ClusterMap {
+    const LEN_MIN: usize = 9;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { epoch, moved, nodes, keyspaces, keyspaces_created, ring, next } = self;
+        epoch.encode(output);
+        moved.encode(output);
+        nodes.encode(output);
+        keyspaces.encode(output);
+        keyspaces_created.encode(output);
+        ring.encode(output);
+        next.encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let map = Self {
+            epoch: Encoded::decode(input)?,
+            moved: Encoded::decode(input)?,
+            nodes: Encoded::decode(input)?,
+            keyspaces: Encoded::decode(input)?,
+            keyspaces_created: Encoded::decode(input)?,
+            ring: Encoded::decode(input)?,
+            next: Encoded::decode(input)?,
+        };
+        match map.check() {
+            Ok(()) => Ok(map),
+            Err(_) => Err(input.malformed("the cluster map before does not fit together")),
+        }
+    }
+}
+
+/// Puts `map` into `outgoing`.
+pub fn encode_map(map: &ClusterMap, outgoing: &mut Outgoing) {
+    encode_versioned(map, outgoing);
+}
+
+/// The map in these bytes.
+///
+/// # Errors
+/// `Corrupt` when the bytes are none that [`encode_map`] makes, in this version or an older one,
+/// with what is wrong and where; the caller adds file and place.
+pub fn decode_map(bytes: &Bytes) -> Result<ClusterMap> {
+    decode_versioned(bytes, "a cluster map")
+}

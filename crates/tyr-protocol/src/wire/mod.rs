@@ -1,0 +1,42 @@
+//! The wire: messages as bytes, and back.
+//!
+//! A connection begins with a [`Hello`] in each direction; then it is frames, one message each
+//! ([`encode`], [`Decoder`], [`decode`]). What a node writes to its log, and the cluster map, are
+//! written by the same means ([`encode_record`], [`encode_map`]).
+//!
+//! ```text
+//!   Envelope ──encode──► Outgoing ═══ socket ═══► Decoder ──frame──► decode ──► Envelope
+//! ```
+//!
+//! Decoding is total: any bytes give a value or an error that says what is wrong at which byte;
+//! nothing panics, and memory is bounded by the bytes that came, times a small constant. A value
+//! that a constructor would refuse is refused here. Payload bytes are copied at most once, large
+//! ones never.
+//!
+//! The parts: [`encoded`] is how plain things are written, with two macros for all others;
+//! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say what
+//! each type looks like; [`frame`] and [`hello`] are what is around. `docs/internals/wire.md` has
+//! the format byte for byte; a change of it changes [`VERSION`].
+//!
+//! This module must not know what a message means, nor what a socket is.
+
+mod encoded;
+mod frame;
+mod hello;
+mod input;
+mod map;
+mod output;
+mod protocol;
+mod record;
+mod words;
+
+#[cfg(any(test, feature = "proptest"))]
+pub mod strategies;
+#[cfg(test)]
+mod tests;
+
+pub use self::frame::{Decoder, FRAME_LEN_MAX, READ_BUFFER_LEN, decode, encode};
+pub use self::hello::{Hello, TOKEN_LEN_MAX, VERSION};
+pub use self::map::{decode_map, encode_map};
+pub use self::output::{Outgoing, SHARED_LEN_MIN};
+pub use self::record::{decode_record, encode_record};

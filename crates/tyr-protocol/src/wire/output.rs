@@ -1,0 +1,283 @@
+//! What goes out: bytes for a connection or a log, batched, with large payloads by reference.
+//!
+//! ```text
+//!   bytes   | frame 1 …… | frame 2 ………│……… | frame 3 …… |
+//!   shared                            └ a payload of 1 MiB, never copied
+//! ```
+
+use std::collections::{HashMap, VecDeque};
+use std::io::IoSlice;
+
+use bytes::Buf;
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+use tyr_types::{BlobName, Bytes};
+
+use super::encoded::Encoded;
+
+/// A payload of at least this many bytes is not copied, neither on its way out nor on its way in.
+///
+/// Below it a copy is cheaper than one more piece to write, and than holding on to all that came
+/// with it, a frame or a read buffer of [`super::READ_BUFFER_LEN`], for as long as it lives.
+pub const SHARED_LEN_MIN: usize = 16 << 10;
+
+/// Memory kept for the next batch when one is written.
+const KEPT_LEN_MAX: usize = 256 << 10;
+
+/// Encoded frames that wait to be written, in order.
+///
+/// A [`Buf`]: a connection writes from it, vectored where it can, and advances it. It is as large as
+/// what was put in and not yet taken out; who fills it looks at [`Buf::remaining`] first.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    bytes: Vec<u8>,
+    /// Where in `bytes` a payload belongs, in order. None is empty.
+    shared: VecDeque<(usize, Bytes)>,
+    /// Up to where `bytes` is written.
+    written: usize,
+    /// Up to where the first of `shared` is written.
+    shared_written: usize,
+    /// Bytes in `shared`.
+    shared_len: usize,
+}
+
+impl Outgoing {
+    /// With nothing to write.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All that is left to write as one piece, copied if it is several.
+    pub fn take_bytes(&mut self) -> Bytes {
+        self.copy_to_bytes(self.remaining())
+    }
+
+    /// A place to come back to: all that was put in so far.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.len(), shared: self.shared.len() }
+    }
+
+    /// Takes back what was put in since `mark`; nothing of it may be written.
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        let dropped = self.shared.drain(mark.shared..);
+        self.shared_len -= dropped.map(|(_, payload)| payload.len()).sum::<usize>();
+    }
+
+    /// Puts plain bytes in.
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The plain bytes put in since `mark`, without the payloads between them.
+    pub(super) fn raw_since(&mut self, mark: Mark) -> &mut [u8] {
+        &mut self.bytes[mark.bytes..]
+    }
+
+    /// The pieces put in since `mark`, from plain byte `skip` of them on.
+    pub(super) fn pieces_since(&self, mark: Mark, skip: usize) -> impl Iterator<Item = &[u8]> {
+        let mut at = mark.bytes + skip;
+        let mut shared = self.shared.range(mark.shared..);
+        let mut payload = None;
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            if let Some(payload) = payload.take() {
+                return Some(payload);
+            }
+            if is_over {
+                return None;
+            }
+            let until = match shared.next() {
+                Some((until, bytes)) => {
+                    payload = Some(&bytes[..]);
+                    *until
+                }
+                None => {
+                    is_over = true;
+                    self.bytes.len()
+                }
+            };
+            let piece = &self.bytes[at..until];
+            at = until;
+            Some(piece)
+        })
+    }
+
+    fn payload(&mut self, payload: &Bytes) {
+        if payload.len() < SHARED_LEN_MIN {
+            self.raw(payload);
+        } else {
+            self.shared_len += payload.len();
+            self.shared.push_back((self.bytes.len(), payload.clone()));
+        }
+    }
+}
+
+/// A place in what goes out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    bytes: usize,
+    shared: usize,
+}
+
+impl Buf for Outgoing {
+    fn remaining(&self) -> usize {
+        self.bytes.len() - self.written + self.shared_len - self.shared_written
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self.shared.front() {
+            Some((at, payload)) if *at == self.written => &payload[self.shared_written..],
+            Some((at, _)) => &self.bytes[self.written..*at],
+            None => &self.bytes[self.written..],
+        }
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let (mut at, mut skipped, mut count) = (self.written, self.shared_written, 0);
+        let mut shared = self.shared.iter();
+        while count < slices.len() {
+            let next = shared.next();
+            let until = next.map_or(self.bytes.len(), |(until, _)| *until);
+            let plain = &self.bytes[at..until];
+            at = until;
+            let payload = next.map(|(_, payload)| &payload[std::mem::take(&mut skipped)..]);
+            for piece in [Some(plain), payload].into_iter().flatten() {
+                if !piece.is_empty() && count < slices.len() {
+                    slices[count] = IoSlice::new(piece);
+                    count += 1;
+                }
+            }
+            if next.is_none() {
+                break;
+            }
+        }
+        count
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        assert!(count <= self.remaining(), "only what is there was written");
+        while count > 0 {
+            let len = self.chunk().len().min(count);
+            count -= len;
+            match self.shared.front() {
+                Some((at, payload)) if *at == self.written => {
+                    self.shared_written += len;
+                    if self.shared_written == payload.len() {
+                        self.shared_len -= payload.len();
+                        self.shared_written = 0;
+                        self.shared.pop_front();
+                    }
+                }
+                Some(_) | None => self.written += len,
+            }
+        }
+        if !self.has_remaining() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_LEN_MAX);
+            self.written = 0;
+        }
+    }
+}
+
+/// One message on its way into an [`Outgoing`].
+pub(crate) struct Output<'a> {
+    to: &'a mut Outgoing,
+    names: Names<'a>,
+}
+
+impl<'a> Output<'a> {
+    /// Puts a whole message, or whatever else stands alone, into `to`.
+    pub fn put<T: Encoded>(value: &'a T, to: &'a mut Outgoing) {
+        value.encode(&mut Self { to, names: Names::default() });
+    }
+
+    /// Adds a byte.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) {
+        self.to.bytes.push(byte);
+    }
+
+    /// Adds bytes as they are.
+    #[inline]
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.to.raw(bytes);
+    }
+
+    /// Adds a number: seven bits a byte, low bits first, the high bit set on all but the last.
+    #[inline]
+    pub fn varint(&mut self, mut value: u64) {
+        if value < 0x80 {
+            self.to.bytes.push(value as u8);
+            return;
+        }
+        let mut bytes = [0; 10];
+        let mut len = 0;
+        while value >= 0x80 {
+            bytes[len] = value as u8 | 0x80;
+            value >>= 7;
+            len += 1;
+        }
+        bytes[len] = value as u8;
+        self.to.raw(&bytes[..=len]);
+    }
+
+    /// Adds a payload, by reference when it is large.
+    #[inline]
+    pub fn payload(&mut self, payload: &Bytes) {
+        self.to.payload(payload);
+    }
+
+    /// Adds a blob's name that was not named before, spelt out.
+    pub fn new_name(&mut self, name: &'a BlobName) {
+        self.varint(u64::from(name.keyspace.0));
+        self.varint(name.key.as_bytes().len() as u64);
+        self.raw(name.key.as_bytes());
+        self.names.list.push(name);
+    }
+
+    /// Adds a blob's name: 0 and the name, or the place of one named before, from 1.
+    pub fn name(&mut self, name: &'a BlobName) {
+        match self.names.place(name) {
+            Some(place) => self.varint(place as u64 + 1),
+            None => {
+                self.byte(0);
+                self.new_name(name);
+            }
+        }
+    }
+}
+
+/// The blobs that a message has named so far.
+#[derive(Default)]
+struct Names<'a> {
+    list: SmallVec<[&'a BlobName; 8]>,
+    /// After the one found last: names come in the same order again and again.
+    next: usize,
+    /// The places of the first so many, when there are too many to look through.
+    index: HashMap<&'a BlobName, usize, FixedState>,
+}
+
+impl<'a> Names<'a> {
+    /// Up to here looking through all is quicker than hashing.
+    const FEW: usize = 16;
+
+    fn place(&mut self, name: &'a BlobName) -> Option<usize> {
+        let guesses = [self.next, self.next.wrapping_sub(1)].into_iter();
+        let guess = guesses.into_iter().find(|place| self.list.get(*place) == Some(&name));
+        let place = match guess {
+            Some(place) => place,
+            None if self.list.len() <= Self::FEW => {
+                self.list.iter().position(|named| *named == name)?
+            }
+            None => {
+                for place in self.index.len()..self.list.len() {
+                    self.index.insert(self.list[place], place);
+                }
+                *self.index.get(name)?
+            }
+        };
+        self.next = (place + 1) % self.list.len();
+        Some(place)
+    }
+}

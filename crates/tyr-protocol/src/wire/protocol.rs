@@ -1,0 +1,179 @@
+//! How the protocols' own values are written: chains, aborts, messages, envelopes.
+
+use std::borrow::Cow;
+
+use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
+use super::input::{Input, Malformed};
+use super::output::Output;
+use crate::abort::Abort;
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::{self, Answered, Attempt, Decision, Placed};
+use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
+use crate::movement;
+use crate::read::Kind;
+use crate::recovery::{self, Known};
+use crate::versions::{Bloom, Entries, InUse, LIST_MAX, Usage};
+
+impl Encoded for Cow<'static, str> {
+    const LEN_MIN: usize = 1;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.varint(self.len() as u64);
+        output.raw(self.as_bytes());
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        String::decode(input).map(Cow::Owned)
+    }
+}
+
+encoded_struct!(Abort, 3, { kind, reason, blob });
+
+encoded_struct!(Piece, 6, { blob, range, is_attributes, is_written, authority });
+encoded_enum!(Part, "form of part", { 0 => Whole, 1 => Pieces(pieces) });
+encoded_struct!(Hop, 2, { node, part });
+
+impl Encoded for Chain {
+    const LEN_MIN: usize = 4;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        encode_list(self.hops(), output);
+        self.ends().encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let hops: Vec<Hop> = Encoded::decode(input)?;
+        let ends: Ends = Encoded::decode(input)?;
+        Self::new(hops, ends).map_err(|_| {
+            input.malformed("the chain before is empty, out of order, or whole at one of many")
+        })
+    }
+}
+
+encoded_struct!(InUse, 15, { chunk, version });
+
+impl Encoded for Bloom {
+    const LEN_MIN: usize = 9;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.varint(self.words().len() as u64);
+        for word in self.words() {
+            output.raw(&word.to_le_bytes());
+        }
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let count = input.count(8)?;
+        let mut words = Vec::with_capacity(count);
+        for _ in 0..count {
+            words.push(u64::from_le_bytes(input.array()?));
+        }
+        Self::from_words(words).ok_or_else(|| input.malformed_last("a filter without a word"))
+    }
+}
+
+encoded_enum!(Entries, "form of usage", { 0 => List(list), 1 => Filter(filter) });
+
+impl Encoded for Usage {
+    const LEN_MIN: usize = 16;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { as_of, entries } = self;
+        as_of.encode(output);
+        entries.encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let usage = Self { as_of: Encoded::decode(input)?, entries: Encoded::decode(input)? };
+        match &usage.entries {
+            Entries::List(list) if list.len() > LIST_MAX => {
+                Err(input.malformed("the list before is longer than a list of usage may be"))
+            }
+            Entries::List(list) if !list.is_sorted_by(|left, right| left < right) => {
+                Err(input.malformed("the list before is not in ascending order"))
+            }
+            Entries::List(_) | Entries::Filter(_) => Ok(usage),
+        }
+    }
+}
+
+encoded_struct!(Attempt, 3, { epoch, number, coordinator });
+encoded_enum!(Decision, "decision", { 0 => Commit(at), 1 => Abort(abort) });
+encoded_struct!(Answered, 3, { blob, operation, outcome });
+encoded_struct!(Placed, 2, { index, offset });
+
+encoded_enum!(commit::Message, "message of the commit protocol", {
+    0 => Forward { transaction, chain, attempt, begun, highest, known, usages },
+    1 => Backward { id, attempt, decision, outcomes, usages },
+    2 => Misplaced { id, attempt, blob, end },
+    3 => Anchor { id, attempt, at },
+    4 => Anchored { id, attempt },
+    5 => Stable { id, by },
+    6 => AskStable { id, by, from },
+});
+
+encoded_enum!(Known, "state of knowledge", {
+    0 => Nothing,
+    1 => Validated { attempt, proposal, chain },
+    2 => Committed { at },
+    3 => Aborted(abort),
+});
+
+encoded_enum!(recovery::Message, "message of recovery", {
+    0 => Ask { transaction, chain },
+    1 => Query { id, attempt },
+    2 => Report { id, attempt, from, known },
+    3 => Clear { id, attempt },
+    4 => Abort { id, attempt, abort },
+});
+
+encoded_enum!(Kind, "kind of read", {
+    0 => Direct,
+    1 => Whole,
+    2 => First,
+    3 => At(at),
+    4 => Clock,
+});
+
+encoded_enum!(Address, "kind of address", {
+    0 => Node(node),
+    1 => Client(client),
+    2 => Monitors,
+});
+
+encoded_struct!(ReadRequest, 9, { read, asker, blob, range, is_attributes, kind, is_copy });
+encoded_struct!(ReadPart, 34, { read, range, at, version, bytes, size, clock });
+encoded_enum!(Asked, "kind of question", { 0 => Transaction(id), 1 => Read(read) });
+
+encoded_enum!(movement::Message, "message of data movement", {
+    0 => List { after },
+    1 => Listed { after, chunks, next },
+    2 => Copied { read, chunk, copy },
+    3 => Sum { check, chunk, at },
+    4 => Summed { check, chunk, at, sum },
+});
+
+encoded_enum!(Body, "message", {
+    0 => Commit(message),
+    1 => Recovery(message),
+    2 => Submit { transaction, ends, begun_us, is_retry, settled },
+    3 => Read(request),
+    4 => CancelRead { read },
+    5 => SnapshotEnded { read },
+    6 => FetchMap,
+    7 => Reply { id, decision, outcomes, clock },
+    8 => Part(part),
+    9 => Refused { read, abort },
+    10 => NewerMap(map),
+    11 => NotHere(asked),
+    12 => Renew { incarnation, epoch, sent_us },
+    13 => Granted { incarnation, sent_us, duration_us, epoch },
+    14 => Prepare(map),
+    15 => Prepared { epoch },
+    16 => Effective(map),
+    17 => CaughtUp { epoch },
+    18 => Return { incarnation, has_disk },
+    19 => Movement(message),
+});
+
+encoded_struct!(Envelope, 6, { epoch, incarnation, from, body });

@@ -1,0 +1,325 @@
+//! One of each message and record, always the same: what the golden bytes are of.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::smallvec;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, ExtentRef, Key,
+    KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation, Outcome, Payload,
+    ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+};
+
+use crate::abort::Abort;
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::{self, Answered, Attempt, Decision, Placed};
+use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
+use crate::member::Record;
+use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
+use crate::movement::{self, ChunkCopy, ChunkVersion};
+use crate::read::Kind;
+use crate::recovery::{self, Known};
+use crate::versions::{InUse, Usage};
+
+const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
+const ATTEMPT: Attempt = Attempt { epoch: Epoch(7), number: 1, coordinator: NodeId(2) };
+
+fn at(clock: u64) -> Timestamp {
+    Timestamp { epoch: Epoch(7), clock: 1_700_000_000_000_000 + clock, node: 3 }
+}
+
+fn blob(key: &str) -> BlobName {
+    BlobName { keyspace: KeyspaceId(300), key: Key::new(key).unwrap() }
+}
+
+fn inline(text: &'static str) -> Payload {
+    Payload::Inline(Bytes::from_static(text.as_bytes()))
+}
+
+fn abort() -> Abort {
+    Abort::at(&blob("acht"), ErrorKind::Conflict, "it changed; run the transaction again")
+}
+
+fn every_operation() -> Vec<Operation> {
+    let extent = ExtentRef { file: 1, position: 4096, len: 40_000, compressed_len: 0 };
+    let add = Transform::new(TransformKind::Add, Number::F64(1.5)).unwrap();
+    let xor = Transform::new(TransformKind::Xor, Number::I16(-2)).unwrap();
+    vec![
+        Operation::Create,
+        Operation::Write { offset: 5, payload: inline("five") },
+        Operation::Write { offset: 1 << 40, payload: Payload::Extents(vec![extent, extent]) },
+        Operation::Append { payload: inline("end"), expected: None },
+        Operation::Append { payload: inline("end"), expected: Some(1000) },
+        Operation::Truncate { len: 12 },
+        Operation::Delete,
+        Operation::Apply { offset: 128, transform: add },
+        Operation::Apply { offset: 128, transform: xor },
+        Operation::Compare { offset: 0, expected: Bytes::from_static(b"is") },
+        Operation::Replace { payload: inline("") },
+    ]
+}
+
+fn transaction() -> Arc<Transaction> {
+    let range = ByteRange { start: 10, end: 20 };
+    let read = ReadCheck { blob: blob("gelesen"), range, is_attributes: false, at: at(1) };
+    let again = ReadCheck { blob: blob("zwei"), is_attributes: true, ..read.clone() };
+    Arc::new(Transaction {
+        id: ID,
+        blobs: vec![
+            BlobOperations { blob: blob("eins"), operations: every_operation() },
+            BlobOperations { blob: blob("zwei"), operations: vec![Operation::Create] },
+        ],
+        reads: vec![read, again],
+    })
+}
+
+fn chain() -> Chain {
+    let piece = |key: &str, start: u64, is_written: bool| Piece {
+        blob: blob(key),
+        range: ByteRange { start, end: start + 64 },
+        is_attributes: start == 0,
+        is_written,
+        authority: NodeId(1),
+    };
+    let all = vec![piece("eins", 0, true), piece("zwei", 64, true), piece("gelesen", 0, false)];
+    let hop = |node: u16, pieces: &[Piece]| Hop {
+        node: NodeId(node),
+        part: Part::Pieces(pieces.to_vec()),
+    };
+    Chain::new(vec![hop(1, &all), hop(2, &all[..2]), hop(200, &[])], Ends::from_slice(&[(0, 77)]))
+        .unwrap()
+}
+
+fn outcomes() -> commit::Outcomes {
+    let answered = |operation: u32, outcome: Outcome| Answered { blob: 0, operation, outcome };
+    vec![
+        answered(3, Outcome::Offset(99)),
+        answered(6, Outcome::Existed(true)),
+        answered(7, Outcome::Value(Number::F32(0.25))),
+        answered(8, Outcome::Done),
+    ]
+}
+
+fn usages() -> commit::Usages {
+    let in_use = |chunk: u64| InUse { chunk, version: at(chunk) };
+    let list = Usage::new(at(50), vec![in_use(1), in_use(2)]);
+    let filter = Usage::new(at(50), (0..65).map(in_use).collect());
+    vec![(blob("eins"), list), (blob("acht"), filter)]
+}
+
+fn map() -> Arc<ClusterMap> {
+    let newcomer = |node: u16, incarnation: u64, domain: Option<Domain>| Newcomer {
+        node: NodeId(node),
+        incarnation,
+        share: Share { weight: 150, domain },
+    };
+    let config = KeyspaceConfig {
+        chunk_size: 4096,
+        replication: 3,
+        live_replicas_min: 1,
+        is_multi_versioned: true,
+        durability: Durability::Buffered,
+        is_compressed: false,
+    };
+    let name = KeyspaceName::new("messung").unwrap();
+    let changes = [
+        Change::CreateKeyspace { name, config, seed: u64::MAX },
+        Change::Down(NodeId(1)),
+        Change::Return { node: NodeId(1), incarnation: 2, has_disk: true },
+        Change::Down(NodeId(2)),
+        Change::Join(vec![newcomer(300, 5, Some(Domain(9)))]),
+    ];
+    let members = [newcomer(0, 1, None), newcomer(1, 1, Some(Domain(9))), newcomer(2, 1, None)];
+    let first = ClusterMap::form(&members).unwrap();
+    Arc::new(changes.iter().fold(first, |map, change| map.changed(change).unwrap()))
+}
+
+fn copy() -> ChunkCopy {
+    let version = |clock: u64, size: Option<Option<u64>>| ChunkVersion {
+        version: at(clock),
+        bytes: Bytes::from_static(b"chunk"),
+        size,
+        size_version: at(1),
+    };
+    let range = ByteRange { start: 0, end: 4096 };
+    ChunkCopy::new(at(9), range, true, vec![version(2, Some(None)), version(5, Some(Some(5)))])
+}
+
+fn commit_messages() -> Vec<(&'static str, commit::Message)> {
+    use commit::Message;
+    let forward = Message::Forward {
+        transaction: transaction(),
+        chain: chain(),
+        attempt: ATTEMPT,
+        begun: at(10),
+        highest: at(11),
+        known: Some(at(12)),
+        usages: usages(),
+    };
+    let backward = Message::Backward {
+        id: ID,
+        attempt: ATTEMPT,
+        decision: Decision::Commit(at(13)),
+        outcomes: outcomes(),
+        usages: usages(),
+    };
+    let aborted = Message::Backward {
+        id: ID,
+        attempt: ATTEMPT,
+        decision: Decision::Abort(abort()),
+        outcomes: vec![],
+        usages: vec![],
+    };
+    vec![
+        ("forward", forward),
+        ("backward", backward),
+        ("backward-abort", aborted),
+        ("misplaced", Message::Misplaced { id: ID, attempt: ATTEMPT, blob: 1, end: 8192 }),
+        ("anchor", Message::Anchor { id: ID, attempt: ATTEMPT, at: at(14) }),
+        ("anchored", Message::Anchored { id: ID, attempt: ATTEMPT }),
+        ("stable", Message::Stable { id: ID, by: NodeId(1) }),
+        ("ask-stable", Message::AskStable { id: ID, by: NodeId(1), from: NodeId(2) }),
+    ]
+}
+
+fn recovery_messages() -> Vec<(&'static str, recovery::Message)> {
+    use recovery::Message;
+    let report =
+        |known: Known| Message::Report { id: ID, attempt: ATTEMPT, from: NodeId(2), known };
+    let alone = Chain::alone(NodeId(4));
+    let validated = Known::Validated { attempt: ATTEMPT, proposal: at(15), chain: alone };
+    vec![
+        ("ask", Message::Ask { transaction: transaction(), chain: chain() }),
+        ("query", Message::Query { id: ID, attempt: ATTEMPT }),
+        ("report-nothing", report(Known::Nothing)),
+        ("report-validated", report(validated)),
+        ("report-committed", report(Known::Committed { at: at(16) })),
+        ("report-aborted", report(Known::Aborted(abort()))),
+        ("clear", Message::Clear { id: ID, attempt: ATTEMPT }),
+        ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: abort() }),
+    ]
+}
+
+fn read(asker: Address, kind: Kind) -> Body {
+    let range = ByteRange { start: 100, end: 1 << 20 };
+    let is_copy = asker != Address::Client(1);
+    let blob = blob("eins");
+    Body::Read(ReadRequest { read: 5, asker, blob, range, is_attributes: true, kind, is_copy })
+}
+
+fn bodies_of_reads() -> Vec<(&'static str, Body)> {
+    let part = ReadPart {
+        read: 5,
+        range: ByteRange { start: 100, end: 104 },
+        at: Some(at(17)),
+        version: at(16),
+        bytes: Bytes::from_static(b"four"),
+        size: Some(Some(4)),
+        clock: at(18),
+    };
+    let reason = Cow::Borrowed("the version is gone; begin a new snapshot");
+    let too_old = Abort { kind: ErrorKind::SnapshotTooOld, reason, blob: None };
+    vec![
+        ("read-direct", read(Address::Client(1), Kind::Direct)),
+        ("read-whole", read(Address::Node(NodeId(3)), Kind::Whole)),
+        ("read-first", read(Address::Client(1), Kind::First)),
+        ("read-at", read(Address::Client(1), Kind::At(at(19)))),
+        ("read-clock", read(Address::Client(1), Kind::Clock)),
+        ("cancel-read", Body::CancelRead { read: u64::MAX }),
+        ("snapshot-ended", Body::SnapshotEnded { read: 127 }),
+        ("part", Body::Part(part.clone())),
+        ("part-absent", Body::Part(ReadPart { at: None, size: Some(None), ..part })),
+        ("refused", Body::Refused { read: 5, abort: too_old }),
+        ("not-here-transaction", Body::NotHere(Asked::Transaction(ID))),
+        ("not-here-read", Body::NotHere(Asked::Read(128))),
+    ]
+}
+
+fn movement_messages() -> Vec<(&'static str, movement::Message)> {
+    use movement::Message;
+    let chunk = |number: u64| (blob("eins"), number);
+    let listed = Message::Listed {
+        after: Some(chunk(1)),
+        chunks: vec![chunk(2), chunk(1 << 20)],
+        next: Some(chunk(1 << 20)),
+    };
+    vec![
+        ("list", Message::List { after: None }),
+        ("listed", listed),
+        ("copied", Message::Copied { read: 9, chunk: chunk(0), copy: copy() }),
+        ("sum", Message::Sum { check: 10, chunk: chunk(0), at: at(22) }),
+        ("summed", Message::Summed { check: 10, chunk: chunk(0), at: at(22), sum: u64::MAX }),
+    ]
+}
+
+fn bodies() -> Vec<(&'static str, Body)> {
+    let epoch = Epoch(8);
+    let submit = Body::Submit {
+        transaction: transaction(),
+        ends: smallvec![(0, 4096), (1, 1 << 33)],
+        begun_us: 1_700_000_000_000_000,
+        is_retry: true,
+        settled: 41,
+    };
+    let decision = Decision::Commit(at(20));
+    let (incarnation, sent_us, duration_us) = (5, 123_456_789, 2_000_000);
+    let commits =
+        commit_messages().into_iter().map(|(name, message)| (name, Body::Commit(message)));
+    let recoveries =
+        recovery_messages().into_iter().map(|(name, message)| (name, Body::Recovery(message)));
+    let others = [
+        ("submit", submit),
+        ("fetch-map", Body::FetchMap),
+        ("reply", Body::Reply { id: ID, decision, outcomes: outcomes(), clock: at(21) }),
+        ("newer-map", Body::NewerMap(map())),
+        ("renew", Body::Renew { incarnation, epoch, sent_us }),
+        ("granted", Body::Granted { incarnation, sent_us, duration_us, epoch }),
+        ("prepare", Body::Prepare(map())),
+        ("prepared", Body::Prepared { epoch }),
+        ("effective", Body::Effective(map())),
+        ("caught-up", Body::CaughtUp { epoch }),
+        ("return", Body::Return { incarnation: 6, has_disk: false }),
+    ];
+    let movements =
+        movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
+    let of_nodes = commits.chain(recoveries).chain(movements);
+    of_nodes.chain(bodies_of_reads()).chain(others).collect()
+}
+
+/// A message of every kind, with its name.
+pub fn envelopes() -> Vec<(&'static str, Envelope)> {
+    let (nodes, clients, monitors) =
+        (Address::Node(NodeId(2)), Address::Client(0xFEDC_BA98_7654_3210), Address::Monitors);
+    let mut senders = [nodes, clients, monitors].into_iter().cycle();
+    let envelope = |body: Body| {
+        let from = senders.next().expect("it goes round and round");
+        Envelope { epoch: Epoch(7), incarnation: 1, from, body }
+    };
+    let (names, bodies): (Vec<_>, Vec<_>) = bodies().into_iter().unzip();
+    names.into_iter().zip(bodies.into_iter().map(envelope)).collect()
+}
+
+/// A record of every kind, with its name.
+pub fn records() -> Vec<(&'static str, Record)> {
+    let validated = Record::Validated {
+        transaction: transaction(),
+        chain: chain(),
+        attempt: ATTEMPT,
+        begun: at(30),
+        proposal: at(31),
+        placed: smallvec![Placed { index: 1, offset: 4096 }],
+    };
+    vec![
+        ("map", Record::Map(map())),
+        ("validated", validated),
+        ("fenced", Record::Fenced { id: ID, attempt: ATTEMPT, is_cleared: true }),
+        ("decided", Record::Decided { id: ID, at: at(32) }),
+        ("aborted", Record::Aborted { id: ID, abort: abort() }),
+        ("installed", Record::Installed { blob: blob("eins"), chunk: 1, copy: copy() }),
+    ]
+}
+
+/// A cluster map.
+pub fn cluster_map() -> ClusterMap {
+    (*map()).clone()
+}

@@ -1,0 +1,283 @@
+//! How the words of `tyr-types` are written: names, timestamps, ranges, operations, transactions.
+//!
+//! What a type refuses to be made of is refused here too, so that a decoded value is as good as one
+//! made in this process.
+
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, ExtentRef, KeyspaceConfig,
+    KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, ReadCheck,
+    Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
+};
+
+use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
+use super::input::{Input, Malformed};
+use super::output::Output;
+
+/// A newtype is what it wraps.
+macro_rules! encoded_newtype {
+    ($($name:path),*) => {
+        $(impl Encoded for $name {
+            const LEN_MIN: usize = 1;
+
+            fn encode<'a>(&'a self, output: &mut Output<'a>) {
+                self.0.encode(output);
+            }
+
+            fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+                Encoded::decode(input).map(Self)
+            }
+        })*
+    };
+}
+
+encoded_newtype!(Epoch, KeyspaceId, NodeId);
+
+impl Encoded for TransactionId {
+    const LEN_MIN: usize = 16;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.raw(&self.0.to_le_bytes());
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        input.array().map(|bytes| Self(u128::from_le_bytes(bytes)))
+    }
+}
+
+impl Encoded for Timestamp {
+    const LEN_MIN: usize = 14;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { epoch, clock, node } = self;
+        let mut bytes = [0; 14];
+        bytes[..8].copy_from_slice(&clock.to_le_bytes());
+        bytes[8..12].copy_from_slice(&epoch.0.to_le_bytes());
+        bytes[12..].copy_from_slice(&node.to_le_bytes());
+        output.raw(&bytes);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let clock = u64::from_le_bytes(input.array()?);
+        let epoch = Epoch(u32::from_le_bytes(input.array()?));
+        let node = u16::from_le_bytes(input.array()?);
+        Ok(Self { epoch, clock, node })
+    }
+}
+
+impl Encoded for BlobName {
+    const LEN_MIN: usize = 1;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.name(self);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        input.name()
+    }
+}
+
+impl Encoded for ByteRange {
+    const LEN_MIN: usize = 2;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { start, end } = self;
+        start.encode(output);
+        end.encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let range = Self { start: u64::decode(input)?, end: u64::decode(input)? };
+        match range.start <= range.end {
+            true => Ok(range),
+            false => Err(input.malformed("the range before ends below its start")),
+        }
+    }
+}
+
+encoded_enum!(ErrorKind, "kind of error", {
+    0 => NotFound,
+    1 => AlreadyExists,
+    2 => Conflict,
+    3 => Unavailable,
+    4 => TimedOut,
+    5 => SnapshotTooOld,
+    6 => InvalidArgument,
+    7 => PermissionDenied,
+    8 => QuotaExceeded,
+    9 => Corrupt,
+});
+
+encoded_enum!(Durability, "durability", { 0 => Memory, 1 => Buffered, 2 => Sync });
+
+impl Encoded for KeyspaceName {
+    const LEN_MIN: usize = 2;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.varint(self.as_str().len() as u64);
+        output.raw(self.as_str().as_bytes());
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let text = String::decode(input)?;
+        Self::new(&text).map_err(|_| input.malformed("the text before is no keyspace's name"))
+    }
+}
+
+impl Encoded for KeyspaceConfig {
+    const LEN_MIN: usize = 6;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned,
+            durability,
+            is_compressed,
+        } = self;
+        chunk_size.encode(output);
+        replication.encode(output);
+        live_replicas_min.encode(output);
+        is_multi_versioned.encode(output);
+        durability.encode(output);
+        is_compressed.encode(output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let config = Self {
+            chunk_size: Encoded::decode(input)?,
+            replication: Encoded::decode(input)?,
+            live_replicas_min: Encoded::decode(input)?,
+            is_multi_versioned: Encoded::decode(input)?,
+            durability: Encoded::decode(input)?,
+            is_compressed: Encoded::decode(input)?,
+        };
+        match config.validate() {
+            Ok(()) => Ok(config),
+            Err(_) => Err(input.malformed("the keyspace's configuration before is out of range")),
+        }
+    }
+}
+
+encoded_struct!(ExtentRef, 4, { file, position, len, compressed_len });
+
+encoded_enum!(Payload, "form of payload", { 0 => Inline(bytes), 1 => Extents(extents) });
+
+/// The type of the number at this place of [`NumberType::ALL`].
+fn number_type(code: u8, input: &Input<'_>) -> Result<NumberType, Malformed> {
+    let number_type = NumberType::ALL.get(usize::from(code)).copied();
+    number_type.ok_or_else(|| input.malformed_last("an unknown type of number"))
+}
+
+fn encode_number(number: Number, output: &mut Output<'_>) {
+    let mut bytes = [0; 8];
+    let width = number.store(&mut bytes);
+    output.raw(&bytes[..width]);
+}
+
+impl Encoded for Number {
+    const LEN_MIN: usize = 2;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.byte(self.number_type() as u8);
+        encode_number(*self, output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let code = input.byte()?;
+        let number_type = number_type(code, input)?;
+        Ok(Self::load(number_type, input.take(number_type.width())?))
+    }
+}
+
+impl Encoded for Transform {
+    const LEN_MIN: usize = 2;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let operand = self.operand();
+        output.byte(self.kind() as u8 * 10 + operand.number_type() as u8);
+        encode_number(operand, output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let code = input.byte()?;
+        let Some(kind) = TransformKind::ALL.get(usize::from(code / 10)) else {
+            return Err(input.malformed_last("an unknown transform"));
+        };
+        let number_type = number_type(code % 10, input)?;
+        let operand = Number::load(number_type, input.take(number_type.width())?);
+        Self::new(*kind, operand)
+            .map_err(|_| input.malformed("the transform before is never accepted"))
+    }
+}
+
+const _: () = assert!(TransformKind::ALL.len() * 10 <= 256 && NumberType::ALL.len() == 10);
+
+encoded_enum!(Operation, "operation", {
+    0 => Create,
+    1 => Write { offset, payload },
+    2 => Append { payload, expected },
+    3 => Truncate { len },
+    4 => Delete,
+    5 => Apply { offset, transform },
+    6 => Compare { offset, expected },
+    7 => Replace { payload },
+});
+
+encoded_struct!(ReadCheck, 18, { blob, range, is_attributes, at });
+
+encoded_enum!(Outcome, "outcome", {
+    0 => Done,
+    1 => Offset(offset),
+    2 => Value(number),
+    3 => Existed(is_there),
+});
+
+/// Bytes of the operations on one blob at least: keyspace, key, and how many there are.
+const BLOB_LEN_MIN: usize = 4;
+
+impl Encoded for Transaction {
+    const LEN_MIN: usize = 18;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { id, blobs, reads } = self;
+        id.encode(output);
+        output.varint(blobs.len() as u64);
+        for BlobOperations { blob, operations } in blobs {
+            output.new_name(blob);
+            encode_list(operations, output);
+        }
+        encode_list(reads, output);
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let id = TransactionId::decode(input)?;
+        let count = input.count(BLOB_LEN_MIN)?;
+        // An operation takes much more memory than its byte here, so they are counted first.
+        let mut operations_left = limits::TRANSACTION_OPERATIONS_MAX;
+        let mut blobs = Vec::with_capacity(count.min(operations_left));
+        for _ in 0..count {
+            let blob = input.new_name()?;
+            let count = input.count(Operation::LEN_MIN)?;
+            if count == 0 {
+                return Err(input.malformed_last("a blob without operations"));
+            }
+            operations_left = operations_left
+                .checked_sub(count)
+                .ok_or_else(|| input.malformed("more operations than a transaction may have"))?;
+            let mut operations = Vec::with_capacity(count);
+            for _ in 0..count {
+                operations.push(Operation::decode(input)?);
+            }
+            blobs.push(BlobOperations { blob, operations });
+        }
+        let transaction = Self { id, blobs, reads: Encoded::decode(input)? };
+        match transaction.validate() {
+            Ok(()) => Ok(transaction),
+            Err(_) => Err(input.malformed(
+                "the transaction before names a blob twice, reaches beyond the largest blob, or \
+                 carries too much",
+            )),
+        }
+    }
+}
