@@ -1,14 +1,14 @@
 //! The ranges of a ring, all of them: what a change takes from whom.
 //!
 //! Between two tokens everything has the same replicas, so a map is looked at token by token.
-//! That takes a millisecond or so for a large cluster; it is done when maps change, never for a
+//! That takes some milliseconds for hundreds of nodes; it is done when maps change, never for a
 //! transaction.
 
 use std::collections::BTreeSet;
 
 use tyr_types::NodeId;
 
-use super::{ClusterMap, Placement};
+use super::{ClusterMap, NodeState, Placement, Ring};
 
 impl ClusterMap {
     /// The replication factors in use, ascending.
@@ -16,29 +16,26 @@ impl ClusterMap {
         self.keyspaces.values().map(|it| usize::from(it.config.replication)).collect()
     }
 
-    /// One place of every range of this map.
-    fn places(&self) -> impl Iterator<Item = u64> + '_ {
-        let next = self.next.iter().flat_map(|ring| ring.tokens());
-        self.ring.tokens().iter().chain(next).copied()
+    /// Its rings.
+    fn rings(&self) -> impl Iterator<Item = &Ring> {
+        std::iter::once(&self.ring).chain(&self.next)
     }
 
     /// All nodes that are recipients of anything: those whose [`super::Change::Settle`] is waited
     /// for.
     pub fn recipients_of_any(&self) -> BTreeSet<NodeId> {
         let mut found = BTreeSet::new();
-        for (node, it) in &self.nodes {
-            if it.state == super::NodeState::Returning {
-                found.insert(*node);
-            }
-        }
+        let returning = self.nodes.iter().filter(|(_, it)| it.state == NodeState::Returning);
+        found.extend(returning.map(|(node, _)| *node));
         if let Some(next) = &self.next {
             // A node that joins is one even while there is no keyspace.
             let joins = |node: &&NodeId| self.ring.share(**node).is_none() && self.is_live(**node);
             found.extend(next.members().keys().filter(joins));
         }
+        let places = places(self.rings());
         for replication in self.replications() {
-            for place in self.places() {
-                found.extend(self.placed(place, replication).recipients);
+            for place in &places {
+                found.extend(self.placed(*place, replication).recipients);
             }
         }
         found
@@ -68,13 +65,29 @@ pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
         return losers;
     }
     let replications: BTreeSet<usize> = &old.replications() | &new.replications();
+    let places = places(old.rings().chain(new.rings()));
     for replication in replications {
-        for place in old.places().chain(new.places()) {
-            let (before, after) = (old.placed(place, replication), new.placed(place, replication));
+        for place in &places {
+            let before = old.placed(*place, replication);
+            let after = new.placed(*place, replication);
             losers.extend(lost(&before, &after));
         }
     }
     losers
+}
+
+/// One place of every range of these rings.
+fn places<'a>(rings: impl Iterator<Item = &'a Ring>) -> Vec<u64> {
+    let mut distinct: Vec<&Ring> = Vec::new();
+    for ring in rings {
+        if !distinct.contains(&ring) {
+            distinct.push(ring);
+        }
+    }
+    let mut places: Vec<u64> = distinct.iter().flat_map(|it| it.tokens()).copied().collect();
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 /// Who loses a range, or the authority over it.

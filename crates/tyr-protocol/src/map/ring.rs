@@ -32,9 +32,11 @@ pub const WEIGHT_DEFAULT: u32 = 100;
 pub const WEIGHT_MAX: u32 = 1000;
 /// Most nodes of a ring. Bounds what a map takes in memory and on the wire.
 pub const NODES_MAX: usize = 1024;
-/// Tokens of a node of the default weight. The share of a node then strays by about one part in
-/// the square root of it.
-pub const TOKENS: u32 = 64;
+/// Tokens of a node of the default weight. With more of them shares stray less, about as one over
+/// the square root: of a hundred nodes the fullest holds a sixth more than the mean.
+pub const TOKENS: u32 = 128;
+/// Most tokens of a ring, two thousand nodes' worth. Bounds what a few bytes of map grow to.
+pub const TOKENS_MAX: u32 = 1 << 18;
 
 /// What can fail together: a rack, a room, a power line. Numbers have no meaning but equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +49,13 @@ pub struct Share {
     pub weight: u32,
     /// Its failure domain. Without one it is a domain of its own.
     pub domain: Option<Domain>,
+}
+
+impl Share {
+    /// How many tokens that is; at least one.
+    fn tokens(self) -> u32 {
+        (TOKENS * self.weight / WEIGHT_DEFAULT).max(1)
+    }
 }
 
 impl Default for Share {
@@ -84,8 +93,8 @@ impl Ring {
     /// The ring of these members.
     ///
     /// # Errors
-    /// `InvalidArgument` when there are none or more than [`NODES_MAX`], or a weight is not from 1
-    /// to [`WEIGHT_MAX`].
+    /// `InvalidArgument` when there are none or more than [`NODES_MAX`], a weight is not from 1 to
+    /// [`WEIGHT_MAX`], or all together are too much.
     pub fn new(members: BTreeMap<NodeId, Share>) -> Result<Self> {
         if members.is_empty() || members.len() > NODES_MAX {
             return Err(Error::invalid(format!(
@@ -100,6 +109,14 @@ impl Ring {
                     node.0, share.weight
                 )));
             }
+        }
+        let tokens: u32 = members.values().map(|share| share.tokens()).sum();
+        if tokens > TOKENS_MAX {
+            return Err(Error::invalid(format!(
+                "{} nodes of weights as large as these are too much; divide all weights by {}",
+                members.len(),
+                tokens.div_ceil(TOKENS_MAX)
+            )));
         }
         Ok(Self(Arc::new(Computed::of(members))))
     }
@@ -184,8 +201,7 @@ impl Computed {
                 numbers.insert(declared, domain);
             }
             seats.push(Seat { node: *node, domain });
-            let count = (TOKENS * share.weight / WEIGHT_DEFAULT).max(1);
-            all.extend((0..count).map(|index| (hash::token(*node, index), owner)));
+            all.extend((0..share.tokens()).map(|index| (hash::token(*node, index), owner)));
         }
         all.sort_unstable();
         let (tokens, owners) = all.into_iter().unzip();
@@ -209,5 +225,6 @@ impl fmt::Debug for Ring {
 
 const _: () = {
     assert!(NODES_MAX <= u16::MAX as usize, "seats and domains are numbered in 16 bits");
+    assert!(NODES_MAX as u32 * TOKENS <= TOKENS_MAX, "equal nodes are never too much");
     assert!(limits::REPLICATION_MAX as usize <= NODES_MAX);
 };
