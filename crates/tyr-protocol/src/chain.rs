@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use tyr_types::{BlobName, ByteRange, Error, NodeId, Result};
 
 use crate::footprint::Footprint;
@@ -24,6 +25,9 @@ pub struct Piece {
     pub range: ByteRange,
     /// Whether the node is a version manager of the blob, by this piece (of chunk 0).
     pub is_attributes: bool,
+    /// Whether the transaction writes here: all replicas hold it. Otherwise it is read or required,
+    /// and only the authority holds it.
+    pub is_written: bool,
     /// The authority of these bytes: the first node of the chain that holds them.
     pub authority: NodeId,
 }
@@ -46,22 +50,39 @@ pub struct Hop {
     pub part: Part,
 }
 
+/// Where blobs are guessed to end, in bytes, by their place in `Transaction::blobs`: what appends
+/// and cuts need to know before it is known which chunks they touch. Without an entry: 0.
+pub type Ends = SmallVec<[(u32, u64); 1]>;
+
 /// The nodes that a transaction passes, in node order. Clones share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chain(Arc<[Hop]>);
+pub struct Chain(Arc<Links>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Links {
+    hops: Vec<Hop>,
+    /// What it was computed with.
+    ends: Ends,
+    /// The places of the authorities of what is written (C9).
+    anchors: SmallVec<[usize; 2]>,
+    /// The places of the authorities of anything.
+    authorities: SmallVec<[usize; 2]>,
+}
 
 impl Chain {
     /// The chain of one that an embedded store has; make it once and clone it.
     pub fn alone(node: NodeId) -> Self {
-        Self(Arc::from([Hop { node, part: Part::Whole }]))
+        let hops = vec![Hop { node, part: Part::Whole }];
+        let (anchors, authorities) = (smallvec![0], smallvec![0]);
+        Self(Arc::new(Links { hops, ends: Ends::new(), anchors, authorities }))
     }
 
-    /// A chain of these hops.
+    /// A chain of these hops, computed with these guesses of where blobs end.
     ///
     /// # Errors
     /// `InvalidArgument` when there are none, they are not in node order with each node once, or
     /// a hop among several claims the whole.
-    pub fn new(hops: Vec<Hop>) -> Result<Self> {
+    pub fn new(hops: Vec<Hop>, ends: Ends) -> Result<Self> {
         if hops.is_empty() {
             return Err(Error::invalid("a chain has at least one node, this one has none"));
         }
@@ -71,40 +92,90 @@ impl Chain {
         if hops.len() > 1 && hops.iter().any(|hop| hop.part == Part::Whole) {
             return Err(Error::invalid("only a chain of one can hold the whole at one node"));
         }
-        Ok(Self(hops.into()))
+        let places = |is_meant: fn(&Piece) -> bool| {
+            let is_place = |(_, hop): &(usize, &Hop)| {
+                let is_own = |piece: &Piece| piece.authority == hop.node && is_meant(piece);
+                hop.part == Part::Whole || hop.pieces().iter().any(is_own)
+            };
+            hops.iter().enumerate().filter(is_place).map(|(place, _)| place).collect()
+        };
+        let (anchors, authorities) = (places(|piece| piece.is_written), places(|_| true));
+        Ok(Self(Arc::new(Links { hops, ends, anchors, authorities })))
     }
 
     /// The hops, head first.
     pub fn hops(&self) -> &[Hop] {
-        &self.0
+        &self.0.hops
+    }
+
+    /// The guesses of where blobs end that it was computed with.
+    pub fn ends(&self) -> &Ends {
+        &self.0.ends
     }
 
     /// Whether it is one node, and so nobody else ever hears of the transaction.
     pub fn is_alone(&self) -> bool {
-        self.0.len() == 1
+        self.hops().len() == 1
     }
 
     /// The place of `node`, the head's being 0; `None` when it is not in the chain.
     pub fn position(&self, node: NodeId) -> Option<usize> {
         match self.is_alone() {
-            true => (self.0[0].node == node).then_some(0),
-            false => self.0.binary_search_by_key(&node, |hop| hop.node).ok(),
+            true => (self.hops()[0].node == node).then_some(0),
+            false => self.hops().binary_search_by_key(&node, |hop| hop.node).ok(),
         }
     }
 
-    /// The nodes that hold something of `footprint` on `blob` of which another, `authority`, is the
-    /// authority: those that wait for its notice of stability (R2).
-    pub(crate) fn followers<'a>(
-        &'a self,
-        authority: NodeId,
-        blob: &'a BlobName,
-        footprint: Footprint,
-    ) -> impl Iterator<Item = NodeId> + 'a {
-        let follows = move |piece: &Piece| {
-            piece.authority == authority && piece.blob == *blob && footprint.within(piece).is_some()
-        };
-        let others = self.0.iter().filter(move |hop| hop.node != authority);
-        others.filter(move |hop| hop.pieces().iter().any(follows)).map(|hop| hop.node)
+    /// The authorities of what is written: where it must be clear what comes before the
+    /// transaction, before any authority shows it (C9). Places in the chain, ascending.
+    pub fn anchors(&self) -> &[usize] {
+        &self.0.anchors
+    }
+
+    /// Whether the node at `position` is the authority of something read, required or written.
+    pub fn is_authority(&self, position: usize) -> bool {
+        self.0.authorities.contains(&position)
+    }
+
+    /// The authorities after `position`, which wait for the anchors before them (C9).
+    pub fn authorities_after(&self, position: usize) -> impl Iterator<Item = usize> + '_ {
+        self.0.authorities.iter().copied().filter(move |other| *other > position)
+    }
+
+    /// The nodes that the one at `position` waits for before it shows the transaction (C9).
+    pub fn anchors_before(&self, position: usize) -> impl Iterator<Item = NodeId> + '_ {
+        let is_waiting = self.is_authority(position);
+        let before = self.0.anchors.iter().filter(move |other| is_waiting && **other < position);
+        before.map(|other| self.hops()[*other].node)
+    }
+
+    /// Up to where the chunks of `blob` are in the chain, in bytes.
+    pub fn reach(&self, blob: &BlobName) -> u64 {
+        if self.hops()[0].part == Part::Whole {
+            return u64::MAX;
+        }
+        let pieces = self.hops().iter().flat_map(Hop::pieces);
+        let ends = pieces.filter(|piece| piece.blob == *blob).map(|piece| piece.range.end);
+        ends.max().unwrap_or(0)
+    }
+
+    /// Whether all of `range` of `blob` is written by its chunks in the chain.
+    pub fn has(&self, blob: &BlobName, range: ByteRange) -> bool {
+        if self.hops()[0].part == Part::Whole {
+            return true;
+        }
+        let pieces = || self.hops().iter().flat_map(Hop::pieces);
+        let mut start = range.start;
+        while start < range.end {
+            let holds = |piece: &&Piece| {
+                piece.is_written
+                    && piece.blob == *blob
+                    && (piece.range.start..piece.range.end).contains(&start)
+            };
+            let Some(piece) = pieces().find(holds) else { return false };
+            start = piece.range.end;
+        }
+        true
     }
 }
 
@@ -115,6 +186,14 @@ impl Hop {
             Part::Whole => &[],
             Part::Pieces(pieces) => pieces,
         }
+    }
+
+    /// Whether the size and existence of `blob` are validated here.
+    pub(crate) fn is_end_authority(&self, blob: &BlobName) -> bool {
+        let is_its = |piece: &Piece| {
+            piece.is_attributes && piece.authority == self.node && piece.blob == *blob
+        };
+        self.part == Part::Whole || self.pieces().iter().any(is_its)
     }
 
     /// What it holds of `footprint` on `blob`: each piece's share, with its authority.
@@ -140,29 +219,55 @@ impl Hop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tyr_types::{Key, KeyspaceId};
 
     fn hop(node: u16) -> Hop {
         Hop { node: NodeId(node), part: Part::Pieces(Vec::new()) }
     }
 
+    fn chain(hops: Vec<Hop>) -> Result<Chain> {
+        Chain::new(hops, Ends::new())
+    }
+
+    /// Blobs by letter, each with its replicas; all of it is written.
+    fn written(blobs: &[(&str, &[u16])]) -> Chain {
+        let piece = |key: &str, authority: u16| Piece {
+            blob: BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() },
+            range: ByteRange { start: 0, end: 64 },
+            is_attributes: true,
+            is_written: true,
+            authority: NodeId(authority),
+        };
+        let holds = |node: u16| {
+            let held = blobs.iter().filter(move |(_, replicas)| replicas.contains(&node));
+            let pieces: Vec<Piece> = held.map(|(key, held)| piece(key, held[0])).collect();
+            (!pieces.is_empty())
+                .then_some(Hop { node: NodeId(node), part: Part::Pieces(pieces) })
+        };
+        chain((0..20).filter_map(holds).collect()).unwrap()
+    }
+
+    /// C9.
     #[test]
-    fn a_chain_out_of_node_order_or_with_a_node_twice_is_refused() {
-        assert!(Chain::new(vec![hop(1), hop(2), hop(5)]).is_ok());
-        assert!(Chain::new(vec![]).is_err());
-        assert!(Chain::new(vec![hop(2), hop(1)]).is_err());
-        assert!(Chain::new(vec![hop(1), hop(1)]).is_err());
+    fn each_authority_waits_for_those_before_it() {
+        let chain = written(&[("a", &[0, 2, 4]), ("b", &[1, 3, 5]), ("c", &[0, 1, 2])]);
+        assert_eq!(chain.anchors(), [0, 1]);
+        assert_eq!(chain.anchors_before(0).count(), 0);
+        assert_eq!(chain.anchors_before(1).collect::<Vec<_>>(), [NodeId(0)]);
+        assert_eq!(chain.anchors_before(4).count(), 0, "node 4 is no authority, it shows nothing");
+        assert_eq!(chain.authorities_after(0).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
     fn only_a_chain_of_one_holds_the_whole_at_one_node() {
         let whole = Hop { node: NodeId(1), part: Part::Whole };
-        assert!(Chain::new(vec![whole.clone()]).is_ok());
-        assert!(Chain::new(vec![whole, hop(2)]).is_err());
+        assert!(chain(vec![whole.clone()]).is_ok());
+        assert!(chain(vec![whole, hop(2)]).is_err());
     }
 
     #[test]
     fn a_node_knows_its_place() {
-        let chain = Chain::new(vec![hop(1), hop(3)]).unwrap();
+        let chain = chain(vec![hop(1), hop(3)]).unwrap();
         assert_eq!(chain.position(NodeId(3)), Some(1));
         assert_eq!(chain.position(NodeId(2)), None);
         assert_eq!(Chain::alone(NodeId(7)).position(NodeId(7)), Some(0));

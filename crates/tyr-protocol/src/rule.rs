@@ -10,28 +10,83 @@ pub enum Rule {
     C1,
     /// A write waits for the validated reads it overlaps.
     C2,
-    /// C2 for a chain of one: the write waits until what it overlaps is applied.
-    C2Alone,
     /// Applied in timestamp order.
     C6,
     /// Acknowledged only when applied.
     C7,
     /// A clock moves past every timestamp it sees.
     C8,
+    /// An authority shows a transaction only when it is clear at all authorities of what it writes
+    /// what comes before it, and that is shown.
+    C9,
+    /// Messages of chains that the map does not give any more are refused; a new epoch's timestamps
+    /// are above all older ones.
+    F1,
+    /// Whoever answers a query takes part in no older attempt.
+    F2,
+    /// A decision that someone knows of stands; without one, nothing validated before counts.
+    F3,
+    /// Outcomes are remembered for those who ask again.
+    F4,
+    /// A new authority tells the others what is stable.
+    F5,
+    /// What is undecided too long is asked about.
+    F6,
     /// Appends reserve space, and keep off what moves the end of the blob.
     End,
+    /// A node serves and validates only while it holds a lease.
+    M3,
+    /// A map that takes something from a node waits until it acknowledged, or has no lease.
+    M3Wait,
+    /// A node that was down serves nothing before it has caught up.
+    M4,
     /// A direct read shows clean ranges only, or waits at the authority.
     R1,
     /// A version is shown only when it is stable.
     R2,
     /// A read of several chunks is placed after what was in flight on arrival.
     R3,
+    /// Later reads of a transaction or snapshot are at its timestamp.
+    R4,
     /// A read at S waits for what may still be at or below S.
     R5,
+    /// A read of many blobs is at the highest of their clocks.
+    R6,
+    /// Whether a read that comes out short met a hole or the end is asked.
+    R7,
+}
+
+impl Rule {
+    /// All of them: who adds one adds it here.
+    pub const ALL: &[Self] = &[
+        Self::C1,
+        Self::C2,
+        Self::C6,
+        Self::C7,
+        Self::C8,
+        Self::C9,
+        Self::F1,
+        Self::F2,
+        Self::F3,
+        Self::F4,
+        Self::F5,
+        Self::F6,
+        Self::End,
+        Self::M3,
+        Self::M3Wait,
+        Self::M4,
+        Self::R1,
+        Self::R2,
+        Self::R3,
+        Self::R4,
+        Self::R5,
+        Self::R6,
+        Self::R7,
+    ];
 }
 
 /// Which rules hold: all of them, but in a test that takes one away.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     #[cfg(any(test, feature = "broken-rules"))]
     pub broken: Option<Rule>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tyr_types::{BlobName, ByteRange, Key, KeyspaceId, NodeId, Operation, Transaction};
 
 use super::random::Random;
-use crate::chain::{Chain, Hop, Part, Piece};
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::footprint::Footprint;
 
 /// Bytes of a slot.
@@ -127,7 +127,9 @@ impl Layout {
                 (false, _) => ByteRange::from(start),
             };
             let (is_attributes, authority) = (*chunk == 0, replicas[0]);
-            (Piece { blob: name.clone(), range, is_attributes, authority }, replicas.as_slice())
+            let is_written = true;
+            let piece = Piece { blob: name.clone(), range, is_attributes, is_written, authority };
+            (piece, replicas.as_slice())
         });
         pieces.collect()
     }
@@ -142,8 +144,14 @@ impl Layout {
                     let holders = if is_read { &replicas[..1] } else { replicas };
                     for node in holders {
                         let pieces = hops.entry(*node).or_default();
-                        if !pieces.contains(&piece) {
-                            pieces.push(piece.clone());
+                        let is_same = |other: &&mut Piece| {
+                            other.blob == piece.blob && other.range == piece.range
+                        };
+                        match pieces.iter_mut().find(is_same) {
+                            Some(other) => other.is_written |= !is_read,
+                            None => {
+                                pieces.push(Piece { is_written: !is_read, ..piece.clone() });
+                            }
                         }
                     }
                 }
@@ -169,6 +177,6 @@ impl Layout {
             add(&read.blob, footprint, true);
         }
         let hop = |(node, pieces)| Hop { node, part: Part::Pieces(pieces) };
-        Chain::new(hops.into_iter().map(hop).collect()).unwrap()
+        Chain::new(hops.into_iter().map(hop).collect(), Ends::new()).unwrap()
     }
 }

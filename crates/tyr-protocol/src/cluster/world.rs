@@ -367,14 +367,14 @@ impl World {
                 }
                 self.queue.push(Item::Commit(to, Event::Receive(message)));
             }
-            Effect::Persist { transaction, placed, .. } => {
+            Effect::Persist { transaction, placed, attempt, .. } => {
                 self.promise(node, &transaction, &placed);
-                let persisted = Event::Persisted { id: transaction.id };
+                let persisted = Event::Persisted { id: transaction.id, attempt };
                 self.soon_or_later(node, persisted, events);
             }
             Effect::Resume => self.soon_or_later(node, Event::Resume, events),
             Effect::Apply { transaction, at, .. } => self.apply(node, &transaction, at)?,
-            Effect::Reply { id, decision } => {
+            Effect::Reply { id, decision, .. } => {
                 let id = id.0 as u64;
                 if let Decision::Commit(_) = decision {
                     self.passed.insert((id, node));
@@ -383,6 +383,14 @@ impl World {
                 if attempted.end.replace((self.now, decision)).is_some() {
                     return Err(format!("transaction {id} was answered twice"));
                 }
+            }
+            Effect::Note { id, is_synced, .. } => {
+                if is_synced {
+                    self.soon_or_later(node, Event::Noted { id }, events);
+                }
+            }
+            Effect::Recover { .. } | Effect::Fence { .. } | Effect::Misplaced { .. } => {
+                return Err(format!("nobody fails here and no chain is too short: {effect:?}"));
             }
             Effect::Moved { id } => self.read(node, read::Event::Moved { transaction: id })?,
         }

@@ -15,10 +15,11 @@
 //! Never more than one of these rules is exact about a blob whose end is moving; each errs towards
 //! waiting.
 
-use tyr_types::{BlobName, NodeId};
+use tyr_types::{BlobName, BlobOperations, ByteRange, NodeId, Operation};
 
 use super::in_flight::{Claim, ClaimKind};
 use super::record::{Records, Slot};
+use crate::chain::Chain;
 use crate::view::View;
 
 /// Whether the appends that `slot` claims on `blob` must have the end of the blob for themselves.
@@ -55,10 +56,35 @@ pub(crate) fn is_at_end(claim: &Claim, node: NodeId) -> bool {
 }
 
 /// Whether two writes of different transactions, both at the end of a blob of `size` bytes, do not
-/// commute: one appends, the other moves the end.
+/// commute: one appends and the other moves the end, or one cuts and the other grows the blob past
+/// what the one that cuts can reach.
 pub(crate) fn disagree_on_end(own: ClaimKind, other: ClaimKind, size: u64) -> bool {
     let appends = |kind| matches!(kind, ClaimKind::Append { .. });
-    appends(own) && other.moves_end(size) || appends(other) && own.moves_end(size)
+    let outgrows = |cut, write| match (cut, write) {
+        (ClaimKind::Cut { reach }, ClaimKind::Write { end }) => end > reach,
+        _ => false,
+    };
+    let is_ending = appends(own) && other.moves_end(size) || appends(other) && own.moves_end(size);
+    is_ending || outgrows(own, other) || outgrows(other, own)
+}
+
+/// Whether `chain` lacks chunks that `entry` touches: those of an append from `start` on, or those
+/// that a cut takes off a blob of `size` bytes.
+pub(crate) fn is_beyond(entry: &BlobOperations, chain: &Chain, size: u64, start: u64) -> bool {
+    let mut appended = start;
+    entry.operations.iter().any(|operation| match operation {
+        Operation::Append { payload, .. } => {
+            let range = ByteRange { start: appended, end: appended.saturating_add(payload.len()) };
+            appended = range.end;
+            !chain.has(&entry.blob, range)
+        }
+        Operation::Truncate { len } => *len < size && chain.reach(&entry.blob) < size,
+        Operation::Delete | Operation::Replace { .. } => chain.reach(&entry.blob) < size,
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Apply { .. }
+        | Operation::Compare { .. } => false,
+    })
 }
 
 fn own_moves_end(claims: &[Claim], slot: Slot, size: u64) -> bool {
@@ -68,6 +94,9 @@ fn own_moves_end(claims: &[Claim], slot: Slot, size: u64) -> bool {
 fn appended(claim: &Claim) -> Option<u64> {
     match claim.kind {
         ClaimKind::Append { len } => Some(len),
-        ClaimKind::Read | ClaimKind::Condition | ClaimKind::Write { .. } | ClaimKind::Cut => None,
+        ClaimKind::Read
+        | ClaimKind::Condition
+        | ClaimKind::Write { .. }
+        | ClaimKind::Cut { .. } => None,
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
-use super::event::{Decision, Message};
+use super::event::{Attempt, Decision, Message, Outcomes};
 use crate::chain::Chain;
+use crate::recovery;
 
 /// Where the bytes of an append go, when that had to be settled before it is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub type Placements = SmallVec<[Placed; 1]>;
 ///   include it, and a `Send` or `Reply` behind it tells of it (C7).
 /// - `Persist` is answered by `Persisted` or `PersistFailed`, at once or later, in any order among
 ///   several. Nothing else waits for it.
+/// - `Fence` is answered by `Fenced`, and `Note` with `is_synced` by `Noted`, when it is durable; if
+///   that fails the node must not answer anything any more. What a node is asked to make durable
+///   becomes so in the order asked.
 /// - `Resume` is answered by [`super::Event::Resume`], after what stands before it is done.
 /// - `Moved` and `Resume` come last in a step: whoever hears of them finds everything applied that
 ///   the machine says is.
@@ -41,14 +45,43 @@ pub enum Effect {
         /// The message.
         message: Message,
     },
+    /// Give this message about a transaction that was held up to that node.
+    Recover {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: recovery::Message,
+    },
     /// Make the record durable: this node has validated the transaction (C3).
     Persist {
         /// The transaction.
         transaction: Arc<Transaction>,
+        /// Its chain.
+        chain: Chain,
+        /// The attempt.
+        attempt: Attempt,
         /// The timestamp proposed here.
         proposal: Timestamp,
         /// Appends whose offset is settled already.
         placed: Placements,
+    },
+    /// Make durable that no older attempt is taken part in any more (F2).
+    Fence {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Whether what older attempts validated here is withdrawn too (F3).
+        is_cleared: bool,
+    },
+    /// Write down what became of a transaction that other nodes know of too.
+    Note {
+        /// The transaction.
+        id: TransactionId,
+        /// What became of it.
+        decision: Decision,
+        /// Whether `Noted` is waited for.
+        is_synced: bool,
     },
     /// Do what the transaction writes at this node (C6). Appends take their offset now.
     Apply {
@@ -65,6 +98,19 @@ pub enum Effect {
         id: TransactionId,
         /// What became of it.
         decision: Decision,
+        /// What the other nodes of the chain answer.
+        outcomes: Outcomes,
+    },
+    /// At the head: make a chain that reaches the blob's end, and answer with `Reroute`.
+    Misplaced {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// The chain that is too short.
+        chain: Chain,
+        /// The blob, by its place in [`Transaction::blobs`].
+        blob: u32,
+        /// Where the blob's chunks end, in bytes.
+        end: u64,
     },
     /// Tell the read machine: a transaction it waits for was decided, applied or aborted.
     Moved {

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, Epoch, NodeId, Outcome, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
 use crate::chain::Chain;
+use crate::map::ClusterMap;
+use crate::recovery;
+use crate::versions::Usage;
 
 /// Which run of a transaction over its chain a message belongs to.
 ///
 /// A failure in the middle makes the next one (F2, F3); a node answers only to the newest that
-/// it knows of.
+/// it knows of. The coordinator is part of it, so that no two ever drive the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
     /// The epoch in which it began.
     pub epoch: Epoch,
     /// Its number in that epoch, the first being 0.
     pub number: u32,
+    /// The node that drives it: of the first, the head.
+    pub coordinator: NodeId,
 }
 
 /// What became of a transaction.
@@ -28,10 +33,28 @@ pub enum Decision {
     Abort(Abort),
 }
 
+/// What one operation of a committed transaction answers its client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answered {
+    /// The blob, by its place in [`Transaction::blobs`].
+    pub blob: u32,
+    /// The operation, by its place among those on the blob.
+    pub operation: u32,
+    /// The answer. [`Outcome::Done`] is left out.
+    pub outcome: Outcome,
+}
+
+/// The answers of a transaction, as far as they are known.
+pub type Outcomes = Vec<Answered>;
+
+/// What is in use of the blobs that a transaction writes (V2). The driver fills it in when it
+/// sends; the commit machine does not look at it.
+pub type Usages = Vec<(BlobName, Usage)>;
+
 /// What the nodes of a chain say to each other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// To the next node: every node so far has validated (C3).
+    /// To the next node: every node so far has validated (C3), or knows that it is decided.
     Forward {
         /// The transaction.
         transaction: Arc<Transaction>,
@@ -39,8 +62,14 @@ pub enum Message {
         chain: Chain,
         /// The attempt.
         attempt: Attempt,
+        /// The coordinator's clock when the attempt began.
+        begun: Timestamp,
         /// The highest timestamp proposed so far.
         highest: Timestamp,
+        /// The timestamp, when an earlier attempt decided it (F3).
+        known: Option<Timestamp>,
+        /// What is in use (V2).
+        usages: Usages,
     },
     /// To the previous node: what was decided, applied from here to the tail (C7).
     Backward {
@@ -50,14 +79,60 @@ pub enum Message {
         attempt: Attempt,
         /// What was decided.
         decision: Decision,
+        /// What the nodes from here to the tail answer.
+        outcomes: Outcomes,
+        /// What is in use (V2).
+        usages: Usages,
+    },
+    /// To the previous node: the chain does not reach the blob's end, which is `end`; it is
+    /// withdrawn, and the head makes another chain. Nobody has decided anything.
+    Misplaced {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// The blob, by its place in [`Transaction::blobs`].
+        blob: u32,
+        /// Where the blob's chunks end, in bytes.
+        end: u64,
+    },
+    /// From the tail to an authority of what is written, when authorities come after it: it is
+    /// decided (C9).
+    Anchor {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Its timestamp.
+        at: Timestamp,
+    },
+    /// From such an authority to those after it: nothing can come before it here any more that is
+    /// not shown (C9).
+    Anchored {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Who says so.
+        by: NodeId,
     },
     /// From an authority to those that hold the same chunks: it has passed the decision back, so
     /// every replica knows it (R2).
     Stable {
         /// The transaction.
         id: TransactionId,
-        /// The authority.
+        /// The authority, as the chain has it.
         by: NodeId,
+    },
+    /// To the authority, from one that holds the same chunks and has waited long for its notice of
+    /// stability (F6).
+    AskStable {
+        /// The transaction.
+        id: TransactionId,
+        /// The authority, as the chain has it; by now it may be another node that is asked.
+        by: NodeId,
+        /// Who asks.
+        from: NodeId,
     },
 }
 
@@ -71,17 +146,59 @@ pub enum Event {
         /// Its chain, of which this node is the head.
         chain: Chain,
     },
+    /// The same again, because the client has waited long (F4).
+    Retry {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// Its chain by the newest map, of which this node is the head.
+        chain: Chain,
+    },
+    /// The answer to [`super::Effect::Misplaced`]: a chain that reaches the blob's end.
+    Reroute {
+        /// The transaction.
+        id: TransactionId,
+        /// Its new chain; this node may not be in it.
+        chain: Chain,
+    },
     /// A message of another node.
     Receive(Message),
+    /// A message of another node about a transaction that was held up (F2, F6).
+    Recover(recovery::Message),
     /// The answer to [`super::Effect::Persist`]: the record is durable.
     Persisted {
         /// The transaction.
         id: TransactionId,
+        /// The attempt it was validated in.
+        attempt: Attempt,
     },
     /// The answer to [`super::Effect::Persist`]: it is not known to be durable.
     PersistFailed {
         /// The transaction.
         id: TransactionId,
+    },
+    /// The answer to [`super::Effect::Fence`]: the promise is durable.
+    Fenced {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Whether it was to withdraw what older attempts had validated.
+        is_cleared: bool,
+    },
+    /// The answer to [`super::Effect::Note`] with `is_synced`: the decision is durable.
+    Noted {
+        /// The transaction.
+        id: TransactionId,
+    },
+    /// A newer cluster map (F1).
+    Install {
+        /// The map.
+        map: Arc<ClusterMap>,
+    },
+    /// Time has passed: `elapsed_us` on a clock that neither jumps nor goes back (F6).
+    Tick {
+        /// Microseconds since any fixed moment.
+        elapsed_us: u64,
     },
     /// The answer to [`super::Effect::Resume`]: everything before it is executed.
     Resume,

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Operation, Transaction};
 
 use super::record::Slot;
-use crate::chain::Hop;
+use crate::chain::{Chain, Hop};
 use crate::footprint::Footprint;
 use crate::view::View;
 
@@ -33,8 +33,9 @@ pub(crate) enum ClaimKind {
     Condition,
     /// Bytes at known places; the last of them ends at `end`, in this piece or another.
     Write { end: u64 },
-    /// A cut or a whole new content: the blob's end moves wherever it is.
-    Cut,
+    /// A cut or a whole new content: the blob's end moves wherever it is. The chain has the
+    /// blob's chunks up to `reach`.
+    Cut { reach: u64 },
     /// `len` bytes at the end, wherever that is; counted in the share of the version managers.
     Append { len: u64 },
 }
@@ -42,7 +43,7 @@ pub(crate) enum ClaimKind {
 impl ClaimKind {
     pub fn is_write(self) -> bool {
         match self {
-            Self::Write { .. } | Self::Cut | Self::Append { .. } => true,
+            Self::Write { .. } | Self::Cut { .. } | Self::Append { .. } => true,
             Self::Read | Self::Condition => false,
         }
     }
@@ -51,7 +52,7 @@ impl ClaimKind {
     pub fn moves_end(self, size: u64) -> bool {
         match self {
             Self::Write { end } => end > size,
-            Self::Cut => true,
+            Self::Cut { .. } => true,
             Self::Read | Self::Condition | Self::Append { .. } => false,
         }
     }
@@ -64,6 +65,9 @@ impl ClaimKind {
             }
             (Self::Append { len: left }, Self::Append { len: right }) => {
                 Some(Self::Append { len: left.saturating_add(right) })
+            }
+            (Self::Cut { reach: left }, Self::Cut { reach: right }) => {
+                Some(Self::Cut { reach: left.min(right) })
             }
             (left, right) => (left == right).then_some(left),
         }
@@ -130,7 +134,7 @@ impl InFlight {
     pub fn claim(
         &mut self,
         slot: Slot,
-        hop: &Hop,
+        (hop, chain): (&Hop, &Chain),
         transaction: &Transaction,
         view: &impl View,
     ) -> SmallVec<[NodeId; 1]> {
@@ -138,7 +142,7 @@ impl InFlight {
         for entry in &transaction.blobs {
             let mut own = Claims::new();
             for operation in &entry.operations {
-                claim_operation(&mut own, slot, hop, (&entry.blob, operation), view);
+                claim_operation(&mut own, slot, (hop, chain), (&entry.blob, operation), view);
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -175,7 +179,7 @@ impl InFlight {
 fn claim_operation(
     own: &mut Claims,
     slot: Slot,
-    hop: &Hop,
+    (hop, chain): (&Hop, &Chain),
     (blob, operation): (&BlobName, &Operation),
     view: &impl View,
 ) {
@@ -204,7 +208,7 @@ fn claim_operation(
             }
             Operation::Append { .. } => ClaimKind::Append { len: 0 },
             Operation::Truncate { .. } | Operation::Delete | Operation::Replace { .. } => {
-                ClaimKind::Cut
+                ClaimKind::Cut { reach: chain.reach(blob) }
             }
             Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
         };

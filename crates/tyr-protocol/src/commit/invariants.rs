@@ -20,7 +20,8 @@ impl Commit {
                 assert!(!is_behind, "C8: the clock is at or past {at}");
             }
             if let State::Decided(at) = record.state {
-                assert!(self.is_blocked(slot, at), "C6: what can be applied is: {record:?}");
+                let is_held = self.is_blocked(slot, at) || !record.is_applicable();
+                assert!(is_held, "C6, C9: what can be applied is: {record:?}");
             }
             if record.state == State::Waiting {
                 let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);

@@ -1,4 +1,4 @@
-//! The commit machine: one pass forward over the chain, one pass back (C1..C8).
+//! The commit machine: one pass forward over the chain, one pass back (C1..C9).
 //!
 //! Forward, each node validates what it holds ([`validate`], [`append`]), proposes a timestamp
 //! above all it has seen, makes its record durable, and passes the highest proposal on. At the
@@ -13,19 +13,23 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] the index of what they touch; [`settle`] frees those that waited for
-//! a transaction; [`alone`] is all of this inlined for a chain of one with nothing in its way;
+//! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`decide`]
+//! is the way back, [`settle`] frees those that waited; [`memory`] is what is known of those that
+//! are finished; [`alone`] is all of this inlined for a chain of one with nothing in its way;
 //! [`invariants`] says what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
-//! ([`question`]).
+//! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
 
 mod alone;
 mod append;
+mod decide;
 pub mod effect;
+mod enter;
 pub mod event;
 mod in_flight;
 mod invariants;
+pub(crate) mod memory;
 pub(crate) mod question;
 pub(crate) mod record;
 mod settle;
@@ -34,18 +38,17 @@ mod tests;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
 
 pub use self::effect::{Effect, Placed, Placements};
-pub use self::event::{Attempt, Decision, Event, Message};
+pub use self::event::{Answered, Attempt, Decision, Event, Message, Outcomes, Usages};
 use self::in_flight::InFlight;
-use self::record::{Record, Records, Slot, State};
-use self::validate::{Validation, Verdict};
+pub use self::memory::{OUTCOME_WINDOW_US, OUTCOMES_MAX};
+use self::record::{Records, Slot, State};
 use crate::abort::Abort;
-use crate::chain::Chain;
+use crate::recovery::Recovery;
 use crate::rule::{Rule, Rules};
 use crate::view::View;
 
@@ -62,9 +65,9 @@ pub const IN_FLIGHT_MAX: usize = 65_536;
 /// [`Commit::commit_alone`].
 #[derive(Debug)]
 pub struct Commit {
-    node: NodeId,
-    clock: Timestamp,
-    records: Records,
+    pub(crate) node: NodeId,
+    pub(crate) clock: Timestamp,
+    pub(crate) records: Records,
     in_flight: InFlight,
     /// Those in flight, validated here, whose chain has other nodes too.
     shared: usize,
@@ -76,11 +79,14 @@ pub struct Commit {
     is_resuming: bool,
     /// The watched that were decided, applied or aborted in this step.
     moved: SmallVec<[TransactionId; 2]>,
+    /// What a node of a cluster has beside; an embedded store has nobody to lose.
+    pub(crate) recovery: Option<Box<Recovery>>,
     pub(crate) rules: Rules,
 }
 
 impl Commit {
-    /// A machine that knows of nothing yet. After a restart, [`Commit::observe`] what was replayed.
+    /// The machine of an embedded store, that knows of nothing yet. After a restart,
+    /// [`Commit::observe`] what was replayed.
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
@@ -92,8 +98,15 @@ impl Commit {
             woken: BTreeMap::new(),
             is_resuming: false,
             moved: SmallVec::new(),
+            recovery: None,
             rules: Rules::default(),
         }
+    }
+
+    /// The machine of a node of a cluster, that knows of nothing yet: it remembers outcomes, and
+    /// finds out what became of transactions that are held up.
+    pub fn clustered(node: NodeId) -> Self {
+        Self { recovery: Some(Box::default()), ..Self::new(node) }
     }
 
     /// Takes a rule away, for a test that wants to see its checker notice.
@@ -137,8 +150,8 @@ impl Commit {
     /// adds what the driver is to do to `effects`.
     ///
     /// Total and bounded: any event in any state is met, and the work is bounded by what is in
-    /// flight on the blobs concerned. Messages of older attempts and about unknown transactions
-    /// do nothing.
+    /// flight on the blobs concerned (by all that is in flight, for `Install` and `Tick`). Messages
+    /// of older attempts and about unknown transactions do nothing.
     pub fn step(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
         self.take_in(now_us, event, view, effects);
         // Last, so that whoever hears of it finds everything applied that is applied here.
@@ -154,33 +167,17 @@ impl Commit {
             Event::Submit { transaction, chain } => {
                 self.submit(now_us, transaction, chain, view, effects);
             }
-            Event::Receive(Message::Forward { transaction, chain, attempt, highest }) => {
-                self.observe(highest);
-                // A transaction known here is under way already.
-                if self.records.slot(transaction.id).is_none() {
-                    let entry = Entry { transaction, chain, attempt, highest };
-                    self.enter(now_us, entry, view, effects);
-                }
+            Event::Retry { transaction, chain } => {
+                self.retry(now_us, transaction, chain, view, effects);
             }
-            Event::Receive(Message::Backward { id, attempt, decision }) => {
+            Event::Reroute { id, chain } => self.reroute(now_us, id, chain, view, effects),
+            Event::Receive(message) => self.receive(now_us, message, view, effects),
+            Event::Recover(message) => self.recover(now_us, message, view, effects),
+            Event::Persisted { id, attempt } => {
                 let Some(slot) = self.records.slot(id) else { return };
-                if self.records[slot].attempt == attempt {
-                    match decision {
-                        Decision::Commit(at) => self.decide(slot, at, effects),
-                        Decision::Abort(abort) => self.abort(slot, abort, effects),
-                    }
-                }
-            }
-            Event::Receive(Message::Stable { id, by }) => {
-                let Some(slot) = self.records.slot(id) else { return };
-                self.records[slot].unstable.retain(|authority| *authority != by);
-                if self.records[slot].is_finished() {
-                    self.settle(slot, effects);
-                }
-            }
-            Event::Persisted { id } => {
-                let Some(slot) = self.records.slot(id) else { return };
-                if let State::Persisting(proposal) = self.records[slot].state {
+                if let State::Persisting(proposal) = self.records[slot].state
+                    && self.records[slot].entered_in == attempt
+                {
                     self.validated(slot, proposal, effects);
                 }
             }
@@ -192,252 +189,80 @@ impl Commit {
                     self.abort(slot, Abort::new(ErrorKind::Unavailable, reason), effects);
                 }
             }
+            Event::Fenced { id, attempt, is_cleared } => {
+                self.fenced(now_us, (id, attempt), is_cleared, view, effects);
+            }
+            Event::Noted { id } => self.noted(id, effects),
+            Event::Install { map } => self.install(now_us, &map, view, effects),
+            Event::Tick { elapsed_us } => self.tick(now_us, elapsed_us, view, effects),
             Event::Resume => self.resume(now_us, view, effects),
         }
     }
 
-    fn submit(
+    pub(crate) fn receive(
         &mut self,
         now_us: u64,
-        transaction: Arc<Transaction>,
-        chain: Chain,
+        message: Message,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        if self.records.slot(transaction.id).is_some() {
-            return; // The reply that is due answers the retry too.
-        }
-        if chain.position(self.node) != Some(0) {
-            let reason = "a transaction is submitted to the head of its chain; look it up again";
-            let decision = Decision::Abort(Abort::new(ErrorKind::Unavailable, reason));
-            effects.push(Effect::Reply { id: transaction.id, decision });
-            return;
-        }
-        if self.records.len() >= IN_FLIGHT_MAX {
-            let reason = "too many transactions are in flight; retry later";
-            let decision = Decision::Abort(Abort::new(ErrorKind::Unavailable, reason));
-            effects.push(Effect::Reply { id: transaction.id, decision });
-            return;
-        }
-        let attempt = Attempt { epoch: self.clock.epoch, number: 0 };
-        let entry = Entry { transaction, chain, attempt, highest: Timestamp::ZERO };
-        self.enter(now_us, entry, view, effects);
-    }
-
-    /// Takes a transaction in that is not known here.
-    fn enter(&mut self, now_us: u64, entry: Entry, view: &impl View, effects: &mut Vec<Effect>) {
-        let Entry { transaction, chain, attempt, highest } = entry;
-        let Some(position) = chain.position(self.node) else { return };
-        self.arrivals += 1;
-        let record = Record {
-            transaction: Arc::clone(&transaction),
-            chain,
-            position,
-            attempt,
-            arrival: self.arrivals,
-            state: State::Waiting,
-            highest,
-            placed: Placements::new(),
-            unstable: SmallVec::new(),
-            is_writing_here: false,
-            is_watched: false,
-        };
-        let slot = self.records.insert(record);
-        let hop = &self.records[slot].chain.hops()[position];
-        let authorities = self.in_flight.claim(slot, hop, &transaction, view);
-        let record = &mut self.records[slot];
-        record.is_writing_here = !authorities.is_empty();
-        record.unstable = authorities;
-        self.admit(now_us, slot, view, effects);
-    }
-
-    /// Validates a transaction that waits, if it can be; then proposes a timestamp (C3).
-    fn admit(&mut self, now_us: u64, slot: Slot, view: &impl View, effects: &mut Vec<Effect>) {
-        let mut verdict = self.verdict(slot, view);
-        if let Verdict::NeedsEnd(indexes) = verdict {
-            let record = &self.records[slot];
-            let hop = &record.chain.hops()[record.position];
-            for index in indexes {
-                self.in_flight.claim_end(slot, hop, &record.transaction.blobs[index].blob);
+        match message {
+            Message::Forward { transaction, chain, attempt, begun, highest, known, usages: _ } => {
+                self.observe(highest);
+                let pass = enter::Pass { transaction, chain, attempt, begun, highest, known };
+                self.forward(now_us, pass, view, effects);
             }
-            verdict = self.verdict(slot, view);
-        }
-        match verdict {
-            Verdict::Wait => {}
-            Verdict::NeedsEnd(_) => unreachable!("it has the end of these blobs now"),
-            Verdict::Abort(abort) => self.abort(slot, abort, effects),
-            Verdict::Valid(placed) => {
-                let proposal = self.clock.next(now_us, self.node.0);
-                self.clock = proposal;
-                let record = &mut self.records[slot];
-                record.state = State::Persisting(proposal);
-                record.placed = placed;
-                self.shared += usize::from(!record.chain.is_alone());
-                if record.transaction.is_writing() {
-                    effects.push(Effect::Persist {
-                        transaction: Arc::clone(&record.transaction),
-                        proposal,
-                        placed: record.placed.clone(),
-                    });
-                } else {
-                    self.validated(slot, proposal, effects); // There is nothing to lose.
+            Message::Backward { id, attempt, decision, outcomes, usages: _ } => {
+                let Some(slot) = self.taking_part(id, attempt) else { return };
+                match decision {
+                    Decision::Commit(at) => {
+                        self.records[slot].merge(outcomes);
+                        self.records[slot].is_behind = true;
+                        self.decide(slot, at, effects);
+                    }
+                    Decision::Abort(abort) => self.abort(slot, abort, effects),
                 }
             }
-        }
-    }
-
-    fn verdict(&self, slot: Slot, view: &impl View) -> Verdict {
-        let (node, rules) = (self.node, self.rules);
-        let (records, in_flight) = (&self.records, &self.in_flight);
-        Validation { node, records, in_flight, rules, view }.verdict(slot)
-    }
-
-    /// The record is durable: passes the transaction on (C3), or decides it at the tail (C5).
-    fn validated(&mut self, slot: Slot, proposal: Timestamp, effects: &mut Vec<Effect>) {
-        let record = &mut self.records[slot];
-        record.state = State::Validated(proposal);
-        record.highest = record.highest.max(proposal);
-        let highest = record.highest;
-        match record.chain.hops().get(record.position + 1) {
-            None => self.decide(slot, highest, effects),
-            Some(next) => {
-                let message = Message::Forward {
-                    transaction: Arc::clone(&record.transaction),
-                    chain: record.chain.clone(),
-                    attempt: record.attempt,
-                    highest,
-                };
-                effects.push(Effect::Send { to: next.node, message });
-            }
-        }
-    }
-
-    /// The transaction commits at `at`: applies it if nothing comes before it.
-    fn decide(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
-        self.observe(at);
-        let record = &mut self.records[slot];
-        if !record.state.is_undecided() {
-            return;
-        }
-        record.state = State::Decided(at);
-        if !self.rules.hold(Rule::C7) {
-            self.pass_back(slot, at, effects);
-        }
-        match self.is_blocked(slot, at) {
-            true => self.moved(slot),
-            false => self.apply(slot, at, effects),
-        }
-        self.settle(slot, effects);
-    }
-
-    /// Whether an overlapping write in flight here has a lower timestamp, or may get one (C6).
-    fn is_blocked(&self, slot: Slot, at: Timestamp) -> bool {
-        if self.records.len() == 1 || !self.rules.hold(Rule::C6) {
-            return false;
-        }
-        let record = &self.records[slot];
-        record.transaction.blobs.iter().any(|entry| {
-            let claims = self.in_flight.claims(&entry.blob);
-            let is_own = |claim: &&in_flight::Claim| claim.slot == slot && claim.kind.is_write();
-            claims.iter().filter(is_own).any(|own| {
-                claims.iter().any(|other| {
-                    other.slot != slot
-                        && other.kind.is_write()
-                        && other.footprint.overlaps(own.footprint)
-                        && self.records[other.slot].state.in_flight_at().is_some_and(|its| its < at)
-                })
-            })
-        })
-    }
-
-    /// Applies a decided transaction here, and passes it back (C7).
-    fn apply(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
-        let record = &mut self.records[slot];
-        record.state = State::Applied(at);
-        self.shared -= usize::from(!record.chain.is_alone());
-        if record.is_writing_here {
-            let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
-            effects.push(Effect::Apply { transaction, chain, at });
-        }
-        if self.rules.hold(Rule::C7) {
-            self.pass_back(slot, at, effects);
-        }
-        self.moved(slot);
-    }
-
-    /// Tells the previous node or the client; and, where this node is the authority, those that
-    /// hold the same chunks (R2).
-    fn pass_back(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
-        let record = &mut self.records[slot];
-        record.unstable.retain(|authority| *authority != self.node);
-        let record = &self.records[slot];
-        if !record.chain.is_alone() {
-            let mut followers: SmallVec<[NodeId; 4]> = SmallVec::new();
-            for entry in &record.transaction.blobs {
-                let claims = self.in_flight.claims(&entry.blob).iter();
-                for claim in claims.filter(|claim| claim.slot == slot && claim.kind.is_write()) {
-                    followers.extend(record.chain.followers(
-                        self.node,
-                        &entry.blob,
-                        claim.footprint,
-                    ));
+            Message::Misplaced { id, attempt, blob, end } => {
+                if let Some(slot) = self.taking_part(id, attempt) {
+                    self.misplaced(slot, (blob, end), effects);
                 }
             }
-            followers.sort_unstable();
-            followers.dedup();
-            let (id, by) = (record.transaction.id, self.node);
-            effects.extend(
-                followers
-                    .into_iter()
-                    .map(|to| Effect::Send { to, message: Message::Stable { id, by } }),
-            );
+            Message::Anchor { id, attempt, at } => {
+                if let Some(slot) = self.taking_part(id, attempt) {
+                    self.decide(slot, at, effects);
+                }
+            }
+            Message::Anchored { id, attempt, by } => {
+                if let Some(slot) = self.taking_part(id, attempt) {
+                    self.records[slot].unanchored.retain(|anchor| *anchor != by);
+                    self.advance(slot, effects);
+                }
+            }
+            Message::Stable { id, by } => {
+                let Some(slot) = self.records.slot(id) else { return };
+                self.records[slot].unstable.retain(|authority| *authority != by);
+                if self.records[slot].is_finished() {
+                    self.settle(slot, effects);
+                }
+            }
+            Message::AskStable { id, by, from } => self.answer_stable(id, by, from, effects),
         }
-        self.answer(slot, Decision::Commit(at), effects);
     }
 
-    /// Gives the decision to the previous node, or to the client.
-    fn answer(&self, slot: Slot, decision: Decision, effects: &mut Vec<Effect>) {
+    /// The record of `id`, when a message of this attempt about it still counts: when it is the
+    /// newest attempt promised to, and its forward pass has come by.
+    fn taking_part(&self, id: TransactionId, attempt: Attempt) -> Option<Slot> {
+        let slot = self.records.slot(id)?;
         let record = &self.records[slot];
-        let id = record.transaction.id;
-        match record.position.checked_sub(1) {
-            None => effects.push(Effect::Reply { id, decision }),
-            Some(previous) => {
-                let to = record.chain.hops()[previous].node;
-                let attempt = record.attempt;
-                let message = Message::Backward { id, attempt, decision };
-                effects.push(Effect::Send { to, message });
-            }
-        }
+        let is_current = record.attempt == attempt && record.entered_in == attempt;
+        (is_current || !self.rules.hold(Rule::F2)).then_some(slot)
     }
 
-    /// Gives an undecided transaction up, and tells those who validated it.
-    fn abort(&mut self, slot: Slot, abort: Abort, effects: &mut Vec<Effect>) {
-        match self.records[slot].state {
-            State::Waiting | State::Persisting(_) | State::Validated(_) => {
-                self.answer(slot, Decision::Abort(abort), effects);
-                let record = &mut self.records[slot];
-                let was_shared = record.state.is_undecided() && !record.chain.is_alone();
-                self.shared -= usize::from(was_shared);
-                record.state = State::Aborted;
-                self.moved(slot);
-                self.settle(slot, effects);
-            }
-            State::Decided(_) | State::Applied(_) | State::Aborted => {}
-        }
-    }
-
-    fn moved(&mut self, slot: Slot) {
+    pub(crate) fn moved(&mut self, slot: Slot) {
         let record = &self.records[slot];
         if record.is_watched && !self.moved.contains(&record.transaction.id) {
             self.moved.push(record.transaction.id);
         }
     }
-}
-
-/// A transaction as it arrives at a node.
-struct Entry {
-    transaction: Arc<Transaction>,
-    chain: Chain,
-    attempt: Attempt,
-    highest: Timestamp,
 }

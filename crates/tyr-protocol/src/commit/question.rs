@@ -45,7 +45,7 @@ impl Commit {
                 State::Persisting(at) | State::Validated(at) => (at, false, false),
                 State::Decided(at) => (at, true, false),
                 State::Applied(at) => (at, true, true),
-                State::Waiting | State::Aborted => continue,
+                State::Waiting | State::Fenced | State::Aborting | State::Aborted => continue,
             };
             let id = record.transaction.id;
             let is_stable = !record.unstable.contains(&claim.authority);

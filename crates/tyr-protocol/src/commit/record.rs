@@ -12,19 +12,24 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::effect::Placements;
-use super::event::Attempt;
+use super::event::{Attempt, Outcomes};
+use crate::abort::Abort;
 use crate::chain::Chain;
 
 /// How far a transaction is at this node.
 ///
 /// ```text
 ///   Waiting ──► Persisting ──► Validated ──► Decided ──► Applied ──► (forgotten)
-///      └─────────────┴──────────────┴──► Aborted ──► (forgotten, in the same step)
+///      │            │              │
+///      ├────────────┴──────────────┴──► Aborted ──► (forgotten, in the same step)
+///      └──────────────► Fenced ◄───┘         └ at a head of several: Aborting first
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It waits for others before it is validated (C1, C2).
     Waiting,
+    /// Nothing of it counts here until the attempt that was promised comes by (F2, F3).
+    Fenced,
     /// Validated here with this proposal; the record is not durable yet (C3).
     Persisting(Timestamp),
     /// Validated here with this proposal, durable, passed on.
@@ -33,6 +38,8 @@ pub(crate) enum State {
     Decided(Timestamp),
     /// Applied here at this timestamp, not yet stable everywhere (R2).
     Applied(Timestamp),
+    /// It is given up, and the client is told when that is durable (F4).
+    Aborting,
     /// It is given up; never seen between steps.
     Aborted,
 }
@@ -43,13 +50,28 @@ impl State {
     pub fn in_flight_at(self) -> Option<Timestamp> {
         match self {
             Self::Persisting(at) | Self::Validated(at) | Self::Decided(at) => Some(at),
-            Self::Waiting | Self::Applied(_) | Self::Aborted => None,
+            Self::Waiting | Self::Fenced | Self::Applied(_) | Self::Aborting | Self::Aborted => {
+                None
+            }
         }
     }
 
     /// Whether it is validated here and nobody here knows yet what becomes of it.
     pub fn is_undecided(self) -> bool {
         matches!(self, Self::Persisting(_) | Self::Validated(_))
+    }
+
+    /// The timestamp at which it commits, where that is known.
+    pub fn decided_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Decided(at) | Self::Applied(at) => Some(at),
+            Self::Waiting
+            | Self::Fenced
+            | Self::Persisting(_)
+            | Self::Validated(_)
+            | Self::Aborting
+            | Self::Aborted => None,
+        }
     }
 }
 
@@ -60,12 +82,19 @@ pub(crate) struct Record {
     pub chain: Chain,
     /// This node's place in the chain.
     pub position: usize,
+    /// The newest attempt promised to; messages of older ones do nothing.
     pub attempt: Attempt,
+    /// The attempt whose forward pass came here last.
+    pub entered_in: Attempt,
+    /// The coordinator's clock when that began.
+    pub begun: Timestamp,
     /// When it came, counted in arrivals at this node.
     pub arrival: u64,
     pub state: State,
     /// The highest proposal of the nodes up to and with this one.
     pub highest: Timestamp,
+    /// The timestamp, when an earlier attempt decided it (F3).
+    pub known: Option<Timestamp>,
     /// Appends whose offset is settled.
     pub placed: Placements,
     /// The authorities of what it writes here that have not passed it back yet (R2).
@@ -74,6 +103,22 @@ pub(crate) struct Record {
     pub is_writing_here: bool,
     /// Whether the read machine wants to hear of it.
     pub is_watched: bool,
+    /// The anchors before this node that have not said that it is clear what comes before it (C9).
+    pub unanchored: SmallVec<[NodeId; 1]>,
+    /// Whether this node has said so to those after it.
+    pub is_anchored: bool,
+    /// Whether everyone after this node in the chain has applied it (C7).
+    pub is_behind: bool,
+    /// Whether it was passed back from here.
+    pub is_passed: bool,
+    /// What the nodes from here to the tail answer.
+    pub outcomes: Outcomes,
+    /// Why it is given up, while that is not durable.
+    pub abort: Option<Box<Abort>>,
+    /// When it last got further, on the clock of `Tick` (F6).
+    pub touched_us: u64,
+    /// How often it was asked about since.
+    pub asked: u8,
 }
 
 impl Record {
@@ -90,18 +135,26 @@ impl Record {
         matches!(self.state, State::Applied(_))
     }
 
+    /// Whether messages that it needs to be applied have come: from behind (C7), and from the
+    /// anchors before (C9).
+    pub fn is_applicable(&self) -> bool {
+        self.is_behind && self.unanchored.is_empty()
+    }
+
     /// Whether nothing more can come of it here.
     pub fn is_finished(&self) -> bool {
         match self.state {
-            State::Applied(_) => self.unstable.is_empty(),
+            State::Applied(_) => self.unstable.is_empty() && self.is_passed,
             State::Aborted => true,
-            State::Waiting | State::Persisting(_) | State::Validated(_) | State::Decided(_) => {
-                false
-            }
+            State::Waiting
+            | State::Fenced
+            | State::Persisting(_)
+            | State::Validated(_)
+            | State::Decided(_)
+            | State::Aborting => false,
         }
     }
 }
-
 /// A record's place in the table; another record may take it later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(u32);

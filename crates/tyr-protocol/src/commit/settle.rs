@@ -9,8 +9,12 @@ use tyr_types::Timestamp;
 
 use super::Commit;
 use super::effect::Effect;
+use super::event::Decision;
 use super::record::{Slot, State};
 use crate::view::View;
+
+/// Decided transactions in the order of their timestamps.
+pub(super) type HeldUp = SmallVec<[(Timestamp, Slot); 4]>;
 
 impl Commit {
     /// The transaction in `slot` got further: applies those it held up, wakes those that waited
@@ -18,20 +22,29 @@ impl Commit {
     ///
     /// Each round but the first follows the application of a transaction, so there are at most as
     /// many as transactions in flight.
-    pub(super) fn settle(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
-        let mut changed: SmallVec<[Slot; 4]> = smallvec![slot];
-        while let Some(slot) = changed.pop() {
-            let held_up =
-                if self.records.len() > 1 { self.neighbours(slot) } else { SmallVec::new() };
-            if self.records[slot].is_finished() {
-                self.forget(slot);
-            }
+    pub(crate) fn settle(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        if self.records.get(slot).is_none() {
+            return; // It was finished on the way here.
+        }
+        let held_up = if self.records.len() > 1 { self.neighbours(slot) } else { SmallVec::new() };
+        if self.records[slot].is_finished() {
+            self.forget(slot);
+        }
+        self.free(held_up, effects);
+    }
+
+    /// Applies those of `held_up` that nothing holds up any more, and whoever they held up.
+    pub(super) fn free(&mut self, held_up: HeldUp, effects: &mut Vec<Effect>) {
+        let mut rounds: SmallVec<[HeldUp; 2]> = smallvec![held_up];
+        while let Some(held_up) = rounds.pop() {
             for (at, other) in held_up {
-                let is_held =
-                    self.records.get(other).map(|record| record.state) == Some(State::Decided(at));
-                if is_held && !self.is_blocked(other, at) {
-                    self.apply(other, at, effects);
-                    changed.push(other);
+                let Some(record) = self.records.get(other) else { continue };
+                if record.state == State::Decided(at) && self.apply_if_next(other, at, effects) {
+                    self.touch(other);
+                    rounds.push(self.neighbours(other));
+                    if self.records[other].is_finished() {
+                        self.forget(other);
+                    }
                 }
             }
         }
@@ -39,7 +52,7 @@ impl Commit {
 
     /// Those that share a blob with `slot`: the decided in the order of their timestamps; the
     /// waiting are marked as woken.
-    fn neighbours(&mut self, slot: Slot) -> SmallVec<[(Timestamp, Slot); 4]> {
+    pub(super) fn neighbours(&mut self, slot: Slot) -> HeldUp {
         let mut decided = SmallVec::new();
         for blob in self.records[slot].blobs() {
             let claims = self.in_flight.claims(blob).iter();
@@ -50,9 +63,11 @@ impl Commit {
                     State::Waiting => {
                         self.woken.insert(record.arrival, other);
                     }
-                    State::Persisting(_)
+                    State::Fenced
+                    | State::Persisting(_)
                     | State::Validated(_)
                     | State::Applied(_)
+                    | State::Aborting
                     | State::Aborted => {}
                 }
             }
@@ -63,11 +78,38 @@ impl Commit {
     }
 
     fn forget(&mut self, slot: Slot) {
+        if let State::Applied(at) = self.records[slot].state {
+            self.remember(slot, Some(Decision::Commit(at)));
+        }
         let record = self.records.remove(slot);
         for blob in record.blobs() {
             self.in_flight.remove(blob, slot);
         }
         self.woken.remove(&record.arrival);
+    }
+
+    /// Notes what became of a transaction, or only the attempt promised to, for those who may
+    /// still ask (F2, F4).
+    pub(crate) fn remember(&mut self, slot: Slot, decision: Option<Decision>) {
+        let (record, clock) = (&mut self.records[slot], self.clock);
+        let Some(recovery) = &mut self.recovery else { return };
+        let (id, attempt) = (record.transaction.id, record.attempt);
+        match decision {
+            Some(decision) => {
+                let outcome = (decision, std::mem::take(&mut record.outcomes));
+                recovery.memory.note(id, attempt, outcome, clock);
+            }
+            None => recovery.memory.fence(id, attempt, clock),
+        }
+    }
+
+    /// It got further just now (F6).
+    pub(crate) fn touch(&mut self, slot: Slot) {
+        if let Some(recovery) = &self.recovery {
+            let record = &mut self.records[slot];
+            record.touched_us = recovery.elapsed_us;
+            record.asked = 0;
+        }
     }
 
     /// Looks again at those that waited, first come first.
@@ -79,6 +121,7 @@ impl Commit {
                 .get(slot)
                 .is_some_and(|record| record.arrival == arrival && record.state == State::Waiting);
             if is_waiting {
+                self.touch(slot);
                 self.admit(now_us, slot, view, effects);
             }
         }

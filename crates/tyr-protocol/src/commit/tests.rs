@@ -1,13 +1,16 @@
 //! Each rule of the commit machine by itself, at one node.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, ReadCheck,
-    TransactionId,
+    Transaction, TransactionId,
 };
 
 use super::*;
-use crate::chain::{Hop, Part, Piece};
+use super::record::Record;
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
 
 /// The applied state as a test sets it.
 #[derive(Clone, Copy, Debug)]
@@ -83,14 +86,19 @@ fn time(clock: u64, node: u16) -> Timestamp {
 
 /// Nodes 0, 1 and 2 hold all of "a"; node 0 is its authority.
 fn chain_of_three() -> Chain {
+    chain_of_three_writing(true)
+}
+
+fn chain_of_three_writing(is_written: bool) -> Chain {
     let piece = |_| Piece {
         blob: blob("a"),
         range: ByteRange::ALL,
         is_attributes: true,
+        is_written,
         authority: NodeId(0),
     };
     let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(vec![piece(node)]) };
-    Chain::new((0..3).map(hop).collect()).unwrap()
+    Chain::new((0..3).map(hop).collect(), Ends::new()).unwrap()
 }
 
 /// A machine, the state it looks at, and what it asked for.
@@ -115,6 +123,11 @@ impl Node {
         self.commit.step(0, event, &self.view, &mut effects);
         self.commit.invariants();
         let mut told: Vec<String> = effects.iter().filter_map(brief).collect();
+        for effect in &effects {
+            if let Effect::Note { id, is_synced: true, .. } = effect {
+                told.extend(self.step(Event::Noted { id: *id }));
+            }
+        }
         if effects.iter().any(|effect| matches!(effect, Effect::Resume)) {
             told.extend(self.step(Event::Resume));
         }
@@ -129,16 +142,28 @@ impl Node {
     fn forward(&mut self, transaction: Transaction, highest: Timestamp) -> Vec<String> {
         let (transaction, chain) = (Arc::new(transaction), self.chain.clone());
         let attempt = Attempt::default();
-        self.step(Event::Receive(Message::Forward { transaction, chain, attempt, highest }))
+        let (begun, known, usages) = (Timestamp::ZERO, None, vec![]);
+        let forward = Message::Forward {
+            transaction,
+            chain,
+            attempt,
+            begun,
+            highest,
+            known,
+            usages,
+        };
+        self.step(Event::Receive(forward))
     }
 
     fn backward(&mut self, id: u128, decision: Decision) -> Vec<String> {
         let (id, attempt) = (TransactionId(id), Attempt::default());
-        self.step(Event::Receive(Message::Backward { id, attempt, decision }))
+        let (outcomes, usages) = (vec![], vec![]);
+        let backward = Message::Backward { id, attempt, decision, outcomes, usages };
+        self.step(Event::Receive(backward))
     }
 
     fn persisted(&mut self, id: u128) -> Vec<String> {
-        self.step(Event::Persisted { id: TransactionId(id) })
+        self.step(Event::Persisted { id: TransactionId(id), attempt: Attempt::default() })
     }
 }
 
@@ -154,16 +179,22 @@ fn brief(effect: &Effect) -> Option<String> {
         Effect::Send { to, message: Message::Stable { id, .. } } => {
             format!("stable {} to {}", id.0, to.0)
         }
-        Effect::Persist { transaction, proposal, placed } if placed.is_empty() => {
+        Effect::Persist { transaction, proposal, placed, .. } if placed.is_empty() => {
             format!("persist {} at {proposal}", transaction.id.0)
         }
         Effect::Persist { transaction, placed, .. } => {
             format!("persist {} with end {}", transaction.id.0, placed[0].offset)
         }
         Effect::Apply { transaction, at, .. } => format!("apply {} at {at}", transaction.id.0),
-        Effect::Reply { id, decision } => format!("reply {}: {}", id.0, told(decision)),
+        Effect::Reply { id, decision, .. } => format!("reply {}: {}", id.0, told(decision)),
         Effect::Moved { id } => format!("moved {}", id.0),
-        Effect::Resume => return None,
+        Effect::Send { message, .. } => format!("send {message:?}"),
+        Effect::Recover { message, .. } => format!("recover {message:?}"),
+        Effect::Fence { id, .. } => format!("fence {}", id.0),
+        Effect::Misplaced { transaction, end, .. } => {
+            format!("misplaced {} at {end}", transaction.id.0)
+        }
+        Effect::Note { .. } | Effect::Resume => return None,
     })
 }
 
@@ -239,9 +270,9 @@ fn a_write_waits_for_the_validated_read_it_overlaps_until_that_is_decided() {
     assert_eq!(told[4..], ["persist 2 at 0.10.0"]);
 }
 
-/// C2, for a chain of one: the reader's own write is held up by an earlier one.
+/// C9: what read before the write is shown before it.
 #[test]
-fn a_write_waits_for_the_read_of_a_chain_of_one_until_that_is_applied() {
+fn a_write_is_applied_after_the_decided_read_that_it_overlaps() {
     let mut node = Node::alone();
     let elsewhere = |mut transaction: Transaction| {
         transaction.blobs[0].blob = blob("b");
@@ -250,9 +281,12 @@ fn a_write_waits_for_the_read_of_a_chain_of_one_until_that_is_applied() {
     node.submit(elsewhere(transaction(1, vec![write(0, 8)])));
     node.submit(reading(elsewhere(transaction(2, vec![write(0, 8)])), 0, 8, 0));
     assert!(node.submit(transaction(3, vec![write(0, 8)])).is_empty());
-    assert!(node.persisted(2).is_empty(), "decided, and the first may come before");
+    let told = node.persisted(2);
+    assert_eq!(told, ["persist 3 at 0.3.0"], "decided, and the first may come before");
+    assert!(node.persisted(3).is_empty(), "decided, and what read before it is not shown");
     let told = node.persisted(1);
-    assert_eq!(told[4..], ["persist 3 at 0.3.0"], "{told:?}");
+    let applied: Vec<_> = told.iter().filter(|told| told.starts_with("apply")).collect();
+    assert_eq!(applied, ["apply 1 at 0.1.0", "apply 2 at 0.2.0", "apply 3 at 0.3.0"]);
 }
 
 /// C2, C4.
@@ -267,7 +301,9 @@ fn a_write_beside_the_validated_read_does_not_wait() {
 #[test]
 fn who_comes_later_stands_behind_who_waits() {
     let mut node = Node::of_three(0);
+    node.chain = chain_of_three_writing(false);
     node.submit(reading(transaction(1, vec![]), 0, 8, 0));
+    node.chain = chain_of_three();
     assert!(node.submit(transaction(2, vec![write(0, 8)])).is_empty());
     let third = node.submit(reading(transaction(3, vec![]), 0, 8, 0));
     assert!(third.is_empty(), "a read that came later waits behind the write: {third:?}");
@@ -398,7 +434,8 @@ fn messages_of_another_attempt_or_about_nobody_known_do_nothing() {
     assert!(node.backward(2, decision.clone()).is_empty());
     let attempt = Attempt { number: 1, ..Attempt::default() };
     let id = TransactionId(1);
-    let other = Message::Backward { id, attempt, decision };
+    let (outcomes, usages) = (vec![], vec![]);
+    let other = Message::Backward { id, attempt, decision, outcomes, usages };
     assert!(node.step(Event::Receive(other)).is_empty());
     assert!(
         node.step(Event::Receive(Message::Stable { id: TransactionId(2), by: NodeId(0) }))
@@ -555,7 +592,9 @@ fn the_fast_path_is_the_inlined_form_of_the_steps() {
                 slow.step(now_us, event, &states[1], &mut effects);
                 for effect in effects {
                     match effect {
-                        Effect::Persist { .. } => events.push(Event::Persisted { id: own.id }),
+                        Effect::Persist { attempt, .. } => {
+                            events.push(Event::Persisted { id: own.id, attempt });
+                        }
                         Effect::Apply { at, .. } => drop(states[1].apply(&own, at).unwrap()),
                         Effect::Reply { decision, .. } => decisions.push(decision),
                         other => panic!("a chain of one does not {other:?}"),
@@ -585,6 +624,17 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         chain: chain.clone(),
         position: 0,
         attempt: Attempt::default(),
+        entered_in: Attempt::default(),
+        begun: Timestamp::ZERO,
+        known: None,
+        unanchored: smallvec![],
+        is_anchored: false,
+        is_behind: false,
+        is_passed: false,
+        outcomes: vec![],
+        abort: None,
+        touched_us: 0,
+        asked: 0,
         arrival: 1,
         state: State::Waiting,
         highest: Timestamp::ZERO,
@@ -595,7 +645,8 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
     });
     let operations = (0..50).map(|place| write(place * 7, 3)).collect();
     let mut index = InFlight::default();
-    index.claim(slot, &chain.hops()[0], &transaction(1, operations), &EMPTY);
+    let hop = (&chain.hops()[0], &chain);
+    index.claim(slot, hop, &transaction(1, operations), &EMPTY);
     claims.extend(index.claims(&blob("a")).iter().copied());
     assert!(claims.len() <= in_flight::CLAIMS_MAX);
     for start in (0..50).map(|place| place * 7) {

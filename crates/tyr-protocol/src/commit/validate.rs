@@ -8,14 +8,14 @@
 //!   own \ other      validated, undecided    decided, not applied    waiting, came earlier
 //!   read      vs write      abort (C1)             abort (C1)               wait
 //!   condition vs write      wait  (C1)             wait  (C1)               wait
-//!   write vs read, cond.    wait  (C2)               go *                   wait
+//!   write vs read, cond.    wait  (C2)               go                     wait
 //!   append vs end mover     wait                    wait                    wait
-//!   end mover vs append     wait                     go                     wait
+//!   end mover vs append     wait                     go *                   wait
 //!   write vs write           go   (C4)               go                      go
 //! ```
 //!
-//! \* But wait when the other's whole chain is this node. Direct reads do not wait for such a one
-//! (R1), so until it is applied nobody may come after it in a way that shows.
+//! \* A cut whose chain may not have all chunks waits until what grows the blob past that is
+//! applied, and the other way round until it is decided: then it shows what there is to cut.
 //!
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
 //! is in the way of an earlier one stands behind it. All waiting is for transactions that are
@@ -44,6 +44,9 @@ pub(crate) enum Verdict {
     Wait,
     /// Its appends on these blobs (places in the transaction) need the end for themselves.
     NeedsEnd(Vec<usize>),
+    /// Its chain does not have all the chunks that it touches of this blob (a place in the
+    /// transaction), which ends at `end`.
+    Misplaced { blob: u32, end: u64 },
     /// It cannot commit.
     Abort(Abort),
 }
@@ -83,9 +86,28 @@ impl<V: View> Validation<'_, V> {
             return Verdict::NeedsEnd(crossing);
         }
         match self.conditions(slot, record) {
-            Ok(placed) => Verdict::Valid(placed),
+            Ok(placed) => match self.misplaced(record, &placed) {
+                None => Verdict::Valid(placed),
+                Some((blob, end)) => Verdict::Misplaced { blob, end },
+            },
             Err(abort) => Verdict::Abort(abort),
         }
+    }
+
+    /// The first blob, and its end, whose chunks the chain does not have although the transaction
+    /// appends to them or cuts them off. Asked where nothing in flight moves the end otherwise.
+    fn misplaced(&self, record: &Record, placed: &Placements) -> Option<(u32, u64)> {
+        let hop = &record.chain.hops()[record.position];
+        let blobs = (0..).zip(&record.transaction.blobs);
+        let moving = blobs.filter(|(_, entry)| entry.operations.iter().any(moves_end));
+        moving
+            .filter(|(_, entry)| hop.is_end_authority(&entry.blob))
+            .find_map(|(index, entry)| {
+                let size = self.view.stat(&entry.blob).unwrap_or(0);
+                let placed = placed.iter().find(|placed| placed.index == index);
+                let start = placed.map_or(size, |placed| placed.offset);
+                append::is_beyond(entry, &record.chain, size, start).then_some((index, start))
+            })
     }
 
     /// C1: a read is stale when a newer version that overlaps it was applied.
@@ -159,21 +181,25 @@ impl<V: View> Validation<'_, V> {
         let rival = &self.records[other.slot];
         match rival.state {
             State::Waiting if rival.arrival < record.arrival => Obstacle::Wait,
-            State::Waiting | State::Applied(_) | State::Aborted => Obstacle::None,
+            State::Waiting
+            | State::Fenced
+            | State::Applied(_)
+            | State::Aborting
+            | State::Aborted => Obstacle::None,
             State::Persisting(_) | State::Validated(_) | State::Decided(_) => match own.kind {
                 ClaimKind::Read => Obstacle::Stale,
                 ClaimKind::Condition | ClaimKind::Append { .. } if other.kind.is_write() => {
                     Obstacle::Wait
                 }
+                // How far there is to cut shows when what grows the blob is applied.
+                ClaimKind::Cut { reach } if other.kind.is_write() && reach < u64::MAX => {
+                    Obstacle::Wait
+                }
                 ClaimKind::Condition
                 | ClaimKind::Append { .. }
                 | ClaimKind::Write { .. }
-                | ClaimKind::Cut => {
-                    // R1 does not wait for a chain of one, so nothing may come after it that
-                    // shows its place before it is applied.
-                    let is_shown_late = rival.chain.is_alone() && !other.kind.is_write();
-                    let waits_for_applied = is_shown_late && self.rules.hold(Rule::C2Alone);
-                    match rival.state.is_undecided() || waits_for_applied {
+                | ClaimKind::Cut { .. } => {
+                    match rival.state.is_undecided() {
                         true => Obstacle::Wait,
                         false => Obstacle::None,
                     }
@@ -230,6 +256,20 @@ impl<V: View> Validation<'_, V> {
             }
         }
         Ok(placed)
+    }
+}
+
+/// Whether an operation cuts the blob or goes to its end.
+fn moves_end(operation: &Operation) -> bool {
+    match operation {
+        Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Replace { .. } => true,
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Apply { .. }
+        | Operation::Compare { .. } => false,
     }
 }
 

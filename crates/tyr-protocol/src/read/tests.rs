@@ -7,7 +7,7 @@ use tyr_types::{
 };
 
 use super::*;
-use crate::chain::{Chain, Hop, Part, Piece};
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Attempt, Decision, Message};
 use crate::footprint::Footprint;
 use crate::view::View;
@@ -67,10 +67,11 @@ impl Node {
             blob: blob(),
             range: ByteRange::ALL,
             is_attributes: true,
+            is_written: true,
             authority: NodeId(0),
         };
         let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(vec![piece.clone()]) };
-        Self::new(node, Chain::new((0..3).map(hop).collect()).unwrap())
+        Self::new(node, Chain::new((0..3).map(hop).collect(), Ends::new()).unwrap())
     }
 
     fn new(node: u16, chain: Chain) -> Self {
@@ -98,14 +99,18 @@ impl Node {
         let id = TransactionId(id);
         let transaction = write(id);
         let (chain, attempt) = (self.chain.clone(), Attempt::default());
-        let message = Message::Forward { transaction, chain, attempt, highest };
+        let (begun, known, usages) = (Timestamp::ZERO, None, vec![]);
+        let message =
+            Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
         self.step(commit::Event::Receive(message));
-        self.step(commit::Event::Persisted { id });
+        self.step(commit::Event::Persisted { id, attempt });
     }
 
     fn decide(&mut self, id: u128, decision: Decision) -> Vec<Effect> {
         let (id, attempt) = (TransactionId(id), Attempt::default());
-        self.step(commit::Event::Receive(Message::Backward { id, attempt, decision }))
+        let (outcomes, usages) = (vec![], vec![]);
+        let message = Message::Backward { id, attempt, decision, outcomes, usages };
+        self.step(commit::Event::Receive(message))
     }
 
     fn commit_at(&mut self, id: u128, at: Timestamp) -> Vec<Effect> {
@@ -182,7 +187,7 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
     node.step(commit::Event::Submit { transaction: write(id), chain });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
-    assert_eq!(brief(&node.step(commit::Event::Persisted { id })), "at 0.1.0");
+    assert_eq!(brief(&node.step(commit::Event::Persisted { id, attempt: Attempt::default() })), "at 0.1.0");
 
     let mut node = Node::of_three(0);
     let chain = Chain::alone(NodeId(0));

@@ -1,0 +1,289 @@
+//! The way back: what was decided is applied, then told to the node before (C5..C9, R2, F4).
+
+use smallvec::SmallVec;
+use tyr_types::{NodeId, Timestamp, TransactionId};
+
+use super::effect::Effect;
+use super::enter::backward;
+use super::event::{Decision, Message, Outcomes};
+use super::record::{Record, Slot, State};
+use super::{Commit, in_flight};
+use crate::abort::Abort;
+use crate::rule::Rule;
+
+impl Record {
+    /// Adds answers that are not there yet.
+    pub(crate) fn merge(&mut self, outcomes: Outcomes) {
+        for answered in outcomes {
+            let is_same = |other: &super::Answered| {
+                other.blob == answered.blob && other.operation == answered.operation
+            };
+            if !self.outcomes.iter().any(is_same) {
+                self.outcomes.push(answered);
+            }
+        }
+    }
+}
+
+impl Commit {
+    /// C5: every node has validated. C9: an authority with authorities after it hears of it at
+    /// once, to say when it is clear there what comes before.
+    pub(super) fn decide_at_tail(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        let at = record.known.unwrap_or(record.highest);
+        record.is_behind = true;
+        if self.rules.hold(Rule::C9) {
+            let (id, attempt) = (record.transaction.id, record.entered_in);
+            let (chain, own) = (&record.chain, record.position);
+            let has_after = |place: &usize| chain.authorities_after(*place).next().is_some();
+            let asked = chain.anchors().iter().filter(|place| **place != own && has_after(place));
+            effects.extend(asked.map(|place| {
+                let to = chain.hops()[*place].node;
+                Effect::Send { to, message: Message::Anchor { id, attempt, at } }
+            }));
+        }
+        self.decide(slot, at, effects);
+    }
+
+    /// The transaction commits at `at`: applies it if nothing comes before it.
+    pub(crate) fn decide(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
+        self.observe(at);
+        let record = &mut self.records[slot];
+        if record.state.is_undecided() {
+            record.state = State::Decided(at);
+            if !record.chain.is_alone() {
+                let (id, decision) = (record.transaction.id, Decision::Commit(at));
+                effects.push(Effect::Note { id, decision, is_synced: false });
+            }
+            self.moved(slot);
+        } else if let Some(decided_at) = record.state.decided_at() {
+            assert_eq!(decided_at, at, "a transaction has one decision: {record:?}");
+        }
+        self.advance(slot, effects);
+    }
+
+    /// Does what can be done now with a transaction that is decided: says that it is clear what
+    /// comes before it (C9), applies it, passes it back.
+    pub(super) fn advance(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        self.touch(slot);
+        if let State::Decided(at) = self.records[slot].state {
+            if !self.rules.hold(Rule::C7) && self.records[slot].is_behind {
+                self.pass_back(slot, at, effects);
+            }
+            self.apply_if_next(slot, at, effects);
+        }
+        self.pass_back_applied(slot, effects);
+        self.settle(slot, effects);
+    }
+
+    /// Applies a decided transaction if nothing comes before it and all have been heard that must;
+    /// answers whether it was.
+    pub(super) fn apply_if_next(
+        &mut self,
+        slot: Slot,
+        at: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        if self.is_blocked(slot, at) {
+            return false;
+        }
+        self.tell_anchored(slot, effects);
+        let is_next = self.records[slot].is_applicable();
+        if is_next {
+            self.apply(slot, at, effects);
+        }
+        is_next
+    }
+
+    /// C9: nothing can come before it here any more that is not shown.
+    fn tell_anchored(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let (record, by) = (&mut self.records[slot], self.node);
+        let is_anchor = record.chain.anchors().contains(&record.position);
+        if record.is_anchored || !is_anchor || !self.rules.hold(Rule::C9) {
+            return;
+        }
+        record.is_anchored = true;
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        effects.extend(record.chain.authorities_after(record.position).map(|place| {
+            let to = record.chain.hops()[place].node;
+            Effect::Send { to, message: Message::Anchored { id, attempt, by } }
+        }));
+    }
+
+    /// Whether something comes before it here, or may, that is not shown yet: an overlapping write
+    /// in flight with a lower timestamp (C6); and, where it was read, a decided transaction with a
+    /// lower one that read what this one writes (C9).
+    pub(super) fn is_blocked(&self, slot: Slot, at: Timestamp) -> bool {
+        if self.records.len() == 1 {
+            return false;
+        }
+        let comes_before = |own: &in_flight::Claim, other: &in_flight::Claim| {
+            let state = self.records[other.slot].state;
+            let is_lower = match (other.kind.is_write(), state) {
+                (true, _) => {
+                    state.in_flight_at().is_some_and(|its| its < at) && self.rules.hold(Rule::C6)
+                }
+                (false, State::Decided(its)) => its < at && self.rules.hold(Rule::C9),
+                (false, _) => false,
+            };
+            is_lower && other.slot != slot && other.footprint.overlaps(own.footprint)
+        };
+        self.records[slot].transaction.blobs.iter().any(|entry| {
+            let claims = self.in_flight.claims(&entry.blob);
+            let is_own = |claim: &&in_flight::Claim| claim.slot == slot && claim.kind.is_write();
+            let mut own = claims.iter().filter(is_own);
+            own.any(|own| claims.iter().any(|other| comes_before(own, other)))
+        })
+    }
+
+    /// Applies a decided transaction here, and passes it back if all behind have (C7).
+    pub(super) fn apply(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        record.state = State::Applied(at);
+        self.shared -= usize::from(!record.chain.is_alone());
+        if record.is_writing_here {
+            let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
+            effects.push(Effect::Apply { transaction, chain, at });
+        }
+        self.pass_back_applied(slot, effects);
+        self.moved(slot);
+    }
+
+    /// C7: applied from here to the tail, so the node before may know.
+    fn pass_back_applied(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        if let State::Applied(at) = record.state
+            && record.is_behind
+            && !record.is_passed
+        {
+            self.pass_back(slot, at, effects);
+        }
+    }
+
+    /// Tells the previous node or the client; and, where this node is the authority, those that
+    /// hold the same chunks (R2).
+    fn pass_back(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        if record.is_passed {
+            return;
+        }
+        record.is_passed = true;
+        record.unstable.retain(|authority| *authority != self.node);
+        if !self.records[slot].chain.is_alone() {
+            self.tell_stable(slot, self.node, effects);
+        }
+        self.answer(slot, Decision::Commit(at), effects);
+    }
+
+    /// Tells those that hold what `by` is the authority of that it is stable (R2).
+    pub(crate) fn tell_stable(&self, slot: Slot, by: NodeId, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        let mut followers: SmallVec<[NodeId; 4]> = SmallVec::new();
+        for hop in record.chain.hops().iter().filter(|hop| hop.node != self.node) {
+            let follows = |piece: &crate::chain::Piece| piece.is_written && piece.authority == by;
+            if hop.pieces().iter().any(follows) {
+                followers.push(hop.node);
+            }
+        }
+        let id = record.transaction.id;
+        let stable = |to| Effect::Send { to, message: Message::Stable { id, by } };
+        effects.extend(followers.into_iter().map(stable));
+    }
+
+    /// Gives the decision to the previous node, or to the client.
+    fn answer(&self, slot: Slot, decision: Decision, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        let (id, outcomes) = (record.transaction.id, record.outcomes.clone());
+        match record.position.checked_sub(1) {
+            None => effects.push(Effect::Reply { id, decision, outcomes }),
+            Some(previous) => {
+                let to = record.chain.hops()[previous].node;
+                effects.push(backward(to, (id, record.entered_in), decision, outcomes));
+            }
+        }
+    }
+
+    /// Gives an undecided transaction up, and tells those who validated it. A head of several
+    /// makes that durable before the client hears of it: others hold it validated, and it must not
+    /// rise again from their logs (F4).
+    pub(crate) fn abort(&mut self, slot: Slot, abort: Abort, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        if record.state.decided_at().is_some()
+            || matches!(record.state, State::Aborting | State::Aborted)
+        {
+            return;
+        }
+        let id = record.transaction.id;
+        let (is_head, is_alone) = (record.position == 0, record.chain.is_alone());
+        let was_shared = record.state.in_flight_at().is_some() && !is_alone;
+        let is_validated_elsewhere = record.attempt.number > 0 || record.state.is_undecided();
+        let decision = Decision::Abort(abort.clone());
+        let is_durable_first = is_head && !is_alone && is_validated_elsewhere;
+        if !is_alone && is_validated_elsewhere {
+            let (decision, is_synced) = (decision.clone(), is_durable_first);
+            effects.push(Effect::Note { id, decision, is_synced });
+        }
+        self.shared -= usize::from(was_shared);
+        self.remember(slot, Some(decision.clone()));
+        if is_durable_first {
+            self.records[slot].state = State::Aborting;
+            self.records[slot].abort = Some(Box::new(abort));
+            self.moved(slot);
+            // Those it held up go on, though its record stays until the client may know.
+            let held_up = self.neighbours(slot);
+            self.free(held_up, effects);
+            return;
+        }
+        self.answer(slot, decision, effects);
+        self.records[slot].state = State::Aborted;
+        self.moved(slot);
+        self.settle(slot, effects);
+    }
+
+    /// The abort is durable at the head: the client may know.
+    pub(super) fn noted(&mut self, id: TransactionId, effects: &mut Vec<Effect>) {
+        let Some(slot) = self.records.slot(id) else { return };
+        if self.records[slot].state != State::Aborting {
+            return;
+        }
+        let record = &mut self.records[slot];
+        record.state = State::Aborted;
+        let abort = record.abort.take().expect("an abort on its way to the client has its reason");
+        let decision = Decision::Abort(*abort);
+        effects.push(Effect::Reply { id, decision, outcomes: Vec::new() });
+        self.settle(slot, effects);
+    }
+
+    /// The chain does not reach the blob's end: nothing of it counts any more, and the head makes
+    /// another.
+    pub(super) fn misplaced(
+        &mut self,
+        slot: Slot,
+        (blob, end): (u32, u64),
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        if record.state.decided_at().is_some() || record.state == State::Aborting {
+            return;
+        }
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        self.unclaim(slot);
+        let record = &mut self.records[slot];
+        record.state = State::Fenced;
+        match record.position.checked_sub(1) {
+            None => effects.push(Effect::Misplaced {
+                transaction: record.transaction.clone(),
+                chain: record.chain.clone(),
+                blob,
+                end,
+            }),
+            Some(previous) => {
+                let to = record.chain.hops()[previous].node;
+                let message = Message::Misplaced { id, attempt, blob, end };
+                effects.push(Effect::Send { to, message });
+            }
+        }
+        self.moved(slot);
+        self.settle(slot, effects);
+    }
+}

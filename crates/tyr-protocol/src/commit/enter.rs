@@ -1,0 +1,443 @@
+//! How a transaction comes in: from a client at the head, or from the node before (C1..C5).
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
+
+use super::effect::{Effect, Placements};
+use super::event::{Attempt, Decision, Message, Outcomes};
+use super::record::{Record, Slot, State};
+use super::validate::{Validation, Verdict};
+use super::{Commit, IN_FLIGHT_MAX};
+use crate::abort::Abort;
+use crate::chain::Chain;
+use crate::rule::Rule;
+use crate::view::View;
+
+/// A forward pass as it comes to a node.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub transaction: Arc<Transaction>,
+    pub chain: Chain,
+    pub attempt: Attempt,
+    pub begun: Timestamp,
+    pub highest: Timestamp,
+    pub known: Option<Timestamp>,
+}
+
+impl Commit {
+    /// Takes in a client's transaction, at the head.
+    pub(crate) fn submit(
+        &mut self,
+        now_us: u64,
+        transaction: Arc<Transaction>,
+        chain: Chain,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = transaction.id;
+        if self.records.slot(id).is_some() {
+            return; // The reply that is due answers the retry too.
+        }
+        if let Some(recovery) = &self.recovery
+            && let Some(entry) = recovery.memory.get(id)
+            && self.rules.hold(Rule::F4)
+        {
+            // Late, or under way by another coordinator; without an outcome the client asks again.
+            if let Some((decision, outcomes)) = entry.outcome.clone() {
+                effects.push(Effect::Reply { id, decision, outcomes });
+            }
+            return;
+        }
+        if chain.position(self.node) != Some(0) {
+            let reason = "a transaction is submitted to the head of its chain; look it up again";
+            return refuse(id, reason, effects);
+        }
+        if self.records.len() >= IN_FLIGHT_MAX {
+            return refuse(id, "too many transactions are in flight; retry later", effects);
+        }
+        let attempt = Attempt { epoch: self.clock.epoch, number: 0, coordinator: self.node };
+        self.begin(now_us, (transaction, chain), attempt, view, effects);
+    }
+
+    /// A first pass that begins here, at the head.
+    fn begin(
+        &mut self,
+        now_us: u64,
+        (transaction, chain): (Arc<Transaction>, Chain),
+        attempt: Attempt,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let pass = Pass { transaction, chain, attempt, begun, highest, known };
+        self.enter(now_us, pass, view, effects);
+    }
+
+    /// The chain was too short; this is one that reaches the blob's end.
+    pub(super) fn reroute(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        chain: Chain,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(slot) = self.records.slot(id) else { return };
+        let record = &self.records[slot];
+        // Fenced by itself: nobody else has made it promise anything since.
+        if record.state != State::Fenced || record.attempt != record.entered_in {
+            return;
+        }
+        let transaction = Arc::clone(&record.transaction);
+        let attempt = Attempt {
+            epoch: self.clock.epoch,
+            number: record.attempt.number + 1,
+            coordinator: self.node,
+        };
+        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let head = chain.hops()[0].node;
+        if head == self.node {
+            let pass = Pass { transaction, chain, attempt, begun, highest, known };
+            return self.enter_again(now_us, slot, pass, view, effects);
+        }
+        self.unclaim(slot);
+        self.remember(slot, None);
+        self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
+        self.settle(slot, effects);
+        let usages = Vec::new();
+        let message =
+            Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
+        effects.push(Effect::Send { to: head, message });
+    }
+
+    /// A forward pass arrives: of a transaction not known here, or in a newer attempt (F2, F3).
+    pub(super) fn forward(
+        &mut self,
+        now_us: u64,
+        pass: Pass,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(position) = pass.chain.position(self.node) else { return };
+        if self.is_refused(&pass.chain, &pass.transaction, pass.attempt) {
+            return;
+        }
+        if let Some(at) = pass.known {
+            self.observe(at);
+        }
+        let id = pass.transaction.id;
+        if let Some(slot) = self.records.slot(id) {
+            let record = &self.records[slot];
+            let is_old = pass.attempt < record.attempt && self.rules.hold(Rule::F2);
+            if !is_old && pass.attempt != record.entered_in {
+                self.enter_again(now_us, slot, pass, view, effects);
+            }
+            return;
+        }
+        let Some(recovery) = &self.recovery else {
+            return self.enter(now_us, pass, view, effects);
+        };
+        match recovery.memory.get(id) {
+            Some(entry) if pass.attempt < entry.attempt && self.rules.hold(Rule::F2) => {}
+            Some(entry) => match entry.outcome.clone() {
+                None => self.enter(now_us, pass, view, effects),
+                Some(_) if pass.attempt == entry.attempt => {} // It came twice.
+                Some((Decision::Commit(at), outcomes)) => {
+                    self.enter_applied(pass, position, (at, outcomes), effects);
+                }
+                Some((Decision::Abort(abort), _)) => {
+                    if let Some(previous) = position.checked_sub(1) {
+                        let to = pass.chain.hops()[previous].node;
+                        let decision = Decision::Abort(abort);
+                        effects.push(backward(to, (id, pass.attempt), decision, Vec::new()));
+                    }
+                }
+            },
+            None if recovery.memory.is_forgotten(pass.begun) => {}
+            None => self.enter(now_us, pass, view, effects),
+        }
+    }
+
+    /// A record of what is not known here, in no state yet.
+    fn record(&mut self, pass: Pass, position: usize) -> Record {
+        self.arrivals += 1;
+        Record {
+            unanchored: match self.rules.hold(Rule::C9) {
+                true => pass.chain.anchors_before(position).collect(),
+                false => SmallVec::new(),
+            },
+            transaction: pass.transaction,
+            chain: pass.chain,
+            position,
+            attempt: pass.attempt,
+            entered_in: pass.attempt,
+            begun: pass.begun,
+            arrival: self.arrivals,
+            state: State::Waiting,
+            highest: pass.highest,
+            known: pass.known,
+            placed: Placements::new(),
+            unstable: SmallVec::new(),
+            is_writing_here: false,
+            is_watched: false,
+            is_anchored: false,
+            is_behind: false,
+            is_passed: false,
+            outcomes: Outcomes::new(),
+            abort: None,
+            touched_us: self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us),
+            asked: 0,
+        }
+    }
+
+    /// Takes a transaction in that is not known here.
+    fn enter(&mut self, now_us: u64, pass: Pass, view: &impl View, effects: &mut Vec<Effect>) {
+        let Some(position) = pass.chain.position(self.node) else { return };
+        let record = self.record(pass, position);
+        let slot = self.records.insert(record);
+        self.claim(slot, view);
+        self.validate(now_us, slot, view, effects);
+    }
+
+    /// Takes in a newer attempt of a transaction that is known here.
+    ///
+    /// When it is known to be committed, its claims are never gone in between: what comes after it
+    /// still waits (C6).
+    pub(crate) fn enter_again(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        pass: Pass,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(position) = pass.chain.position(self.node) else { return };
+        let decided_at = self.records[slot].state.decided_at();
+        let is_aborting = self.records[slot].state == State::Aborting;
+        if is_aborting {
+            return; // The abort is on its way to the client.
+        }
+        self.unclaim(slot);
+        let fresh = self.record(pass, position);
+        let record = &mut self.records[slot];
+        let old = std::mem::replace(record, fresh);
+        record.is_watched = old.is_watched;
+        match decided_at {
+            None => {
+                self.claim(slot, view);
+                self.validate(now_us, slot, view, effects);
+            }
+            Some(at) => {
+                record.outcomes = old.outcomes;
+                record.state = old.state;
+                record.known = Some(at);
+                record.highest = record.highest.max(at);
+                let was_applied = old.state == State::Applied(at);
+                self.claim(slot, view);
+                if was_applied {
+                    self.records[slot].unstable = old.unstable;
+                } else {
+                    self.shared += usize::from(!self.records[slot].chain.is_alone());
+                }
+                self.pass_on(slot, effects);
+            }
+        }
+        self.moved(slot);
+        self.settle(slot, effects);
+    }
+
+    /// Takes in another attempt of a transaction that this node has finished with: it only passes
+    /// it on, and back.
+    fn enter_applied(
+        &mut self,
+        pass: Pass,
+        position: usize,
+        (at, outcomes): (Timestamp, Outcomes),
+        effects: &mut Vec<Effect>,
+    ) {
+        let highest = pass.highest.max(at);
+        let record = self.record(Pass { highest, known: Some(at), ..pass }, position);
+        let record = Record { state: State::Applied(at), outcomes, ..record };
+        let slot = self.records.insert(record);
+        self.pass_on(slot, effects);
+    }
+
+    /// It was validated here before a restart.
+    pub(crate) fn restore_validated(
+        &mut self,
+        (transaction, chain, attempt): (Arc<Transaction>, Chain, Attempt),
+        proposal: Timestamp,
+        placed: Placements,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(position) = chain.position(self.node) else { return };
+        let id = transaction.id;
+        if let Some(slot) = self.records.slot(id) {
+            if self.records[slot].state.decided_at().is_some() {
+                return; // Another attempt of what was decided already.
+            }
+            self.unclaim(slot);
+            self.records[slot].state = State::Aborted;
+            self.settle(slot, effects);
+        }
+        let (begun, known) = (proposal, None);
+        let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known };
+        let record = self.record(pass, position);
+        let slot = self.records.insert(record);
+        self.claim(slot, view);
+        let record = &mut self.records[slot];
+        record.state = State::Validated(proposal);
+        record.placed = placed;
+        self.shared += usize::from(!record.chain.is_alone());
+    }
+
+    /// Claims what the transaction touches here.
+    fn claim(&mut self, slot: Slot, view: &impl View) {
+        let record = &self.records[slot];
+        let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
+        let hop = &chain.hops()[record.position];
+        let authorities = self.in_flight.claim(slot, (hop, &chain), &transaction, view);
+        let record = &mut self.records[slot];
+        record.is_writing_here = !authorities.is_empty();
+        record.unstable = authorities;
+    }
+
+    /// Gives up what the transaction claims here, and what was validated with it.
+    pub(crate) fn unclaim(&mut self, slot: Slot) {
+        let record = &self.records[slot];
+        for blob in record.blobs() {
+            self.in_flight.remove(blob, slot);
+        }
+        let is_shared = record.state.in_flight_at().is_some() && !record.chain.is_alone();
+        self.shared -= usize::from(is_shared);
+        self.woken.remove(&record.arrival);
+    }
+
+    /// Validates a transaction that came in; one that is known to be committed is not asked (F3).
+    fn validate(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.records[slot].known {
+            Some(at) => self.propose(slot, at, Placements::new(), effects),
+            None => self.admit(now_us, slot, view, effects),
+        }
+    }
+
+    /// Validates a transaction that waits, if it can be; then proposes a timestamp (C3).
+    pub(super) fn admit(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut verdict = self.verdict(slot, view);
+        if let Verdict::NeedsEnd(indexes) = verdict {
+            let record = &self.records[slot];
+            let hop = &record.chain.hops()[record.position];
+            for index in indexes {
+                self.in_flight.claim_end(slot, hop, &record.transaction.blobs[index].blob);
+            }
+            verdict = self.verdict(slot, view);
+        }
+        match verdict {
+            Verdict::Wait => {}
+            Verdict::NeedsEnd(_) => unreachable!("it has the end of these blobs now"),
+            Verdict::Abort(abort) => self.abort(slot, abort, effects),
+            Verdict::Misplaced { blob, end } => self.misplaced(slot, (blob, end), effects),
+            Verdict::Valid(placed) => {
+                let proposal = self.clock.next(now_us, self.node.0);
+                self.clock = proposal;
+                self.propose(slot, proposal, placed, effects);
+            }
+        }
+    }
+
+    fn verdict(&self, slot: Slot, view: &impl View) -> Verdict {
+        let (node, rules) = (self.node, self.rules);
+        let (records, in_flight) = (&self.records, &self.in_flight);
+        Validation { node, records, in_flight, rules, view }.verdict(slot)
+    }
+
+    /// It is validated here with this proposal, once that is durable.
+    fn propose(
+        &mut self,
+        slot: Slot,
+        proposal: Timestamp,
+        placed: Placements,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &mut self.records[slot];
+        record.state = State::Persisting(proposal);
+        record.placed = placed;
+        self.shared += usize::from(!record.chain.is_alone());
+        if record.transaction.is_writing() {
+            effects.push(Effect::Persist {
+                transaction: Arc::clone(&record.transaction),
+                chain: record.chain.clone(),
+                attempt: record.entered_in,
+                proposal,
+                placed: record.placed.clone(),
+            });
+        } else {
+            self.validated(slot, proposal, effects); // There is nothing to lose.
+        }
+    }
+
+    /// The record is durable: passes the transaction on, unless it is fenced since (F2).
+    pub(super) fn validated(
+        &mut self,
+        slot: Slot,
+        proposal: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &mut self.records[slot];
+        record.state = State::Validated(proposal);
+        record.highest = record.highest.max(proposal);
+        if record.attempt == record.entered_in || !self.rules.hold(Rule::F2) {
+            self.pass_on(slot, effects);
+        }
+    }
+
+    /// To the next node (C3); at the tail it is decided (C5).
+    fn pass_on(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        let Some(next) = record.chain.hops().get(record.position + 1) else {
+            return self.decide_at_tail(slot, effects);
+        };
+        let message = Message::Forward {
+            transaction: Arc::clone(&record.transaction),
+            chain: record.chain.clone(),
+            attempt: record.entered_in,
+            begun: record.begun,
+            highest: record.highest,
+            known: record.known,
+            usages: Vec::new(),
+        };
+        effects.push(Effect::Send { to: next.node, message });
+    }
+}
+
+/// A decision on its way back.
+pub(super) fn backward(
+    to: tyr_types::NodeId,
+    (id, attempt): (TransactionId, Attempt),
+    decision: Decision,
+    outcomes: Outcomes,
+) -> Effect {
+    let usages = Vec::new();
+    Effect::Send { to, message: Message::Backward { id, attempt, decision, outcomes, usages } }
+}
+
+/// Tells a client that nothing was begun.
+fn refuse(id: TransactionId, reason: &'static str, effects: &mut Vec<Effect>) {
+    let decision = Decision::Abort(Abort::new(ErrorKind::Unavailable, reason));
+    effects.push(Effect::Reply { id, decision, outcomes: Vec::new() });
+}

@@ -1,0 +1,179 @@
+//! What this node remembers of transactions that it has finished with, or never saw.
+//!
+//! Outcomes, so that a retry takes effect once and an abort that was answered stays one (F4), and
+//! fences, so that a late message of an older attempt does nothing (F2). Each entry is kept for
+//! [`OUTCOME_WINDOW_US`] of the hybrid clock; longer than anyone asks, since who holds a transaction
+//! undecided asks every second or so, or is declared down within a few.
+//!
+//! Bounded by [`OUTCOMES_MAX`]. When there are more the oldest go before their time: attempts that
+//! began no later are refused from then on, as those from before the window are.
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
+use tyr_types::{Timestamp, TransactionId};
+
+use super::event::{Attempt, Decision, Outcomes};
+
+/// For how long outcomes are remembered, in microseconds.
+pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
+
+/// The most outcomes and fences remembered, of some hundred bytes each.
+pub const OUTCOMES_MAX: usize = 1 << 20;
+
+/// What is remembered of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The newest attempt promised to.
+    pub attempt: Attempt,
+    /// What became of it, if that is known, and its answers.
+    pub outcome: Option<(Decision, Outcomes)>,
+    /// The clock when it was last noted.
+    noted: u64,
+}
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    entries: HashMap<TransactionId, Entry, FixedState>,
+    /// In the order noted; one that was noted again since is passed over.
+    order: VecDeque<(u64, TransactionId)>,
+    /// Attempts that began at or before this clock may be forgotten.
+    floor: u64,
+}
+
+impl Memory {
+    /// What is remembered of `id`.
+    pub fn get(&self, id: TransactionId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether what began then may have been forgotten, so that knowing nothing means nothing.
+    pub fn is_forgotten(&self, begun: Timestamp) -> bool {
+        begun.clock <= self.floor
+    }
+
+    /// Promises to take part in no attempt older than `attempt`.
+    pub fn fence(&mut self, id: TransactionId, attempt: Attempt, clock: Timestamp) {
+        let noted = clock.clock;
+        let fresh = Entry { attempt, outcome: None, noted };
+        let entry = self.entries.entry(id).or_insert(fresh);
+        entry.attempt = entry.attempt.max(attempt);
+        entry.noted = noted;
+        self.order.push_back((noted, id));
+        self.expire(clock);
+    }
+
+    /// Notes what became of a transaction; a decision that is known stays.
+    pub fn note(
+        &mut self,
+        id: TransactionId,
+        attempt: Attempt,
+        outcome: (Decision, Outcomes),
+        clock: Timestamp,
+    ) {
+        self.fence(id, attempt, clock);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            match &entry.outcome {
+                None => entry.outcome = Some(outcome),
+                Some((decision, _)) => {
+                    let is_same = match (decision, &outcome.0) {
+                        (Decision::Commit(at), Decision::Commit(other)) => at == other,
+                        (Decision::Abort(_), Decision::Abort(_)) => true,
+                        (Decision::Commit(_), Decision::Abort(_))
+                        | (Decision::Abort(_), Decision::Commit(_)) => false,
+                    };
+                    let other = &outcome.0;
+                    assert!(is_same, "{id:?} has one decision, not {decision:?} and {other:?}");
+                }
+            }
+        }
+    }
+
+    /// Forgets what is older than the window, or too much.
+    pub fn expire(&mut self, clock: Timestamp) {
+        let horizon = clock.clock.saturating_sub(OUTCOME_WINDOW_US);
+        while let Some((noted, id)) = self.order.front().copied() {
+            let is_excess = self.order.len() > OUTCOMES_MAX;
+            if noted > horizon && !is_excess {
+                break;
+            }
+            self.order.pop_front();
+            if self.entries.get(&id).is_some_and(|entry| entry.noted == noted) {
+                self.entries.remove(&id);
+                self.floor = self.floor.max(noted);
+            }
+        }
+        self.floor = self.floor.max(horizon);
+    }
+
+    /// Checks what must hold between steps.
+    pub fn invariants(&self) {
+        assert!(self.order.len() <= OUTCOMES_MAX + 1, "outcomes are bounded");
+        assert!(self.entries.len() <= self.order.len(), "every entry has its turn to go");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(clock: u64) -> Timestamp {
+        Timestamp { clock, ..Timestamp::ZERO }
+    }
+
+    fn committed(clock: u64) -> (Decision, Outcomes) {
+        (Decision::Commit(at(clock)), Outcomes::new())
+    }
+
+    /// F4.
+    #[test]
+    fn an_outcome_is_remembered_for_the_window_and_no_longer() {
+        let (mut memory, id) = (Memory::default(), TransactionId(1));
+        let start = 1_000_000_000;
+        memory.note(id, Attempt::default(), committed(start), at(start));
+        memory.expire(at(start + OUTCOME_WINDOW_US - 1));
+        assert!(memory.get(id).is_some_and(|entry| entry.outcome.is_some()));
+        memory.expire(at(start + OUTCOME_WINDOW_US));
+        assert!(memory.get(id).is_none());
+        assert!(memory.is_forgotten(at(start)), "who began then may have been forgotten");
+        assert!(!memory.is_forgotten(at(start + 1)));
+    }
+
+    /// F2.
+    #[test]
+    fn a_fence_only_rises_and_stays_when_the_outcome_comes() {
+        let (mut memory, id) = (Memory::default(), TransactionId(1));
+        let attempt = |number| Attempt { number, ..Attempt::default() };
+        memory.fence(id, attempt(3), at(10));
+        memory.fence(id, attempt(2), at(11));
+        memory.note(id, attempt(1), committed(5), at(12));
+        assert_eq!(memory.get(id).unwrap().attempt, attempt(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "has one decision")]
+    fn two_decisions_for_one_transaction_are_not_taken() {
+        let (mut memory, id) = (Memory::default(), TransactionId(1));
+        memory.note(id, Attempt::default(), committed(1), at(1));
+        let abort = crate::Abort::new(tyr_types::ErrorKind::Conflict, "it changed");
+        memory.note(id, Attempt::default(), (Decision::Abort(abort), vec![]), at(2));
+    }
+
+    #[test]
+    fn too_many_outcomes_push_out_the_oldest_and_say_so() {
+        let mut memory = Memory::default();
+        for id in 0..OUTCOMES_MAX as u64 + 5 {
+            memory.fence(TransactionId(id.into()), Attempt::default(), at(1_000_000_000 + id));
+        }
+        memory.invariants();
+        assert!(memory.get(TransactionId(0)).is_none());
+        assert!(memory.is_forgotten(at(1_000_000_000 + 2)));
+        assert!(memory.len() <= OUTCOMES_MAX);
+    }
+}

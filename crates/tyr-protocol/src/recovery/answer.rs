@@ -1,0 +1,247 @@
+//! The side that is asked: fences, reports, and does what was concluded (F2, F3).
+
+use std::sync::Arc;
+
+use tyr_types::{NodeId, TransactionId};
+
+use super::message::{Known, Message};
+use crate::commit::record::State;
+use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::view::View;
+
+impl Commit {
+    pub(crate) fn recover(
+        &mut self,
+        now_us: u64,
+        message: Message,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.recovery.is_none() {
+            return; // An embedded store has nobody who could ask.
+        }
+        match message {
+            Message::Ask { transaction, chain } => {
+                self.asked(now_us, (transaction, chain), view, effects);
+            }
+            Message::Query { id, attempt } => self.queried(now_us, id, attempt, view, effects),
+            Message::Report { id, attempt, from, known } => {
+                self.reported(now_us, (id, attempt), (from, known), view, effects);
+            }
+            Message::Clear { id, attempt } => {
+                if self.is_clearable(id, attempt) {
+                    effects.push(Effect::Fence { id, attempt, is_cleared: true });
+                }
+            }
+            Message::Abort { id, attempt, abort } => self.aborted(id, attempt, abort, effects),
+        }
+    }
+
+    /// Promises to take part in no older attempt; when that is durable, reports.
+    fn queried(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        attempt: Attempt,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        if attempt.epoch < self.clock.epoch {
+            return; // Its coordinator asks again by the newest map.
+        }
+        let clock = self.clock;
+        match self.records.slot(id) {
+            Some(slot) => {
+                let record = &mut self.records[slot];
+                let is_repeated = attempt == record.attempt && attempt != record.entered_in;
+                if attempt <= record.attempt && !is_repeated {
+                    return;
+                }
+                record.attempt = attempt;
+                if record.state == State::Waiting {
+                    self.unclaim(slot);
+                    self.records[slot].state = State::Fenced;
+                    self.settle(slot, effects);
+                }
+            }
+            None => {
+                let Some(recovery) = &mut self.recovery else { return };
+                if recovery.memory.get(id).is_some_and(|entry| attempt < entry.attempt) {
+                    return;
+                }
+                recovery.memory.fence(id, attempt, clock);
+            }
+        }
+        match self.known(id) {
+            known @ (Known::Committed { .. } | Known::Aborted(_)) => {
+                self.report(now_us, (id, attempt), known, view, effects);
+            }
+            Known::Nothing | Known::Validated { .. } => {
+                effects.push(Effect::Fence { id, attempt, is_cleared: false });
+            }
+        }
+    }
+
+    /// What this node knows of a transaction that would last through a restart.
+    fn known(&self, id: TransactionId) -> Known {
+        let outcome = || {
+            let entry = self.recovery.as_ref()?.memory.get(id)?;
+            entry.outcome.as_ref().map(|(decision, _)| decision.clone())
+        };
+        let record = self.records.slot(id).map(|slot| &self.records[slot]);
+        let validated = |proposal| record.map(|record| (record, proposal));
+        let decision = match record.map(|record| record.state) {
+            Some(State::Decided(at) | State::Applied(at)) => Some(Decision::Commit(at)),
+            _ => record
+                .and_then(|record| record.known.map(Decision::Commit))
+                .or_else(outcome),
+        };
+        match (decision, record.map(|record| record.state)) {
+            (Some(Decision::Commit(at)), _) => Known::Committed { at },
+            (Some(Decision::Abort(abort)), _) => Known::Aborted(abort),
+            (None, Some(State::Validated(proposal))) => match validated(proposal) {
+                Some((record, proposal)) => Known::Validated {
+                    attempt: record.entered_in,
+                    proposal,
+                    chain: record.chain.clone(),
+                },
+                None => Known::Nothing,
+            },
+            (None, _) => Known::Nothing,
+        }
+    }
+
+    fn report(
+        &mut self,
+        now_us: u64,
+        (id, attempt): (TransactionId, Attempt),
+        known: Known,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let message = Message::Report { id, attempt, from: self.node, known };
+        self.tell(now_us, attempt.coordinator, message, view, effects);
+    }
+
+    /// A promise is durable: reports; or what older attempts validated is withdrawn.
+    pub(crate) fn fenced(
+        &mut self,
+        now_us: u64,
+        (id, attempt): (TransactionId, Attempt),
+        is_cleared: bool,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        if is_cleared {
+            if self.is_clearable(id, attempt) {
+                let slot = self.records.slot(id).expect("it is clearable");
+                self.unclaim(slot);
+                self.records[slot].state = State::Fenced;
+                self.moved(slot);
+                self.settle(slot, effects);
+            }
+            return;
+        }
+        let promised = match self.records.slot(id) {
+            Some(slot) => Some(self.records[slot].attempt),
+            None => self.recovery.as_ref().and_then(|recovery| {
+                recovery.memory.get(id).map(|entry| entry.attempt)
+            }),
+        };
+        if promised == Some(attempt) {
+            let known = self.known(id);
+            self.report(now_us, (id, attempt), known, view, effects);
+        }
+    }
+
+    /// Whether something is validated here under an attempt older than this, which was promised to
+    /// and has not come by yet.
+    fn is_clearable(&self, id: TransactionId, attempt: Attempt) -> bool {
+        self.records.slot(id).is_some_and(|slot| {
+            let record = &self.records[slot];
+            let is_promised = record.attempt == attempt && record.entered_in != attempt;
+            is_promised && record.state.is_undecided() && record.known.is_none()
+        })
+    }
+
+    fn aborted(
+        &mut self,
+        id: TransactionId,
+        attempt: Attempt,
+        abort: crate::Abort,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.records.slot(id) {
+            Some(slot) if attempt >= self.records[slot].attempt => {
+                self.records[slot].attempt = attempt;
+                self.abort(slot, abort, effects);
+            }
+            Some(_) => {}
+            None => {
+                let clock = self.clock;
+                let Some(recovery) = &mut self.recovery else { return };
+                let known = recovery.memory.get(id).and_then(|entry| entry.outcome.as_ref());
+                if known.is_none() {
+                    let decision = Decision::Abort(abort);
+                    recovery.memory.note(id, attempt, (decision.clone(), Vec::new()), clock);
+                    effects.push(Effect::Note { id, decision, is_synced: false });
+                }
+            }
+        }
+    }
+
+    /// Someone holds it undecided for too long, and this is the first live node of its chain.
+    fn asked(
+        &mut self,
+        now_us: u64,
+        (transaction, chain): (Arc<tyr_types::Transaction>, crate::Chain),
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = transaction.id;
+        let Some(recovery) = &self.recovery else { return };
+        if recovery.inquiries.contains_key(&id) {
+            return; // Under way.
+        }
+        let Some(slot) = self.records.slot(id) else {
+            let outcome = recovery.memory.get(id).and_then(|entry| entry.outcome.clone());
+            return match outcome {
+                Some((decision, _)) => {
+                    self.drive_known(now_us, (transaction, chain), decision, view, effects);
+                }
+                None => self.inquire(now_us, transaction, chain, view, effects),
+            };
+        };
+        let record = &self.records[slot];
+        if recovery.elapsed_us.saturating_sub(record.touched_us) < super::ASK_AFTER_US / 2 {
+            return; // It is getting on; who asked will ask again.
+        }
+        let decided_at = record.state.decided_at();
+        self.touch(slot);
+        match decided_at {
+            Some(at) => {
+                let decision = Decision::Commit(at);
+                self.drive_known(now_us, (transaction, chain), decision, view, effects);
+            }
+            None if self.records[slot].state == State::Aborting => {}
+            None => self.inquire(now_us, transaction, chain, view, effects),
+        }
+    }
+
+    /// Tells one who has waited long for a notice of stability, if it is stable (R2, F6).
+    pub(crate) fn answer_stable(
+        &mut self,
+        id: TransactionId,
+        by: NodeId,
+        from: NodeId,
+        effects: &mut Vec<Effect>,
+    ) {
+        // What is not known here any more was passed back.
+        let is_stable =
+            self.records.slot(id).is_none_or(|slot| self.records[slot].is_passed);
+        if is_stable {
+            let message = commit::Message::Stable { id, by };
+            effects.push(Effect::Send { to: from, message });
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The coordinator: asks everyone who may know, and concludes (F2, F3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
+
+use super::message::{Known, Message};
+use crate::abort::Abort;
+use crate::chain::{Chain, Hop, Part};
+use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::rule::Rule;
+use crate::view::View;
+
+/// A ballot on what became of a transaction.
+#[derive(Debug)]
+pub(crate) struct Inquiry {
+    pub attempt: Attempt,
+    pub transaction: Arc<Transaction>,
+    /// The chains it had, as far as they are known.
+    pub chains: Vec<Chain>,
+    /// Who was asked and has not answered.
+    pub waiting: BTreeSet<NodeId>,
+    pub reports: BTreeMap<NodeId, Known>,
+    /// When it began, on the clock of `Tick`.
+    pub began_us: u64,
+    /// How often it began anew.
+    pub rounds: u8,
+}
+
+/// What the reports come to.
+enum Conclusion {
+    Committed(Timestamp),
+    Aborted(Abort),
+    Unknown,
+}
+
+impl Commit {
+    /// Begins, or begins anew, to find out what became of a transaction.
+    pub(crate) fn inquire(
+        &mut self,
+        now_us: u64,
+        transaction: Arc<Transaction>,
+        chain: Chain,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = transaction.id;
+        let attempt = self.next_attempt(id);
+        let Some(recovery) = &mut self.recovery else { return };
+        let began_us = recovery.elapsed_us;
+        let (mut chains, rounds) = match recovery.inquiries.remove(&id) {
+            Some(old) => (old.chains, (old.rounds + 1).min(super::ASK_AFTER_DOUBLED_MAX)),
+            None => (Vec::new(), 0),
+        };
+        if !chains.contains(&chain) {
+            chains.push(chain);
+        }
+        let (waiting, reports) = (BTreeSet::new(), BTreeMap::new());
+        let inquiry = Inquiry { attempt, transaction, chains, waiting, reports, began_us, rounds };
+        recovery.inquiries.insert(id, inquiry);
+        self.ask_members(now_us, id, view, effects);
+    }
+
+    /// An attempt of this node, above all that it has promised to.
+    pub(crate) fn next_attempt(&self, id: TransactionId) -> Attempt {
+        let recovery = self.recovery.as_ref();
+        let record = self.records.slot(id).map(|slot| self.records[slot].attempt);
+        let fence = recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
+        let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(&id));
+        let highest = record.max(fence).max(inquiry.map(|inquiry| inquiry.attempt));
+        let epoch = self.clock.epoch;
+        let same = highest.filter(|attempt| attempt.epoch == epoch);
+        let number = same.map_or(0, |attempt| attempt.number) + 1;
+        Attempt { epoch, number, coordinator: self.node }
+    }
+
+    /// Asks those who were not asked yet: the live nodes of the chains it had and of the one it
+    /// has by the newest map.
+    fn ask_members(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        let Some(map) = recovery.map.clone() else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        let mut members: BTreeSet<NodeId> = BTreeSet::new();
+        for chain in &inquiry.chains {
+            let live = chain.hops().iter().map(|hop| hop.node).filter(|node| map.is_live(*node));
+            members.extend(live);
+        }
+        // Without a chain by the newest map nothing can be concluded; a later round finds one.
+        let Ok(chain) = map.chain(&inquiry.transaction, inquiry.chains[0].ends()) else { return };
+        members.extend(chain.hops().iter().map(|hop| hop.node));
+        members.insert(self.node);
+        let is_new = |node: &NodeId| {
+            !inquiry.waiting.contains(node) && !inquiry.reports.contains_key(node)
+        };
+        let fresh: Vec<NodeId> = members.into_iter().filter(is_new).collect();
+        inquiry.waiting.extend(&fresh);
+        let attempt = inquiry.attempt;
+        for to in fresh {
+            self.tell(now_us, to, Message::Query { id, attempt }, view, effects);
+        }
+    }
+
+    /// Gives a message to a node, which may be this one.
+    pub(crate) fn tell(
+        &mut self,
+        now_us: u64,
+        to: NodeId,
+        message: Message,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        match to == self.node {
+            true => self.recover(now_us, message, view, effects),
+            false => effects.push(Effect::Recover { to, message }),
+        }
+    }
+
+    pub(super) fn reported(
+        &mut self,
+        now_us: u64,
+        (id, attempt): (TransactionId, Attempt),
+        (from, known): (NodeId, Known),
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        if inquiry.attempt != attempt || !inquiry.waiting.remove(&from) {
+            return; // Of an earlier round, or it came twice.
+        }
+        if let Known::Validated { chain, .. } = &known
+            && !inquiry.chains.contains(chain)
+        {
+            inquiry.chains.push(chain.clone());
+        }
+        inquiry.reports.insert(from, known);
+        self.ask_members(now_us, id, view, effects);
+        let is_complete = |inquiry: &Inquiry| inquiry.waiting.is_empty();
+        let recovery = self.recovery.as_mut().expect("it was just there");
+        if recovery.inquiries.get(&id).is_some_and(is_complete) {
+            let inquiry = recovery.inquiries.remove(&id).expect("it was just there");
+            self.conclude(now_us, inquiry, view, effects);
+        }
+    }
+
+    /// F3: everyone has answered.
+    fn conclude(
+        &mut self,
+        now_us: u64,
+        inquiry: Inquiry,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (id, attempt) = (inquiry.transaction.id, inquiry.attempt);
+        let conclusion = match self.rules.hold(Rule::F3) {
+            true => inquiry.conclusion(),
+            false => Conclusion::Unknown,
+        };
+        match conclusion {
+            Conclusion::Committed(at) => {
+                self.drive(now_us, &inquiry, Some(at), view, effects);
+            }
+            Conclusion::Aborted(abort) => {
+                for to in inquiry.reports.into_keys() {
+                    let message = Message::Abort { id, attempt, abort: abort.clone() };
+                    self.tell(now_us, to, message, view, effects);
+                }
+            }
+            Conclusion::Unknown => {
+                for to in inquiry.reports.keys() {
+                    self.tell(now_us, *to, Message::Clear { id, attempt }, view, effects);
+                }
+                self.drive(now_us, &inquiry, None, view, effects);
+            }
+        }
+    }
+
+    /// Sends the transaction over its chain again. One that is committed also passes those who had
+    /// it and would not get it by the newest map, so that they hear of it.
+    fn drive(
+        &mut self,
+        now_us: u64,
+        inquiry: &Inquiry,
+        known: Option<Timestamp>,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(map) = self.recovery.as_ref().and_then(|recovery| recovery.map.clone()) else {
+            return;
+        };
+        let ends = inquiry.chains[0].ends();
+        let Ok(mut chain) = map.chain(&inquiry.transaction, ends) else { return };
+        if known.is_some() {
+            let old = inquiry.chains.iter().flat_map(Chain::hops).map(|hop| hop.node);
+            chain = with_others(chain, old.filter(|node| map.is_live(*node)));
+        }
+        let to = chain.hops()[0].node;
+        let message = commit::Message::Forward {
+            transaction: Arc::clone(&inquiry.transaction),
+            chain,
+            attempt: inquiry.attempt,
+            begun: self.clock,
+            highest: Timestamp::ZERO,
+            known,
+            usages: Vec::new(),
+        };
+        match to == self.node {
+            true => self.receive(now_us, message, view, effects),
+            false => effects.push(Effect::Send { to, message }),
+        }
+    }
+
+    /// Drives a transaction whose outcome is known here over its chain again, for one who asked.
+    pub(crate) fn drive_known(
+        &mut self,
+        now_us: u64,
+        (transaction, chain): (Arc<Transaction>, Chain),
+        decision: Decision,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = transaction.id;
+        let attempt = self.next_attempt(id);
+        match decision {
+            Decision::Commit(at) => {
+                let inquiry = Inquiry {
+                    attempt,
+                    transaction,
+                    chains: vec![chain],
+                    waiting: BTreeSet::new(),
+                    reports: BTreeMap::new(),
+                    began_us: 0,
+                    rounds: 0,
+                };
+                self.drive(now_us, &inquiry, Some(at), view, effects);
+            }
+            Decision::Abort(abort) => {
+                for hop in chain.hops() {
+                    let message = Message::Abort { id, attempt, abort: abort.clone() };
+                    self.tell(now_us, hop.node, message, view, effects);
+                }
+            }
+        }
+    }
+}
+
+impl Inquiry {
+    fn conclusion(&self) -> Conclusion {
+        let mut aborted = None;
+        for known in self.reports.values() {
+            match known {
+                Known::Committed { at } => return Conclusion::Committed(*at),
+                Known::Aborted(abort) => aborted = Some(abort.clone()),
+                Known::Nothing | Known::Validated { .. } => {}
+            }
+        }
+        match (aborted, self.validated_to_the_tail()) {
+            (Some(abort), _) => Conclusion::Aborted(abort),
+            (None, Some(at)) => Conclusion::Committed(at),
+            (None, None) => Conclusion::Unknown,
+        }
+    }
+
+    /// C5 from what is left of it: when the tail of an attempt has validated it, everyone before
+    /// has, and it is decided at the tail's proposal, whether anybody has heard of it or not.
+    fn validated_to_the_tail(&self) -> Option<Timestamp> {
+        self.reports.iter().find_map(|(node, known)| match known {
+            Known::Validated { chain, proposal, .. } => {
+                let is_tail = chain.hops().last().is_some_and(|hop| hop.node == *node);
+                is_tail.then_some(*proposal)
+            }
+            Known::Nothing | Known::Committed { .. } | Known::Aborted(_) => None,
+        })
+    }
+}
+
+/// The chain, passing these nodes too; they hold nothing of it.
+fn with_others(chain: Chain, others: impl Iterator<Item = NodeId>) -> Chain {
+    let missing: BTreeSet<NodeId> = others.filter(|node| chain.position(*node).is_none()).collect();
+    if missing.is_empty() {
+        return chain;
+    }
+    let mut hops = chain.hops().to_vec();
+    hops.extend(missing.into_iter().map(|node| Hop { node, part: Part::Pieces(Vec::new()) }));
+    hops.sort_unstable_by_key(|hop| hop.node);
+    Chain::new(hops, chain.ends().clone()).expect("sorted, each node once, none of several whole")
+}

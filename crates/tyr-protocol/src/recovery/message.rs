@@ -1,0 +1,78 @@
+//! What nodes say to each other about a transaction that was held up.
+
+use std::sync::Arc;
+
+use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
+
+use crate::abort::Abort;
+use crate::chain::Chain;
+use crate::commit::Attempt;
+
+/// What a node knows of a transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// Nothing that counts: it has not validated it, or not durably.
+    Nothing,
+    /// It has validated it, durably, and not heard what became of it.
+    Validated {
+        /// In this attempt.
+        attempt: Attempt,
+        /// The timestamp it proposed, above those of all nodes before it.
+        proposal: Timestamp,
+        /// The chain of that attempt.
+        chain: Chain,
+    },
+    /// It is committed.
+    Committed {
+        /// At this timestamp.
+        at: Timestamp,
+    },
+    /// It is aborted.
+    Aborted(Abort),
+}
+
+/// What nodes say to each other about a transaction that was held up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// To the first live node of its chain: find out what became of it (F6).
+    Ask {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// Its chain, as far as the sender knows.
+        chain: Chain,
+    },
+    /// What do you know? Whoever answers takes part in no older attempt any more (F2).
+    Query {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt that may follow.
+        attempt: Attempt,
+    },
+    /// The answer to a query.
+    Report {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt of the query.
+        attempt: Attempt,
+        /// Who answers.
+        from: NodeId,
+        /// What it knows.
+        known: Known,
+    },
+    /// Nobody knows of a decision: what older attempts validated is withdrawn (F3).
+    Clear {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt that follows.
+        attempt: Attempt,
+    },
+    /// It is aborted (F3).
+    Abort {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt of the query.
+        attempt: Attempt,
+        /// Why.
+        abort: Abort,
+    },
+}

@@ -1,0 +1,65 @@
+//! What becomes of a transaction whose chain lost a node or a message (F1..F7).
+//!
+//! A ballot over everyone who may know: the first live node of the chain asks all live nodes of the
+//! old chain and the new one; whoever answers takes part in no older attempt any more. When all
+//! have answered, what one of them knows stands; if nobody knows, nothing was shown to anyone, and
+//! the transaction passes over its chain again as a new attempt.
+//!
+//! ```text
+//!   Tick, Ask, Retry, Install
+//!        │ inquire
+//!        ▼
+//!     Query ──► everyone: Fence … Fenced ──► Report
+//!        │ all have reported
+//!        ├─ someone knows it committed at T ──────────► Forward, known at T
+//!        ├─ someone knows it aborted ─────────────────► Abort to everyone
+//!        ├─ the tail of an attempt validated it ──────► it is decided (C5): Forward, known at the
+//!        │                                              tail's proposal
+//!        └─ nobody knows ─────────────────────────────► Clear to everyone, Forward anew
+//! ```
+//!
+//! Between the answer and the `Clear` what was validated still counts: it may be decided. Only
+//! then it is withdrawn, so that the new attempt waits for nobody who waits for the old.
+//!
+//! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes; [`answer`] is the side
+//! that is asked; [`watch`] finds what is held up, by time or by a new map; [`restore`] is what is
+//! known after a restart. All of it works on the records of the commit machine.
+
+mod answer;
+mod inquiry;
+pub mod message;
+mod restore;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_types::TransactionId;
+
+use self::inquiry::Inquiry;
+pub use self::message::{Known, Message};
+pub use self::restore::Restored;
+use crate::commit::memory::Memory;
+use crate::map::ClusterMap;
+
+/// After how long without getting further a transaction is asked about, in microseconds; twice as
+/// long after each time, up to [`ASK_AFTER_DOUBLED_MAX`] times.
+pub const ASK_AFTER_US: u64 = 500_000;
+
+/// How often the time until the next question is doubled.
+pub const ASK_AFTER_DOUBLED_MAX: u8 = 4;
+
+/// What a node of a cluster keeps beside its records.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    /// The newest map installed.
+    pub map: Option<Arc<ClusterMap>>,
+    /// Outcomes and fences.
+    pub memory: Memory,
+    /// The ballots that this node coordinates; at most one a transaction in flight.
+    pub inquiries: BTreeMap<TransactionId, Inquiry>,
+    /// The clock of the last tick.
+    pub elapsed_us: u64,
+}

@@ -1,0 +1,117 @@
+//! What a node knows of transactions after a restart, from its log (F2, promise 6).
+//!
+//! What it validated is in flight again, and will be asked about when the map is installed: the
+//! restart has a new incarnation, so every chain with this node is affected (F1). What it knew to
+//! be decided is applied again, in the order of C6. Whether others know that it is stable is
+//! asked of the authorities (R2).
+
+use std::sync::Arc;
+
+use tyr_types::{Timestamp, Transaction, TransactionId};
+
+use crate::chain::Chain;
+use crate::commit::record::State;
+use crate::commit::{Attempt, Commit, Decision, Effect, Placements};
+use crate::view::View;
+
+/// A record of the log, as it comes back.
+#[derive(Clone, Debug)]
+pub enum Restored {
+    /// It was validated here.
+    Validated {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// Its chain.
+        chain: Chain,
+        /// The attempt.
+        attempt: Attempt,
+        /// The timestamp proposed.
+        proposal: Timestamp,
+        /// Appends whose offset was settled.
+        placed: Placements,
+    },
+    /// A promise to take part in no older attempt.
+    Fenced {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Whether what was validated before was withdrawn.
+        is_cleared: bool,
+    },
+    /// What became of it.
+    Decided {
+        /// The transaction.
+        id: TransactionId,
+        /// What became of it.
+        decision: Decision,
+    },
+}
+
+impl Commit {
+    /// Takes in a record of the log, in the order they were written, before anything else happens;
+    /// `effects` are applications only.
+    pub fn restore(&mut self, restored: Restored, view: &impl View, effects: &mut Vec<Effect>) {
+        let mut all = Vec::new();
+        match restored {
+            Restored::Validated { transaction, chain, attempt, proposal, placed } => {
+                self.observe(proposal);
+                let validated = (transaction, chain, attempt);
+                self.restore_validated(validated, proposal, placed, view, &mut all);
+            }
+            Restored::Fenced { id, attempt, is_cleared } => match self.records.slot(id) {
+                Some(slot) => {
+                    let record = &mut self.records[slot];
+                    record.attempt = record.attempt.max(attempt);
+                    if is_cleared && record.state.is_undecided() {
+                        self.unclaim(slot);
+                        self.records[slot].state = State::Fenced;
+                    }
+                }
+                None => {
+                    let clock = self.clock;
+                    let Some(recovery) = &mut self.recovery else { return };
+                    recovery.memory.fence(id, attempt, clock);
+                }
+            },
+            Restored::Decided { id, decision } => self.restore_decided(id, decision, &mut all),
+        }
+        // Nothing is said again; that something goes on is seen when the map is installed.
+        effects.extend(all.into_iter().filter(|effect| matches!(effect, Effect::Apply { .. })));
+    }
+
+    fn restore_decided(
+        &mut self,
+        id: TransactionId,
+        decision: Decision,
+        effects: &mut Vec<Effect>,
+    ) {
+        match (self.records.slot(id), decision) {
+            (Some(slot), Decision::Commit(at)) => {
+                let record = &mut self.records[slot];
+                record.is_behind = true;
+                record.is_passed = true;
+                record.is_anchored = true;
+                record.unanchored.clear();
+                let node = self.node;
+                record.unstable.retain(|authority| *authority != node);
+                self.decide(slot, at, effects);
+            }
+            (Some(slot), Decision::Abort(abort)) => {
+                self.abort(slot, abort, effects);
+                // It was durable: nobody has to wait for that again.
+                if let Some(slot) = self.records.slot(id) {
+                    self.records[slot].state = State::Aborted;
+                    self.settle(slot, effects);
+                }
+            }
+            (None, decision) => {
+                let clock = self.clock;
+                let Some(recovery) = &mut self.recovery else { return };
+                let attempt = recovery.memory.get(id).map(|entry| entry.attempt);
+                let attempt = attempt.unwrap_or_default();
+                recovery.memory.note(id, attempt, (decision, Vec::new()), clock);
+            }
+        }
+    }
+}

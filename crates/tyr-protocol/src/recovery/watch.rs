@@ -1,0 +1,317 @@
+//! Finding what is held up: by time (F6), by a client that asks again (F4), by a new map (F1, F5).
+
+use std::sync::Arc;
+
+use tyr_types::{NodeId, Timestamp, Transaction};
+
+use super::message::Message;
+use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
+use crate::chain::Chain;
+use crate::commit::record::{Record, Slot, State};
+use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::map::ClusterMap;
+use crate::rule::Rule;
+use crate::view::View;
+
+/// Whom a held-up transaction needs an answer from.
+enum Question {
+    /// The chain's first live node: what became of it?
+    Outcome,
+    /// The authorities: is it stable?
+    Stable,
+}
+
+impl Commit {
+    /// F1: whether the map does not give this chain any more to a transaction whose attempt began
+    /// in an older epoch.
+    pub(crate) fn is_refused(
+        &self,
+        chain: &Chain,
+        transaction: &Transaction,
+        attempt: Attempt,
+    ) -> bool {
+        let Some(map) = self.recovery.as_ref().and_then(|recovery| recovery.map.as_ref()) else {
+            return false;
+        };
+        attempt.epoch < map.epoch
+            && self.rules.hold(Rule::F1)
+            && map.is_affected(chain, transaction, attempt.epoch)
+    }
+
+    /// F4: a client asks again.
+    pub(crate) fn retry(
+        &mut self,
+        now_us: u64,
+        transaction: Arc<Transaction>,
+        chain: Chain,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = transaction.id;
+        let Some(recovery) = &self.recovery else {
+            return self.submit(now_us, transaction, chain, view, effects);
+        };
+        if !self.rules.hold(Rule::F4) {
+            return self.submit(now_us, transaction, chain, view, effects);
+        }
+        if recovery.inquiries.contains_key(&id) {
+            return;
+        }
+        let Some(slot) = self.records.slot(id) else {
+            let outcome = recovery.memory.get(id).and_then(|entry| entry.outcome.clone());
+            return match outcome {
+                Some((decision, outcomes)) => {
+                    effects.push(Effect::Reply { id, decision, outcomes });
+                }
+                None => self.inquire(now_us, transaction, chain, view, effects),
+            };
+        };
+        let record = &self.records[slot];
+        match record.state {
+            State::Applied(at) if record.is_passed => {
+                let (decision, outcomes) = (Decision::Commit(at), record.outcomes.clone());
+                effects.push(Effect::Reply { id, decision, outcomes });
+            }
+            State::Waiting
+            | State::Fenced
+            | State::Persisting(_)
+            | State::Validated(_)
+            | State::Decided(_)
+            | State::Applied(_) => {
+                if self.is_idle(record) {
+                    self.touch(slot);
+                    self.inquire(now_us, transaction, chain, view, effects);
+                }
+            }
+            State::Aborting | State::Aborted => {}
+        }
+    }
+
+    /// Whether it has not got further for so long that it is asked about.
+    fn is_idle(&self, record: &Record) -> bool {
+        let Some(recovery) = &self.recovery else { return false };
+        let after_us = ASK_AFTER_US << record.asked.min(ASK_AFTER_DOUBLED_MAX);
+        recovery.elapsed_us.saturating_sub(record.touched_us) >= after_us
+    }
+
+    /// F6: asks about what has been held up for too long; forgets what is old.
+    pub(crate) fn tick(
+        &mut self,
+        now_us: u64,
+        elapsed_us: u64,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let clock = self.clock;
+        let Some(recovery) = &mut self.recovery else { return };
+        recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
+        recovery.memory.expire(clock);
+        if !self.rules.hold(Rule::F6) {
+            return;
+        }
+        let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ASK_AFTER_US << rounds);
+        let inquiries = recovery.inquiries.values();
+        let late = inquiries.filter(|inquiry| is_late(inquiry.began_us, inquiry.rounds));
+        let late: Vec<_> =
+            late.map(|inquiry| (inquiry.transaction.clone(), inquiry.chains[0].clone())).collect();
+        for (transaction, chain) in late {
+            self.inquire(now_us, transaction, chain, view, effects);
+        }
+        let held_up: Vec<(Slot, Question)> = self
+            .records
+            .iter()
+            .filter(|(_, record)| self.is_idle(record))
+            .filter_map(|(slot, record)| question(record).map(|question| (slot, question)))
+            .collect();
+        for (slot, question) in held_up {
+            self.ask(now_us, slot, question, view, effects);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        question: Question,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(map) = self.recovery.as_ref().and_then(|recovery| recovery.map.clone()) else {
+            return;
+        };
+        let elapsed_us = self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us);
+        let Some(record) = self.records.get(slot) else { return };
+        let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
+        let unstable = record.unstable.clone();
+        let id = transaction.id;
+        match question {
+            Question::Outcome => match first_live(&chain, &map) {
+                Some(first) if first != self.node => {
+                    let message = Message::Ask { transaction, chain };
+                    effects.push(Effect::Recover { to: first, message });
+                }
+                Some(_) | None => self.inquire_unless_under_way(
+                    now_us,
+                    (transaction, chain),
+                    view,
+                    effects,
+                ),
+            },
+            Question::Stable => {
+                for by in unstable {
+                    let to = self.authority_now(slot, by, &map);
+                    let message = commit::Message::AskStable { id, by, from: self.node };
+                    match to == self.node {
+                        true => self.stable_here(slot, by, effects),
+                        false => effects.push(Effect::Send { to, message }),
+                    }
+                }
+            }
+        }
+        if let Some(slot) = self.records.slot(id) {
+            let record = &mut self.records[slot];
+            record.touched_us = elapsed_us;
+            record.asked = record.asked.saturating_add(1);
+        }
+    }
+
+    fn inquire_unless_under_way(
+        &mut self,
+        now_us: u64,
+        (transaction, chain): (Arc<Transaction>, Chain),
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_under_way = self
+            .recovery
+            .as_ref()
+            .is_some_and(|recovery| recovery.inquiries.contains_key(&transaction.id));
+        if !is_under_way {
+            self.inquire(now_us, transaction, chain, view, effects);
+        }
+    }
+
+    /// The node that is the authority now of what the chain says `by` is; `by` while it is live.
+    fn authority_now(&self, slot: Slot, by: NodeId, map: &ClusterMap) -> NodeId {
+        let record = &self.records[slot];
+        let hop = &record.chain.hops()[record.position];
+        let piece = hop.pieces().iter().find(|piece| piece.is_written && piece.authority == by);
+        let chunk = |piece: &crate::Piece| {
+            let size = map.chunk_size(piece.blob.keyspace)?;
+            map.holders(&piece.blob, piece.range.start / size).first().copied()
+        };
+        piece.and_then(chunk).unwrap_or(by)
+    }
+
+    /// F5: this node is the authority now, and it is passed back here: every replica knows of it.
+    fn stable_here(&mut self, slot: Slot, by: NodeId, effects: &mut Vec<Effect>) {
+        if !self.records[slot].is_passed {
+            return;
+        }
+        self.tell_stable(slot, by, effects);
+        self.records[slot].unstable.retain(|authority| *authority != by);
+        if self.records[slot].is_finished() {
+            self.settle(slot, effects);
+        }
+    }
+
+    /// F1, F5: a newer map. Its timestamps are above all older ones; who is first alive in a chain
+    /// that it changed finds out what became of the transaction.
+    pub(crate) fn install(
+        &mut self,
+        now_us: u64,
+        map: &Arc<ClusterMap>,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        if recovery.map.as_ref().is_some_and(|old| old.epoch >= map.epoch) {
+            return;
+        }
+        recovery.map = Some(Arc::clone(map));
+        if self.rules.hold(Rule::F1) {
+            let clock = self.clock.clock;
+            let epoch = map.epoch.max(self.clock.epoch);
+            self.clock = Timestamp { epoch, clock, node: self.clock.node };
+        }
+        let is_affected = |record: &Record| {
+            map.is_affected(&record.chain, &record.transaction, record.attempt.epoch)
+        };
+        let affected: Vec<(Slot, u64)> = self
+            .records
+            .iter()
+            .filter(|(_, record)| is_affected(record))
+            .map(|(slot, record)| (slot, record.arrival))
+            .collect();
+        for (slot, arrival) in affected {
+            let is_there = |record: &&Record| record.arrival == arrival;
+            let Some(record) = self.records.get(slot).filter(is_there) else { continue };
+            match record.state {
+                State::Waiting | State::Fenced | State::Persisting(_) | State::Validated(_) => {
+                    self.find_out(now_us, slot, map, view, effects);
+                }
+                State::Applied(_) if self.rules.hold(Rule::F5) => {
+                    for by in record.unstable.clone() {
+                        let is_here = self.records.get(slot).filter(is_there).is_some();
+                        if is_here && self.authority_now(slot, by, map) == self.node {
+                            self.stable_here(slot, by, effects);
+                        }
+                    }
+                }
+                State::Decided(_) | State::Applied(_) | State::Aborting | State::Aborted => {}
+            }
+        }
+        let recovery = self.recovery.as_ref().expect("it was just there");
+        let open = recovery.inquiries.values();
+        let open: Vec<_> = open
+            .filter(|inquiry| inquiry.attempt.epoch < map.epoch)
+            .map(|inquiry| (inquiry.transaction.clone(), inquiry.chains[0].clone()))
+            .collect();
+        for (transaction, chain) in open {
+            self.inquire(now_us, transaction, chain, view, effects);
+        }
+    }
+
+    /// An undecided transaction whose chain the map changed.
+    fn find_out(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        map: &ClusterMap,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
+        if first_live(&chain, map) == Some(self.node) {
+            self.inquire(now_us, transaction, chain, view, effects);
+        } else if record.state == State::Waiting {
+            // Whoever is first finds those that validated it; this node has not.
+            self.unclaim(slot);
+            self.remember(slot, None);
+            self.records[slot].state = State::Aborted;
+            self.settle(slot, effects);
+        }
+    }
+}
+
+/// Whom a transaction that has not got further waits for, if anyone has to be asked.
+fn question(record: &Record) -> Option<Question> {
+    match record.state {
+        State::Fenced | State::Validated(_) => Some(Question::Outcome),
+        State::Decided(_) if !record.is_applicable() => Some(Question::Outcome),
+        State::Applied(_) if !record.is_passed => Some(Question::Outcome),
+        State::Applied(_) => Some(Question::Stable),
+        // What holds it up is asked about itself.
+        State::Decided(_)
+        | State::Waiting
+        | State::Persisting(_)
+        | State::Aborting
+        | State::Aborted => None,
+    }
+}
+
+/// The first node of the chain that the map has alive.
+pub(super) fn first_live(chain: &Chain, map: &ClusterMap) -> Option<NodeId> {
+    chain.hops().iter().map(|hop| hop.node).find(|node| map.is_live(*node))
+}
