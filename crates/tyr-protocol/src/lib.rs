@@ -26,7 +26,14 @@ pub mod abort;
 pub mod chain;
 pub mod commit;
 pub mod footprint;
+pub mod lease;
+pub mod map;
+pub mod member;
+pub mod message;
+pub mod movement;
 pub mod read;
+pub mod recovery;
+pub mod session;
 pub mod versions;
 pub mod view;
 
@@ -36,7 +43,7 @@ mod rule;
 mod cluster;
 
 pub use abort::Abort;
-pub use chain::{Chain, Hop, Part, Piece};
+pub use chain::{Chain, Ends, Hop, Part, Piece};
 pub use commit::Commit;
 pub use footprint::Footprint;
 pub use read::Reads;

@@ -22,6 +22,7 @@ use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{self, Decision, Outcomes};
 use crate::map::ClusterMap;
+use crate::movement;
 use crate::read::Kind;
 use crate::recovery;
 
@@ -117,6 +118,8 @@ pub enum Body {
     Commit(commit::Message),
     /// About a transaction that was held up.
     Recovery(recovery::Message),
+    /// About chunks that move.
+    Movement(movement::Message),
 
     // From a client to a node.
     /// A transaction, to the head of its chain.

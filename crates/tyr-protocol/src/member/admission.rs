@@ -1,0 +1,212 @@
+//! Which messages are looked into: from one the map knows, of a known epoch, under a lease.
+
+use std::sync::Arc;
+
+use tyr_types::{Epoch, NodeId};
+
+use super::{HELD_MAX, Store, Turn};
+use crate::map::ClusterMap;
+use crate::message::{Address, Asked, Body, Envelope};
+
+/// The newest map is asked for again after so long without an answer, in microseconds.
+const FETCH_AGAIN_US: u64 = 100_000;
+
+impl<S: Store> Turn<'_, S> {
+    /// A message arrives.
+    pub(super) fn receive(&mut self, envelope: Envelope) {
+        if self.member.is_broken {
+            return;
+        }
+        match envelope {
+            Envelope { from, body: Body::FetchMap, .. } => {
+                if let Some(map) = self.member.map.clone() {
+                    self.send(from, Body::NewerMap(map));
+                }
+            }
+            Envelope { from: Address::Monitors | Address::Node(_), body, .. }
+                if matches!(body, Body::NewerMap(_)) =>
+            {
+                if let Body::NewerMap(map) = body {
+                    self.install(map);
+                }
+            }
+            Envelope { from: Address::Monitors, body, .. } => self.heed_monitors(body),
+            envelope if envelope.epoch > self.member.epoch() => self.hold(envelope),
+            Envelope { from: Address::Node(from), incarnation, epoch, body } => {
+                self.hear_node(from, incarnation, epoch, body);
+            }
+            Envelope { from: Address::Client(client), epoch, body, .. } => {
+                self.hear_client(client, epoch, body);
+            }
+        }
+    }
+
+    /// Keeps a message of an epoch that is not known here, and asks for the map.
+    fn hold(&mut self, envelope: Envelope) {
+        let from = envelope.from;
+        if self.member.held.len() < HELD_MAX {
+            self.member.held.push_back(envelope);
+        }
+        self.fetch(match from {
+            Address::Node(_) => from,
+            Address::Client(_) | Address::Monitors => Address::Monitors,
+        });
+    }
+
+    /// Asks for the newest map, unless that was done just now.
+    pub(super) fn fetch(&mut self, from: Address) {
+        let now_us = self.member.now.monotonic_us;
+        let is_asked = |asked_us| now_us.saturating_sub(asked_us) < FETCH_AGAIN_US;
+        if !self.member.fetched_us.is_some_and(is_asked) {
+            self.member.fetched_us = Some(now_us);
+            self.send(from, Body::FetchMap);
+        }
+    }
+
+    /// Handles what was kept and is of a known epoch now.
+    pub(super) fn release_held(&mut self) {
+        let known = self.member.epoch();
+        let mut held = std::mem::take(&mut self.member.held);
+        held.retain(|envelope| {
+            let is_known = envelope.epoch <= known;
+            if is_known {
+                self.receive(envelope.clone());
+            }
+            !is_known
+        });
+        // What came in between is of a yet newer epoch, and later.
+        held.append(&mut self.member.held);
+        self.member.held = held;
+    }
+
+    fn hear_node(&mut self, from: NodeId, incarnation: u64, epoch: Epoch, body: Body) {
+        // M4: who is not in the map, or was started again since, is not listened to.
+        let Some(map) = self.member.map.clone() else { return };
+        let is_known = map.is_live(from) && map.incarnation(from) == Some(incarnation);
+        if !is_known || !self.member.has_lease() {
+            if epoch < map.epoch && map.incarnation(from).is_some() {
+                self.send(Address::Node(from), Body::NewerMap(map));
+            }
+            return;
+        }
+        self.catch_up_commit();
+        match body {
+            Body::Commit(message) => self.hear_commit(message),
+            Body::Recovery(message) => self.hear_recovery(message),
+            Body::Read(request) => self.read(Address::Node(from), request),
+            Body::CancelRead { read } => self.cancel_read(Address::Node(from), read),
+            Body::Movement(message) => self.hear_movement(from, epoch, message),
+            Body::NotHere(Asked::Read(read)) | Body::Refused { read, .. } => self.no_copy(read),
+            Body::NotHere(Asked::Transaction(_))
+            | Body::FetchMap
+            | Body::NewerMap(_)
+            | Body::Submit { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => {} // Not for a node to say to a node.
+        }
+    }
+
+    fn hear_client(&mut self, client: u64, epoch: Epoch, body: Body) {
+        let from = Address::Client(client);
+        if let Some(map) = self.member.map.clone()
+            && epoch < map.epoch
+        {
+            self.send(from, Body::NewerMap(map));
+        }
+        let asked = match &body {
+            Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),
+            Body::Read(request) => Some(Asked::Read(request.read)),
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::FetchMap
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => None,
+        };
+        if let (Some(asked), false) = (asked, self.member.has_lease()) {
+            return self.send(from, Body::NotHere(asked));
+        }
+        self.catch_up_commit();
+        match body {
+            Body::Submit { transaction, ends, begun_us, is_retry, settled: _ } => {
+                self.submit(client, (transaction, ends), begun_us, is_retry);
+            }
+            Body::Read(request) => self.read(from, request),
+            Body::CancelRead { read } => self.cancel_read(from, read),
+            Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::FetchMap
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => {} // Not for a client to say.
+        }
+    }
+
+    /// The monitors say something: about the lease, or a map.
+    fn heed_monitors(&mut self, body: Body) {
+        match body {
+            Body::Granted { incarnation, sent_us, duration_us, epoch } => {
+                self.member.lease.granted(incarnation, sent_us, duration_us);
+                self.catch_up_commit();
+                if epoch > self.member.epoch() {
+                    self.fetch(Address::Monitors);
+                }
+            }
+            Body::Prepare(map) => self.prepare(map),
+            Body::Effective(map) => self.install(map),
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::Submit { .. }
+            | Body::Read(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::FetchMap
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::Renew { .. }
+            | Body::Prepared { .. }
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => {} // Not for the monitors to say.
+        }
+    }
+
+    /// Whether what these maps take away concerns the chain that `affects` looks at.
+    pub(super) fn is_planned_away(&self, affects: impl Fn(&Arc<ClusterMap>) -> bool) -> bool {
+        self.member.planned.iter().any(|planned| affects(&planned.map))
+    }
+}

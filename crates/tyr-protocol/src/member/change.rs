@@ -1,0 +1,232 @@
+//! A new map: what the node stops doing before it, and what it begins with it.
+//!
+//! ```text
+//!   Prepare(map)   nothing that it takes away is validated or served any more; when what was in
+//!                  flight is done, or takes too long: Prepared
+//!   Effective, or a peer's newer map
+//!                  log it; out with what is not held any more; Recipient and Commit go by it;
+//!                  then the messages that waited for it
+//! ```
+//!
+//! The commit machine goes by a map only under a lease: what it drives it also validates.
+
+use std::sync::Arc;
+
+use tyr_types::{Epoch, NodeId};
+
+use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
+use crate::commit::{self, Commit};
+use crate::lease::Holder;
+use crate::map::{ClusterMap, Membership, NodeState};
+use crate::message::{Address, Body};
+use crate::movement::{self, Recipient};
+use crate::read::Reads;
+
+/// Chunks that are looked at in one go when the map changes what is held.
+const PAGE: usize = 1024;
+
+impl<S: Store> Turn<'_, S> {
+    /// A planned change is announced.
+    pub(super) fn prepare(&mut self, map: Arc<ClusterMap>) {
+        if map.epoch <= self.member.epoch() {
+            return;
+        }
+        let now_us = self.member.now.monotonic_us;
+        let planned = &mut self.member.planned;
+        match planned.iter_mut().find(|planned| planned.map.epoch == map.epoch) {
+            Some(known) => known.is_acknowledged = false, // The answer was lost.
+            None => {
+                if planned.len() == PLANNED_MAX {
+                    planned.remove(0); // Long withdrawn: no two are planned at a time.
+                }
+                planned.push(Planned { map, since_us: now_us, is_acknowledged: false });
+                planned.sort_by_key(|planned| planned.map.epoch);
+            }
+        }
+        self.review_reads();
+        self.acknowledge_planned();
+    }
+
+    /// Says that the node has stopped using what a planned map takes away, once it has.
+    pub(super) fn acknowledge_planned(&mut self) {
+        let now_us = self.member.now.monotonic_us;
+        let drain_max_us = self.member.config.drain_max_us;
+        let mut prepared: Vec<Epoch> = Vec::new();
+        for place in 0..self.member.planned.len() {
+            let Planned { map, since_us, is_acknowledged } = &self.member.planned[place];
+            let is_late = now_us.saturating_sub(*since_us) >= drain_max_us;
+            if !is_acknowledged && (is_late || !self.member.is_using_old(map)) {
+                prepared.push(map.epoch);
+                self.member.planned[place].is_acknowledged = true;
+            }
+        }
+        for epoch in prepared {
+            self.send(Address::Monitors, Body::Prepared { epoch });
+        }
+    }
+
+    /// A map is in effect.
+    pub(super) fn install(&mut self, map: Arc<ClusterMap>) {
+        if map.epoch <= self.member.epoch() {
+            return;
+        }
+        self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
+        self.adopt(map);
+        self.member.fetched_us = None;
+        self.member.lease.hurry();
+        self.review_reads();
+        self.catch_up_commit();
+        self.release_held();
+        self.return_if_needed();
+    }
+
+    /// Goes by the map from here on: also when the log says so after a restart.
+    pub(super) fn adopt(&mut self, map: Arc<ClusterMap>) {
+        let old = self.member.map.replace(Arc::clone(&map));
+        self.member.planned.retain(|planned| planned.map.epoch > map.epoch);
+        let node = self.member.node;
+        if is_expelled(&map, old.as_deref(), node) {
+            self.begin_empty();
+        }
+        // Only if no change of the chains was missed in between is what was copied still whole.
+        let is_anew = old.as_ref().is_none_or(|old| is_gap(old, &map));
+        let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
+        if !is_same {
+            self.release_chunks(&map, is_anew);
+        }
+        let is_moving = map.next.is_some() || self.member.is_returning();
+        self.supply(movement::Event::Map { is_moving, is_anew });
+        if !map.is_live(node) {
+            self.member.lease.give_up();
+        }
+    }
+
+    /// Lets go of the chunks that this node neither holds nor is a recipient of; with `is_anew` of
+    /// those too that it is a recipient of, for they come again.
+    fn release_chunks(&mut self, map: &ClusterMap, is_anew: bool) {
+        let node = self.member.node;
+        let mut after: Option<ChunkName> = None;
+        loop {
+            let held = self.store.held(after.as_ref(), PAGE);
+            let is_end = held.len() < PAGE;
+            after = held.last().cloned();
+            for chunk in held {
+                let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
+                let is_recipient = placed.recipients.contains(&node) && !is_anew;
+                // Down, it holds nothing that counts, but what it has is not lost before it must.
+                let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
+                    && map.membership(node) != Membership::Out;
+                if !placed.holders.contains(&node) && !is_recipient && !is_down {
+                    self.store.release(&chunk);
+                }
+            }
+            if is_end {
+                return;
+            }
+        }
+    }
+
+    /// Declared down, others went on without it: what it knows may be wrong by now, and what it had
+    /// validated was decided without it. Nothing of it counts (M4).
+    fn begin_empty(&mut self) {
+        let (node, clock) = (self.member.node, self.member.commit.clock());
+        let (commit_rules, reads_rules) = (self.member.commit.rules, self.member.reads.rules);
+        self.member.commit = Commit::clustered(node);
+        self.member.commit.rules = commit_rules;
+        self.member.commit.observe(clock);
+        self.member.commit_epoch = None;
+        self.member.reads = Reads::new(node);
+        self.member.reads.rules = reads_rules;
+        self.member.asked = super::AskedReads::default();
+        self.member.in_use = super::InUse::new(self.member.config.read_timeout_us);
+        self.member.answers = super::Answers::default();
+        self.member.misplaced.clear();
+        self.member.promises.retain(|_, promise| *promise == Promise::Map);
+        self.member.recipient = Recipient::new(node, self.member.incarnation);
+        self.member.is_resume_due = false;
+        self.store.clear();
+    }
+
+    /// Lets the commit machine go by the newest map, if there is a lease.
+    pub(super) fn catch_up_commit(&mut self) {
+        let epoch = self.member.epoch();
+        let is_behind = self.member.commit_epoch.is_none_or(|known| known < epoch);
+        if is_behind
+            && self.member.has_lease()
+            && let Some(map) = self.member.map.clone()
+        {
+            self.member.commit_epoch = Some(epoch);
+            self.commit(commit::Event::Install { map });
+            if self.member.is_resume_due {
+                self.resume();
+            }
+        }
+    }
+
+    /// Tells the monitors that the node is here, when their map has not got it so. One that was
+    /// declared down while it ran comes back under its next incarnation (M4).
+    pub(super) fn return_if_needed(&mut self) {
+        if let Some(seat) = self.member.seat().copied() {
+            let is_passed = seat.incarnation > self.member.incarnation;
+            let is_down = seat.incarnation == self.member.incarnation && !seat.is_live();
+            let is_out = self.member.is_out();
+            if is_passed || is_down && !is_out {
+                self.member.incarnation = seat.incarnation + 1;
+                self.member.lease = Holder::new(self.member.incarnation);
+                self.member.returned_us = None;
+            }
+        }
+        if self.member.is_member() || self.member.is_out() {
+            return;
+        }
+        let now_us = self.member.now.monotonic_us;
+        let is_told = |told_us| now_us.saturating_sub(told_us) < super::upkeep::RETURN_AGAIN_US;
+        if !self.member.returned_us.is_some_and(is_told) {
+            self.member.returned_us = Some(now_us);
+            let incarnation = self.member.incarnation;
+            let has_disk = self.member.map.is_some();
+            self.send(Address::Monitors, Body::Return { incarnation, has_disk });
+        }
+    }
+}
+
+impl Member {
+    /// Whether the node has left the cluster.
+    fn is_out(&self) -> bool {
+        let is_out = |map: &Arc<ClusterMap>| map.membership(self.node) == Membership::Out;
+        self.seat().is_some() && self.map.as_ref().is_some_and(is_out)
+    }
+
+    /// Whether something in flight here was validated under chains that `map` changes.
+    fn is_using_old(&self, map: &ClusterMap) -> bool {
+        self.commit.records.iter().any(|(_, record)| {
+            let epoch = record.entered_in.epoch;
+            record.state.in_flight_at().is_some()
+                && map.is_affected(&record.chain, &record.transaction, epoch)
+        })
+    }
+}
+
+/// Whether the node was declared down, or may have been, between the map that it had and `map`.
+///
+/// Who comes back to its place is `Returning` first; who was about to join is `Up` at once, and
+/// nobody counts on what it has.
+fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool {
+    let Some(seat) = map.nodes.get(&node) else { return false };
+    let Some(old) = old else { return false };
+    let Some(before) = old.nodes.get(&node) else { return false };
+    let is_missed = before.incarnation != seat.incarnation && is_gap(old, map);
+    match seat.state {
+        NodeState::Returning => before.state != NodeState::Returning || is_missed,
+        NodeState::Up => {
+            let was_down = before.state == NodeState::Down || is_missed;
+            map.membership(node) == Membership::Joining && was_down
+        }
+        NodeState::Down => false,
+    }
+}
+
+/// Whether chains may have been others in between.
+fn is_gap(old: &ClusterMap, map: &ClusterMap) -> bool {
+    map.moved.0 > old.epoch.0 + 1
+}

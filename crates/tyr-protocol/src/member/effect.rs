@@ -1,0 +1,48 @@
+//! What a node asks of its driver.
+
+use tyr_types::Timestamp;
+
+use super::record::Record;
+use crate::message::{Address, Envelope, ReadRequest};
+
+/// What the driver does for a node.
+///
+/// Order rules:
+/// - Effects are executed in the order they were given, those of one step before the next step.
+/// - `Persist` is answered by `Persisted` or `PersistFailed` when it is synced, at once or later.
+///   Records become durable in the order they were given: whoever is durable, all before it are.
+/// - `Serve` reads the store as it is now, before the next step: at a timestamp what is at or
+///   below it, without one the newest.
+/// - `Resume` is answered by [`super::Event::Resume`].
+/// - `Send` may be slow, and may overtake another.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Give this to that address.
+    Send {
+        /// The receiver.
+        to: Address,
+        /// The message.
+        envelope: Envelope,
+    },
+    /// Add the record to the node's log.
+    Persist {
+        /// What the answer names.
+        number: u64,
+        /// The record.
+        record: Record,
+        /// Whether it has to be durable, and the answer is waited for.
+        is_synced: bool,
+    },
+    /// Read the store, and send the asker a [`crate::message::ReadPart`] at `at`, or for a copy
+    /// ([`ReadRequest::is_copy`]) a [`crate::movement::Message::Copied`]; a
+    /// [`crate::message::Body::Refused`] when the version is gone. [`super::Member::envelope`]
+    /// puts the address on it.
+    Serve {
+        /// The read; its asker gets the answer.
+        request: ReadRequest,
+        /// The timestamp to read at; `None` for the newest.
+        at: Option<Timestamp>,
+    },
+    /// Step again with [`super::Event::Resume`].
+    Resume,
+}

@@ -1,0 +1,236 @@
+//! What the machines ask for is done: to the log, to the store, in envelopes.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
+
+use super::{Effect, Record, Store, Turn};
+use crate::abort::Abort;
+use crate::chain::{Chain, Ends};
+use crate::commit::{self, Attempt, Decision, Message, Outcomes};
+use crate::message::{Address, Body};
+use crate::movement;
+use crate::{read, recovery};
+
+/// How often a transaction is placed anew because a blob ended elsewhere than was thought. The end
+/// has to move by a chunk each time in between, so this many are not met.
+const MISPLACED_MAX: u8 = 32;
+
+/// Who waits for a record to be durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// The commit machine: the transaction is validated.
+    Validated(TransactionId, Attempt),
+    /// The commit machine: a promise to take part in nothing older.
+    Fenced { id: TransactionId, attempt: Attempt, is_cleared: bool },
+    /// The commit machine: the outcome.
+    Noted(TransactionId),
+    /// The recipient: the last piece of a chunk.
+    Stored(super::ChunkName),
+    /// Nobody, but what comes after it in the log is worth nothing without it.
+    Map,
+}
+
+/// What a machine said to this node itself.
+pub(super) enum Own {
+    Commit(Message),
+    Recovery(recovery::Message),
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// Tells the commit machine of an event, and does what it asks for.
+    pub(super) fn commit(&mut self, event: commit::Event) {
+        let mut own = VecDeque::new();
+        self.step_commit(event, &mut own);
+        // A node is a hop like any other, and may be told of by itself.
+        while let Some(message) = own.pop_front() {
+            let event = match message {
+                Own::Commit(message) if self.is_refused(&message) => continue,
+                Own::Commit(message) => commit::Event::Receive(message),
+                Own::Recovery(message) => commit::Event::Recover(message),
+            };
+            self.step_commit(event, &mut own);
+        }
+    }
+
+    fn step_commit(&mut self, event: commit::Event, own: &mut VecDeque<Own>) {
+        let mut effects = Vec::new();
+        let now_us = self.member.now.wall_us;
+        self.member.commit.step(now_us, event, &*self.store, &mut effects);
+        for effect in effects {
+            self.execute(effect, own);
+        }
+    }
+
+    fn execute(&mut self, effect: commit::Effect, own: &mut VecDeque<Own>) {
+        match effect {
+            commit::Effect::Send { to, message } => self.send_commit(to, message, own),
+            commit::Effect::Recover { to, message } if to == self.member.node => {
+                own.push_back(Own::Recovery(message));
+            }
+            commit::Effect::Recover { to, message } => {
+                self.send(Address::Node(to), Body::Recovery(message));
+            }
+            commit::Effect::Persist { transaction, chain, attempt, proposal, placed } => {
+                self.hear_of_chunks(&chain);
+                let promise = Promise::Validated(transaction.id, attempt);
+                let records = &self.member.commit.records;
+                let begun = records.slot(transaction.id).map(|slot| records[slot].begun);
+                let begun = begun.unwrap_or(proposal);
+                let record =
+                    Record::Validated { transaction, chain, attempt, begun, proposal, placed };
+                self.persist(record, Some(promise));
+            }
+            commit::Effect::Fence { id, attempt, is_cleared } => {
+                let record = Record::Fenced { id, attempt, is_cleared };
+                self.persist(record, Some(Promise::Fenced { id, attempt, is_cleared }));
+            }
+            commit::Effect::Note { id, decision, is_synced } => {
+                let record = match decision {
+                    Decision::Commit(at) => Record::Decided { id, at },
+                    Decision::Abort(abort) => Record::Aborted { id, abort },
+                };
+                self.persist(record, is_synced.then_some(Promise::Noted(id)));
+            }
+            commit::Effect::Apply { transaction, chain, at } => {
+                self.apply(&transaction, &chain, at);
+            }
+            commit::Effect::Reply { id, decision, outcomes } => self.reply(id, decision, outcomes),
+            commit::Effect::Misplaced { transaction, chain, blob, end } => {
+                self.place_anew(&transaction, &chain, (blob, end), own);
+            }
+            commit::Effect::Moved { id } => self.ask_reads(read::Event::Moved { transaction: id }),
+            commit::Effect::Resume => {
+                self.effects.push(Effect::Resume);
+            }
+        }
+    }
+
+    /// Applies a transaction, and keeps what it answers here.
+    pub(super) fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+        self.hear_of_chunks(chain);
+        let outcomes = self.store.apply(transaction, chain, at);
+        let clock = self.member.commit.clock();
+        self.member.answers.keep(transaction.id, outcomes, clock);
+    }
+
+    fn send_commit(&mut self, to: NodeId, mut message: Message, own: &mut VecDeque<Own>) {
+        if let Message::Backward { id, decision: Decision::Commit(_), outcomes, .. } = &mut message
+        {
+            self.member.answers.complete(*id, outcomes);
+        }
+        if to == self.member.node {
+            own.push_back(Own::Commit(message));
+            return;
+        }
+        self.send(Address::Node(to), Body::Commit(message));
+    }
+
+    /// Tells a client what became of its transaction.
+    pub(super) fn reply(&mut self, id: TransactionId, decision: Decision, outcomes: Outcomes) {
+        let mut outcomes = outcomes;
+        match &decision {
+            Decision::Commit(_) => self.member.answers.complete(id, &mut outcomes),
+            Decision::Abort(_) => outcomes.clear(),
+        }
+        self.member.misplaced.remove(&id);
+        let client = u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits");
+        let clock = self.member.commit.clock();
+        self.send(Address::Client(client), Body::Reply { id, decision, outcomes, clock });
+    }
+
+    /// The chain did not reach the end of a blob: makes one that does.
+    fn place_anew(
+        &mut self,
+        transaction: &Arc<Transaction>,
+        chain: &Chain,
+        (blob, end): (u32, u64),
+        own: &mut VecDeque<Own>,
+    ) {
+        let id = transaction.id;
+        let tries = self.member.misplaced.entry(id).or_insert(0);
+        *tries += 1;
+        if *tries > MISPLACED_MAX {
+            self.member.misplaced.remove(&id);
+            return; // It is asked about in time, and begins anew (F6).
+        }
+        let Some(map) = self.member.map.clone() else { return };
+        let mut ends: Ends = chain.ends().clone();
+        match ends.iter_mut().find(|(of, _)| *of == blob) {
+            Some((_, known)) => *known = end,
+            None => ends.push((blob, end)),
+        }
+        let Ok(chain) = map.chain(transaction, &ends) else { return };
+        let epoch = map.epoch;
+        if !self.is_planned_away(|map| map.is_affected(&chain, transaction, epoch)) {
+            self.step_commit(commit::Event::Reroute { id, chain }, own);
+        }
+    }
+
+    /// A record is durable.
+    pub(super) fn persisted(&mut self, number: u64) {
+        match self.member.promises.remove(&number) {
+            Some(Promise::Validated(id, attempt)) => {
+                self.commit(commit::Event::Persisted { id, attempt });
+            }
+            Some(Promise::Fenced { id, attempt, is_cleared }) => {
+                self.commit(commit::Event::Fenced { id, attempt, is_cleared });
+            }
+            Some(Promise::Noted(id)) => self.commit(commit::Event::Noted { id }),
+            Some(Promise::Stored(chunk)) => self.supply(movement::Event::Stored(chunk)),
+            Some(Promise::Map) | None => {}
+        }
+    }
+
+    /// A record is not known to be durable. The log takes no more until the node starts again, so
+    /// it can validate nothing; what it knows it still serves, while others can do without it.
+    pub(super) fn persist_failed(&mut self, number: u64) {
+        match self.member.promises.remove(&number) {
+            Some(Promise::Validated(id, _)) => self.commit(commit::Event::PersistFailed { id }),
+            Some(
+                Promise::Fenced { .. } | Promise::Noted(_) | Promise::Stored(_) | Promise::Map,
+            ) => self.member.is_broken = true,
+            None => {}
+        }
+    }
+
+    /// Those that waited look again, if the node may validate now.
+    pub(super) fn resume(&mut self) {
+        match self.member.has_lease() && self.member.planned.is_empty() {
+            true => {
+                self.member.is_resume_due = false;
+                self.catch_up_commit();
+                self.commit(commit::Event::Resume);
+            }
+            false => self.member.is_resume_due = true,
+        }
+    }
+
+    /// A message about a transaction on its way.
+    pub(super) fn hear_commit(&mut self, message: Message) {
+        if !self.is_refused(&message) {
+            self.commit(commit::Event::Receive(message));
+        }
+    }
+
+    /// Whether it asks for something to be validated that a planned map takes away.
+    fn is_refused(&self, message: &Message) -> bool {
+        let Message::Forward { transaction, chain, attempt, .. } = message else { return false };
+        self.is_planned_away(|map| map.is_affected(chain, transaction, attempt.epoch))
+    }
+
+    /// A message about a transaction that was held up. Not while something is planned: nothing is
+    /// driven anew under a map that ends.
+    pub(super) fn hear_recovery(&mut self, message: recovery::Message) {
+        if self.member.planned.is_empty() {
+            self.commit(commit::Event::Recover(message));
+        }
+    }
+}
+
+/// Why a client's transaction was not begun.
+pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> Decision {
+    Decision::Abort(Abort { kind, reason: reason.into(), blob: None })
+}

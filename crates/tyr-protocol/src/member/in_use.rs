@@ -1,0 +1,93 @@
+//! The snapshots in use of the blobs that this node is a version manager of (V1).
+//!
+//! A snapshot is in use from its first read, which is known by its asker and the number that the
+//! asker gave it, until the asker says that it has ended or the read timeout has passed. Bounded by
+//! [`SNAPSHOTS_MAX`] over all blobs.
+
+use std::collections::BTreeMap;
+
+use tyr_types::{BlobName, Timestamp};
+
+use crate::abort::Abort;
+use crate::message::Address;
+use crate::versions::snapshots::SNAPSHOTS_MAX;
+use crate::versions::{SnapshotId, SnapshotTable};
+
+/// The snapshots in use, by blob.
+#[derive(Debug)]
+pub(super) struct InUse {
+    timeout_us: u64,
+    tables: BTreeMap<BlobName, SnapshotTable>,
+    by_asker: BTreeMap<(Address, u64), (BlobName, SnapshotId)>,
+}
+
+impl InUse {
+    /// None in use; each lasts at most `timeout_us`.
+    pub fn new(timeout_us: u64) -> Self {
+        Self { timeout_us, tables: BTreeMap::new(), by_asker: BTreeMap::new() }
+    }
+
+    /// A snapshot of `blob` at `at` is in use from `now_us` on. The same read served again, when
+    /// its answer was lost, is a new one in its place.
+    pub fn begin(
+        &mut self,
+        (asker, read): (Address, u64),
+        blob: &BlobName,
+        at: Timestamp,
+        now_us: u64,
+    ) -> Result<(), Abort> {
+        self.end(asker, read);
+        if self.by_asker.len() >= SNAPSHOTS_MAX {
+            let reason = "too many snapshots are in use; end some, or retry later";
+            return Err(Abort::new(tyr_types::ErrorKind::Unavailable, reason));
+        }
+        let timeout_us = self.timeout_us;
+        let table =
+            self.tables.entry(blob.clone()).or_insert_with(|| SnapshotTable::new(timeout_us));
+        let id = table.begin(at, now_us)?;
+        self.by_asker.insert((asker, read), (blob.clone(), id));
+        Ok(())
+    }
+
+    /// The asker needs the snapshot no more that this read began.
+    pub fn end(&mut self, asker: Address, read: u64) {
+        let Some((blob, id)) = self.by_asker.remove(&(asker, read)) else { return };
+        if let Some(table) = self.tables.get_mut(&blob) {
+            table.end(id);
+            if table.is_empty() {
+                self.tables.remove(&blob);
+            }
+        }
+    }
+
+    /// Ends those that have lasted longer than the read timeout.
+    pub fn expire(&mut self, now_us: u64) {
+        let mut expired = 0;
+        self.tables.retain(|_, table| {
+            expired += table.expire(now_us);
+            !table.is_empty()
+        });
+        if expired > 0 {
+            let tables = &self.tables;
+            self.by_asker.retain(|_, (blob, id)| {
+                tables.get(blob).is_some_and(|table| table.at(*id).is_some())
+            });
+        }
+    }
+
+    /// The snapshots of `blob` in use.
+    pub fn of(&self, blob: &BlobName) -> Option<&SnapshotTable> {
+        self.tables.get(blob)
+    }
+
+    /// The number of snapshots in use.
+    pub fn len(&self) -> usize {
+        self.by_asker.len()
+    }
+
+    pub fn invariants(&self) {
+        let counted: usize = self.tables.values().map(SnapshotTable::len).sum();
+        assert_eq!(counted, self.by_asker.len(), "each snapshot has an asker");
+        assert!(counted <= SNAPSHOTS_MAX, "snapshots in use are bounded");
+    }
+}

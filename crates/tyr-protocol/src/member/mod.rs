@@ -1,0 +1,304 @@
+//! A node of a cluster: all its machines together, as one.
+//!
+//! [`Member`] owns the map, the lease, and the machines of commit, reads, movement and versions; for
+//! every message it decides which of them sees it, and for every effect of theirs what the driver
+//! is to do. It is a machine like they are: told of events with the time, it answers effects.
+//!
+//! ```text
+//!              ┌ admission ─ is it from one I know, of my epoch, have I a lease? (M3, M4)
+//!   envelope ──┤
+//!              ├► submission ──► Commit ──effects──► execution ──► log, store, envelopes
+//!              ├► reading ─────► Reads  ◄──Moved───────┘
+//!              ├► supply ──────► Recipient (movement)
+//!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
+//!   tick ───────► upkeep ──────► lease, questions, time-outs
+//!   log ────────► replay
+//! ```
+//!
+//! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out; the others
+//! are named in the drawing; [`in_use`] counts snapshots and [`answers`] keeps what operations
+//! answered. What a rule says is in the machine that it belongs to; here is only who hears what.
+
+mod admission;
+mod answers;
+mod change;
+pub mod effect;
+pub mod event;
+mod execution;
+mod in_use;
+mod invariants;
+mod reading;
+pub mod record;
+mod replay;
+pub mod store;
+mod submission;
+mod supply;
+mod upkeep;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
+
+use self::answers::Answers;
+pub use self::effect::Effect;
+pub use self::event::Event;
+use self::execution::Promise;
+use self::in_use::InUse;
+use self::reading::AskedReads;
+pub use self::record::Record;
+pub use self::store::{ChunkName, Store};
+use crate::commit::Commit;
+use crate::lease::Holder;
+use crate::map::{ClusterMap, MapNode, NodeState};
+use crate::message::{Address, Body, Envelope, Now};
+use crate::movement::{Progress, Recipient};
+use crate::read::Reads;
+#[cfg(any(test, feature = "broken-rules"))]
+use crate::rule::Rule;
+
+/// Messages of epochs that are not known here yet that are kept until they are. More are lost, and
+/// come again (F6).
+pub const HELD_MAX: usize = 1024;
+
+/// Planned maps that are remembered at a time: one, and those withdrawn just before.
+pub const PLANNED_MAX: usize = 8;
+
+/// Numbers of incarnations between two starts of a node.
+///
+/// A node that finds itself declared down while it runs comes back under the next incarnation
+/// (M4); this many are its own to use before its next start.
+pub const INCARNATIONS_PER_START: u64 = 1 << 16;
+
+/// The incarnation of a node's `start`-th start, the first being 1.
+pub fn incarnation(start: u64) -> u64 {
+    start.saturating_sub(1).saturating_mul(INCARNATIONS_PER_START) + 1
+}
+
+/// What can be set about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberConfig {
+    /// How long a snapshot may last, in microseconds (V1).
+    pub read_timeout_us: u64,
+    /// How long a read may wait here, in microseconds; then its asker has to ask again.
+    pub wait_max_us: u64,
+    /// How long a node that loses something by a planned change waits for what is in flight, in
+    /// microseconds; what is in flight longer is driven anew under the new map.
+    pub drain_max_us: u64,
+}
+
+impl Default for MemberConfig {
+    fn default() -> Self {
+        Self {
+            read_timeout_us: crate::SnapshotTable::TIMEOUT_US_DEFAULT,
+            wait_max_us: 10_000_000,
+            drain_max_us: 500_000,
+        }
+    }
+}
+
+/// A planned change: what this map takes away is not used any more.
+#[derive(Clone, Debug)]
+struct Planned {
+    map: Arc<ClusterMap>,
+    /// When it was heard of.
+    since_us: u64,
+    is_acknowledged: bool,
+}
+
+/// One node of a cluster.
+#[derive(Debug)]
+pub struct Member {
+    node: NodeId,
+    incarnation: u64,
+    config: MemberConfig,
+    now: Now,
+    /// The newest map known; nothing is done before there is one.
+    map: Option<Arc<ClusterMap>>,
+    /// Ascending by epoch; at most [`PLANNED_MAX`].
+    planned: Vec<Planned>,
+    lease: Holder,
+    commit: Commit,
+    /// The epoch of the map that the commit machine goes by. It is behind only while there is no
+    /// lease: without one nothing is driven.
+    commit_epoch: Option<Epoch>,
+    reads: Reads,
+    /// What the reads in the read machine are; bounded by it.
+    asked: AskedReads,
+    recipient: Recipient,
+    in_use: InUse,
+    answers: Answers,
+    /// At most [`HELD_MAX`].
+    held: VecDeque<Envelope>,
+    /// Records that are waited for; bounded by what is in flight.
+    promises: BTreeMap<u64, Promise>,
+    /// The number of the last record.
+    records: u64,
+    /// How often a transaction was placed anew, for those in flight that were.
+    misplaced: BTreeMap<TransactionId, u8>,
+    /// Whether the log took no more: what is promised would not last.
+    is_broken: bool,
+    /// Whether transactions that waited may go on once there is a lease and nothing planned.
+    is_resume_due: bool,
+    /// When the newest map was last asked for.
+    fetched_us: Option<u64>,
+    /// When the monitors were last told that the node is back.
+    returned_us: Option<u64>,
+}
+
+impl Member {
+    /// A node that knows of nothing yet. `incarnation` is higher than that of any earlier start,
+    /// [by enough](incarnation).
+    pub fn new(node: NodeId, incarnation: u64, config: MemberConfig) -> Self {
+        Self {
+            node,
+            incarnation,
+            config,
+            now: Now::default(),
+            map: None,
+            planned: Vec::new(),
+            lease: Holder::new(incarnation),
+            commit: Commit::clustered(node),
+            commit_epoch: None,
+            reads: Reads::new(node),
+            asked: AskedReads::default(),
+            recipient: Recipient::new(node, incarnation),
+            in_use: InUse::new(config.read_timeout_us),
+            answers: Answers::default(),
+            held: VecDeque::new(),
+            promises: BTreeMap::new(),
+            records: 0,
+            misplaced: BTreeMap::new(),
+            is_broken: false,
+            is_resume_due: false,
+            fetched_us: None,
+            returned_us: None,
+        }
+    }
+
+    /// Takes a rule away, for a test that wants to see its checker notice.
+    #[cfg(any(test, feature = "broken-rules"))]
+    pub fn break_rule(&mut self, rule: Rule) {
+        self.commit.rules.broken = Some(rule);
+        self.reads.rules.broken = Some(rule);
+        #[cfg(feature = "broken-rules")]
+        self.lease.break_rule(rule);
+    }
+
+    /// Takes in `event` at `now` and adds what the driver is to do to `effects`.
+    ///
+    /// Total and bounded, like the machines within.
+    pub fn step<S: Store>(
+        &mut self,
+        now: Now,
+        event: Event,
+        store: &mut S,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.now = now;
+        let mut turn = Turn { member: self, store, effects };
+        match event {
+            Event::Receive(envelope) => turn.receive(envelope),
+            Event::Persisted { number } => turn.persisted(number),
+            Event::PersistFailed { number } => turn.persist_failed(number),
+            Event::Resume => turn.resume(),
+            Event::Tick => turn.tick(),
+        }
+    }
+
+    /// The node's number.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The incarnation it goes by now.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The newest map it knows.
+    pub fn map(&self) -> Option<&Arc<ClusterMap>> {
+        self.map.as_ref()
+    }
+
+    /// The highest timestamp it has seen or given out.
+    pub fn clock(&self) -> Timestamp {
+        self.commit.clock()
+    }
+
+    /// Whether its log took no more: it has to be started again to be of use.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Whether it may serve, validate and answer now (M3).
+    pub fn has_lease(&self) -> bool {
+        self.is_member() && self.lease.is_held(self.now.monotonic_us) && !self.is_broken
+    }
+
+    /// The number of transactions known here and not finished with.
+    pub fn in_flight(&self) -> usize {
+        self.commit.len()
+    }
+
+    /// The number of reads that wait here.
+    pub fn waiting_reads(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// How far it is with copying what it is a recipient of.
+    pub fn progress(&self) -> Progress {
+        self.recipient.progress()
+    }
+
+    /// A message of this node.
+    pub fn envelope(&self, body: Body) -> Envelope {
+        let (epoch, incarnation) = (self.epoch(), self.incarnation);
+        Envelope { epoch, incarnation, from: Address::Node(self.node), body }
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.map.as_ref().map_or(Epoch(0), |map| map.epoch)
+    }
+
+    /// This node, as the map has it.
+    fn seat(&self) -> Option<&MapNode> {
+        self.map.as_ref().and_then(|map| map.nodes.get(&self.node))
+    }
+
+    /// Whether the map has this node, in this incarnation, taking part.
+    fn is_member(&self) -> bool {
+        self.seat().is_some_and(|seat| seat.is_live() && seat.incarnation == self.incarnation)
+    }
+
+    /// Whether the node is back after it was declared down, and not caught up (M4).
+    fn is_returning(&self) -> bool {
+        self.seat().is_some_and(|seat| seat.state == NodeState::Returning)
+    }
+}
+
+/// A step of a member: what is done in it is done to these.
+struct Turn<'a, S> {
+    member: &'a mut Member,
+    store: &'a mut S,
+    effects: &'a mut Vec<Effect>,
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// Sends `body` to `to`.
+    fn send(&mut self, to: Address, body: Body) {
+        let envelope = self.member.envelope(body);
+        self.effects.push(Effect::Send { to, envelope });
+    }
+
+    /// Adds a record to the log; when it is synced, the promise that waits for it.
+    fn persist(&mut self, record: Record, promise: Option<Promise>) {
+        self.member.records += 1;
+        let number = self.member.records;
+        let is_synced = promise.is_some();
+        if let Some(promise) = promise {
+            self.member.promises.insert(number, promise);
+        }
+        self.effects.push(Effect::Persist { number, record, is_synced });
+    }
+}

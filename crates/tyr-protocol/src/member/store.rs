@@ -1,0 +1,43 @@
+//! What a node needs of the store below it.
+
+use tyr_types::{BlobName, Timestamp, Transaction};
+
+use crate::chain::Chain;
+use crate::commit::Outcomes;
+use crate::movement::ChunkCopy;
+use crate::versions::Usage;
+use crate::view::View;
+
+/// A chunk of a blob.
+pub type ChunkName = (BlobName, u64);
+
+/// The applied state of a node. Nothing here fails and nothing waits: the log has it already.
+pub trait Store: View {
+    /// Does what `transaction` writes to the pieces of `chain` that this node holds; answers for
+    /// those that it is the authority of.
+    ///
+    /// On a chunk whose base is [awaited](Store::await_base) it is laid aside until the base is
+    /// installed. What is at or below an installed base is in it, and is dropped.
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes;
+
+    /// The chunk's base is still to come: what is applied to it waits. Nothing changes for a chunk
+    /// whose base was installed or is awaited.
+    fn await_base(&mut self, chunk: &ChunkName);
+
+    /// The chunk as it was elsewhere at `copy.at`, or a piece of it. With the last piece the base
+    /// is there, and what was laid aside above `copy.at` goes on top of it.
+    fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy);
+
+    /// This node does not hold the chunk any more. Nothing of it is left.
+    fn release(&mut self, chunk: &ChunkName);
+
+    /// Nothing of anything is left.
+    fn clear(&mut self);
+
+    /// The chunks of which something is here, also those awaited, in order, after `after`; at most
+    /// `limit`.
+    fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
+
+    /// What is in use of a blob (V2): what is not may go (V3).
+    fn usage(&mut self, blob: &BlobName, usage: &Usage);
+}

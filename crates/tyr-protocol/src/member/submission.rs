@@ -1,0 +1,94 @@
+//! A client's transaction, at the head of its chain.
+
+use std::sync::Arc;
+
+use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
+
+use super::execution::refused;
+use super::{Store, Turn};
+use crate::chain::Ends;
+use crate::commit::{self, OUTCOME_WINDOW_US};
+use crate::message::{Address, Asked, Body};
+
+/// How far ahead of this node a client's idea of the clock may be, in microseconds. Clocks follow
+/// the fastest in the cluster, so a client is ahead of nobody for long; one that is further is
+/// wrong, and must not pull the cluster along.
+pub const AHEAD_MAX_US: u64 = 60 * 60 * 1_000_000;
+
+impl<S: Store> Turn<'_, S> {
+    /// A client submits a transaction, for the first time or again (F4).
+    ///
+    /// Whoever says no here has promised nothing and remembers nothing, so it says `NotHere`, and
+    /// the client asks on; an abort would be one that nobody remembers.
+    pub(super) fn submit(
+        &mut self,
+        client: u64,
+        (transaction, ends): (Arc<Transaction>, Ends),
+        begun_us: u64,
+        is_retry: bool,
+    ) {
+        let id = transaction.id;
+        let Some(map) = self.member.map.clone() else { return };
+        if id.0 >> 64 != u128::from(client) {
+            return; // Somebody else's.
+        }
+        if let Err(error) = transaction.validate() {
+            // So it is whenever it comes: nothing has to be remembered.
+            let decision = refused(ErrorKind::InvalidArgument, error.message().to_owned());
+            return self.reply(id, decision, Vec::new());
+        }
+        let is_remembered = self.remembers(id);
+        let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
+        let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
+        let is_ahead = begun_us > now_us.saturating_add(AHEAD_MAX_US);
+        let chain = match map.chain(&transaction, &ends) {
+            Ok(chain) => chain,
+            Err(abort) if is_lasting(abort.kind) && !is_retry && !is_remembered => {
+                let decision = commit::Decision::Abort(abort);
+                return self.reply(id, decision, Vec::new());
+            }
+            Err(_) => return self.not_here(client, Asked::Transaction(id)),
+        };
+        let is_head = chain.position(self.member.node) == Some(0);
+        let is_going =
+            self.is_planned_away(|planned| planned.is_affected(&chain, &transaction, map.epoch));
+        if is_ahead || !is_head || is_going {
+            return self.not_here(client, Asked::Transaction(id));
+        }
+        if !is_remembered && self.is_forgotten(begun) {
+            let reason = "the transaction is older than what the cluster remembers: whether it \
+                          took effect shows in what it wrote";
+            return self.reply(id, refused(ErrorKind::TimedOut, reason), Vec::new());
+        }
+        self.member.commit.observe(begun);
+        self.commit(match is_retry {
+            false => commit::Event::Submit { transaction, chain },
+            true => commit::Event::Retry { transaction, chain },
+        });
+    }
+
+    /// Whether this node knows something of the transaction.
+    fn remembers(&self, id: TransactionId) -> bool {
+        let commit = &self.member.commit;
+        let is_noted = |recovery: &crate::recovery::Recovery| recovery.memory.get(id).is_some();
+        commit.records.slot(id).is_some() || commit.recovery.as_deref().is_some_and(is_noted)
+    }
+
+    /// Whether a transaction that began then may have been forgotten here.
+    fn is_forgotten(&self, begun: Timestamp) -> bool {
+        let recovery = self.member.commit.recovery.as_deref();
+        let horizon = self.member.commit.clock().clock.saturating_sub(OUTCOME_WINDOW_US);
+        begun.clock <= horizon || recovery.is_some_and(|it| it.memory.is_forgotten(begun))
+    }
+
+    /// Tells a client to ask elsewhere, or again.
+    pub(super) fn not_here(&mut self, client: u64, asked: Asked) {
+        self.send(Address::Client(client), Body::NotHere(asked));
+    }
+}
+
+/// Whether what is wrong with a transaction is wrong with it whenever it comes, so that nobody has
+/// to remember that it was refused.
+fn is_lasting(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidArgument | ErrorKind::NotFound)
+}

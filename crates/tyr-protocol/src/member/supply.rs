@@ -1,0 +1,111 @@
+//! Chunks that come and go: what the recipient asks for, and what is given to others.
+
+use tyr_types::{Epoch, NodeId, Timestamp};
+
+use super::{ChunkName, Promise, Record, Store, Turn};
+use crate::chain::{Chain, Piece};
+use crate::message::{Address, Body, ReadRequest};
+use crate::movement::{self, ChunkCopy};
+
+/// Chunks that are looked at for a page of a list: some milliseconds of work.
+const SCANNED_MAX: usize = 1024;
+
+impl<S: Store> Turn<'_, S> {
+    /// Tells the recipient of an event, and does what it asks for.
+    pub(super) fn supply(&mut self, event: movement::Event) {
+        let Some(map) = self.member.map.clone() else { return };
+        let mut effects = Vec::new();
+        let now_us = self.member.now.monotonic_us;
+        self.member.recipient.step(now_us, event, &map, &mut effects);
+        for effect in effects {
+            match effect {
+                movement::Effect::List { to, after } => {
+                    let message = movement::Message::List { after };
+                    self.send(Address::Node(to), Body::Movement(message));
+                }
+                movement::Effect::Ask { to, read, chunk: (blob, chunk), range, kind } => {
+                    let asker = Address::Node(self.member.node);
+                    let (is_attributes, is_copy) = (chunk == 0, true);
+                    let request =
+                        ReadRequest { read, asker, blob, range, is_attributes, kind, is_copy };
+                    self.send(Address::Node(to), Body::Read(request));
+                }
+                movement::Effect::Install { chunk, copy } => self.install_copy(chunk, copy),
+                movement::Effect::CaughtUp => {
+                    let epoch = map.epoch;
+                    self.send(Address::Monitors, Body::CaughtUp { epoch });
+                }
+            }
+        }
+    }
+
+    fn install_copy(&mut self, chunk: ChunkName, copy: ChunkCopy) {
+        // Nothing proposed here from now on is at or below what the copy holds.
+        self.member.commit.observe(copy.at);
+        self.store.await_base(&chunk);
+        self.store.install(&chunk, &copy);
+        let promise = copy.is_last.then(|| Promise::Stored(chunk.clone()));
+        let (blob, chunk) = chunk;
+        self.persist(Record::Installed { blob, chunk, copy }, promise);
+    }
+
+    /// A transaction passes that writes chunks of which this node is a recipient: they are to be
+    /// copied, and until then what it writes waits for the base.
+    pub(super) fn hear_of_chunks(&mut self, chain: &Chain) {
+        if !self.member.recipient.progress().is_moving {
+            return;
+        }
+        let Some(map) = self.member.map.clone() else { return };
+        let node = self.member.node;
+        let Some(position) = chain.position(node) else { return };
+        for Piece { blob, range, is_written, .. } in chain.hops()[position].pieces() {
+            let Some(size) = map.chunk_size(blob.keyspace) else { continue };
+            let chunk = (blob.clone(), range.start / size);
+            let is_recipient = *is_written && map.recipients(&chunk.0, chunk.1).contains(&node);
+            if is_recipient && !self.member.recipient.has(&chunk) {
+                self.store.await_base(&chunk);
+                self.supply(movement::Event::Heard(chunk));
+            }
+        }
+    }
+
+    /// A message about chunks that move.
+    pub(super) fn hear_movement(&mut self, from: NodeId, epoch: Epoch, message: movement::Message) {
+        match message {
+            movement::Message::List { after } => self.list(from, after),
+            movement::Message::Listed { after, chunks, next } => {
+                self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
+            }
+            movement::Message::Copied { read, chunk, copy } => {
+                self.supply(movement::Event::Copied { read, chunk, copy });
+            }
+        }
+    }
+
+    /// A copy is not to be had there now.
+    pub(super) fn no_copy(&mut self, read: u64) {
+        if self.member.recipient.is_asking(read) {
+            self.supply(movement::Event::Refused { read });
+        }
+    }
+
+    /// Lists the chunks that `to` is a recipient of and this node the authority of.
+    ///
+    /// Not while something is in flight here that was proposed before the move: it may create a
+    /// chunk without the recipient in its chain. Who asks will ask again.
+    fn list(&mut self, to: NodeId, after: Option<ChunkName>) {
+        let Some(map) = self.member.map.clone() else { return };
+        let moved = Timestamp { epoch: map.moved, ..Timestamp::ZERO };
+        if self.member.commit.is_in_flight_below(moved) {
+            return;
+        }
+        let mut chunks = self.store.held(after.as_ref(), SCANNED_MAX);
+        let next = (chunks.len() == SCANNED_MAX).then(|| chunks.last().cloned()).flatten();
+        chunks.retain(|(blob, chunk)| {
+            let placed = map.placement(blob, *chunk).unwrap_or_default();
+            placed.holders.first() == Some(&self.member.node) && placed.recipients.contains(&to)
+        });
+        let message = movement::Message::Listed { after, chunks, next };
+        self.send(Address::Node(to), Body::Movement(message));
+    }
+}

@@ -1,0 +1,52 @@
+//! What happens because time passes.
+
+use super::{Store, Turn};
+use crate::commit;
+use crate::message::{Address, Body};
+use crate::movement;
+
+/// A node that is back says so again after so long, in microseconds.
+pub(super) const RETURN_AGAIN_US: u64 = 200_000;
+
+impl<S: Store> Turn<'_, S> {
+    /// Some time has passed.
+    pub(super) fn tick(&mut self) {
+        if self.member.is_broken {
+            return; // It lets its lease run out.
+        }
+        self.return_if_needed();
+        self.renew_lease();
+        if !self.member.held.is_empty() {
+            self.fetch(Address::Monitors);
+        }
+        let now_us = self.member.now.monotonic_us;
+        self.member.in_use.expire(now_us);
+        let clock = self.member.commit.clock();
+        self.member.answers.expire(clock);
+        self.acknowledge_planned();
+        self.review_reads();
+        if !self.member.has_lease() {
+            return;
+        }
+        self.catch_up_commit();
+        self.supply(movement::Event::Tick);
+        if self.member.planned.is_empty() {
+            self.commit(commit::Event::Tick { elapsed_us: now_us });
+            if self.member.is_resume_due {
+                self.resume();
+            }
+        }
+    }
+
+    /// Asks for the lease when it is time to (M3).
+    fn renew_lease(&mut self) {
+        if !self.member.is_member() {
+            return;
+        }
+        let (now_us, epoch) = (self.member.now.monotonic_us, self.member.epoch());
+        if let Some(renewal) = self.member.lease.renewal(now_us, epoch) {
+            let crate::lease::Renewal { incarnation, epoch, sent_us } = renewal;
+            self.send(Address::Monitors, Body::Renew { incarnation, epoch, sent_us });
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What a recipient and the authorities say to each other.
+
+use super::copy::ChunkCopy;
+use crate::member::ChunkName;
+
+/// What a recipient and the authorities say to each other. The copies themselves are asked for by
+/// [`crate::message::Body::Read`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// To an authority: which chunks are you the authority of and am I a recipient of?
+    List {
+        /// After this one, in the order of names.
+        after: Option<ChunkName>,
+    },
+    /// The answer, a page of it.
+    Listed {
+        /// What the question said.
+        after: Option<ChunkName>,
+        /// The chunks, ascending; perhaps none though there are more.
+        chunks: Vec<ChunkName>,
+        /// Where to ask on; `None` when that was all.
+        next: Option<ChunkName>,
+    },
+    /// The answer to a read that is a copy.
+    Copied {
+        /// The number of the read.
+        read: u64,
+        /// The chunk.
+        chunk: ChunkName,
+        /// What it holds.
+        copy: ChunkCopy,
+    },
+}

@@ -1,0 +1,360 @@
+//! The machine of a recipient: lists what is to come, copies it, says when all is here.
+//!
+//! It is told of every map, of every chunk that a chain brings, and of answers; it says what to
+//! ask and what to install. What is in flight is bounded ([`COPIES_MAX`]), which is the throttle;
+//! what is done is remembered by name for as long as the move lasts. After a restart the log tells
+//! it again what was installed, and it goes on from there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
+
+use super::copy::ChunkCopy;
+use crate::map::{ClusterMap, NodeState};
+use crate::member::ChunkName;
+use crate::read::Kind;
+
+/// Copies that are asked for at a time: enough to hide the way there and back, few enough not to
+/// be felt by those who work there.
+pub const COPIES_MAX: usize = 8;
+
+/// Bytes of a chunk that are asked for at a time; a chunk of more comes in pieces at one timestamp.
+pub const PIECE_LEN_MAX: u64 = 4 << 20;
+
+/// The most chunks that are known to be missing before listing goes on.
+pub const MISSING_MAX: usize = 4096;
+
+/// After so long without an answer, in microseconds, a question is asked again.
+pub const PATIENCE_US: u64 = 400_000;
+
+/// What the recipient is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The node goes by another map.
+    Map {
+        /// Whether something moves, or the node has returned.
+        is_moving: bool,
+        /// Whether what was installed counts no more: it is another move, and chains may have gone
+        /// without this node in between.
+        is_anew: bool,
+    },
+    /// A chain brought something of this chunk, of which the node is a recipient.
+    Heard(ChunkName),
+    /// A page of a list.
+    Listed {
+        /// Who answers.
+        from: NodeId,
+        /// By the map of this epoch.
+        epoch: Epoch,
+        /// What was asked.
+        after: Option<ChunkName>,
+        /// The page.
+        chunks: Vec<ChunkName>,
+        /// Where to ask on.
+        next: Option<ChunkName>,
+    },
+    /// A copy.
+    Copied {
+        /// The number of the read.
+        read: u64,
+        /// The chunk.
+        chunk: ChunkName,
+        /// The copy.
+        copy: ChunkCopy,
+    },
+    /// A copy is not to be had there, or not at that timestamp any more.
+    Refused {
+        /// The number of the read.
+        read: u64,
+    },
+    /// The chunk's last piece is durable here; also what the log says after a restart.
+    Stored(ChunkName),
+    /// Some time has passed.
+    Tick,
+}
+
+/// What the recipient asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Ask for a page of the list.
+    List {
+        /// Whom.
+        to: NodeId,
+        /// After which.
+        after: Option<ChunkName>,
+    },
+    /// Ask for a copy.
+    Ask {
+        /// Whom: the authority.
+        to: NodeId,
+        /// The number of the read.
+        read: u64,
+        /// The chunk.
+        chunk: ChunkName,
+        /// Bytes of it.
+        range: ByteRange,
+        /// The first piece as it is, the others at the timestamp of the first.
+        kind: Kind,
+    },
+    /// Install what came, make it durable, and say so with [`Event::Stored`] if it is the last.
+    Install {
+        /// The chunk.
+        chunk: ChunkName,
+        /// What came.
+        copy: ChunkCopy,
+    },
+    /// Everything is here: tell the monitors.
+    CaughtUp,
+}
+
+/// How far a recipient is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether there is something to catch up with.
+    pub is_moving: bool,
+    /// Nodes whose list is not complete.
+    pub unlisted: usize,
+    /// Chunks known to be missing, those being copied among them.
+    pub missing: usize,
+    /// Chunks installed.
+    pub installed: usize,
+    /// Bytes installed since the start.
+    pub bytes: u64,
+}
+
+/// A question that is waited for.
+#[derive(Clone, Debug)]
+struct Listing {
+    after: Option<ChunkName>,
+    asked_us: Option<u64>,
+}
+
+/// A chunk that is being copied.
+#[derive(Clone, Debug)]
+struct Copying {
+    chunk: ChunkName,
+    /// Where the next piece begins.
+    offset: u64,
+    /// Where the first piece was read.
+    at: Option<Timestamp>,
+    asked_us: Option<u64>,
+    /// All pieces are installed; the last is not durable yet.
+    is_written: bool,
+}
+
+/// The machine of a recipient. Of a node that is none it is empty.
+#[derive(Clone, Debug)]
+pub struct Recipient {
+    node: NodeId,
+    is_moving: bool,
+    /// Lists that are not complete, by who gives them; at most one a node.
+    listings: BTreeMap<NodeId, Listing>,
+    /// Missing, and not asked for yet. Bounded by [`MISSING_MAX`] for what is listed, beyond that
+    /// by what chains bring.
+    missing: BTreeSet<ChunkName>,
+    /// Being copied; at most [`COPIES_MAX`].
+    copying: BTreeMap<u64, Copying>,
+    /// Installed. One name for each chunk that the node is going to hold.
+    installed: BTreeSet<ChunkName>,
+    /// The number of the last read. Numbers of different incarnations are different.
+    reads: u64,
+    bytes: u64,
+    told_us: Option<u64>,
+}
+
+impl Recipient {
+    /// A machine that has nothing to get.
+    pub fn new(node: NodeId, incarnation: u64) -> Self {
+        Self {
+            node,
+            is_moving: false,
+            listings: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            copying: BTreeMap::new(),
+            installed: BTreeSet::new(),
+            reads: incarnation << 32,
+            bytes: 0,
+            told_us: None,
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            is_moving: self.is_moving,
+            unlisted: self.listings.len(),
+            missing: self.missing.len() + self.copying.len(),
+            installed: self.installed.len(),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Whether the base of `chunk` is here, and durable.
+    pub fn has(&self, chunk: &ChunkName) -> bool {
+        self.installed.contains(chunk)
+    }
+
+    /// Whether the read of this number is a copy that is waited for.
+    pub fn is_asking(&self, read: u64) -> bool {
+        self.copying.contains_key(&read)
+    }
+
+    /// Takes in `event` by `map` at `now_us` (which does not jump) and adds what is to be done.
+    pub fn step(&mut self, now_us: u64, event: Event, map: &ClusterMap, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Map { is_moving, is_anew } => self.begin(is_moving, is_anew, map),
+            Event::Heard(chunk) => self.want(chunk, map),
+            Event::Listed { from, epoch, after, chunks, next } => {
+                let is_due = self.listings.get(&from).is_some_and(|asked| asked.after == after);
+                if epoch != map.epoch || !is_due {
+                    return;
+                }
+                chunks.into_iter().for_each(|chunk| self.want(chunk, map));
+                match next {
+                    None => self.listings.remove(&from),
+                    next => self.listings.insert(from, Listing { after: next, asked_us: None }),
+                };
+            }
+            Event::Copied { read, chunk, copy } => self.copied(read, &chunk, copy, map, effects),
+            Event::Refused { read } => {
+                if let Some(copying) = self.copying.get_mut(&read)
+                    && !copying.is_written
+                {
+                    (copying.offset, copying.at) = (0, None); // Patience, and from the start.
+                }
+            }
+            Event::Stored(chunk) => {
+                self.missing.remove(&chunk);
+                self.copying.retain(|_, copying| copying.chunk != chunk);
+                self.installed.insert(chunk);
+            }
+            Event::Tick => {}
+        }
+        self.go_on(now_us, map, effects);
+    }
+
+    /// Another map: other authorities, and perhaps another move. What was listed by the old one is
+    /// listed anew, for a chunk whose authority changed in between was perhaps on no list.
+    fn begin(&mut self, is_moving: bool, is_anew: bool, map: &ClusterMap) {
+        self.is_moving = is_moving;
+        if is_anew || !is_moving {
+            self.missing.clear();
+            self.copying.clear();
+            self.installed.clear();
+        }
+        self.told_us = None;
+        self.listings.clear();
+        if !is_moving {
+            return;
+        }
+        let node = self.node;
+        let is_ours = |(blob, chunk): &ChunkName| map.recipients(blob, *chunk).contains(&node);
+        self.missing.retain(is_ours);
+        self.copying.retain(|_, copying| copying.is_written || is_ours(&copying.chunk));
+        self.installed.retain(is_ours);
+        let serving = map.nodes.iter().filter(|(_, other)| other.state == NodeState::Up);
+        let others = serving.map(|(other, _)| *other).filter(|other| *other != node);
+        let listing = |other| (other, Listing { after: None, asked_us: None });
+        self.listings = others.map(listing).collect();
+    }
+
+    fn want(&mut self, chunk: ChunkName, map: &ClusterMap) {
+        let is_ours = map.recipients(&chunk.0, chunk.1).contains(&self.node);
+        let is_known = self.installed.contains(&chunk)
+            || self.copying.values().any(|copying| copying.chunk == chunk);
+        if self.is_moving && is_ours && !is_known {
+            self.missing.insert(chunk);
+        }
+    }
+
+    fn copied(
+        &mut self,
+        read: u64,
+        chunk: &ChunkName,
+        copy: ChunkCopy,
+        map: &ClusterMap,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(copying) = self.copying.get_mut(&read) else { return };
+        let Some(range) = piece(map, &copying.chunk, copying.offset) else { return };
+        let is_asked = copying.chunk == *chunk && !copying.is_written && copy.range == range;
+        if !is_asked || copying.at.is_some_and(|at| at != copy.at) || !copy.is_sound() {
+            return; // Asked again when patience ends.
+        }
+        self.bytes += copy.versions.iter().map(|version| version.bytes.len() as u64).sum::<u64>();
+        copying.offset += range.len();
+        copying.at = Some(copy.at);
+        copying.asked_us = None;
+        copying.is_written = copy.is_last;
+        let chunk = copying.chunk.clone();
+        effects.push(Effect::Install { chunk, copy });
+    }
+
+    /// Asks for what is missing and not asked for, and again for what is overdue.
+    fn go_on(&mut self, now_us: u64, map: &ClusterMap, effects: &mut Vec<Effect>) {
+        if !self.is_moving {
+            return;
+        }
+        let is_due = |asked_us: Option<u64>| {
+            asked_us.is_none_or(|asked_us| now_us.saturating_sub(asked_us) >= PATIENCE_US)
+        };
+        if self.missing.len() < MISSING_MAX {
+            for (to, listing) in &mut self.listings {
+                if is_due(listing.asked_us) {
+                    listing.asked_us = Some(now_us);
+                    effects.push(Effect::List { to: *to, after: listing.after.clone() });
+                }
+            }
+        }
+        while self.copying.len() < COPIES_MAX
+            && let Some(chunk) = self.missing.pop_first()
+        {
+            self.reads += 1;
+            let (offset, at, asked_us) = (0, None, None);
+            let copying = Copying { chunk, offset, at, asked_us, is_written: false };
+            self.copying.insert(self.reads, copying);
+        }
+        for (read, copying) in &mut self.copying {
+            if copying.is_written || !is_due(copying.asked_us) {
+                continue;
+            }
+            let (blob, number) = &copying.chunk;
+            let holders = map.holders(blob, *number);
+            let range = piece(map, &copying.chunk, copying.offset);
+            let (Some(to), Some(range)) = (holders.first().copied(), range) else { continue };
+            copying.asked_us = Some(now_us);
+            let (read, chunk) = (*read, copying.chunk.clone());
+            let kind = copying.at.map_or(Kind::Whole, Kind::At);
+            effects.push(Effect::Ask { to, read, chunk, range, kind });
+        }
+        let is_done =
+            self.listings.is_empty() && self.missing.is_empty() && self.copying.is_empty();
+        if is_done && is_due(self.told_us) {
+            self.told_us = Some(now_us);
+            effects.push(Effect::CaughtUp);
+        }
+    }
+
+    /// Checks what must hold between steps.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn invariants(&self) {
+        assert!(self.copying.len() <= COPIES_MAX, "copies at a time are bounded");
+        let is_idle = self.listings.is_empty() && self.missing.is_empty();
+        assert!(self.is_moving || is_idle, "without a move nothing is missing");
+        for copying in self.copying.values() {
+            let is_apart = !self.missing.contains(&copying.chunk);
+            assert!(is_apart, "a chunk that is being copied is not to be asked for as well");
+        }
+    }
+}
+
+/// The piece of the chunk that begins `offset` bytes into it; `None` when its keyspace is gone.
+pub(crate) fn piece(map: &ClusterMap, (blob, chunk): &ChunkName, offset: u64) -> Option<ByteRange> {
+    let size = map.chunk_size(blob.keyspace)?;
+    let begin = chunk.checked_mul(size)?;
+    let start = begin.saturating_add(offset.min(size));
+    let end = start.saturating_add(PIECE_LEN_MAX).min(begin.saturating_add(size));
+    Some(ByteRange { start, end })
+}
