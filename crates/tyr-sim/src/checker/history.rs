@@ -4,7 +4,8 @@
 //! ended in the same microsecond as another began counts as concurrent with it.
 
 use tyr_protocol::Abort;
-use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Outcome, Timestamp, TransactionId};
+use tyr_protocol::session::Want;
+use tyr_types::{BlobOperations, Bytes, Outcome, Timestamp, TransactionId};
 
 /// What clients did and saw, in the order in which it began.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,20 +83,11 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
-/// What a client wants to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// The blob.
-    pub blob: BlobName,
-    /// The bytes; empty to ask for the size alone.
-    pub range: ByteRange,
-}
-
 /// What a client read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     /// What it wanted.
-    pub wanted: Wanted,
+    pub want: Want,
     /// When it asked.
     pub start_us: u64,
     /// When it was answered; `None` while it waits.
@@ -112,40 +104,58 @@ pub enum Found {
     /// No answer yet.
     Nothing,
     /// These bytes, fewer than wanted where the blob ends.
-    Bytes(Bytes),
-    /// The size, when only that was wanted.
-    Size(u64),
+    Bytes {
+        /// The bytes.
+        bytes: Bytes,
+        /// The blob's size, if the answer told.
+        size: Option<u64>,
+    },
     /// The blob was absent.
     Absent,
     /// It was refused.
     Refused(Abort),
 }
 
-impl Wanted {
-    /// The bytes `start..end` of a blob.
-    pub fn bytes(blob: BlobName, start: u64, end: u64) -> Self {
-        Self { blob, range: ByteRange { start, end } }
-    }
-
-    /// The size of a blob.
-    pub fn size(blob: BlobName) -> Self {
-        Self { blob, range: ByteRange { start: 0, end: 0 } }
-    }
-}
-
 impl Seen {
     /// A read that was asked for and not answered yet.
-    pub fn asked(wanted: Wanted, now_us: u64) -> Self {
-        Self { wanted, start_us: now_us, end_us: None, at: None, found: Found::Nothing }
+    pub fn asked(want: Want, now_us: u64) -> Self {
+        Self { want, start_us: now_us, end_us: None, at: None, found: Found::Nothing }
+    }
+
+    /// Whether it was answered, and not refused.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.found, Found::Bytes { .. } | Found::Absent)
+    }
+
+    /// The bytes it got; none where it got no answer or the blob was absent.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.found {
+            Found::Bytes { bytes, .. } => bytes,
+            Found::Nothing | Found::Absent | Found::Refused(_) => &[],
+        }
     }
 
     /// Whether the answer says where the blob ends, or that it is absent.
     pub fn shows_end(&self) -> bool {
         match &self.found {
-            Found::Bytes(bytes) => (bytes.len() as u64) < self.wanted.range.len(),
-            Found::Size(_) | Found::Absent => true,
+            Found::Bytes { bytes, .. } => {
+                self.want.is_attributes || (bytes.len() as u64) < self.want.range.len()
+            }
+            Found::Absent => true,
             Found::Nothing | Found::Refused(_) => false,
         }
+    }
+}
+
+impl Attempted {
+    /// Whether its client was told that it committed.
+    pub fn is_committed(&self) -> bool {
+        matches!(self.fate, Fate::Committed(_))
+    }
+
+    /// Whether it may have taken effect, as far as its client knows.
+    pub fn is_possible(&self) -> bool {
+        matches!(self.fate, Fate::Committed(_) | Fate::Pending | Fate::Unknown)
     }
 }
 
@@ -184,7 +194,7 @@ impl Entry {
                 format!("transaction {:x}", id.0)
             }
             Deed::Transaction(_) => "an unsubmitted transaction".to_owned(),
-            Deed::Read(seen) => format!("a read of \"{}\"", seen.wanted.blob.key),
+            Deed::Read(seen) => format!("a read of \"{}\"", seen.want.blob.key),
             Deed::Snapshot(_) => "a snapshot".to_owned(),
             Deed::ReadMany(_) => "a read_many".to_owned(),
         };

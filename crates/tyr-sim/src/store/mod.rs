@@ -1,1 +1,411 @@
 //! What a simulated node has applied.
+//!
+//! The same questions as the real store answers, without a disk: after a crash the node's log is
+//! read again, and this is made anew. Everything is kept by chunk ([`chunk`]), as versions over a
+//! base; [`content`] says what operations do to a chunk, and must not know of versions; [`copy`] is
+//! a chunk on its way from or to another node.
+//!
+//! It trusts nobody: what reaches it in a wrong order, twice, or for a chunk that is not whole yet,
+//! is a panic whose text begins with `violation`.
+
+pub mod chunk;
+pub mod content;
+mod copy;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_protocol::commit::{Answered, Outcomes};
+use tyr_protocol::member::{ChunkName, Store};
+use tyr_protocol::movement::ChunkCopy;
+use tyr_protocol::versions::{self, Policy, Usage, Version};
+use tyr_protocol::{Abort, Chain, Part, View};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation, Outcome,
+    Timestamp, Transaction, TransactionId,
+};
+
+use self::chunk::{Cause, Chunk, Oldest};
+use self::content::{Answers, Start};
+
+/// What a store is told once.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// Bytes of a chunk, by keyspace.
+    pub chunk_sizes: BTreeMap<KeyspaceId, u64>,
+    /// How long versions stay.
+    pub policy: Policy,
+    /// Versions of a chunk above which memory counts as short (V4).
+    pub versions_max: usize,
+}
+
+/// The applied state of one node.
+#[derive(Clone, Debug)]
+pub struct SimStore {
+    node: NodeId,
+    config: StoreConfig,
+    chunks: BTreeMap<ChunkName, Chunk>,
+    usages: BTreeMap<BlobName, Usage>,
+    /// What was applied since [`SimStore::take_applied`].
+    applied: Vec<(TransactionId, Timestamp)>,
+}
+
+/// What is read of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What the chunk holds of the range, from its start; may be short (R7).
+    pub bytes: Bytes,
+    /// Of chunk 0: the size, `Some(None)` when the blob is absent.
+    pub size: Option<Option<u64>>,
+    /// The newest version that overlaps what was read.
+    pub version: Timestamp,
+}
+
+impl SimStore {
+    /// An empty store of this node.
+    pub fn new(node: NodeId, config: StoreConfig) -> Self {
+        let (chunks, usages) = (BTreeMap::new(), BTreeMap::new());
+        Self { node, config, chunks, usages, applied: Vec::new() }
+    }
+
+    /// The transactions applied since this was asked last, for the checker.
+    pub fn take_applied(&mut self) -> Vec<(TransactionId, Timestamp)> {
+        std::mem::take(&mut self.applied)
+    }
+
+    /// All chunks, for comparing replicas.
+    pub fn chunks(&self) -> impl Iterator<Item = (&ChunkName, &Chunk)> {
+        self.chunks.iter()
+    }
+
+    /// The most versions of one chunk.
+    pub fn versions_most(&self) -> usize {
+        self.chunks.values().map(Chunk::versions).max().unwrap_or(0)
+    }
+
+    /// Reads `range`, which lies in one chunk, at `at` or the newest.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when that version is gone.
+    ///
+    /// # Panics
+    /// When the chunk's base is still to come: whoever asked was wrong.
+    pub fn read(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        at: Option<Timestamp>,
+    ) -> Result<Reading, Abort> {
+        let name = (blob.clone(), range.start / self.chunk_size(blob.keyspace));
+        let chunk_range = self.chunk_range(&name);
+        let is_first = name.1 == 0;
+        let Some(chunk) = self.chunks.get(&name) else {
+            let size = is_first.then_some(None);
+            return Ok(Reading { bytes: Bytes::new(), size, version: Timestamp::ZERO });
+        };
+        assert!(!chunk.is_awaited(), "violation: {name:?} is read before its base is there");
+        let content = chunk.content_at(at).ok_or_else(|| too_old(blob))?;
+        let share = range.intersection(chunk_range);
+        let from = (share.start - chunk_range.start) as usize;
+        let to = (share.end - chunk_range.start) as usize;
+        let held = content.bytes.get(from..to.min(content.bytes.len()).max(from)).unwrap_or(&[]);
+        let bytes = match content.size {
+            Some(size) if held.len() < to - from => {
+                // A version manager knows what is a hole and what is the end.
+                let mut bytes = held.to_vec();
+                bytes
+                    .resize((size.min(to as u64) as usize).saturating_sub(from).max(held.len()), 0);
+                Bytes::from(bytes)
+            }
+            Some(_) | None => Bytes::copy_from_slice(held),
+        };
+        let version = chunk.newest(share, is_first, at.unwrap_or(Timestamp::MAX));
+        Ok(Reading { bytes, size: is_first.then_some(content.size), version })
+    }
+
+    /// The share of `range` of a chunk as it is at `at`, for another node.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when that version is gone.
+    ///
+    /// # Panics
+    /// When the chunk's base is still to come: whoever asked was wrong.
+    pub fn export(
+        &self,
+        name: &ChunkName,
+        range: ByteRange,
+        at: Timestamp,
+    ) -> Result<ChunkCopy, Abort> {
+        let empty = Chunk::new(self.chunk_range(name));
+        let chunk = self.chunks.get(name).unwrap_or(&empty);
+        assert!(!chunk.is_awaited(), "violation: {name:?} is copied before its base is there");
+        let usage = self.usages.get(&name.0);
+        let is_needed = |oldest| !self.may_go(name.1, oldest, usage, at, false);
+        chunk.export(range, at, is_needed).ok_or_else(|| too_old(&name.0))
+    }
+
+    /// Removes the versions that may go at `now` (V3, V4); answers how many went.
+    pub fn remove_versions(&mut self, now: Timestamp) -> usize {
+        let blobs: Vec<BlobName> = self.usages.keys().cloned().collect();
+        blobs.iter().map(|blob| self.remove_versions_of(blob, now)).sum()
+    }
+
+    fn remove_versions_of(&mut self, blob: &BlobName, now: Timestamp) -> usize {
+        let names = (blob.clone(), 0)..=(blob.clone(), u64::MAX);
+        let here: Vec<ChunkName> = self.chunks.range(names).map(|(name, _)| name.clone()).collect();
+        let mut gone = 0;
+        for name in here {
+            let Some(mut chunk) = self.chunks.remove(&name) else { continue };
+            if !chunk.is_awaited() {
+                let usage = self.usages.get(blob);
+                let surplus = chunk.versions().saturating_sub(self.config.versions_max);
+                let mut seen = 0;
+                gone += chunk.remove_versions(|oldest| {
+                    seen += 1;
+                    self.may_go(name.1, oldest, usage, now, seen <= surplus)
+                });
+            }
+            self.chunks.insert(name, chunk);
+        }
+        gone
+    }
+
+    fn may_go(
+        &self,
+        chunk: u64,
+        oldest: Oldest,
+        usage: Option<&Usage>,
+        now: Timestamp,
+        is_memory_short: bool,
+    ) -> bool {
+        let Oldest { version, superseded_at } = oldest;
+        let version = Version { chunk, version, superseded_at: Some(superseded_at) };
+        versions::may_go(&version, usage, now, self.config.policy, is_memory_short)
+    }
+
+    fn chunk_range(&self, name: &ChunkName) -> ByteRange {
+        let chunk_size = self.chunk_size(name.0.keyspace);
+        let start = name.1 * chunk_size;
+        ByteRange { start, end: start + chunk_size }
+    }
+
+    fn chunk_mut(&mut self, name: &ChunkName) -> &mut Chunk {
+        let range = self.chunk_range(name);
+        self.chunks.entry(name.clone()).or_insert_with(|| Chunk::new(range))
+    }
+
+    /// The chunks of a blob that the transaction writes here, each with whether this node is its
+    /// authority.
+    fn written(&self, entry: &BlobOperations, part: &Part) -> Vec<(u64, bool)> {
+        let chunk_size = self.chunk_size(entry.blob.keyspace);
+        match part {
+            Part::Pieces(pieces) => pieces
+                .iter()
+                .filter(|piece| piece.is_written && piece.blob == entry.blob)
+                .map(|piece| (piece.range.start / chunk_size, piece.authority == self.node))
+                .collect(),
+            Part::Whole => {
+                let names = (entry.blob.clone(), 0)..=(entry.blob.clone(), u64::MAX);
+                let here = self.chunks.range(names).map(|((_, chunk), _)| *chunk);
+                let mut last = here.max().unwrap_or(0);
+                let mut size = self.stat(&entry.blob).unwrap_or(0);
+                for operation in &entry.operations {
+                    size = size.max(reach(operation, size));
+                    last = last.max(size / chunk_size);
+                }
+                (0..=last).map(|chunk| (chunk, true)).collect()
+            }
+        }
+    }
+
+    /// Where the blob ends, as far as it can be told here: a version manager knows it; who holds the
+    /// chunk in which it ends sees it.
+    fn start(&self, blob: &BlobName, chunks: &[(u64, bool)], guess: u64) -> Start {
+        let is_written = |number: u64| chunks.iter().any(|(chunk, _)| *chunk == number);
+        let is_here = |number: u64| {
+            let chunk = self.chunks.get(&(blob.clone(), number));
+            is_written(number) && chunk.is_none_or(|chunk| !chunk.is_awaited())
+        };
+        if is_here(0) {
+            return Start::Known(self.stat(blob).unwrap_or(0));
+        }
+        let chunk_size = self.chunk_size(blob.keyspace);
+        let mut number = guess / chunk_size;
+        while is_here(number) {
+            let chunk = self.chunks.get(&(blob.clone(), number));
+            let len = chunk.map_or(0, |chunk| chunk.latest().bytes.len() as u64);
+            if len < chunk_size || !is_here(number + 1) {
+                return Start::Known(number * chunk_size + len);
+            }
+            number += 1;
+        }
+        Start::Guessed(guess)
+    }
+
+    fn apply_blob(
+        &mut self,
+        (id, at): (TransactionId, Timestamp),
+        entry: &BlobOperations,
+        part: &Part,
+        guess: u64,
+    ) -> Vec<(usize, Outcome)> {
+        let operations: Arc<[Operation]> = entry.operations.as_slice().into();
+        let chunks = self.written(entry, part);
+        let start = self.start(&entry.blob, &chunks, guess);
+        let mut outcomes = Vec::new();
+        for (number, is_authority) in chunks {
+            let chunk = self.chunk_mut(&(entry.blob.clone(), number));
+            let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
+            let is_awaited = chunk.is_awaited();
+            let answers: Answers = chunk.apply(at, cause);
+            assert!(
+                !is_authority || !is_awaited,
+                "violation: {:?} chunk {number} has an authority that awaits its base",
+                entry.blob
+            );
+            let is_told = |outcome: &Outcome| match outcome {
+                Outcome::Value(_) => is_authority,
+                Outcome::Offset(_) | Outcome::Existed(_) => is_authority && number == 0,
+                Outcome::Done => false,
+            };
+            outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
+        }
+        outcomes.sort_unstable_by_key(|(operation, _)| *operation);
+        outcomes
+    }
+}
+
+impl Store for SimStore {
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+        let mut outcomes = Outcomes::new();
+        let Some(position) = chain.position(self.node) else {
+            panic!(
+                "violation: node {} applies {:x} beside its chain",
+                self.node.0, transaction.id.0
+            )
+        };
+        self.applied.push((transaction.id, at));
+        for (blob, entry) in (0u32..).zip(&transaction.blobs) {
+            if !entry.operations.iter().any(Operation::is_write) {
+                continue;
+            }
+            let guess = chain.ends().iter().find(|(place, _)| *place == blob);
+            let guess = guess.map_or(0, |(_, end)| *end);
+            let part = &chain.hops()[position].part;
+            let answers = self.apply_blob((transaction.id, at), entry, part, guess);
+            outcomes.extend(answers.into_iter().map(|(operation, outcome)| {
+                let operation = u32::try_from(operation).expect("operations are few");
+                Answered { blob, operation, outcome }
+            }));
+        }
+        outcomes
+    }
+
+    fn await_base(&mut self, name: &ChunkName) {
+        if !self.chunks.contains_key(name) {
+            self.chunk_mut(name).await_base(Vec::new());
+        }
+    }
+
+    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
+        assert!(copy.is_sound(), "violation: a copy of {name:?} is installed that is not sound");
+        self.chunk_mut(name).install(copy.clone());
+    }
+
+    fn release(&mut self, name: &ChunkName) {
+        self.chunks.remove(name);
+    }
+
+    fn clear(&mut self) {
+        self.chunks.clear();
+        self.usages.clear();
+    }
+
+    fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        use std::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let names = self.chunks.range::<ChunkName, _>((from, Bound::Unbounded));
+        names.take(limit).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn usage(&mut self, blob: &BlobName, usage: &Usage) {
+        match self.usages.get_mut(blob) {
+            Some(known) => known.update(usage.clone()),
+            None => {
+                self.usages.insert(blob.clone(), usage.clone());
+            }
+        }
+        self.remove_versions_of(blob, usage.as_of());
+    }
+}
+
+impl View for SimStore {
+    fn newest_overlapping(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Timestamp {
+        let chunk_size = self.chunk_size(blob.keyspace);
+        let last = range.end.saturating_sub(1).max(range.start) / chunk_size;
+        let first = if is_attributes { 0 } else { range.start / chunk_size };
+        let names = (blob.clone(), first)..=(blob.clone(), last);
+        let chunks = self.chunks.range(names).map(|(_, chunk)| chunk);
+        let newest = |chunk: &Chunk| chunk.newest(range, is_attributes, Timestamp::MAX);
+        chunks.map(newest).max().unwrap_or(Timestamp::ZERO)
+    }
+
+    fn stat(&self, blob: &BlobName) -> Option<u64> {
+        self.chunks.get(&(blob.clone(), 0)).and_then(|chunk| chunk.latest().size)
+    }
+
+    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
+        let chunk_size = self.chunk_size(blob.keyspace);
+        // Known at version managers only. Elsewhere what is not held counts as the end, not as a
+        // hole: then a condition fails that might hold, never the other way round.
+        let size = self.stat(blob);
+        let is_short = size.map(|size| offset + expected.len() as u64 > size);
+        if is_short.unwrap_or(expected.is_empty()) {
+            return false;
+        }
+        let mut at = offset;
+        let mut rest = expected;
+        while !rest.is_empty() {
+            let name = (blob.clone(), at / chunk_size);
+            let range = self.chunk_range(&name);
+            let (piece, next) = rest.split_at(rest.len().min((range.end - at) as usize));
+            let held = self.chunks.get(&name).map_or(&[][..], |chunk| &chunk.latest().bytes);
+            let held = held.get((at - range.start) as usize..).unwrap_or(&[]);
+            let (there, beyond) = piece.split_at(piece.len().min(held.len()));
+            let is_hole = size.is_some() && beyond.iter().all(|byte| *byte == 0);
+            if *there != held[..there.len()] || !beyond.is_empty() && !is_hole {
+                return false;
+            }
+            (at, rest) = (range.end, next);
+        }
+        true
+    }
+
+    fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
+        *self.config.chunk_sizes.get(&keyspace).expect("only keyspaces of the run are named")
+    }
+}
+
+/// The byte after the last that an operation can write on a blob of `size` bytes.
+fn reach(operation: &Operation, size: u64) -> u64 {
+    match operation {
+        Operation::Write { offset, payload } => offset + payload.len(),
+        Operation::Append { payload, .. } => size + payload.len(),
+        Operation::Truncate { len } => *len,
+        Operation::Apply { offset, transform } => offset + transform.width() as u64,
+        Operation::Replace { payload } => payload.len(),
+        Operation::Create | Operation::Delete | Operation::Compare { .. } => 0,
+    }
+}
+
+fn too_old(blob: &BlobName) -> Abort {
+    let reason = "the version that the snapshot needs is gone; start a new snapshot";
+    Abort::at(blob, ErrorKind::SnapshotTooOld, reason)
+}

@@ -3,20 +3,38 @@
 //! A workload is some tens of lines: what must be there first (`set_up`), what a client does next
 //! (`next`), and its own idea of what must come of it (`check`). It speaks of whole deeds, not of
 //! calls; the [`runner`] makes the calls, one deed at a time for each client, and keeps the
-//! history. Everything that it writes is unique, so that what a client read says who wrote it.
+//! history. What it writes is unique where it can be, so that what a client read says who wrote it.
+//!
+//! [`bank`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`] and
+//! [`snapshots`] are the workloads.
 
-use tyr_types::{BlobName, BlobOperations, Key, KeyspaceId};
+pub mod bank;
+pub mod counters;
+pub mod ends;
+pub mod lists;
+pub mod log;
+pub mod registers;
+pub mod rewrites;
+pub mod runner;
+pub mod snapshots;
+#[cfg(test)]
+mod tests;
 
-use crate::checker::{Entry, History, Seen, Wanted};
+use tyr_protocol::session::Want;
+use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload};
+
+use crate::checker::{Deed, Entry, History, Seen};
 use crate::random::Random;
+
+pub use self::runner::{Next, Runner};
 
 /// Something that clients do, with its own idea of what must come of it.
 pub trait Workload {
     /// Its name, as scenarios have it.
     fn name(&self) -> &'static str;
 
-    /// What is done before anything else, one after the other, each until it commits.
-    fn set_up(&mut self) -> Vec<Work>;
+    /// What is committed before anything else, one after the other. May happen twice.
+    fn set_up(&mut self) -> Vec<Vec<BlobOperations>>;
 
     /// What `client` does next.
     fn next(&mut self, client: u16, random: &mut Random) -> Work;
@@ -26,12 +44,11 @@ pub trait Workload {
         let _ = (client, entry);
     }
 
-    /// What must have come of it all, beyond what every history must show. `number` is the
-    /// workload's place in the run, by which the history knows its entries.
+    /// What must have come of it all, beyond what every history must show. `deeds` are its own.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
-    fn check(&self, number: usize, history: &History, end: &dyn EndState) -> Result<(), String>;
+    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String>;
 }
 
 /// What is there in the end, as every replica has it.
@@ -40,6 +57,9 @@ pub trait EndState {
     fn blob(&self, blob: &BlobName) -> Option<Vec<u8>>;
 }
 
+/// What a transaction does once it has read.
+pub type Then = Box<dyn FnOnce(&[Seen]) -> Vec<BlobOperations>>;
+
 /// Something for a client to do.
 pub enum Work {
     /// Commit this.
@@ -47,22 +67,25 @@ pub enum Work {
     /// Read, then commit what follows from what was read.
     Transact {
         /// What to read, one after the other.
-        reads: Vec<Wanted>,
+        reads: Vec<Want>,
         /// What to do then; nothing makes it a transaction that only reads.
-        then: Box<dyn FnOnce(&[Seen]) -> Vec<BlobOperations>>,
+        then: Then,
     },
     /// Read once.
-    Read(Wanted),
+    Read(Want),
     /// Read one after the other from one snapshot, with so long a pause before each but the first.
     Snapshot {
         /// What to read.
-        reads: Vec<Wanted>,
+        reads: Vec<Want>,
         /// The pause in microseconds.
         pause_us: u64,
     },
     /// Read all at one timestamp, no older than now.
-    ReadMany(Vec<Wanted>),
+    ReadMany(Vec<Want>),
 }
+
+/// Bytes of a cell: what workloads mostly write, one number at a time.
+pub const CELL: u64 = 8;
 
 /// Where a workload has its blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,4 +102,81 @@ impl Space {
         let key = Key::new(format!("{kind}/{number}")).expect("a short text is a key");
         BlobName { keyspace: self.keyspace, key }
     }
+
+    /// More bytes than any blob of a workload gets.
+    pub fn whole(&self) -> ByteRange {
+        ByteRange { start: 0, end: 64 * self.chunk_size }
+    }
+}
+
+/// Numbers that are drawn once in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Unique(u64);
+
+impl Unique {
+    /// Those of one workload, told from others by the letter it is known by. None is zero.
+    pub fn new(letter: u8) -> Self {
+        Self(u64::from(letter) << 32)
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+/// The operations of a transaction on one blob.
+pub fn on(blob: &BlobName, operations: impl Into<Vec<Operation>>) -> BlobOperations {
+    BlobOperations { blob: blob.clone(), operations: operations.into() }
+}
+
+/// A number as the bytes of a cell.
+pub fn cell(number: u64) -> Payload {
+    cells(number, 1)
+}
+
+/// So many cells of one number.
+pub fn cells(number: u64, count: u64) -> Payload {
+    Payload::Inline(Bytes::from(number.to_le_bytes().repeat(count as usize)))
+}
+
+/// The numbers in the cells of what was read; none where it was not.
+pub fn numbers(seen: &Seen) -> impl Iterator<Item = u64> {
+    numbers_of(seen.bytes())
+}
+
+/// The numbers in the cells of these bytes.
+pub fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let cells = bytes.chunks_exact(CELL as usize);
+    cells.map(|cell| u64::from_le_bytes(cell.try_into().expect("a cell has eight bytes")))
+}
+
+/// Checks each workload of a run, after its history was found right.
+pub fn check(
+    workloads: &[Box<dyn Workload>],
+    history: &History,
+    end: &dyn EndState,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, workload) in workloads.iter().enumerate() {
+        let entries = history.entries.iter();
+        let deeds: Vec<&Entry> = entries.filter(|entry| entry.workload == number).collect();
+        let verdict = workload.check(&deeds, end);
+        wrong.extend(verdict.err().map(|text| format!("{}: {text}", workload.name())));
+    }
+    wrong
+}
+
+/// What deeds read at one timestamp over several blobs, all of it answered: each as one list.
+/// Committed transactions, snapshots and `read_many`.
+pub fn views<'a>(deeds: &[&'a Entry]) -> impl Iterator<Item = (&'a Entry, &'a [Seen])> {
+    let is_view = |entry: &&&Entry| match &entry.deed {
+        Deed::Transaction(attempted) => attempted.is_committed(),
+        Deed::Snapshot(_) | Deed::ReadMany(_) => true,
+        Deed::Read(_) => false,
+    };
+    let views = deeds.iter().filter(is_view).map(|entry| (*entry, entry.seen()));
+    let views: Vec<_> = views.filter(|(_, seen)| seen.iter().all(Seen::is_answered)).collect();
+    views.into_iter()
 }

@@ -1,0 +1,230 @@
+//! What clients were told, against what they may be told and what took effect.
+
+use std::collections::BTreeSet;
+
+use tyr_protocol::Abort;
+use tyr_types::{BlobOperations, ErrorKind, Operation};
+
+use super::history::{Attempted, Deed, Entry, Fate, Found, History, Seen};
+use super::timeline::Applied;
+
+/// Which refusals are legitimate in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Whether faults were so bad that nodes may not have been there: then anything may be refused
+    /// as `Unavailable`, and time out. On a healthy cluster nothing is, and transactions without
+    /// reads and conditions never abort.
+    pub is_unavailable: bool,
+    /// How long a snapshot reads the blob that it began with (V1): the read timeout. `None` when
+    /// nodes may have lost what they knew of snapshots in use.
+    pub snapshot_us: Option<u64>,
+    /// How long it finds versions of others (V4).
+    pub linger_us: u64,
+}
+
+/// Liveness: everything that was begun has ended.
+///
+/// # Errors
+/// What is still under way.
+pub fn everything_ended(history: &History) -> Result<(), String> {
+    let open = history.entries.iter().find(|entry| entry.end_us.is_none());
+    open.map_or(Ok(()), |entry| Err(format!("{} never ended", entry.name())))
+}
+
+/// What was acknowledged took effect, once, and what was aborted never did; nothing took effect
+/// that nobody asked for.
+///
+/// # Errors
+/// What did not, or did.
+pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), String> {
+    if let Some(clash) = applied.clash() {
+        return Err(clash.to_owned());
+    }
+    let mut ids = BTreeSet::new();
+    let mut is_unnamed = false;
+    for (_, entry, attempted) in history.transactions() {
+        let Some(id) = attempted.id else {
+            is_unnamed |= matches!(attempted.fate, Fate::Pending | Fate::Unknown);
+            continue;
+        };
+        if !ids.insert(id) {
+            return Err(format!("{}: two transactions have this id", entry.name()));
+        }
+        let is_writing = attempted.blobs.iter().any(is_writing);
+        match (&attempted.fate, applied.at(id)) {
+            (Fate::Committed(at), None) if is_writing => {
+                let name = entry.name();
+                return Err(format!("{name} was acknowledged at {at}, and no node applied it"));
+            }
+            (Fate::Committed(told), Some(at)) if *told != at => {
+                let name = entry.name();
+                return Err(format!("{name} was acknowledged at {told}, and applied at {at}"));
+            }
+            (Fate::Aborted(abort), Some(at)) => {
+                let name = entry.name();
+                let reason = &abort.reason;
+                return Err(format!("{name} was aborted ({reason}), and applied at {at}"));
+            }
+            (Fate::Committed(_) | Fate::Aborted(_), _)
+            | (Fate::NotSubmitted | Fate::Pending | Fate::Unknown, _) => {}
+        }
+    }
+    let foreign = applied.iter().filter(|(id, _)| !ids.contains(id)).min();
+    match foreign {
+        Some((id, at)) if !is_unnamed => {
+            Err(format!("transaction {:x} was applied at {at}, and nobody asked for it", id.0))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Nothing was refused that had to be served.
+///
+/// # Errors
+/// What was.
+pub fn refusals_are_legitimate(history: &History, allowed: Allowed) -> Result<(), String> {
+    for entry in &history.entries {
+        if let Deed::Transaction(attempted) = &entry.deed {
+            commit_is_legitimate(entry, attempted, allowed)?;
+        }
+        let seen = entry.seen();
+        for read in seen {
+            if let Found::Refused(abort) = &read.found {
+                read_is_legitimate(entry, &seen[0], read, abort, allowed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn commit_is_legitimate(
+    entry: &Entry,
+    attempted: &Attempted,
+    allowed: Allowed,
+) -> Result<(), String> {
+    let abort = match &attempted.fate {
+        Fate::Unknown if !allowed.is_unavailable => {
+            return Err(format!("{} was not told its outcome on a healthy cluster", entry.name()));
+        }
+        Fate::Aborted(abort) => abort,
+        Fate::NotSubmitted | Fate::Pending | Fate::Committed(_) | Fate::Unknown => return Ok(()),
+    };
+    let mut operations = attempted.blobs.iter().flat_map(|entry| &entry.operations);
+    let is_conditional = !attempted.reads.is_empty() || operations.any(Operation::is_condition);
+    let is_legitimate = match abort.kind {
+        ErrorKind::Conflict => is_conditional,
+        ErrorKind::AlreadyExists => creates(attempted),
+        ErrorKind::Unavailable => allowed.is_unavailable,
+        ErrorKind::NotFound
+        | ErrorKind::TimedOut
+        | ErrorKind::SnapshotTooOld
+        | ErrorKind::InvalidArgument
+        | ErrorKind::PermissionDenied
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::Corrupt => false,
+    };
+    match is_legitimate {
+        true => Ok(()),
+        false => {
+            let kind = if is_conditional { "it" } else { "it only writes, and" };
+            let (name, abort) = (entry.name(), told(abort));
+            Err(format!("{name}: {kind} was aborted as {abort}"))
+        }
+    }
+}
+
+fn read_is_legitimate(
+    entry: &Entry,
+    first: &Seen,
+    read: &Seen,
+    abort: &Abort,
+    allowed: Allowed,
+) -> Result<(), String> {
+    let age_us = read.end_us.unwrap_or(u64::MAX) - first.start_us;
+    let is_legitimate = match abort.kind {
+        ErrorKind::Unavailable | ErrorKind::TimedOut => allowed.is_unavailable,
+        ErrorKind::SnapshotTooOld => match (&entry.deed, allowed.snapshot_us) {
+            (Deed::Read(_), _) => false,
+            (_, None) => true,
+            (_, Some(snapshot_us)) if read.want.blob == first.want.blob => age_us >= snapshot_us,
+            (_, Some(_)) => age_us >= allowed.linger_us,
+        },
+        ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::Conflict
+        | ErrorKind::InvalidArgument
+        | ErrorKind::PermissionDenied
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::Corrupt => false,
+    };
+    match is_legitimate {
+        true => Ok(()),
+        false => {
+            let (name, key, abort) = (entry.name(), &read.want.blob.key, told(abort));
+            Err(format!("{name}: its read of \"{key}\" after {age_us} us was refused as {abort}"))
+        }
+    }
+}
+
+/// Reads repeat: in a transaction those of a blob, in a snapshot all are of one timestamp, and
+/// what two of them share they saw alike.
+///
+/// # Errors
+/// The two that differ.
+pub fn reads_repeat(history: &History) -> Result<(), String> {
+    for entry in &history.entries {
+        let is_one_time = match &entry.deed {
+            Deed::Transaction(_) => false,
+            Deed::Read(_) => continue,
+            Deed::Snapshot(_) | Deed::ReadMany(_) => true,
+        };
+        let answered: Vec<&Seen> = entry.seen().iter().filter(|seen| seen.is_answered()).collect();
+        for (number, left) in answered.iter().enumerate() {
+            for right in &answered[number + 1..] {
+                let is_one_blob = left.want.blob == right.want.blob;
+                let is_apart = (is_one_time || is_one_blob) && left.at != right.at;
+                if is_apart || is_one_blob && !agree(left, right) {
+                    let (name, key) = (entry.name(), &right.want.blob.key);
+                    let (left, right) = (left.at, right.at);
+                    return Err(format!(
+                        "{name}: reads do not repeat on \"{key}\" (at {left:?} and {right:?})"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether two reads of one blob can be of one version.
+fn agree(left: &Seen, right: &Seen) -> bool {
+    match (&left.found, &right.found) {
+        (Found::Bytes { bytes: seen, .. }, Found::Bytes { bytes: again, .. }) => {
+            let [one, other] = [(left, seen), (right, again)].map(|(seen, bytes)| {
+                let start = seen.want.range.start;
+                tyr_types::ByteRange { start, end: start + bytes.len() as u64 }
+            });
+            let share = one.intersection(other);
+            let of = |bytes: &[u8], from: u64| {
+                bytes[(share.start - from) as usize..(share.end - from) as usize].to_vec()
+            };
+            share.is_empty() || of(seen, one.start) == of(again, other.start)
+        }
+        (Found::Absent, Found::Bytes { .. }) | (Found::Bytes { .. }, Found::Absent) => false,
+        (Found::Absent | Found::Nothing | Found::Refused(_), _)
+        | (_, Found::Nothing | Found::Refused(_)) => true,
+    }
+}
+
+fn is_writing(entry: &BlobOperations) -> bool {
+    entry.operations.iter().any(Operation::is_write)
+}
+
+fn creates(attempted: &Attempted) -> bool {
+    let mut operations = attempted.blobs.iter().flat_map(|entry| &entry.operations);
+    operations.any(|operation| matches!(operation, Operation::Create))
+}
+
+fn told(abort: &Abort) -> String {
+    format!("{} ({})", abort.kind.name(), abort.reason)
+}

@@ -1,0 +1,125 @@
+//! A blob as one would write it down in a test: its bytes, and what operations do to them.
+//!
+//! No chunks, no versions, no nodes. What operations do is stated here a second time, on purpose.
+
+use smallvec::SmallVec;
+use tyr_types::{ByteRange, Operation, Outcome, Payload};
+
+/// Stands for size and existence among the ranges of a blob: a byte that no blob has.
+pub const ATTRIBUTES: ByteRange = ByteRange {
+    start: tyr_types::limits::BLOB_SIZE_MAX,
+    end: tyr_types::limits::BLOB_SIZE_MAX + 1,
+};
+
+/// Ranges of a blob, [`ATTRIBUTES`] perhaps among them.
+pub type Ranges = SmallVec<[ByteRange; 2]>;
+
+/// A blob's bytes; `None` when it is absent.
+pub type Blob = Option<Vec<u8>>;
+
+/// Does the operations of a transaction on a blob, in order; adds what changed to `changed`.
+/// Answers what each of them answers.
+///
+/// # Errors
+/// The place of the first condition that does not hold.
+pub fn operate(
+    blob: &mut Blob,
+    operations: &[Operation],
+    changed: &mut Ranges,
+) -> Result<Vec<Outcome>, usize> {
+    let old_size = blob.as_ref().map(Vec::len);
+    // Bytes are compared as they are before the transaction.
+    for (place, operation) in operations.iter().enumerate() {
+        if let Operation::Compare { offset, expected } = operation {
+            let bytes = blob.as_deref();
+            let there = bytes.and_then(|bytes| bytes.get(place_of(*offset, expected.len())));
+            if there != Some(&expected[..]) {
+                return Err(place);
+            }
+        }
+    }
+    let mut outcomes = Vec::with_capacity(operations.len());
+    for (place, operation) in operations.iter().enumerate() {
+        outcomes.push(operate_one(blob, operation, changed).ok_or(place)?);
+    }
+    if blob.as_ref().map(Vec::len) != old_size {
+        changed.push(ATTRIBUTES);
+    }
+    Ok(outcomes)
+}
+
+/// `None` when it is a condition that does not hold.
+fn operate_one(blob: &mut Blob, operation: &Operation, changed: &mut Ranges) -> Option<Outcome> {
+    match operation {
+        Operation::Compare { .. } => {}
+        Operation::Create if blob.is_some() => return None,
+        Operation::Create => *blob = Some(Vec::new()),
+        Operation::Write { offset, payload } => put(blob, *offset, inline(payload), changed),
+        Operation::Append { payload, expected } => {
+            let size = size_of(blob);
+            if expected.is_some_and(|expected| expected != size) {
+                return None;
+            }
+            put(blob, size, inline(payload), changed);
+            return Some(Outcome::Offset(size));
+        }
+        Operation::Truncate { len } => resize(blob, *len, changed),
+        Operation::Delete => {
+            let existed = blob.is_some();
+            resize(blob, 0, changed);
+            *blob = None;
+            return Some(Outcome::Existed(existed));
+        }
+        Operation::Replace { payload } => {
+            resize(blob, 0, changed);
+            put(blob, 0, inline(payload), changed);
+        }
+        Operation::Apply { offset, transform } => {
+            let end = offset + transform.width() as u64;
+            reach(blob, end, changed);
+            changed.push(ByteRange { start: *offset, end });
+            let bytes = blob.as_mut().expect("it reaches so far");
+            return Some(Outcome::Value(transform.apply(&mut bytes[*offset as usize..])));
+        }
+    }
+    Some(Outcome::Done)
+}
+
+fn put(blob: &mut Blob, offset: u64, bytes: &[u8], changed: &mut Ranges) {
+    let end = offset + bytes.len() as u64;
+    reach(blob, end, changed);
+    changed.push(ByteRange { start: offset, end });
+    let there = blob.as_mut().expect("it reaches so far");
+    there[place_of(offset, bytes.len())].copy_from_slice(bytes);
+}
+
+/// Extends with zeros up to `end`, if it is shorter.
+fn reach(blob: &mut Blob, end: u64, changed: &mut Ranges) {
+    if blob.is_none() || size_of(blob) < end {
+        resize(blob, end, changed);
+    }
+}
+
+fn resize(blob: &mut Blob, len: u64, changed: &mut Ranges) {
+    let size = size_of(blob);
+    let moved = ByteRange { start: size.min(len), end: size.max(len) };
+    if !moved.is_empty() {
+        changed.push(moved);
+    }
+    blob.get_or_insert_default().resize(len as usize, 0);
+}
+
+fn size_of(blob: &Blob) -> u64 {
+    blob.as_ref().map_or(0, |bytes| bytes.len() as u64)
+}
+
+fn place_of(offset: u64, len: usize) -> std::ops::Range<usize> {
+    offset as usize..offset as usize + len
+}
+
+fn inline(payload: &Payload) -> &[u8] {
+    match payload {
+        Payload::Inline(bytes) => bytes,
+        Payload::Extents(_) => panic!("clients of the simulator send payloads by value"),
+    }
+}

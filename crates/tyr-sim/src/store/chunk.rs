@@ -1,0 +1,313 @@
+//! The versions of a chunk: what was applied to it, newest last, over a base.
+//!
+//! ```text
+//!   base (floor) ── effect ── effect ── … ── effect = latest
+//!                     └ a checkpoint after every so many
+//! ```
+//!
+//! A read at a timestamp is the base and the effects up to there, done again from the checkpoint
+//! before. What is below the floor is gone (V3, V4). While the chunk is on its way here by copy,
+//! effects come before the base that they lie over: they wait, and are done again on top of it.
+
+use std::sync::Arc;
+
+use tyr_protocol::Footprint;
+use tyr_protocol::movement::ChunkCopy;
+use tyr_types::{ByteRange, Operation, Timestamp, TransactionId};
+
+use super::content::{Answers, Content, Place, Start, Written};
+
+/// Effects between checkpoints: about what costs as much to do again as a small chunk to copy.
+const CHECKPOINT_EVERY: usize = 16;
+
+/// What made a version of a chunk.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// When: the version.
+    pub at: Timestamp,
+    /// What happened.
+    pub cause: Cause,
+    /// What it wrote here.
+    pub written: Written,
+}
+
+/// What happened to a chunk.
+#[derive(Clone, Debug)]
+pub enum Cause {
+    /// A transaction.
+    Transaction {
+        /// Which.
+        id: TransactionId,
+        /// What it does on the blob, in order.
+        operations: Arc<[Operation]>,
+        /// Where the blob ended before.
+        start: Start,
+    },
+    /// It came like this from another node.
+    Copy(Arc<Content>),
+}
+
+/// A chunk with its versions.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    place: Place,
+    /// What is below is gone: reads see the base from here on.
+    floor: Timestamp,
+    base: Arc<Content>,
+    /// What the base is made of: versions with what they wrote, ascending.
+    folded: Vec<(Timestamp, Written)>,
+    effects: Vec<Effect>,
+    /// What there was after every [`CHECKPOINT_EVERY`]th effect.
+    checkpoints: Vec<Arc<Content>>,
+    latest: Content,
+    /// Whether the base is still to come; the pieces that came.
+    awaited: Option<Vec<ChunkCopy>>,
+    /// Up to where it was copied from elsewhere: what is at or below is in the base.
+    copied: Option<Timestamp>,
+}
+
+/// A version of a chunk that could go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oldest {
+    /// Its timestamp.
+    pub version: Timestamp,
+    /// That of the next one.
+    pub superseded_at: Timestamp,
+}
+
+impl Chunk {
+    /// An empty one, of these bytes of its blob.
+    pub fn new(range: ByteRange) -> Self {
+        Self {
+            place: Place { range },
+            floor: Timestamp::ZERO,
+            base: Arc::default(),
+            folded: Vec::new(),
+            effects: Vec::new(),
+            checkpoints: Vec::new(),
+            latest: Content::default(),
+            awaited: None,
+            copied: None,
+        }
+    }
+
+    /// The newest content.
+    pub fn latest(&self) -> &Content {
+        &self.latest
+    }
+
+    /// Whether the base is still to come.
+    pub fn is_awaited(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// The number of versions.
+    pub fn versions(&self) -> usize {
+        self.effects.len() + 1
+    }
+
+    /// Applies what a transaction does here; answers what its operations answer, nothing when it
+    /// came with the copy already.
+    ///
+    /// # Panics
+    /// When it was applied before, or something newer was that it overlaps (C6).
+    pub fn apply(&mut self, at: Timestamp, cause: Cause) -> Answers {
+        if self.copied.is_some_and(|copied| at <= copied) {
+            return Answers::new();
+        }
+        let effect = Effect { at, cause, written: Written::default() };
+        assert!(
+            at > self.floor || self.floor == Timestamp::ZERO,
+            "violation: {effect:?} is applied below the floor {}",
+            self.floor
+        );
+        let place = self.effects.partition_point(|other| other.at < at);
+        if place < self.effects.len() {
+            self.check_order(&effect, &self.effects[place..]);
+            self.effects.insert(place, effect);
+            return self.redo(place);
+        }
+        self.add(effect)
+    }
+
+    /// C6: what is applied late overlaps nothing that was applied before it.
+    fn check_order(&self, effect: &Effect, later: &[Effect]) {
+        let footprint = self.footprint(effect);
+        for other in later {
+            let is_over = self.place.is_first() || overlap(&footprint, &self.footprint(other));
+            let is_late = is_over && self.awaited.is_none();
+            assert!(
+                other.at != effect.at && !is_late,
+                "violation: {} at {} is applied to {:?} after {} at {} (C6)",
+                effect.cause.name(),
+                effect.at,
+                self.place.range,
+                other.cause.name(),
+                other.at
+            );
+        }
+    }
+
+    /// Does an effect on top of all others.
+    fn add(&mut self, mut effect: Effect) -> Answers {
+        let (written, answers) = effect.cause.happen(self.place, &mut self.latest);
+        effect.written = written;
+        self.effects.push(effect);
+        if self.effects.len().is_multiple_of(CHECKPOINT_EVERY) {
+            self.checkpoints.push(Arc::new(self.latest.clone()));
+        }
+        answers
+    }
+
+    /// What is read at `at`, or the newest; `None` when that is gone.
+    pub fn content_at(&self, at: Option<Timestamp>) -> Option<Arc<Content>> {
+        let Some(at) = at else { return Some(Arc::new(self.latest.clone())) };
+        if at < self.floor {
+            return None;
+        }
+        let count = self.effects.partition_point(|effect| effect.at <= at);
+        let checkpoint = count / CHECKPOINT_EVERY;
+        let mut content = match checkpoint.checked_sub(1) {
+            None => Arc::clone(&self.base),
+            Some(place) => Arc::clone(&self.checkpoints[place]),
+        };
+        for effect in &self.effects[checkpoint * CHECKPOINT_EVERY..count] {
+            effect.cause.happen(self.place, Arc::make_mut(&mut content));
+        }
+        Some(content)
+    }
+
+    /// The newest version up to `at` that wrote something of `range`, or the attributes if they are
+    /// asked for.
+    pub fn newest(&self, range: ByteRange, is_attributes: bool, at: Timestamp) -> Timestamp {
+        let above = self.effects.iter().rev().map(|effect| (effect.at, &effect.written));
+        let below = self.folded.iter().rev().map(|(version, written)| (*version, written));
+        above
+            .chain(below)
+            .find(|(version, written)| *version <= at && written.overlaps(range, is_attributes))
+            .map_or(Timestamp::ZERO, |(version, _)| version)
+    }
+
+    /// Removes the oldest versions for as long as `may_go` says; answers how many.
+    pub fn remove_versions(&mut self, mut may_go: impl FnMut(Oldest) -> bool) -> usize {
+        let mut version = self.floor;
+        let gone = self
+            .effects
+            .iter()
+            .take_while(|effect| {
+                let oldest = Oldest { version, superseded_at: effect.at };
+                version = effect.at;
+                may_go(oldest)
+            })
+            .count();
+        if gone > 0 {
+            let floor = self.effects[gone - 1].at;
+            self.base = self.content_at(Some(floor)).expect("the floor is not above it yet");
+            self.floor = floor;
+            let effects = self.effects.drain(..gone);
+            self.folded.extend(effects.map(|effect| (effect.at, effect.written)));
+            self.redo(0);
+        }
+        gone
+    }
+
+    /// The chunk's bytes.
+    pub fn range(&self) -> ByteRange {
+        self.place.range
+    }
+
+    /// Whether it is the first of its blob, which has the attributes.
+    pub fn is_first(&self) -> bool {
+        self.place.is_first()
+    }
+
+    /// The versions that can be read, ascending.
+    pub fn kept(&self) -> impl DoubleEndedIterator<Item = Timestamp> {
+        std::iter::once(self.floor).chain(self.effects.iter().map(|effect| effect.at))
+    }
+
+    /// From now on the base is still to come, all but these pieces of it.
+    pub fn await_base(&mut self, pieces: Vec<ChunkCopy>) {
+        self.awaited = Some(pieces);
+    }
+
+    /// The pieces of the base that came.
+    pub(super) fn take_pieces(&mut self) -> Vec<ChunkCopy> {
+        self.awaited.take().unwrap_or_default()
+    }
+
+    /// Takes away everything, and answers what was applied above `at`.
+    pub(super) fn detach(&mut self, at: Timestamp) -> Vec<(Timestamp, Cause)> {
+        self.checkpoints.clear();
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        effects.filter(|effect| effect.at > at).map(|effect| (effect.at, effect.cause)).collect()
+    }
+
+    /// Makes `base` all that there is: from `floor` on, and in it what is at or below `copied`.
+    pub(super) fn put_base(&mut self, copied: Timestamp, floor: Timestamp, base: Arc<Content>) {
+        let is_attributes = self.is_first();
+        let written = Written { ranges: [self.range()].into_iter().collect(), is_attributes };
+        self.folded = Vec::from([(floor, written)]);
+        self.latest = Content::clone(&base);
+        (self.floor, self.base, self.copied) = (floor, base, Some(copied));
+    }
+
+    /// Puts what happened on top of all else.
+    pub(super) fn push(&mut self, at: Timestamp, cause: Cause) {
+        self.add(Effect { at, cause, written: Written::default() });
+    }
+
+    /// Does everything from the `place`-th effect on again; answers what that one answers.
+    fn redo(&mut self, place: usize) -> Answers {
+        self.checkpoints.truncate(place / CHECKPOINT_EVERY);
+        let from = self.checkpoints.len() * CHECKPOINT_EVERY;
+        let before = self.checkpoints.last().unwrap_or(&self.base);
+        self.latest = Content::clone(before);
+        let mut answers = Answers::new();
+        for (number, effect) in self.effects.split_off(from).into_iter().enumerate() {
+            let its = self.add(effect);
+            if from + number == place {
+                answers = its;
+            }
+        }
+        answers
+    }
+
+    /// The bytes here that an effect may write, as the commit machine counts them (C4): for an
+    /// append, from the end on. Attributes are not among them.
+    fn footprint(&self, effect: &Effect) -> Vec<ByteRange> {
+        let Cause::Transaction { operations, start, .. } = &effect.cause else {
+            return Vec::from([self.place.range]);
+        };
+        let (Start::Known(end) | Start::Guessed(end)) = *start;
+        let written = operations.iter().filter_map(|operation| Footprint::written(operation, end));
+        written.map(|footprint| footprint.range.intersection(self.place.range)).collect()
+    }
+}
+
+impl Cause {
+    fn happen(&self, place: Place, content: &mut Content) -> (Written, Answers) {
+        match self {
+            Self::Transaction { operations, start, .. } => {
+                content.operate(place, operations, *start)
+            }
+            Self::Copy(copied) => {
+                let is_attributes = content.size != copied.size;
+                content.clone_from(copied);
+                let ranges = [place.range].into_iter().collect();
+                (Written { ranges, is_attributes }, Answers::new())
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Transaction { id, .. } => format!("transaction {:x}", id.0),
+            Self::Copy(_) => "a version copied".to_owned(),
+        }
+    }
+}
+
+fn overlap(left: &[ByteRange], right: &[ByteRange]) -> bool {
+    left.iter().any(|left| right.iter().any(|right| left.overlaps(*right)))
+}

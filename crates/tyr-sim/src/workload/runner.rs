@@ -1,0 +1,393 @@
+//! Makes a client's calls from what its workloads want, and writes down what came of them.
+//!
+//! A client does one thing after the other: reads, waits for the answer, reads on, commits, asks
+//! what became of it if nobody told. Between two things it rests for a moment. All of this is
+//! decided here and nothing of it is known to the session below, nor to the checkers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tyr_protocol::Abort;
+use tyr_protocol::commit::Outcomes;
+use tyr_protocol::session::{self, Answer, Began, Call, Place, Want};
+use tyr_types::{BlobOperations, ErrorKind, ReadCheck, Timestamp, Transaction};
+
+use super::{EndState, Then, Work, Workload};
+use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Seen};
+use crate::random::Random;
+use crate::setup::Setup;
+
+/// How often a client asks what became of a transaction before it gives up.
+const ASKS_MAX: u32 = 3;
+
+/// How long a client waits before it looks again whether everything is set up.
+const SET_UP_US: u64 = 5_000;
+
+/// Snapshots that a client forgets to end, of a hundred: those end by time-out (V1).
+const FORGOTTEN: u64 = 2;
+
+/// What a client does next.
+#[derive(Debug)]
+pub enum Next {
+    /// This call.
+    Call(Call),
+    /// Nothing before this time.
+    Wait(u64),
+    /// Nothing any more.
+    Nothing,
+}
+
+/// What a client is in the middle of.
+struct Doing {
+    /// Its entry in the history.
+    entry: usize,
+    /// What it still has to read.
+    reads: VecDeque<Want>,
+    /// What a transaction does when it has read.
+    then: Option<Then>,
+    /// The pause before each read but the first.
+    pause_us: u64,
+    /// What it will hand in to be validated.
+    checks: Vec<ReadCheck>,
+    /// What has to be ended when it is done.
+    began: Vec<Began>,
+    /// A transaction of unknown outcome, to ask for.
+    asked: Option<Arc<Transaction>>,
+    asks: u32,
+    /// Whether it is a part of the setting up.
+    is_set_up: bool,
+}
+
+struct Client {
+    random: Random,
+    doing: Option<Doing>,
+    /// What has to be ended before anything else.
+    began: Vec<Began>,
+    /// Whether an answer is due that belongs to no deed.
+    is_ending: bool,
+    /// No sooner than this it does something.
+    next_us: u64,
+    /// Its stream for each workload.
+    streams: Vec<Random>,
+}
+
+/// All clients of a run.
+pub struct Runner {
+    workloads: Vec<Box<dyn Workload>>,
+    clients: Vec<Client>,
+    set_up: VecDeque<(usize, Vec<BlobOperations>)>,
+    /// How long a client rests between two things, from and to, in microseconds.
+    pause_us: (u64, u64),
+    history: History,
+    is_stopped: bool,
+}
+
+impl Runner {
+    /// The clients of a run, before anything happened; takes the workloads out of it.
+    pub fn new(setup: &mut Setup) -> Self {
+        let (seed, clients, pause_us) = (setup.seed, setup.clients, setup.pause_us);
+        let mut workloads = std::mem::take(&mut setup.workloads);
+        let mut set_up = VecDeque::new();
+        for (number, workload) in workloads.iter_mut().enumerate() {
+            set_up.extend(workload.set_up().into_iter().map(|blobs| (number, blobs)));
+        }
+        let names: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
+        let client = |number: u64| Client {
+            random: Random::of(seed, "client", number),
+            doing: None,
+            began: Vec::new(),
+            is_ending: false,
+            next_us: 0,
+            streams: names.iter().map(|name| Random::of(seed, name, number)).collect(),
+        };
+        let clients = (0..u64::from(clients)).map(client).collect();
+        let history = History::default();
+        Self { workloads, clients, set_up, pause_us, history, is_stopped: false }
+    }
+
+    /// From now on nothing new is begun.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// Whether everything that was begun has ended.
+    pub fn is_idle(&self) -> bool {
+        self.clients.iter().all(|client| client.doing.is_none())
+    }
+
+    /// What was done so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Checks each workload, after the history was found right.
+    pub fn check(&self, end: &dyn EndState) -> Vec<String> {
+        super::check(&self.workloads, &self.history, end)
+    }
+
+    /// The history, at the end of the run.
+    pub fn into_history(self) -> History {
+        self.history
+    }
+
+    /// What `client` does now. It must not be waiting for an answer.
+    pub fn next(&mut self, client: u16, now_us: u64) -> Next {
+        let number = client;
+        let client = &mut self.clients[usize::from(number)];
+        if !client.began.is_empty() {
+            client.is_ending = true;
+            return Next::Call(Call::End { began: std::mem::take(&mut client.began) });
+        }
+        if now_us < client.next_us {
+            return Next::Wait(client.next_us);
+        }
+        if client.doing.is_none() && !self.begin(number, now_us) {
+            return match self.is_stopped {
+                true => Next::Nothing,
+                false => Next::Wait(now_us + SET_UP_US),
+            };
+        }
+        Next::Call(self.go_on(number, now_us))
+    }
+
+    /// Begins something; `false` when there is nothing to begin.
+    fn begin(&mut self, number: u16, now_us: u64) -> bool {
+        if self.is_stopped || self.workloads.is_empty() {
+            return false;
+        }
+        if let Some((workload, blobs)) = self.set_up.front() {
+            let (workload, blobs) = (*workload, blobs.clone());
+            if number == 0 {
+                self.take_up(number, workload, Work::Commit(blobs), now_us, true);
+            }
+            return number == 0;
+        }
+        if self.clients.iter().any(|client| client.doing.as_ref().is_some_and(|it| it.is_set_up)) {
+            return false;
+        }
+        let client = &mut self.clients[usize::from(number)];
+        let workload = client.random.below(self.workloads.len() as u64) as usize;
+        let work = self.workloads[workload].next(number, &mut client.streams[workload]);
+        self.take_up(number, workload, work, now_us, false);
+        true
+    }
+
+    fn take_up(&mut self, client: u16, workload: usize, work: Work, now_us: u64, is_set_up: bool) {
+        let attempted = |blobs| {
+            let (reads, answers) = (Vec::new(), Vec::new());
+            Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
+        };
+        let (deed, reads, then, pause_us) = match work {
+            Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
+            Work::Transact { reads, then } => {
+                (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
+            }
+            Work::Read(want) => {
+                (Deed::Read(Seen::asked(want.clone(), now_us)), vec![want], None, 0)
+            }
+            Work::Snapshot { reads, pause_us } => {
+                (Deed::Snapshot(Vec::new()), reads, None, pause_us)
+            }
+            Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
+        };
+        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed };
+        self.history.entries.push(entry);
+        self.clients[usize::from(client)].doing = Some(Doing {
+            entry: self.history.entries.len() - 1,
+            reads: reads.into(),
+            then,
+            pause_us,
+            checks: Vec::new(),
+            began: Vec::new(),
+            asked: None,
+            asks: 0,
+            is_set_up,
+        });
+    }
+
+    /// The next call of what the client is in the middle of.
+    fn go_on(&mut self, number: u16, now_us: u64) -> Call {
+        let client = &mut self.clients[usize::from(number)];
+        let doing = client.doing.as_mut().expect("it is in the middle of something");
+        let deed = &mut self.history.entries[doing.entry].deed;
+        if let Some(transaction) = doing.asked.take() {
+            return Call::Ask { transaction };
+        }
+        match deed {
+            Deed::ReadMany(seen) => {
+                let wants: Vec<Want> = doing.reads.drain(..).collect();
+                seen.extend(wants.iter().map(|want| Seen::asked(want.clone(), now_us)));
+                Call::ReadMany { wants }
+            }
+            Deed::Read(_) => {
+                let want = doing.reads.pop_front().expect("a single read is asked once");
+                Call::Read { want, place: Place::Newest }
+            }
+            Deed::Snapshot(seen) => {
+                let want = doing.reads.pop_front().expect("it ends with its last read");
+                let place = match seen.first().and_then(|first| first.at) {
+                    None => Place::Snapshot,
+                    Some(at) => Place::At(at),
+                };
+                seen.push(Seen::asked(want.clone(), now_us));
+                Call::Read { want, place }
+            }
+            Deed::Transaction(attempted) => match doing.reads.pop_front() {
+                Some(want) => {
+                    let before = attempted.reads.iter();
+                    let mut same = before.filter(|seen| seen.want.blob == want.blob);
+                    let place = match same.next().and_then(|seen| seen.at) {
+                        None => Place::Transaction,
+                        Some(at) => Place::At(at),
+                    };
+                    attempted.reads.push(Seen::asked(want.clone(), now_us));
+                    Call::Read { want, place }
+                }
+                None => {
+                    if let Some(then) = doing.then.take() {
+                        attempted.blobs = then(&attempted.reads);
+                    }
+                    attempted.fate = Fate::Pending;
+                    let reads = std::mem::take(&mut doing.checks);
+                    Call::Commit { blobs: attempted.blobs.clone(), reads }
+                }
+            },
+        }
+    }
+
+    /// The answer to the client's call.
+    pub fn answered(&mut self, client: u16, answer: Answer, now_us: u64) {
+        let number = client;
+        let client = &mut self.clients[usize::from(number)];
+        if std::mem::take(&mut client.is_ending) {
+            return;
+        }
+        let Some(doing) = client.doing.as_mut() else { return };
+        let deed = &mut self.history.entries[doing.entry].deed;
+        let is_done = match answer {
+            Answer::Committed { transaction, at, outcomes } => {
+                committed(deed, &transaction, at, outcomes);
+                true
+            }
+            Answer::Aborted { transaction, abort } => aborted(deed, doing, transaction, abort),
+            Answer::Read(seen) => {
+                read(deed, doing, seen, now_us);
+                doing.reads.is_empty() && !matches!(deed, Deed::Transaction(_))
+            }
+            Answer::Many { at, seen } => {
+                for (mine, seen) in seen_of(deed).iter_mut().zip(seen) {
+                    saw(mine, &seen, now_us);
+                    mine.at = Some(at);
+                }
+                true
+            }
+            Answer::Ended => false,
+            Answer::Failed(abort) => {
+                failed(deed, abort, now_us);
+                true
+            }
+        };
+        if is_done {
+            self.end(number, now_us);
+        } else {
+            client.next_us = now_us + doing.pause_us;
+        }
+    }
+
+    fn end(&mut self, number: u16, now_us: u64) {
+        let client = &mut self.clients[usize::from(number)];
+        let Some(doing) = client.doing.take() else { return };
+        if !client.random.percent(FORGOTTEN) {
+            client.began = doing.began;
+        }
+        client.next_us = now_us + client.random.between(self.pause_us.0, self.pause_us.1);
+        let entry = &mut self.history.entries[doing.entry];
+        entry.end_us = Some(now_us);
+        let is_committed =
+            matches!(&entry.deed, Deed::Transaction(attempted) if attempted.is_committed());
+        if doing.is_set_up && is_committed {
+            self.set_up.pop_front();
+        }
+        if !doing.is_set_up {
+            self.workloads[entry.workload].answered(number, entry);
+        }
+    }
+}
+
+fn committed(deed: &mut Deed, transaction: &Transaction, at: Timestamp, outcomes: Outcomes) {
+    if let Deed::Transaction(attempted) = deed {
+        attempted.id = Some(transaction.id);
+        attempted.fate = Fate::Committed(at);
+        attempted.answers = outcomes
+            .into_iter()
+            .map(|answered| checker::Answer {
+                blob: answered.blob as usize,
+                operation: answered.operation as usize,
+                outcome: answered.outcome,
+            })
+            .collect();
+    }
+}
+
+/// Whether that was the last word.
+fn aborted(
+    deed: &mut Deed,
+    doing: &mut Doing,
+    transaction: Arc<Transaction>,
+    abort: Abort,
+) -> bool {
+    let Deed::Transaction(attempted) = deed else { return true };
+    attempted.id = Some(transaction.id);
+    let is_unknown = abort.kind == ErrorKind::TimedOut;
+    if is_unknown && doing.asks < ASKS_MAX {
+        doing.asks += 1;
+        doing.asked = Some(transaction);
+        return false;
+    }
+    attempted.fate = if is_unknown { Fate::Unknown } else { Fate::Aborted(abort) };
+    true
+}
+
+fn read(deed: &mut Deed, doing: &mut Doing, seen: session::Seen, now_us: u64) {
+    if let Some(mine) = seen_of(deed).last_mut() {
+        saw(mine, &seen, now_us);
+    }
+    doing.checks.extend(seen.check());
+    doing.began.extend(seen.began);
+}
+
+fn saw(mine: &mut Seen, seen: &session::Seen, now_us: u64) {
+    let want = &mine.want;
+    let is_sized = want.is_attributes || (seen.bytes.len() as u64) < want.range.len();
+    mine.end_us = Some(now_us);
+    mine.at = seen.at;
+    mine.found = match seen.is_absent() {
+        true => Found::Absent,
+        false => {
+            let size = if is_sized { seen.size.flatten() } else { None };
+            Found::Bytes { bytes: seen.bytes.clone(), size }
+        }
+    };
+}
+
+fn failed(deed: &mut Deed, abort: Abort, now_us: u64) {
+    if let Deed::Transaction(attempted) = deed
+        && attempted.fate == Fate::Pending
+    {
+        // It was not even named: the session did not take it in.
+        attempted.fate = Fate::Aborted(abort);
+        return;
+    }
+    for seen in seen_of(deed).iter_mut().filter(|seen| seen.end_us.is_none()) {
+        seen.end_us = Some(now_us);
+        seen.found = Found::Refused(abort.clone());
+    }
+}
+
+fn seen_of(deed: &mut Deed) -> &mut [Seen] {
+    match deed {
+        Deed::Transaction(attempted) => &mut attempted.reads,
+        Deed::Read(seen) => std::slice::from_mut(seen),
+        Deed::Snapshot(seen) | Deed::ReadMany(seen) => seen,
+    }
+}

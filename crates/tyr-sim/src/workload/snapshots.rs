@@ -1,0 +1,76 @@
+//! Long snapshots over blobs that hot writers never leave alone.
+//!
+//! Each write puts one number into a cell of every blob; so within a snapshot all blobs show the
+//! same number, however long it lasts.
+
+use tyr_protocol::session::Want;
+use tyr_types::{BlobOperations, ByteRange, Operation};
+
+use super::{CELL, EndState, Space, Unique, Work, Workload, cell, numbers, on, views};
+use crate::checker::Entry;
+use crate::random::Random;
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct Snapshots {
+    space: Space,
+    blobs: usize,
+    pause_us: u64,
+    unique: Unique,
+}
+
+impl Snapshots {
+    /// So many blobs, read by snapshots that pause so long before each but the first.
+    pub fn new(space: Space, blobs: usize, pause_us: u64) -> Self {
+        Self { space, blobs: blobs.max(2), pause_us, unique: Unique::new(b's') }
+    }
+
+    fn write(&mut self) -> Vec<BlobOperations> {
+        let number = self.unique.draw();
+        let write = |blob| {
+            let write = Operation::Write { offset: 0, payload: cell(number) };
+            on(&self.space.blob("snapshot", blob), [write])
+        };
+        (0..self.blobs).map(write).collect()
+    }
+
+    fn wants(&self) -> Vec<Want> {
+        let range = ByteRange { start: 0, end: CELL };
+        let blobs = (0..self.blobs).map(|blob| self.space.blob("snapshot", blob));
+        blobs.map(|blob| Want::bytes(blob, range)).collect()
+    }
+}
+
+impl Workload for Snapshots {
+    fn name(&self) -> &'static str {
+        "snapshots"
+    }
+
+    fn set_up(&mut self) -> Vec<Vec<BlobOperations>> {
+        vec![self.write()]
+    }
+
+    fn next(&mut self, _client: u16, random: &mut Random) -> Work {
+        match random.below(100) {
+            0..75 => Work::Commit(self.write()),
+            75..85 => Work::ReadMany(self.wants()),
+            _ => {
+                // The one that it began with again in the end: that version is in use (V1).
+                let mut reads = self.wants();
+                reads.push(reads[0].clone());
+                Work::Snapshot { reads, pause_us: self.pause_us }
+            }
+        }
+    }
+
+    fn check(&self, deeds: &[&Entry], _end: &dyn EndState) -> Result<(), String> {
+        for (entry, seen) in views(deeds).filter(|(_, seen)| !seen.is_empty()) {
+            let mut shown = seen.iter().map(|seen| numbers(seen).next());
+            let first = shown.next().flatten();
+            if first.is_none() || shown.any(|number| number != first) {
+                return Err(format!("{} shows two moments", entry.name()));
+            }
+        }
+        Ok(())
+    }
+}
