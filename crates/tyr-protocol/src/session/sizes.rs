@@ -45,7 +45,11 @@ impl Sizes {
     }
 
     /// A transaction did this to a blob, and `answered` is what its operations answered there.
-    pub fn committed(&mut self, entry: &BlobOperations, answered: &[Answered]) {
+    pub fn committed<'a>(
+        &mut self,
+        entry: &BlobOperations,
+        answered: impl Iterator<Item = &'a Answered> + Clone,
+    ) {
         let mut size = self.guess(&entry.blob);
         for (index, operation) in entry.operations.iter().enumerate() {
             let reach = |end: u64| size.map(|size| size.max(end));
@@ -57,7 +61,7 @@ impl Sizes {
                 Operation::Apply { offset, transform } => reach(offset + transform.width() as u64),
                 Operation::Compare { .. } => size,
                 Operation::Append { payload, .. } => {
-                    let own = answered.iter().find(|answer| answer.operation as usize == index);
+                    let own = answered.clone().find(|answer| answer.operation as usize == index);
                     match own.map(|answer| answer.outcome) {
                         Some(Outcome::Offset(offset)) => offset.checked_add(payload.len()),
                         Some(Outcome::Done | Outcome::Value(_) | Outcome::Existed(_)) | None => {
@@ -105,10 +109,10 @@ mod tests {
         let payload = Payload::Inline(Bytes::from_static(b"abc"));
         let operations = vec![Operation::Append { payload, expected: None }];
         let entry = BlobOperations { blob: blob(7), operations };
-        sizes.committed(&entry, &[]);
+        sizes.committed(&entry, [].iter());
         assert_eq!(sizes.guess(&blob(7)), None);
         let outcome = Outcome::Offset(40);
-        sizes.committed(&entry, &[Answered { blob: 0, operation: 0, outcome }]);
+        sizes.committed(&entry, [Answered { blob: 0, operation: 0, outcome }].iter());
         assert_eq!(sizes.guess(&blob(7)), Some(43));
     }
 }

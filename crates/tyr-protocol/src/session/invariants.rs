@@ -1,0 +1,54 @@
+//! What holds between two steps of a session.
+
+use super::timer::Timer;
+use super::{QUESTIONS_MAX, Session, Task};
+
+impl Session {
+    /// Checks what must hold between two steps.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn invariants(&self) {
+        assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
+        let (mut asked, mut resumed) = (0, 0);
+        for (call, in_flight) in &self.calls {
+            assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
+            asked += in_flight.questions.len();
+            for number in &in_flight.questions {
+                let open = self.questions.get(number).expect("what a call asked is open");
+                assert_eq!(open.call, *call, "a question is of one call");
+            }
+            let deadline = (in_flight.deadline_us, Timer::Deadline(*call));
+            assert!(self.timers.contains(deadline.0, deadline.1), "every call ends");
+            if let Some(due_us) = in_flight.due_us {
+                resumed += 1;
+                assert!(self.timers.contains(due_us, Timer::Resume(*call)), "it goes on");
+            }
+            match &in_flight.task {
+                Task::Read(reading) => {
+                    assert_eq!(reading.pending(), in_flight.questions.len(), "each is answered");
+                    let waits = !in_flight.questions.is_empty() || in_flight.due_us.is_some();
+                    assert!(waits, "a read waits for something");
+                }
+                Task::Commit(submission) => {
+                    let is_asking = !in_flight.questions.is_empty();
+                    assert!(!(is_asking && submission.is_sent()), "the time comes first");
+                    assert!(is_asking || in_flight.due_us.is_some(), "a commit is sent again");
+                }
+            }
+        }
+        assert_eq!(asked, self.questions.len(), "every question is of a call");
+        for (number, open) in &self.questions {
+            let is_due = self.timers.contains(open.due_us, Timer::Question(*number));
+            assert!(is_due, "every question is asked again");
+        }
+        let timers = self.calls.len() + resumed + self.questions.len();
+        assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
+        for (_, call) in self.ledger.calls() {
+            let in_flight = self.calls.get(&call).expect("a call waits for its transaction");
+            assert!(matches!(in_flight.task, Task::Commit(_)), "it commits");
+        }
+        self.ledger.invariants();
+        self.sizes.invariants();
+    }
+}

@@ -1,0 +1,471 @@
+//! The session: a client's side of everything, as a pure machine.
+//!
+//! It turns the calls of its user into messages to the right nodes, by the cluster map alone, and
+//! their answers into one answer a call. Nodes may be silent, slow, gone, or of another opinion
+//! about the map; messages may be lost, doubled, late. Whatever happens, each call is answered
+//! once, and each transaction takes effect at most once.
+//!
+//! ```text
+//!   Call ──► Task ──► Question, Submission ──► Send          Receive: Part, Reply
+//!             ▲          │  ▲                                   │
+//!             │          │  └─ silent, refused, newer map ──────┤
+//!             └──────────┴───── answered ◄──────────────────────┘
+//!             └──► Done
+//! ```
+//!
+//! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
+//! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; a call that
+//! commits is a [`submission`]. [`question`] sends questions to replicas until one answers,
+//! [`routing`] chooses them, [`ledger`] knows whose outcome may still be asked for, [`clock`] the
+//! cluster's time, [`sizes`] how long blobs were. [`timer`] says when to try again.
+//!
+//! It must not know how messages travel, nor what a node does with them.
+
+mod clock;
+pub mod effect;
+pub mod event;
+mod gather;
+mod invariants;
+mod ledger;
+mod question;
+mod reading;
+mod routing;
+mod sizes;
+mod submission;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tyr_types::{BlobName, ErrorKind, NodeId};
+
+pub use self::effect::{Answer, Effect, Seen};
+pub use self::event::{Began, Call, CallId, Event, Place, Want};
+pub use self::ledger::{REMEMBERED_US, UNKNOWN_MAX};
+pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
+
+use self::clock::Clock;
+use self::ledger::Ledger;
+use self::question::Open;
+use self::reading::Reading;
+use self::routing::Routing;
+use self::sizes::Sizes;
+use self::submission::Submission;
+use self::timer::{Timer, Timers};
+use crate::abort::Abort;
+use crate::map::ClusterMap;
+use crate::message::{Address, Asked, Body, Envelope, Now};
+#[cfg(feature = "broken-rules")]
+use crate::rule::Rule;
+use crate::rule::Rules;
+
+/// How patient a session is.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionConfig {
+    /// How long to wait for an answer to a read before another replica is asked.
+    pub read_retry_us: u64,
+    /// How long to wait for an answer to a commit before it is asked for again. A node that was
+    /// not told the outcome asks by itself much sooner (F6), and asking again makes work.
+    pub commit_retry_us: u64,
+    /// The longest pause; they double up to it.
+    pub retry_max_us: u64,
+    /// How long a call may take. Below the time for which outcomes are remembered.
+    pub deadline_us: u64,
+    /// The most calls in flight; further ones fail as `Unavailable`.
+    pub in_flight_max: usize,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            read_retry_us: 200_000,
+            commit_retry_us: 1_000_000,
+            retry_max_us: 5_000_000,
+            deadline_us: 30_000_000,
+            in_flight_max: 1024,
+        }
+    }
+}
+
+/// So many nodes must not know a keyspace before it counts as absent: some are behind.
+const CONFIRMED_MIN: u32 = 3;
+
+/// What a call is busy with.
+#[derive(Debug)]
+enum Task {
+    Read(Reading),
+    Commit(Submission),
+}
+
+/// A call in flight.
+#[derive(Debug)]
+struct InFlight {
+    task: Task,
+    /// Its questions without an answer. Bounded by [`QUESTIONS_MAX`].
+    questions: BTreeSet<u64>,
+    /// When it fails.
+    deadline_us: u64,
+    /// When it goes on by itself: a transaction is sent again, an unknown keyspace looked up.
+    due_us: Option<u64>,
+    /// The keyspace is not in the map, and so many nodes knew no better.
+    stuck: Option<u32>,
+}
+
+/// The client's side of everything.
+#[derive(Debug)]
+pub struct Session {
+    client: u64,
+    config: SessionConfig,
+    map: Arc<ClusterMap>,
+    /// The monotonic clock at the step.
+    now_us: u64,
+    /// Bounded by [`SessionConfig::in_flight_max`].
+    calls: BTreeMap<CallId, InFlight>,
+    /// Questions without an answer, by the numbers of their reads. Bounded by the calls.
+    questions: BTreeMap<u64, Open>,
+    next_read: u64,
+    timers: Timers,
+    ledger: Ledger,
+    routing: Routing,
+    clock: Clock,
+    sizes: Sizes,
+    /// Until when the answer to the last `FetchMap` is waited for.
+    fetching_until_us: u64,
+    pub(crate) rules: Rules,
+}
+
+impl Session {
+    /// The session of the client that drew the number `client`, at random and never before.
+    pub fn new(client: u64, map: Arc<ClusterMap>) -> Self {
+        Self::with_config(client, map, SessionConfig::default())
+    }
+
+    /// The same, as patient as `config` says.
+    pub fn with_config(client: u64, map: Arc<ClusterMap>, config: SessionConfig) -> Self {
+        Self {
+            client,
+            config,
+            map,
+            now_us: 0,
+            calls: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            next_read: 1,
+            timers: Timers::default(),
+            ledger: Ledger::new(),
+            routing: Routing::new(client),
+            clock: Clock::default(),
+            sizes: Sizes::default(),
+            fetching_until_us: 0,
+            rules: Rules::default(),
+        }
+    }
+
+    /// Takes a rule away, so that a test can see that its checker notices.
+    #[cfg(feature = "broken-rules")]
+    pub fn break_rule(&mut self, rule: Rule) {
+        self.rules.broken = Some(rule);
+    }
+
+    /// The newest map that it knows.
+    pub fn map(&self) -> &Arc<ClusterMap> {
+        &self.map
+    }
+
+    /// The number of calls in flight.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether no call is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// When, by the monotonic clock, a `Tick` has something to do; `None` when nothing is waited
+    /// for.
+    pub fn due_us(&self) -> Option<u64> {
+        self.timers.first_us()
+    }
+
+    /// Takes in `event` and adds what the driver is to do.
+    ///
+    /// Total and bounded, whatever nodes send. Time may come with any event.
+    ///
+    /// # Panics
+    /// When a call has the number of one in flight.
+    pub fn step(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
+        self.now_us = self.now_us.max(now.monotonic_us);
+        match event {
+            Event::Call { call, what } => self.call(call, what, effects),
+            Event::Cancel { call } => self.cancel(call, effects),
+            Event::Receive(envelope) => self.receive(envelope, effects),
+            Event::Tick => {
+                self.ledger.expire(self.now_us);
+                self.routing.expire(self.now_us);
+            }
+        }
+        self.fire(effects);
+    }
+
+    fn call(&mut self, call: CallId, what: Call, effects: &mut Vec<Effect>) {
+        assert!(!self.calls.contains_key(&call), "no two calls in flight have the same number");
+        if let Call::End { began } = what {
+            began.iter().for_each(|began| self.end(began, effects));
+            effects.push(Effect::Done { call, answer: Answer::Ended });
+            return;
+        }
+        if self.calls.len() >= self.config.in_flight_max {
+            let reason = "too many calls of this client are in flight; retry when some are done";
+            return fail(call, Abort::new(ErrorKind::Unavailable, reason), effects);
+        }
+        match what {
+            Call::Commit { blobs, reads } => self.commit(call, blobs, reads, effects),
+            Call::Ask { transaction } => self.ask_outcome(call, transaction, effects),
+            Call::Read { want, place } => {
+                self.read(call, Reading::one(want, place, self.rules), effects);
+            }
+            Call::ReadMany { wants } => match Reading::many(wants, self.rules) {
+                Ok(reading) => self.read(call, reading, effects),
+                Err(abort) => fail(call, abort, effects),
+            },
+            Call::End { .. } => unreachable!("it was handled above"),
+        }
+    }
+
+    fn read(&mut self, call: CallId, reading: Reading, effects: &mut Vec<Effect>) {
+        self.enter(call, Task::Read(reading));
+        self.advance(call, effects);
+    }
+
+    /// A call is in flight from now on.
+    fn enter(&mut self, call: CallId, task: Task) {
+        let deadline_us = self.now_us + self.config.deadline_us;
+        let questions = BTreeSet::new();
+        self.timers.set(deadline_us, Timer::Deadline(call));
+        let (due_us, stuck) = (None, None);
+        self.calls.insert(call, InFlight { task, questions, deadline_us, due_us, stuck });
+    }
+
+    /// A call is over: what it asked is withdrawn.
+    fn leave(&mut self, call: CallId, effects: &mut Vec<Effect>) -> Option<Task> {
+        let in_flight = self.calls.remove(&call)?;
+        for number in in_flight.questions {
+            self.withdraw(number, effects);
+        }
+        self.timers.clear(in_flight.deadline_us, Timer::Deadline(call));
+        if let Some(due_us) = in_flight.due_us {
+            self.timers.clear(due_us, Timer::Resume(call));
+        }
+        let mut task = in_flight.task;
+        if let Task::Read(reading) = &mut task {
+            reading.began().iter().for_each(|began| self.end(began, effects));
+        }
+        Some(task)
+    }
+
+    /// A reading call goes on as far as it can.
+    fn advance(&mut self, call: CallId, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Read(reading) = &mut in_flight.task else { return };
+        let room = QUESTIONS_MAX - in_flight.questions.len();
+        match reading.advance(room, &self.map, &mut self.sizes) {
+            Err(abort) => {
+                self.leave(call, effects);
+                fail(call, abort, effects);
+            }
+            Ok(advance) => {
+                if !advance.is_stuck {
+                    in_flight.stuck = None;
+                }
+                advance.ended.iter().for_each(|began| self.end(began, effects));
+                for ask in advance.asks {
+                    self.ask(call, ask, effects);
+                }
+                if let Some(answer) = advance.answer {
+                    self.leave(call, effects);
+                    effects.push(Effect::Done { call, answer });
+                } else if advance.is_stuck {
+                    self.is_stuck(call, effects);
+                }
+            }
+        }
+    }
+
+    fn cancel(&mut self, call: CallId, effects: &mut Vec<Effect>) {
+        match self.leave(call, effects) {
+            Some(Task::Commit(submission)) => self.abandon(&submission),
+            Some(Task::Read(_)) | None => {}
+        }
+    }
+
+    fn receive(&mut self, envelope: Envelope, effects: &mut Vec<Effect>) {
+        let Address::Node(from) = envelope.from else { return };
+        match envelope.body {
+            Body::Part(part) => {
+                self.observe(part.clock, effects);
+                self.routing.has_answered(from);
+                self.answered(from, part, effects);
+            }
+            Body::Refused { read, abort } => self.refused(from, read, abort, effects),
+            Body::NotHere(Asked::Read(read)) => self.not_here(from, read, effects),
+            Body::NotHere(Asked::Transaction(id)) => self.not_head(from, id, effects),
+            Body::Reply { id, decision, outcomes, clock } => {
+                self.observe(clock, effects);
+                self.replied(id, decision, outcomes, effects);
+            }
+            Body::NewerMap(map) => self.install(from, map, effects),
+            // Not for clients.
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::Submit { .. }
+            | Body::Read(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::FetchMap
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => return,
+        }
+        if envelope.epoch > self.map.epoch {
+            self.fetch_map(Some(from), effects);
+        }
+    }
+
+    /// Asks for the newest map, of this node or of one that lives, unless it is asked for already.
+    fn fetch_map(&mut self, from: Option<NodeId>, effects: &mut Vec<Effect>) {
+        if self.now_us < self.fetching_until_us {
+            return;
+        }
+        let live: Vec<NodeId> = self.map.live().collect();
+        let chosen = self.routing.choose(&live, &routing::Tries::new(), self.now_us);
+        if let Some(to) = from.or(chosen) {
+            self.fetching_until_us = self.now_us + self.config.read_retry_us;
+            self.send(to, Body::FetchMap, effects);
+        }
+    }
+
+    /// A node said its newest map: what waited for a newer one goes on.
+    fn install(&mut self, from: NodeId, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
+        self.fetching_until_us = 0;
+        let is_newer = map.epoch > self.map.epoch;
+        if is_newer {
+            self.map = map;
+            self.reroute_questions(from, effects);
+        }
+        let waiting: Vec<CallId> = self.calls.keys().copied().collect();
+        for call in waiting {
+            self.reroute_call(call, is_newer, effects);
+        }
+    }
+
+    fn reroute_call(&mut self, call: CallId, is_newer: bool, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        match (&in_flight.task, &mut in_flight.stuck) {
+            (Task::Commit(submission), _) if is_newer && submission.needs_resend(&self.map) => {
+                self.submit(call, effects);
+            }
+            (Task::Read(_), Some(_)) if is_newer => self.advance(call, effects),
+            (_, Some(confirmed)) if *confirmed + 1 >= CONFIRMED_MIN => {
+                let reason = "there is no such keyspace; create it, or look its name up again";
+                self.give_up(call, Abort::new(ErrorKind::NotFound, reason), effects);
+            }
+            (_, Some(confirmed)) => *confirmed += 1,
+            (_, None) => {}
+        }
+    }
+
+    /// The map does not know a keyspace. One that was just created may be in a newer one.
+    fn is_stuck(&mut self, call: CallId, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        in_flight.stuck.get_or_insert(0);
+        self.resume_in(call, self.config.read_retry_us);
+        self.fetch_map(None, effects);
+    }
+
+    /// A call ends without what was asked for. What became of a transaction that was sent is
+    /// unknown, whatever the reason.
+    fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
+        match self.leave(call, effects) {
+            Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
+            Some(Task::Read(_)) => fail(call, abort, effects),
+            None => {}
+        }
+    }
+
+    /// What is due is done.
+    fn fire(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(timer) = self.timers.pop(self.now_us) {
+            match timer {
+                Timer::Deadline(call) => {
+                    let reason = "no node that could answer did so in time; retry later";
+                    let abort = self.last_refusal(call);
+                    let abort = abort.unwrap_or(Abort::new(ErrorKind::Unavailable, reason));
+                    self.give_up(call, abort, effects);
+                }
+                Timer::Question(number) => self.is_late(number, effects),
+                Timer::Resume(call) => {
+                    let Some(in_flight) = self.calls.get_mut(&call) else { continue };
+                    in_flight.due_us = None;
+                    match &in_flight.task {
+                        Task::Commit(_) => self.submit(call, effects),
+                        Task::Read(_) => self.advance(call, effects),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The call goes on by itself in `pause_us`.
+    fn resume_in(&mut self, call: CallId, pause_us: u64) {
+        let due_us = self.now_us + pause_us.max(1);
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        if let Some(before_us) = in_flight.due_us.replace(due_us) {
+            self.timers.clear(before_us, Timer::Resume(call));
+        }
+        self.timers.set(due_us, Timer::Resume(call));
+    }
+
+    /// Tells the nodes that a snapshot is not needed any more (V1).
+    fn end(&mut self, began: &Began, effects: &mut Vec<Effect>) {
+        for node in &began.nodes {
+            self.send(*node, Body::SnapshotEnded { read: began.read }, effects);
+        }
+    }
+
+    /// The nodes that may keep a snapshot that a read of `blob` began: those asked, and the
+    /// authority, to which they may have passed it on.
+    fn may_keep(&self, blob: &BlobName, read: u64, asked: impl Iterator<Item = NodeId>) -> Began {
+        let authority = self.map.holders(blob, 0).first().copied();
+        let mut began = Began { read, nodes: asked.chain(authority).collect() };
+        began.nodes.sort_unstable();
+        began.nodes.dedup();
+        began
+    }
+
+    /// Why a call was refused last, by any node.
+    fn last_refusal(&self, call: CallId) -> Option<Abort> {
+        let in_flight = self.calls.get(&call)?;
+        let mut open = in_flight.questions.iter().filter_map(|number| self.questions.get(number));
+        match &in_flight.task {
+            Task::Commit(submission) => submission.refusal.clone(),
+            Task::Read(_) => open.find_map(|open| open.refusal.clone()),
+        }
+    }
+
+    fn send(&self, to: NodeId, body: Body, effects: &mut Vec<Effect>) {
+        let from = Address::Client(self.client);
+        let envelope = Envelope { epoch: self.map.epoch, incarnation: 0, from, body };
+        effects.push(Effect::Send { to, envelope });
+    }
+}
+
+fn fail(call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Done { call, answer: Answer::Failed(abort) });
+}

@@ -1,0 +1,326 @@
+//! A transaction on its way to the head of its chain.
+//!
+//! It is sent again until it is answered, always with the same id and the time of its first
+//! submission, and marked as a retry: the head finds out what became of it (F4). It is never
+//! simply run again, not even when a node says that it did not take it in, since the network may
+//! have doubled the message.
+
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobOperations, ErrorKind, NodeId, Operation, ReadCheck, Timestamp, Transaction, TransactionId,
+};
+
+use super::event::CallId;
+use super::gather::Question;
+use super::reading::{Ask, Target};
+use super::routing::{Sent, pause_us};
+use super::{Answer, Effect, Session, Task, fail};
+use crate::abort::Abort;
+use crate::chain::Ends;
+use crate::commit::{Decision, Outcomes};
+use crate::map::ClusterMap;
+use crate::message::Body;
+use crate::rule::Rule;
+
+/// A transaction that is to be submitted, or was.
+#[derive(Debug)]
+pub(super) struct Submission {
+    transaction: Arc<Transaction>,
+    ends: Ends,
+    /// How often it was sent, in this call and those before.
+    tries: u32,
+    /// Where it was sent last; `None` while it waits to be sent.
+    head: Option<Sent>,
+    pub refusal: Option<Abort>,
+}
+
+impl Submission {
+    /// Whether a newer map changes where it is to be sent.
+    ///
+    /// Where the head lives it answers, or says that it is not the head any more.
+    pub fn needs_resend(&self, map: &ClusterMap) -> bool {
+        self.head.is_none_or(|head| !map.is_live(head.to))
+    }
+
+    /// Its place among the transactions of this client.
+    fn sequence(&self) -> u64 {
+        sequence_of(self.transaction.id)
+    }
+
+    /// Whether an answer is waited for.
+    pub fn is_sent(&self) -> bool {
+        self.head.is_some()
+    }
+}
+
+impl Session {
+    /// A call commits a transaction.
+    pub(super) fn commit(
+        &mut self,
+        call: CallId,
+        blobs: Vec<BlobOperations>,
+        reads: Vec<ReadCheck>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = TransactionId::new(self.client, 0);
+        let mut transaction = Transaction { id, blobs, reads };
+        if let Err(error) = transaction.validate() {
+            let reason = error.message().to_owned().into();
+            let abort = Abort { kind: error.kind(), reason, blob: None };
+            return fail(call, abort, effects);
+        }
+        let sequence = self.ledger.open(call);
+        transaction.id = TransactionId::new(self.client, sequence);
+        let transaction = Arc::new(transaction);
+        if transaction.blobs.is_empty() && transaction.reads.is_empty() {
+            self.ledger.close(sequence);
+            let (at, outcomes) = (Timestamp::ZERO, Outcomes::new());
+            let answer = Answer::Committed { transaction, at, outcomes };
+            return effects.push(Effect::Done { call, answer });
+        }
+        let ends = self.guess_ends(&transaction);
+        let submission = Submission { transaction, ends, tries: 0, head: None, refusal: None };
+        self.enter(call, Task::Commit(submission));
+        self.submit(call, effects);
+    }
+
+    /// A call asks what became of a transaction whose outcome is unknown.
+    pub(super) fn ask_outcome(
+        &mut self,
+        call: CallId,
+        transaction: Arc<Transaction>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let sequence = sequence_of(transaction.id);
+        let is_own = transaction.id == TransactionId::new(self.client, sequence);
+        if !is_own || !self.ledger.ask(sequence, call) {
+            let reason = "the outcome of this transaction cannot be asked for: another client's, \
+                          in flight, answered, or too long ago; read what it would have written";
+            let abort = Abort::new(ErrorKind::TimedOut, reason);
+            let answer = Answer::Aborted { transaction, abort };
+            return effects.push(Effect::Done { call, answer });
+        }
+        let ends = self.guess_ends(&transaction);
+        let submission = Submission { transaction, ends, tries: 1, head: None, refusal: None };
+        self.enter(call, Task::Commit(submission));
+        self.submit(call, effects);
+    }
+
+    /// Sends a transaction to the head of its chain by the newest map, as soon as the cluster's
+    /// clock is known.
+    pub(super) fn submit(&mut self, call: CallId, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        let chain = match self.map.chain(&submission.transaction, &submission.ends) {
+            Ok(chain) => chain,
+            Err(abort) => {
+                submission.head = None;
+                submission.refusal = Some(abort.clone());
+                return self.not_routed(call, abort, effects);
+            }
+        };
+        in_flight.stuck = None;
+        let entry = self.ledger.entry(submission.sequence()).expect("in flight, so not answered");
+        let known_us = entry.begun_us.or_else(|| self.clock.now_us(self.now_us));
+        let Some(begun_us) = known_us else {
+            let blob = first_blob(&submission.transaction).expect("it has a chain").clone();
+            if in_flight.questions.is_empty() {
+                let ask = Ask { target: Target::Time, blob, question: Question::CLOCK };
+                self.ask(call, ask, effects);
+            }
+            return;
+        };
+        entry.begun_us = Some(begun_us);
+        let to = chain.hops()[0].node;
+        let is_retry = submission.tries > 0 && self.rules.hold(Rule::F4);
+        submission.tries += 1;
+        submission.head = Some(Sent { to, epoch: self.map.epoch });
+        let (transaction, ends) = (submission.transaction.clone(), submission.ends.clone());
+        let (tries, sequence) = (submission.tries, submission.sequence());
+        for number in std::mem::take(&mut in_flight.questions) {
+            self.withdraw(number, effects);
+        }
+        let settled = self.ledger.settled();
+        self.send(to, Body::Submit { transaction, ends, begun_us, is_retry, settled }, effects);
+        let (first_us, max_us) = (self.config.commit_retry_us, self.config.retry_max_us);
+        self.resume_in(call, pause_us(first_us, max_us, tries, self.client ^ sequence));
+    }
+
+    /// The map has no chain for a transaction.
+    fn not_routed(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
+        match abort.kind {
+            ErrorKind::Unavailable => {
+                self.resume_in(call, self.config.read_retry_us);
+                self.fetch_map(None, effects);
+            }
+            ErrorKind::NotFound => self.is_stuck(call, effects),
+            ErrorKind::TimedOut
+            | ErrorKind::Corrupt
+            | ErrorKind::SnapshotTooOld
+            | ErrorKind::AlreadyExists
+            | ErrorKind::Conflict
+            | ErrorKind::InvalidArgument
+            | ErrorKind::PermissionDenied
+            | ErrorKind::QuotaExceeded => self.give_up(call, abort, effects),
+        }
+    }
+
+    /// A node said what became of a transaction.
+    pub(super) fn replied(
+        &mut self,
+        id: TransactionId,
+        decision: Decision,
+        outcomes: Outcomes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(call) = self.waiting_for(id) else { return };
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        if submission.tries == 0 {
+            return; // It cannot have an answer.
+        }
+        match decision {
+            // Too busy to find out what became of it says nothing about earlier tries.
+            Decision::Abort(abort)
+                if abort.kind == ErrorKind::Unavailable && submission.tries > 1 =>
+            {
+                submission.head = None;
+                submission.refusal = Some(abort);
+                self.resume_later(call);
+            }
+            Decision::Abort(abort) => {
+                let transaction = submission.transaction.clone();
+                self.leave(call, effects);
+                match abort.kind == ErrorKind::TimedOut {
+                    true => self.ledger.leave(sequence_of(id), self.now_us),
+                    false => self.ledger.close(sequence_of(id)),
+                }
+                let answer = Answer::Aborted { transaction, abort };
+                effects.push(Effect::Done { call, answer });
+            }
+            Decision::Commit(at) => {
+                let transaction = submission.transaction.clone();
+                self.leave(call, effects);
+                self.ledger.close(sequence_of(id));
+                for (index, entry) in transaction.blobs.iter().enumerate() {
+                    let own = outcomes.iter().filter(|answer| answer.blob as usize == index);
+                    self.sizes.committed(entry, own);
+                }
+                let answer = Answer::Committed { transaction, at, outcomes };
+                effects.push(Effect::Done { call, answer });
+            }
+        }
+    }
+
+    /// A node is not the head of a transaction's chain, or has no lease.
+    pub(super) fn not_head(&mut self, from: NodeId, id: TransactionId, effects: &mut Vec<Effect>) {
+        let epoch = self.map.epoch;
+        let Some(call) = self.waiting_for(id) else { return };
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        match submission.head {
+            Some(head) if head.to == from => {
+                submission.head = None;
+                match head.epoch < epoch {
+                    true => self.submit(call, effects),
+                    false => self.resume_later(call),
+                }
+            }
+            Some(_) | None => {} // Doubled, or late.
+        }
+    }
+
+    /// A transaction is sent again after a pause, by the map of then.
+    fn resume_later(&mut self, call: CallId) {
+        let Some(in_flight) = self.calls.get(&call) else { return };
+        let Task::Commit(submission) = &in_flight.task else { return };
+        let (first_us, max_us) = (self.config.read_retry_us, self.config.retry_max_us);
+        let salt = self.client ^ submission.sequence();
+        self.resume_in(call, pause_us(first_us, max_us, submission.tries, salt));
+    }
+
+    /// A committing call ends without an answer.
+    pub(super) fn give_up_commit(
+        &mut self,
+        call: CallId,
+        submission: Submission,
+        abort: Abort,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.abandon(&submission);
+        let abort = match submission.tries {
+            0 => abort,
+            _ => {
+                let reason = "no node said in time what became of the transaction; ask again";
+                Abort::new(ErrorKind::TimedOut, reason)
+            }
+        };
+        let answer = Answer::Aborted { transaction: submission.transaction, abort };
+        effects.push(Effect::Done { call, answer });
+    }
+
+    /// Nobody waits for a transaction any more.
+    pub(super) fn abandon(&mut self, submission: &Submission) {
+        match submission.tries {
+            0 => self.ledger.close(submission.sequence()),
+            _ => self.ledger.leave(submission.sequence(), self.now_us),
+        }
+    }
+
+    /// A node said its clock. The first one lets go what waits for the time.
+    pub(super) fn observe(&mut self, clock: Timestamp, effects: &mut Vec<Effect>) {
+        let is_first = self.clock.now_us(self.now_us).is_none();
+        self.clock.observe(clock, self.now_us);
+        if is_first {
+            let waiting: Vec<CallId> = self.ledger.calls().map(|(_, call)| call).collect();
+            waiting.into_iter().for_each(|call| self.submit(call, effects));
+        }
+    }
+
+    /// The call that waits for this transaction.
+    fn waiting_for(&mut self, id: TransactionId) -> Option<CallId> {
+        let sequence = sequence_of(id);
+        let is_own = id == TransactionId::new(self.client, sequence);
+        self.ledger.entry(sequence).filter(|_| is_own)?.call
+    }
+
+    /// Where blobs end that a transaction appends to or cuts, as far as is known.
+    fn guess_ends(&mut self, transaction: &Transaction) -> Ends {
+        let mut ends = Ends::new();
+        for (index, entry) in transaction.blobs.iter().enumerate() {
+            if !entry.operations.iter().any(depends_on_end) {
+                continue;
+            }
+            if let Some(end) = self.sizes.guess(&entry.blob) {
+                let index = u32::try_from(index).expect("TRANSACTION_OPERATIONS_MAX is below 2^32");
+                ends.push((index, end));
+            }
+        }
+        ends
+    }
+}
+
+/// Whether the chunks that an operation touches depend on where the blob ends.
+fn depends_on_end(operation: &Operation) -> bool {
+    match operation {
+        Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Replace { .. } => true,
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Apply { .. }
+        | Operation::Compare { .. } => false,
+    }
+}
+
+fn first_blob(transaction: &Transaction) -> Option<&tyr_types::BlobName> {
+    let written = transaction.blobs.iter().map(|entry| &entry.blob);
+    written.chain(transaction.reads.iter().map(|read| &read.blob)).next()
+}
+
+/// The lower half of an id: the client's count.
+fn sequence_of(id: TransactionId) -> u64 {
+    id.0 as u64
+}

@@ -1,0 +1,195 @@
+//! Commits, answered and not.
+
+use super::*;
+use crate::commit::Answered;
+use tyr_types::Outcome;
+
+#[test]
+fn the_first_commit_asks_for_the_time_and_then_goes_to_the_head() {
+    let mut client = Client::new();
+    client.commit(vec![append("a", 10)]);
+    let (to, request) = client.asked_one();
+    assert_eq!(request.kind, Kind::Clock);
+    client.pass(10_000);
+    client.receive(to, part(&request, Some(6_000_000), &[], None));
+    let submitted = client.submitted_one();
+    assert_eq!(submitted.to, client.replicas("a", 0)[0], "the head");
+    assert_eq!(submitted.begun_us, 6_000_000);
+    assert!(!submitted.is_retry && submitted.settled == 1);
+    client.reply(submitted.to, submitted.id, Decision::Commit(time(70)));
+    let Answer::Committed { transaction, at, .. } = client.answer() else { panic!("it commits") };
+    assert_eq!((transaction.id, at), (TransactionId::new(CLIENT, 1), time(70)));
+
+    client.commit(vec![append("a", 10)]);
+    assert_eq!(client.submitted_one().settled, 2, "the time is known now");
+}
+
+#[test]
+fn an_append_carries_the_end_that_the_one_before_was_answered() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    assert!(first.ends.is_empty());
+    let outcomes = vec![Answered { blob: 0, operation: 0, outcome: Outcome::Offset(3 * CHUNK) }];
+    let (decision, clock) = (Decision::Commit(time(70)), time(5_000_000));
+    client.receive(first.to, Body::Reply { id: first.id, decision, outcomes, clock });
+    client.commit(vec![append("b", 1), append("a", 1)]);
+    assert_eq!(client.submitted_one().ends[..], [(1, 3 * CHUNK + 10)]);
+}
+
+/// F4.
+#[test]
+fn a_commit_without_answer_is_asked_for_again_by_the_same_name_and_time() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    client.pass(1_300_000);
+    let second = client.submitted_one();
+    assert!(second.is_retry && !first.is_retry);
+    assert_eq!((second.id, second.begun_us), (first.id, first.begun_us));
+    client.pass(1_300_000);
+    assert!(client.submitted().is_empty(), "the pauses grow");
+    client.reply(first.to, first.id, Decision::Commit(time(70)));
+    assert!(matches!(client.answer(), Answer::Committed { .. }));
+    client.reply(first.to, first.id, Decision::Commit(time(70)));
+    client.pass(30_000_000);
+    assert!(client.done.is_empty() && client.submitted().is_empty());
+}
+
+/// F4.
+#[test]
+fn a_commit_whose_outcome_is_unknown_can_be_asked_for_by_the_same_name() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    client.pass(31_000_000);
+    client.sent.clear();
+    let Answer::Aborted { transaction, abort } = client.answer() else { panic!("it times out") };
+    assert_eq!(abort.kind, ErrorKind::TimedOut);
+    client.reply(first.to, first.id, Decision::Commit(time(70)));
+    assert!(client.done.is_empty(), "nobody waits");
+
+    client.commit(vec![append("b", 10)]);
+    let other = client.submitted_one();
+    assert_eq!(other.settled, 1, "the first is not settled while it may be asked for");
+    client.call(Call::Ask { transaction: transaction.clone() });
+    let asked = client.submitted_one();
+    assert!(asked.is_retry);
+    assert_eq!((asked.id, asked.begun_us), (first.id, first.begun_us));
+    client.reply(asked.to, asked.id, Decision::Commit(time(70)));
+    assert!(matches!(client.answer(), Answer::Committed { .. }));
+
+    client.call(Call::Ask { transaction });
+    assert_eq!(client.refusal().kind, ErrorKind::TimedOut, "it was answered");
+    assert!(client.submitted().is_empty());
+    client.commit(vec![append("c", 10)]);
+    assert_eq!(client.submitted_one().settled, 2);
+}
+
+/// F4.
+#[test]
+fn an_overloaded_head_says_nothing_about_earlier_tries() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    client.pass(1_300_000);
+    client.submitted_one();
+    client.reply(first.to, first.id, Decision::Abort(abort(ErrorKind::Unavailable)));
+    assert!(client.done.is_empty());
+    client.pass(1_000_000);
+    client.submitted_one();
+    client.pass(30_000_000);
+    assert_eq!(client.refusal().kind, ErrorKind::TimedOut);
+}
+
+#[test]
+fn an_abort_of_the_first_try_is_the_answer() {
+    for kind in [ErrorKind::Unavailable, ErrorKind::Conflict, ErrorKind::AlreadyExists] {
+        let mut client = Client::with_time();
+        client.commit(vec![append("a", 10)]);
+        let first = client.submitted_one();
+        client.reply(first.to, first.id, Decision::Abort(abort(kind)));
+        assert_eq!(client.refusal().kind, kind);
+        assert_eq!(client.session.ledger.settled(), 2);
+    }
+}
+
+#[test]
+fn a_head_that_is_none_any_more_is_replaced_by_the_one_of_the_newer_map() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    let newer = map_without(&client, first.to);
+    let epoch = newer.epoch;
+    client.receive_of(epoch, first.to, Body::NewerMap(Arc::new(newer)));
+    let second = client.submitted_one();
+    assert!(second.is_retry && second.id == first.id && second.to != first.to);
+    assert_eq!(second.to, client.replicas("a", 0)[0]);
+    let not_here = Body::NotHere(Asked::Transaction(first.id));
+    client.receive(first.to, not_here);
+    assert!(client.submitted().is_empty(), "it was sent on already");
+}
+
+#[test]
+fn a_head_without_a_lease_is_tried_again_after_a_pause() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    for _ in 0..3 {
+        client.receive(first.to, Body::NotHere(Asked::Transaction(first.id)));
+        assert!(client.submitted().is_empty());
+    }
+    client.pass(260_000);
+    assert!(client.submitted_one().is_retry);
+}
+
+#[test]
+fn a_transaction_outside_of_the_limits_is_refused_at_once() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 1), append("a", 1)]);
+    assert_eq!(client.refusal().kind, ErrorKind::InvalidArgument);
+    assert!(client.sent.is_empty());
+}
+
+#[test]
+fn a_transaction_of_nothing_is_committed_at_once() {
+    let mut client = Client::new();
+    client.commit(vec![]);
+    assert!(matches!(client.answer(), Answer::Committed { .. }));
+    assert!(client.sent.is_empty());
+}
+
+#[test]
+fn a_commit_that_was_cancelled_stays_unsettled_once_it_was_sent() {
+    let mut client = Client::with_time();
+    let call = client.commit(vec![append("a", 10)]);
+    client.step(Event::Cancel { call });
+    assert_eq!(client.session.ledger.settled(), 1);
+    client.pass(REMEMBERED_US);
+    assert_eq!(client.session.ledger.settled(), 2);
+    assert!(client.done.is_empty());
+
+    let mut client = Client::new();
+    let call = client.commit(vec![append("a", 10)]);
+    client.step(Event::Cancel { call });
+    assert_eq!(client.session.ledger.settled(), 2, "it waited for the time");
+    assert!(client.has_sent(|body| matches!(body, Body::CancelRead { .. })));
+}
+
+#[test]
+fn without_a_live_replica_a_commit_that_was_never_sent_changed_nothing() {
+    let mut down = map();
+    down.nodes.values_mut().for_each(|node| node.state = crate::map::NodeState::Down);
+    let mut client = Client::with(down, SessionConfig::default());
+    client.commit(vec![append("a", 10)]);
+    client.pass(31_000_000);
+    assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
+    assert_eq!(client.session.ledger.settled(), 2);
+}
+
+/// A newer map in which this node is down.
+fn map_without(client: &Client, node: NodeId) -> ClusterMap {
+    let mut newer = later(&client.session.map, 1);
+    newer.nodes.get_mut(&node).unwrap().state = crate::map::NodeState::Down;
+    newer
+}
