@@ -173,7 +173,8 @@ pub enum Body {
         /// Why.
         abort: Abort,
     },
-    /// The newest map that the sender knows: asked for, or because the receiver's is older.
+    /// The newest map that the sender knows: asked for, or because the receiver's is older. What
+    /// showed that it is older is handled all the same.
     NewerMap(Arc<ClusterMap>),
     /// The node did not take this in: it has no lease, is not the head, or does not hold what is
     /// wanted. Where the asker's map is older, `NewerMap` goes before it.

@@ -315,7 +315,7 @@ impl Session {
                 self.observe(clock, effects);
                 self.replied(id, decision, outcomes, effects);
             }
-            Body::NewerMap(map) => self.install(from, map, effects),
+            Body::NewerMap(map) => self.install(map, effects),
             // Not for clients.
             Body::Commit(_)
             | Body::Recovery(_)
@@ -352,12 +352,12 @@ impl Session {
     }
 
     /// A node said its newest map: what waited for a newer one goes on.
-    fn install(&mut self, from: NodeId, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
+    fn install(&mut self, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
         self.fetching_until_us = 0;
         let is_newer = map.epoch > self.map.epoch;
         if is_newer {
             self.map = map;
-            self.reroute_questions(from, effects);
+            self.reroute_questions(effects);
         }
         let waiting: Vec<CallId> = self.calls.keys().copied().collect();
         for call in waiting {

@@ -152,10 +152,14 @@ impl Session {
     /// unless nobody has the versions, or whole bytes, any more.
     fn ask_another(&mut self, from: NodeId, number: u64, effects: &mut Vec<Effect>) {
         let Some(open) = self.questions.get_mut(&number) else { return };
+        let Some(sent) = open.sent else { return }; // All have refused; the pause is running.
+        // Who was not asked refuses for the one who was, and handed the question on.
+        let is_asked = open.tries.iter().any(|tried| tried.node == from);
+        let from = if is_asked { from } else { sent.to };
         let tries = open.tries.iter_mut().filter(|tried| tried.node == from);
         tries.for_each(|tried| tried.is_open = false);
-        if open.sent.is_none_or(|sent| sent.to != from) {
-            return; // Another is being asked already, or all have refused.
+        if sent.to != from {
+            return; // Another is being asked already.
         }
         let holders = self.map.holders(&open.blob, open.question.chunk);
         let is_tried = |node: &NodeId| open.tries.iter().any(|tried| tried.node == *node);
@@ -191,16 +195,11 @@ impl Session {
         self.advance(call, effects);
     }
 
-    /// The map is newer: questions to nodes that do not hold the chunk any more go elsewhere, and
-    /// those to the node that sent the map, which did not take them by the old one, go again.
-    pub(super) fn reroute_questions(&mut self, from: NodeId, effects: &mut Vec<Effect>) {
-        let must_move = |open: &Open| match open.sent {
-            None => true,
-            Some(sent) if sent.epoch == self.map.epoch => false,
-            Some(sent) => {
-                let holders = self.map.holders(&open.blob, open.question.chunk);
-                sent.to == from || !holders.contains(&sent.to)
-            }
+    /// The map is newer: questions to nodes that do not hold the chunk any more go elsewhere.
+    pub(super) fn reroute_questions(&mut self, effects: &mut Vec<Effect>) {
+        let must_move = |open: &Open| {
+            let holders = self.map.holders(&open.blob, open.question.chunk);
+            open.sent.is_none_or(|sent| !holders.contains(&sent.to))
         };
         let moved = self.questions.iter().filter(|(_, open)| must_move(open));
         let moved: Vec<u64> = moved.map(|(number, _)| *number).collect();

@@ -135,14 +135,35 @@ fn a_newer_epoch_in_an_answer_makes_it_ask_for_the_map_once() {
 }
 
 #[test]
-fn a_read_that_a_node_did_not_take_by_the_old_map_is_sent_again_by_the_new_one() {
+fn a_read_goes_elsewhere_when_by_the_newer_map_the_node_does_not_hold_it() {
     let mut client = Client::new();
     client.read("a", range(0, 4), Place::Newest);
-    let (to, request) = client.asked_one();
-    let newer = later(&client.session.map, 1);
-    client.receive_of(newer.epoch, to, Body::NewerMap(Arc::new(newer)));
-    let (_, again) = client.asked_one();
-    assert_eq!(again, request);
+    let (gone, request) = client.asked_one();
+    let mut newer = later(&client.session.map, 1);
+    client.receive_of(newer.epoch, gone, Body::NewerMap(Arc::new(newer.clone())));
+    assert!(client.asked().is_empty(), "the node handles what it got by an older map");
+    newer = later(&newer, 1);
+    newer.nodes.get_mut(&gone).unwrap().state = crate::map::NodeState::Down;
+    client.receive_of(newer.epoch, NodeId(0), Body::NewerMap(Arc::new(newer)));
+    let (to, again) = client.asked_one();
+    assert!(again == request && to != gone);
+}
+
+/// R1: a replica that is not clean hands the read to the authority.
+#[test]
+fn a_refusal_of_the_authority_counts_as_one_of_the_replica_that_handed_the_read_on() {
+    let mut client = Client::new();
+    let authority = client.replicas("a", 0)[0];
+    let (mut to, mut request);
+    loop {
+        client.read("a", range(0, 4), Place::Newest);
+        (to, request) = client.asked_one();
+        if to != authority {
+            break;
+        }
+    }
+    client.receive(authority, Body::NotHere(Asked::Read(request.read)));
+    assert_ne!(client.asked_one().0, to);
 }
 
 #[test]
