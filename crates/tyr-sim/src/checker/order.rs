@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use smallvec::SmallVec;
 use tyr_protocol::Footprint;
 use tyr_types::{ByteRange, Operation};
 
@@ -148,28 +149,38 @@ fn observe(
 fn covering<'a>(
     versions: impl Iterator<Item = &'a Version>,
     ranges: &[ByteRange],
-) -> BTreeSet<usize> {
+) -> SmallVec<[usize; 4]> {
     let mut left: Ranges = ranges.iter().copied().filter(|range| !range.is_empty()).collect();
-    let mut writers = BTreeSet::new();
+    let mut writers = SmallVec::new();
     for version in versions {
         if left.is_empty() {
             break;
         }
         for changed in &version.changed {
-            if left.iter().any(|range| range.overlaps(*changed)) {
-                writers.insert(version.writer);
-                left = left.iter().flat_map(|range| without(*range, *changed)).collect();
+            if take(&mut left, *changed) && writers.last() != Some(&version.writer) {
+                writers.push(version.writer);
             }
         }
     }
     writers
 }
 
-/// What is left of a range when another is taken away.
-fn without(range: ByteRange, taken: ByteRange) -> impl Iterator<Item = ByteRange> {
-    let before = ByteRange { start: range.start, end: range.end.min(taken.start) };
-    let after = ByteRange { start: range.start.max(taken.end), end: range.end };
-    [before, after].into_iter().filter(|range| range.start < range.end)
+/// Takes a range away from others. `false` when it was in none of them.
+fn take(left: &mut Ranges, taken: ByteRange) -> bool {
+    let mut was_there = false;
+    let mut place = 0;
+    while let Some(range) = left.get(place).copied() {
+        if !range.overlaps(taken) {
+            place += 1;
+            continue;
+        }
+        was_there = true;
+        let before = ByteRange { start: range.start, end: taken.start.max(range.start) };
+        let after = ByteRange { start: taken.end.min(range.end), end: range.end };
+        left.swap_remove(place);
+        left.extend([before, after].into_iter().filter(|range| !range.is_empty()));
+    }
+    was_there
 }
 
 /// Starting points from which a short circle is looked for, when there is one at all.

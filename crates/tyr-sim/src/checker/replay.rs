@@ -176,6 +176,9 @@ pub fn difference(blob: &Blob, seen: &Seen) -> Option<String> {
                 let (seen, there) = (bytes.len(), there.len());
                 return Some(format!("it saw {seen} bytes from {} on, not {there}", range.start));
             }
+            if there == bytes {
+                return None;
+            }
             let place = there.iter().zip(bytes).position(|(there, seen)| there != seen)?;
             let cell = place / 8 * 8;
             let end = (cell + 8).min(bytes.len());

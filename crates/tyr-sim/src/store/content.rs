@@ -74,9 +74,6 @@ impl Content {
         let mut end = match (place.is_first(), start) {
             (true, _) => End::At(self.size.unwrap_or(0)),
             (false, Start::Known(size)) => End::At(size),
-            (false, Start::Guessed(guess)) if leaves_chunk(place, guess, operations) => {
-                End::At(guess)
-            }
             (false, Start::Guessed(guess)) => End::Near(guess),
         };
         for (number, operation) in operations.iter().enumerate() {
@@ -106,9 +103,15 @@ impl Content {
                 None
             }
             Operation::Append { payload, expected } => {
-                let offset = expected.or_else(|| self.end_here(place, *end))?;
+                let len = payload.len();
+                let Some(offset) = expected.or_else(|| self.end_here(place, *end, len)) else {
+                    if let End::Near(guess) = end {
+                        *guess += len;
+                    }
+                    return None;
+                };
                 self.put(place, offset, inline(payload), written);
-                self.ends_at(place, end, offset + payload.len());
+                self.ends_at(place, end, offset + len);
                 Some(Outcome::Offset(offset))
             }
             Operation::Truncate { len } => {
@@ -183,10 +186,11 @@ impl Content {
         }
     }
 
-    /// Where the blob ends, if it can be told here.
-    fn end_here(&self, place: Place, end: End) -> Option<u64> {
+    /// Where an append of `len` bytes goes, if it can be told here.
+    fn end_here(&self, place: Place, end: End, len: u64) -> Option<u64> {
         match end {
             End::At(size) => Some(size),
+            End::Near(guess) if guess + len > chunk_end(place, guess) => Some(guess),
             End::Near(guess) => {
                 let is_here = place.range.start <= guess && guess < place.range.end;
                 is_here.then_some(place.range.start + self.bytes.len() as u64)
@@ -204,6 +208,7 @@ impl Content {
     fn reaches(&mut self, place: Place, end: &mut End, reach: u64) {
         match *end {
             End::At(size) => self.ends_at(place, end, size.max(reach)),
+            End::Near(guess) if reach > chunk_end(place, guess) => *end = End::At(reach),
             End::Near(guess) => *end = End::Near(guess.max(reach)),
         }
     }
@@ -217,20 +222,9 @@ impl Written {
     }
 }
 
-/// Whether the appends among the operations, from `guess` on, go over the end of its chunk.
-fn leaves_chunk(place: Place, guess: u64, operations: &[Operation]) -> bool {
-    let appended = operations.iter().filter_map(|operation| match operation {
-        Operation::Append { payload, .. } => Some(payload.len()),
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Apply { .. }
-        | Operation::Compare { .. }
-        | Operation::Replace { .. } => None,
-    });
-    let chunk_size = place.range.len();
-    guess % chunk_size + appended.sum::<u64>() > chunk_size
+/// Where the chunk ends in which `byte` lies.
+fn chunk_end(place: Place, byte: u64) -> u64 {
+    (byte / place.range.len() + 1) * place.range.len()
 }
 
 fn inline(payload: &Payload) -> &[u8] {

@@ -1,0 +1,322 @@
+//! A store that does one thing after the other, for tests of workloads and checkers: right, or
+//! wrong in one way.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use tyr_protocol::Abort;
+use tyr_protocol::commit::Answered;
+use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
+use tyr_types::{
+    BlobName, BlobOperations, Bytes, ErrorKind, Outcome, ReadCheck, Timestamp, Transaction,
+    TransactionId,
+};
+
+use super::super::{Next, Runner};
+use crate::checker::Applied;
+use crate::checker::model::{self, ATTRIBUTES, Blob, Ranges};
+use crate::random::Random;
+use crate::setup::Setup;
+
+/// In which way the store is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Single reads show what was there some versions ago.
+    StaleReads,
+    /// What transactions read is not validated.
+    NoValidation,
+    /// Conditions are not looked at.
+    NoConditions,
+    /// Some transactions are acknowledged and not done.
+    Lost,
+    /// Some transactions are aborted, and done all the same.
+    DoneThoughAborted,
+    /// Some transactions are done twice.
+    DoneTwice,
+    /// Some transactions that only write are aborted.
+    NeedlessAborts,
+    /// Reads of a snapshot are not all of its timestamp.
+    TornSnapshots,
+    /// `read_many` reads as of a while ago.
+    StaleMany,
+    /// Appends are told a wrong offset now and then.
+    WrongAnswers,
+    /// Some transactions are done at a timestamp before the newest of their blobs.
+    OutOfOrder,
+    /// Some calls are never answered.
+    Silent,
+    /// Snapshots in use are removed.
+    Forgetful,
+}
+
+impl Flaw {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::StaleReads,
+        Self::NoValidation,
+        Self::NoConditions,
+        Self::Lost,
+        Self::DoneThoughAborted,
+        Self::DoneTwice,
+        Self::NeedlessAborts,
+        Self::TornSnapshots,
+        Self::StaleMany,
+        Self::WrongAnswers,
+        Self::OutOfOrder,
+        Self::Silent,
+        Self::Forgetful,
+    ];
+}
+
+struct Version {
+    at: Timestamp,
+    changed: Ranges,
+    blob: Blob,
+}
+
+#[derive(Debug)]
+enum Step {
+    Begin,
+    Do(Call),
+    Answer(Answer),
+}
+
+/// The store, its clients, and the time.
+pub struct Serial {
+    runner: Runner,
+    blobs: BTreeMap<BlobName, Vec<Version>>,
+    chunk_size: u64,
+    clock: u64,
+    sequence: u64,
+    applied: Applied,
+    random: Random,
+    flaw: Option<Flaw>,
+    queue: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    steps: BTreeMap<u64, Step>,
+}
+
+impl Serial {
+    /// Runs the workloads of `setup`.
+    pub fn run(mut setup: Setup, flaw: Option<Flaw>) -> (Runner, Applied) {
+        let chunk_size = setup.keyspaces[0].chunk_size;
+        let random = Random::of(setup.seed, "serial", 0);
+        let (duration_us, clients) = (setup.duration_us, setup.clients);
+        let mut this = Self {
+            runner: Runner::new(&mut setup),
+            blobs: BTreeMap::new(),
+            chunk_size,
+            clock: 0,
+            sequence: 0,
+            applied: Applied::default(),
+            random,
+            flaw,
+            queue: BinaryHeap::new(),
+            steps: BTreeMap::new(),
+        };
+        for client in 0..clients {
+            this.push(1 + u64::from(client), client, Step::Begin);
+        }
+        while let Some(Reverse((now_us, number, client))) = this.queue.pop() {
+            if now_us > duration_us {
+                this.runner.stop();
+            }
+            let step = this.steps.remove(&number).expect("what is queued has a step");
+            this.step(now_us, client, step);
+        }
+        (this.runner, this.applied)
+    }
+
+    fn push(&mut self, at_us: u64, client: u16, step: Step) {
+        self.sequence += 1;
+        self.steps.insert(self.sequence, step);
+        self.queue.push(Reverse((at_us, self.sequence, client)));
+    }
+
+    fn later(&mut self, now_us: u64) -> u64 {
+        now_us + self.random.between(100, 4_000)
+    }
+
+    fn step(&mut self, now_us: u64, client: u16, step: Step) {
+        let later_us = self.later(now_us);
+        match step {
+            Step::Begin => self.begin(now_us, client),
+            Step::Do(call) => {
+                let answer = self.perform(now_us, call);
+                if !self.is_flawed(Flaw::Silent, 1) {
+                    self.push(later_us, client, Step::Answer(answer));
+                }
+            }
+            Step::Answer(answer) => {
+                self.runner.answered(client, answer, now_us);
+                self.begin(now_us, client);
+            }
+        }
+    }
+
+    fn begin(&mut self, now_us: u64, client: u16) {
+        let later_us = self.later(now_us);
+        match self.runner.next(client, now_us) {
+            Next::Call(call) => self.push(later_us, client, Step::Do(call)),
+            Next::Wait(until_us) => self.push(until_us, client, Step::Begin),
+            Next::Nothing => {}
+        }
+    }
+
+    fn is_flawed(&mut self, flaw: Flaw, percent: u64) -> bool {
+        self.flaw == Some(flaw) && self.random.percent(percent)
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp { clock: self.clock, ..Timestamp::ZERO }
+    }
+
+    fn perform(&mut self, now_us: u64, call: Call) -> Answer {
+        match call {
+            Call::Commit { blobs, reads } => self.commit(now_us, blobs, reads),
+            Call::Ask { .. } => panic!("this store never leaves an outcome open"),
+            Call::End { .. } => Answer::Ended,
+            Call::Read { want, place } => {
+                let mut at = match place {
+                    Place::Newest | Place::Transaction | Place::Snapshot => self.now(),
+                    Place::At(at) => at,
+                };
+                if matches!(place, Place::At(_)) && self.is_flawed(Flaw::Forgetful, 30) {
+                    let reason = "it is gone";
+                    return Answer::Failed(Abort::new(ErrorKind::SnapshotTooOld, reason));
+                }
+                let is_direct = place == Place::Newest
+                    && want.range.start / self.chunk_size
+                        == want.range.end.saturating_sub(1) / self.chunk_size;
+                if place == Place::Newest && self.is_flawed(Flaw::StaleReads, 20) {
+                    at.clock = at.clock.saturating_sub(30);
+                }
+                let told = (!is_direct).then_some(at);
+                if matches!(place, Place::At(_)) && self.is_flawed(Flaw::TornSnapshots, 50) {
+                    at = self.now();
+                }
+                let is_beginning = matches!(place, Place::Transaction | Place::Snapshot);
+                let mut seen = self.read(want, at, told);
+                seen.began =
+                    is_beginning.then(|| Began { read: now_us, nodes: [].into_iter().collect() });
+                Answer::Read(seen)
+            }
+            Call::ReadMany { wants } => {
+                let mut at = self.now();
+                if self.is_flawed(Flaw::StaleMany, 50) {
+                    at.clock = at.clock.saturating_sub(30);
+                }
+                let seen = wants.into_iter().map(|want| self.read(want, at, Some(at))).collect();
+                Answer::Many { at, seen }
+            }
+        }
+    }
+
+    fn read(&self, want: Want, at: Timestamp, told: Option<Timestamp>) -> Seen {
+        let versions = self.blobs.get(&want.blob).map_or(&[][..], |versions| versions);
+        let seen = versions.iter().rfind(|version| version.at <= at);
+        let blob = seen.and_then(|version| version.blob.as_ref());
+        let len = blob.map_or(0, Vec::len) as u64;
+        let (from, to) = (want.range.start.min(len), want.range.end.min(len));
+        let bytes = blob.map_or(&[][..], |blob| &blob[from as usize..to as usize]);
+        Seen {
+            at: told,
+            version: seen.map_or(Timestamp::ZERO, |version| version.at),
+            bytes: Bytes::copy_from_slice(bytes),
+            size: Some(blob.map(|_| len)),
+            is_sized: want.is_attributes || (bytes.len() as u64) < want.range.len(),
+            began: None,
+            want,
+        }
+    }
+
+    fn commit(&mut self, now_us: u64, blobs: Vec<BlobOperations>, reads: Vec<ReadCheck>) -> Answer {
+        self.sequence += 1;
+        let id = TransactionId::new(7, self.sequence);
+        let transaction = Arc::new(Transaction { id, blobs, reads });
+        let aborted = |kind| {
+            let transaction = Arc::clone(&transaction);
+            Answer::Aborted { transaction, abort: Abort::new(kind, "it is refused") }
+        };
+        let is_stale = transaction.reads.iter().any(|read| self.is_stale(read));
+        if is_stale && self.flaw != Some(Flaw::NoValidation) {
+            return aborted(ErrorKind::Conflict);
+        }
+        if self.is_flawed(Flaw::NeedlessAborts, 2) {
+            return aborted(ErrorKind::Conflict);
+        }
+        self.clock = (self.clock + 1).max(now_us);
+        let mut at = self.now();
+        if self.is_flawed(Flaw::OutOfOrder, 3) {
+            at.clock -= 2_000.min(at.clock - 1);
+        }
+        let mut outcomes = Vec::new();
+        let mut changes = Vec::new();
+        for entry in &transaction.blobs {
+            let versions = self.blobs.entry(entry.blob.clone()).or_default();
+            let mut blob = versions.last().and_then(|version| version.blob.clone());
+            let mut changed = Ranges::new();
+            match model::operate(&mut blob, &entry.operations, &mut changed) {
+                Ok(its) => outcomes.push(its),
+                Err(_) if self.flaw == Some(Flaw::NoConditions) => outcomes.push(Vec::new()),
+                Err(place) => {
+                    let is_create = matches!(entry.operations[place], tyr_types::Operation::Create);
+                    return aborted(match is_create {
+                        true => ErrorKind::AlreadyExists,
+                        false => ErrorKind::Conflict,
+                    });
+                }
+            }
+            changes.push((entry, changed, blob));
+        }
+        if !self.is_flawed(Flaw::Lost, 1) {
+            for (entry, changed, blob) in changes {
+                let versions = self.blobs.get_mut(&entry.blob).expect("it was just there");
+                versions.push(Version { at, changed, blob });
+            }
+            if !transaction.blobs.is_empty() {
+                self.applied.note(id, at);
+            }
+        }
+        if self.is_flawed(Flaw::DoneTwice, 2) {
+            for entry in &transaction.blobs {
+                let versions = self.blobs.get_mut(&entry.blob).expect("it was just there");
+                let mut blob = versions.last().and_then(|version| version.blob.clone());
+                if model::operate(&mut blob, &entry.operations, &mut Ranges::new()).is_ok() {
+                    let changed = [ATTRIBUTES].into_iter().collect();
+                    versions.push(Version { at, changed, blob });
+                }
+            }
+        }
+        if self.is_flawed(Flaw::DoneThoughAborted, 2) && transaction.is_conditional() {
+            return aborted(ErrorKind::Conflict);
+        }
+        let outcomes = self.answers(&outcomes);
+        Answer::Committed { transaction, at, outcomes }
+    }
+
+    fn answers(&mut self, outcomes: &[Vec<Outcome>]) -> Vec<Answered> {
+        let mut answers = Vec::new();
+        for (blob, its) in (0..).zip(outcomes) {
+            for (operation, outcome) in (0..).zip(its) {
+                let outcome = match outcome {
+                    Outcome::Done => continue,
+                    Outcome::Offset(offset) if self.is_flawed(Flaw::WrongAnswers, 2) => {
+                        Outcome::Offset(offset + 8)
+                    }
+                    other => *other,
+                };
+                answers.push(Answered { blob, operation, outcome });
+            }
+        }
+        answers
+    }
+
+    fn is_stale(&self, read: &ReadCheck) -> bool {
+        let versions = self.blobs.get(&read.blob).map_or(&[][..], |versions| versions);
+        let newer = versions.iter().rev().take_while(|version| version.at > read.at);
+        newer.flat_map(|version| &version.changed).any(|changed| {
+            changed.overlaps(read.range) || read.is_attributes && *changed == ATTRIBUTES
+        })
+    }
+}
