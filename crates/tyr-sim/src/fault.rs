@@ -86,10 +86,124 @@ impl FaultPlan {
         Self(faults)
     }
 
-    /// A plan of all kinds of faults at random, one after the other, over so many microseconds:
-    /// of `nodes` nodes at most `down_max` are down or cut off at a time.
-    pub fn random(random: &mut Random, nodes: u16, down_max: u16, duration_us: u64) -> Self {
-        let _ = (random, nodes, down_max, duration_us);
-        Self::default()
+    /// A plan of all kinds of faults at random over so many microseconds, for a cluster of `nodes`
+    /// nodes to which one more may be added.
+    ///
+    /// Each is mended before the next of its kind, and of the nodes one at a time is down, cut off
+    /// or empty, but for losses of power everywhere, which no disk notices.
+    pub fn random(random: &mut Random, nodes: u16, duration_us: u64) -> Self {
+        let mut plan = Vec::new();
+        let mut at_us = random.between(200_000, 2_000_000);
+        let mut has_changed = false;
+        while at_us < duration_us {
+            let lasts_us = match random.percent(30) {
+                true => random.between(2_000_000, 6_000_000),
+                false => random.between(10_000, 2_000_000),
+            };
+            let kind = random.below(16);
+            let is_change = (13..16).contains(&kind);
+            if is_change && has_changed {
+                continue; // One change of the ring in a run: each takes its time.
+            }
+            has_changed |= is_change;
+            draw(random, nodes, kind, (at_us, lasts_us), &mut plan);
+            at_us += lasts_us + random.between(50_000, 3_000_000);
+        }
+        Self::new(plan)
+    }
+}
+
+/// Draws a fault of this kind, with what mends it, for a stretch that begins at `at_us`.
+fn draw(
+    random: &mut Random,
+    nodes: u16,
+    kind: u64,
+    (at_us, lasts_us): (u64, u64),
+    plan: &mut Vec<(u64, Fault)>,
+) {
+    let all: Vec<NodeId> = (0..nodes).map(NodeId).collect();
+    let [node, other] = match random.sample(&all, 2)[..] {
+        [node, other] => [node, other],
+        _ => [NodeId(0); 2],
+    };
+    let end_us = at_us + lasts_us;
+    let mut push = |at_us, fault| plan.push((at_us, fault));
+    match kind {
+        0..3 => {
+            push(at_us, Fault::Crash(node));
+            push(end_us, Fault::Restart(node));
+        }
+        3 => {
+            push(at_us, Fault::PowerLoss);
+            push(end_us, Fault::RestartAll);
+        }
+        4..6 => {
+            let cut = random.between(1, (u64::from(nodes) / 2).max(1));
+            let few: BTreeSet<NodeId> = random.sample(&all, cut as usize).into_iter().collect();
+            let many = all.iter().copied().filter(|node| !few.contains(node)).collect();
+            let has_monitors = random.percent(20);
+            let groups = vec![
+                Group { nodes: few, has_monitors },
+                Group { nodes: many, has_monitors: !has_monitors },
+            ];
+            push(at_us, Fault::Partition(groups));
+            push(end_us, Fault::Join);
+        }
+        6 => {
+            push(at_us, Fault::OneWay(node, other));
+            push(end_us, Fault::Join);
+        }
+        7 => {
+            push(at_us, Fault::NoMonitors(node));
+            push(end_us, Fault::Join);
+        }
+        8 => {
+            push(at_us, Fault::Loss(20_000));
+            push(at_us, Fault::Duplication(20_000));
+            push(end_us, Fault::Loss(0));
+            push(end_us, Fault::Duplication(0));
+        }
+        9 => {
+            push(at_us, Fault::SlowLink(node, other, random.between(5_000, 300_000)));
+            push(end_us, Fault::Join);
+        }
+        10 => {
+            let by_us = random.between(1_000, 180_000_000) as i64;
+            push(at_us, Fault::ClockJump(node, if random.percent(50) { by_us } else { -by_us }));
+        }
+        11 => {
+            push(at_us, Fault::SlowDisk(node, random.between(5, 100) as u32));
+            push(end_us, Fault::SlowDisk(node, 1));
+            push(at_us, Fault::Pause(other, lasts_us));
+        }
+        12 => {
+            push(at_us, Fault::FullDisk(node));
+            push(end_us, Fault::RoomOnDisk(node));
+            push(end_us, Fault::Crash(node));
+            push(end_us + 100_000, Fault::Restart(node));
+        }
+        13 => push(at_us, Fault::Add(NodeId(nodes))),
+        14 => push(at_us, Fault::Drain(node)),
+        _ => push(at_us, Fault::Replace(node)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_plan_is_in_order_and_comes_again() {
+        for seed in 0..50 {
+            let plan = FaultPlan::random(&mut Random::new(seed), 5, 30_000_000);
+            assert!(!plan.faults().is_empty());
+            assert!(plan.faults().is_sorted_by_key(|(at_us, _)| *at_us));
+            assert_eq!(plan, FaultPlan::random(&mut Random::new(seed), 5, 30_000_000));
+        }
+    }
+
+    #[test]
+    fn a_cluster_of_one_has_faults_too() {
+        FaultPlan::random(&mut Random::new(1), 1, 60_000_000);
     }
 }

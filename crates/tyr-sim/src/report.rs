@@ -1,6 +1,6 @@
 //! What came of a run.
 
-use crate::checker::History;
+use crate::checker::{Deed, Entry, Fate, History, Seen};
 
 /// What came of a run.
 #[derive(Debug, Default)]
@@ -54,6 +54,22 @@ pub struct Counters {
     pub reads: u64,
     /// Chunks copied to recipients.
     pub copies: u64,
+}
+
+impl Counters {
+    /// Counts what a client did.
+    pub(crate) fn count(&mut self, entry: &Entry) {
+        let answered = |seen: &Seen| seen.is_answered();
+        self.reads += entry.seen().iter().filter(|seen| answered(seen)).count() as u64;
+        if let Deed::Transaction(attempted) = &entry.deed {
+            match &attempted.fate {
+                Fate::Committed(_) => self.committed += 1,
+                Fate::Aborted(_) => self.aborted += 1,
+                Fate::Pending | Fate::Unknown => self.unknown += 1,
+                Fate::NotSubmitted => {}
+            }
+        }
+    }
 }
 
 impl Report {

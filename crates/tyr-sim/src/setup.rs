@@ -1,9 +1,11 @@
 //! What a run is made of.
 
 use tyr_protocol::Rule;
-use tyr_types::{KeyspaceConfig, TransactionId};
+use tyr_protocol::versions::Policy;
+use tyr_types::{KeyspaceConfig, KeyspaceId, TransactionId};
 
 use crate::fault::FaultPlan;
+use crate::store::StoreConfig;
 use crate::workload::Workload;
 
 /// What a run is made of: from it alone everything follows.
@@ -24,8 +26,14 @@ pub struct Setup {
     pub clocks: Clocks,
     /// How long disks take.
     pub disks: Disks,
+    /// How long nodes keep versions.
+    pub versions: Policy,
+    /// Versions of a chunk above which a node's memory counts as short (V4).
+    pub versions_max: usize,
     /// What goes wrong.
     pub faults: FaultPlan,
+    /// Shortest and longest pause of a client between what it does, in microseconds.
+    pub pause_us: (u64, u64),
     /// What clients do.
     pub workloads: Vec<Box<dyn Workload>>,
     /// A rule that does not hold in this run.
@@ -114,11 +122,21 @@ impl Setup {
             network: Network::default(),
             clocks: Clocks::default(),
             disks: Disks::default(),
+            versions: Policy { read_timeout_us: 300_000_000, linger_us: 5_000_000 },
+            versions_max: 64,
             faults: FaultPlan::default(),
+            pause_us: (0, 60_000),
             workloads: Vec::new(),
             broken: None,
             check_every: 64,
             trace: Trace::Off,
         }
+    }
+
+    /// What each node's store is told.
+    pub fn store(&self) -> StoreConfig {
+        let sizes = self.keyspaces.iter().map(|keyspace| keyspace.chunk_size);
+        let chunk_sizes = (1..).map(KeyspaceId).zip(sizes).collect();
+        StoreConfig { chunk_sizes, policy: self.versions, versions_max: self.versions_max }
     }
 }

@@ -1,0 +1,16 @@
+//! Messages as bytes and back: what a wire would carry is what arrives.
+
+use tyr_protocol::message::Envelope;
+use tyr_protocol::wire;
+
+/// The message as it comes out of the wire format again.
+///
+/// # Panics
+/// When it cannot be encoded or decoded, or is another message then.
+pub fn carried(envelope: Envelope) -> Envelope {
+    let mut outgoing = wire::Outgoing::new();
+    wire::encode(&envelope, &mut outgoing).expect("a message of a machine can be encoded");
+    let decoded = wire::decode(&outgoing.take_bytes()).expect("what was encoded can be decoded");
+    assert_eq!(decoded, envelope, "what was decoded is what was encoded");
+    decoded
+}

@@ -1,0 +1,115 @@
+//! What machines ask for is done: messages go out, records to disk, reads to the store.
+
+use tyr_protocol::member::{Effect, Event};
+use tyr_protocol::message::{Address, Envelope};
+use tyr_types::NodeId;
+
+use super::codec;
+use super::trace::{Brief, BriefRecord, Place, record_subject, subject};
+use super::{Happening, World};
+
+impl World {
+    /// Sends a message: it arrives in its time, twice, or never.
+    pub(super) fn send(&mut self, to: Address, envelope: Envelope) {
+        let from = envelope.from;
+        if self.tracer.wants(subject(&envelope.body)) {
+            let text = format_args!("-> {:<8}  {}", Place(to), Brief(&envelope.body));
+            self.tracer.line(self.now_us, &Place(from), &text);
+        }
+        let mut delays = self.network.send(from, to, &mut self.counters);
+        let Some(last_us) = delays.pop() else { return };
+        let envelope = match self.sampling.per_million(self.setup.network.encoded) {
+            true => {
+                self.counters.encoded += 1;
+                codec::carried(envelope)
+            }
+            false => envelope,
+        };
+        for delay_us in delays {
+            let envelope = envelope.clone();
+            self.queue.push(self.now_us + delay_us, Happening::Arrive { to, envelope });
+        }
+        self.queue.push(self.now_us + last_us, Happening::Arrive { to, envelope });
+    }
+
+    /// A message arrives.
+    pub(super) fn arrive(&mut self, to: Address, envelope: Envelope) {
+        let about = subject(&envelope.body);
+        let kind = std::mem::discriminant(&envelope.body);
+        self.tracer.note((self.now_us, to, envelope.from, kind, about));
+        if self.tracer.wants(about) {
+            let text = format_args!("<- {:<8}  {}", Place(envelope.from), Brief(&envelope.body));
+            self.tracer.line(self.now_us, &Place(to), &text);
+        }
+        match to {
+            Address::Node(node) => self.step_node(node, Event::Receive(envelope)),
+            Address::Client(client) => self.arrive_at_client(client, envelope),
+            Address::Monitors => self.arrive_at_monitors(envelope),
+        }
+    }
+
+    /// Hands an event to a node, and does what it asks for.
+    pub(super) fn step_node(&mut self, node: NodeId, event: Event) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            self.nodes[usize::from(node.0)].step(self.now_us, event, &mut effects);
+            for effect in effects.drain(..) {
+                match effect {
+                    Effect::Resume => next = Some(Event::Resume),
+                    effect => self.execute(node, effect),
+                }
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn execute(&mut self, node: NodeId, effect: Effect) {
+        match effect {
+            Effect::Send { to, envelope } => self.send(to, envelope),
+            Effect::Persist { number, record, is_synced } => {
+                self.counters.records += 1;
+                if self.tracer.wants(record_subject(&record)) {
+                    let text = format_args!("writes     {}", BriefRecord(&record));
+                    self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
+                }
+                let machine = &mut self.nodes[usize::from(node.0)];
+                if let Some(sync_us) = machine.disk.write(number, record, is_synced) {
+                    let start = machine.starts;
+                    self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
+                }
+            }
+            Effect::Serve { request, at } => {
+                let machine = &mut self.nodes[usize::from(node.0)];
+                if let Some((to, envelope)) = machine.serve(request, at) {
+                    self.send(to, envelope);
+                }
+            }
+            Effect::Resume => unreachable!("the caller sees to it"),
+        }
+    }
+
+    /// A sync has ended: tells those who wait for it.
+    pub(super) fn synced(&mut self, node: NodeId, start: u64) {
+        if !self.runs(node, start) {
+            return;
+        }
+        self.counters.syncs += 1;
+        let synced = self.nodes[usize::from(node.0)].disk.end_sync();
+        if let Some(next_us) = synced.next_us {
+            self.queue.push(self.now_us + next_us, Happening::Synced { node, start });
+        }
+        for number in synced.durable {
+            self.step_node(node, Event::Persisted { number });
+        }
+        for number in synced.failed {
+            self.step_node(node, Event::PersistFailed { number });
+        }
+    }
+
+    /// Whether the process of this start is there, running or paused.
+    pub(super) fn runs(&self, node: NodeId, start: u64) -> bool {
+        let machine = &self.nodes[usize::from(node.0)];
+        machine.starts == start && machine.process.is_some()
+    }
+}

@@ -1,0 +1,139 @@
+//! When all has ended, and what is there then.
+//!
+//! After everything was mended nothing may stay under way for ever (liveness): calls are answered,
+//! nodes are up again and have what the map gives them, nobody knows of a transaction that is not
+//! finished. Then the checkers look at what clients saw and at what every node holds.
+
+use std::sync::Arc;
+
+use tyr_protocol::map::NodeState;
+use tyr_types::{BlobName, NodeId};
+
+use super::World;
+use crate::checker::{self, Allowed, Replicas};
+use crate::report::Report;
+
+/// How long it may take until all has ended: some leases, and a client's patience.
+pub const SETTLE_MAX_US: u64 = 60_000_000;
+
+impl World {
+    /// Whether the run is over; looked at now and then.
+    pub(super) fn look_for_end(&mut self) {
+        if !self.is_mended {
+            return;
+        }
+        let left = self.left();
+        if left.is_none() {
+            self.is_over = true;
+        } else if self.now_us > self.setup.duration_us + SETTLE_MAX_US {
+            self.is_over = true;
+            let left = left.expect("something was left");
+            let (s, max_s) = (self.setup.duration_us / 1_000_000, SETTLE_MAX_US / 1_000_000);
+            self.violations.push(format!(
+                "liveness: everything was mended at {s} s, and {max_s} s later {left}"
+            ));
+        }
+    }
+
+    /// What has not ended yet, in words.
+    fn left(&self) -> Option<String> {
+        if let Some(client) = self.clients.iter().position(|client| !client.session.is_empty()) {
+            return Some(format!("client {client} waits for an answer"));
+        }
+        if !self.runner.is_idle() {
+            return Some("a client is in the middle of something".to_owned());
+        }
+        if self.monitors.is_changing() {
+            return Some("the map still changes".to_owned());
+        }
+        let map = self.monitors.map();
+        for (id, it) in &map.nodes {
+            let is_member = map.ring.share(*id).is_some();
+            if is_member && it.state != NodeState::Up {
+                return Some(format!("node {} is {}", id.0, it.state.name()));
+            }
+        }
+        for machine in &self.nodes {
+            let Some(process) = &machine.process else { continue };
+            let (in_flight, reads) = (process.member.in_flight(), process.member.waiting_reads());
+            if in_flight > 0 {
+                return Some(format!("node {} has {in_flight} transactions", machine.id.0));
+            }
+            if reads > 0 {
+                return Some(format!("{reads} reads wait at node {}", machine.id.0));
+            }
+        }
+        None
+    }
+
+    /// What holds in every machine between steps.
+    pub(super) fn check_machines(&self) {
+        for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
+            process.member.invariants();
+        }
+        for client in &self.clients {
+            client.session.invariants();
+        }
+        self.monitors.invariants();
+    }
+
+    /// The run is over: judges what clients saw and what is there.
+    pub(super) fn finish(&mut self) {
+        self.check_machines();
+        for node in self.all() {
+            self.note_applied(node);
+        }
+        let map = Arc::clone(self.monitors.map());
+        let holders = |blob: &BlobName, chunk: u64| map.holders(blob, chunk).to_vec();
+        let running = self.nodes.iter().filter_map(|machine| {
+            machine.process.as_ref().map(|process| (machine.id, &process.store))
+        });
+        let replicas = Replicas { stores: running.collect(), holders: &holders };
+        let is_settled = self.violations.is_empty();
+        let replicas = is_settled.then_some(&replicas);
+        let history = self.runner.history();
+        let (mut wrong, end) = checker::check(history, &self.applied, replicas, self.allowed());
+        if wrong.is_empty() {
+            wrong = self.runner.check(&end);
+        }
+        self.violations.extend(wrong);
+    }
+
+    /// Which refusals this run's faults make legitimate.
+    fn allowed(&self) -> Allowed {
+        let setup = &self.setup;
+        let is_healthy = setup.faults.faults().is_empty() && setup.network.loss == 0;
+        Allowed {
+            is_unavailable: !is_healthy,
+            snapshot_us: is_healthy.then_some(setup.versions.read_timeout_us),
+            linger_us: setup.versions.linger_us,
+        }
+    }
+
+    /// Remembers what a node applied, before its process is gone.
+    pub(super) fn note_applied(&mut self, node: NodeId) {
+        let process = self.nodes[usize::from(node.0)].process.as_mut();
+        for (id, at) in process.into_iter().flat_map(|process| process.store.take_applied()) {
+            self.applied.note(id, at);
+        }
+    }
+
+    /// What came of the run.
+    pub(super) fn report(self) -> Report {
+        let mended_us = self.setup.duration_us;
+        let mut counters = self.counters;
+        for entry in &self.runner.history().entries {
+            counters.count(entry);
+        }
+        Report {
+            trace_hash: self.tracer.hash(),
+            steps: self.steps,
+            simulated_us: self.now_us,
+            settled_us: self.now_us.saturating_sub(mended_us),
+            history: self.runner.into_history(),
+            violations: self.violations,
+            trace: self.tracer.into_lines(),
+            counters,
+        }
+    }
+}

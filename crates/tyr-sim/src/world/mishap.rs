@@ -1,0 +1,137 @@
+//! Faults happen, and in the end everything is mended.
+
+use tyr_protocol::message::Address;
+use tyr_types::NodeId;
+
+use super::trace::Place;
+use super::{Happening, TICK_US, World};
+use crate::fault::Fault;
+
+impl World {
+    /// Lets a fault happen.
+    pub(super) fn mishap(&mut self, fault: Fault) {
+        self.counters.faults += 1;
+        self.tracer.note((self.now_us, "fault", self.counters.faults));
+        if self.tracer.is_on() {
+            self.tracer.line(self.now_us, &"fault", &format_args!("{fault:?}"));
+        }
+        match fault {
+            Fault::Crash(node) => self.crash(node),
+            Fault::Restart(node) => self.restart(node),
+            Fault::Replace(node) => {
+                self.crash(node);
+                if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
+                    machine.disk.replace();
+                    self.start(node);
+                }
+            }
+            Fault::PowerLoss => self.all().for_each(|node| self.crash(node)),
+            Fault::RestartAll => self.all().for_each(|node| self.restart(node)),
+            Fault::Partition(groups) => self.network.part(groups),
+            Fault::OneWay(from, to) => self.network.block(from, to),
+            Fault::NoMonitors(node) => self.network.block_monitors(node),
+            Fault::Join => self.network.join(),
+            Fault::Loss(share) => self.network.lose(share),
+            Fault::Duplication(share) => self.network.duplicate(share),
+            Fault::SlowLink(one, other, by_us) => self.network.slow_down(one, other, by_us),
+            Fault::ClockJump(node, by_us) => {
+                self.with(node, |machine| machine.clock.jump(by_us));
+            }
+            Fault::SlowDisk(node, times) => {
+                self.with(node, |machine| machine.disk.slow_down(times));
+            }
+            Fault::FullDisk(node) => self.with(node, |machine| machine.disk.fill(true)),
+            Fault::RoomOnDisk(node) => self.with(node, |machine| machine.disk.fill(false)),
+            Fault::Pause(node, lasts_us) => {
+                let until_us = self.now_us + lasts_us;
+                self.with(node, |machine| machine.paused_until_us = until_us);
+                self.queue.push(until_us, Happening::Unpause { node });
+            }
+            Fault::Add(node) => {
+                self.restart(node);
+                self.operate(node, super::monitors::Order::Add);
+            }
+            Fault::Drain(node) => self.operate(node, super::monitors::Order::Drain),
+            Fault::Weight(node, weight) => {
+                self.operate(node, super::monitors::Order::Weigh(weight));
+            }
+        }
+    }
+
+    /// The numbers of all machines.
+    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..u16::try_from(self.nodes.len()).expect("nodes are numbered by u16")).map(NodeId)
+    }
+
+    fn with(&mut self, node: NodeId, change: impl FnOnce(&mut super::Node)) {
+        if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
+            change(machine);
+        }
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        if usize::from(node.0) < self.nodes.len() {
+            self.note_applied(node);
+            self.nodes[usize::from(node.0)].crash();
+        }
+    }
+
+    fn restart(&mut self, node: NodeId) {
+        let is_down = |machine: &super::Node| machine.process.is_none();
+        if self.nodes.get(usize::from(node.0)).is_some_and(is_down) {
+            self.start(node);
+        }
+    }
+
+    /// Starts the process of a node; it looks around at once.
+    pub(super) fn start(&mut self, node: NodeId) {
+        let machine = &mut self.nodes[usize::from(node.0)];
+        machine.start();
+        let (start, records) = (machine.starts, machine.disk.len());
+        // Processes do not tick in step.
+        let phase_us = u64::from(node.0) * 7_919 % TICK_US;
+        self.queue.push(self.now_us + phase_us, Happening::TickNode { node, start });
+        if self.tracer.is_on() {
+            let place = Place(Address::Node(node));
+            let text = format_args!("starts for the {start}. time with {records} records");
+            self.tracer.line(self.now_us, &place, &text);
+        }
+    }
+
+    /// The process goes on with what came in the meantime, unless another pause began.
+    pub(super) fn unpause(&mut self, node: NodeId) {
+        let machine = &mut self.nodes[usize::from(node.0)];
+        if machine.is_paused(self.now_us) {
+            return;
+        }
+        let inbox = machine.process.as_mut().map(|process| std::mem::take(&mut process.inbox));
+        for event in inbox.into_iter().flatten() {
+            self.step_node(node, event);
+        }
+    }
+
+    /// From here on nothing is wrong, and clients begin nothing more.
+    pub(super) fn mend(&mut self) {
+        self.is_mended = true;
+        self.runner.stop();
+        if self.tracer.is_on() {
+            self.tracer.line(self.now_us, &"fault", &"all is mended");
+        }
+        self.network.mend();
+        for node in self.all() {
+            let machine = &mut self.nodes[usize::from(node.0)];
+            machine.clock.mend();
+            machine.disk.fill(false);
+            machine.disk.slow_down(1);
+            machine.paused_until_us = 0;
+            let (is_broken, has_been) = (machine.disk.is_broken(), machine.starts > 0);
+            self.unpause(node);
+            if is_broken {
+                self.crash(node);
+            }
+            if has_been {
+                self.restart(node);
+            }
+        }
+    }
+}

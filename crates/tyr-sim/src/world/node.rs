@@ -1,0 +1,134 @@
+//! A node: a machine with clocks and a disk, and the process on it, while one runs.
+
+use std::collections::VecDeque;
+
+use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
+use tyr_protocol::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
+use tyr_protocol::movement;
+use tyr_protocol::{Rule, View};
+use tyr_types::{NodeId, Timestamp};
+
+use super::clock::Clock;
+use super::disk::Disk;
+use crate::random::Random;
+use crate::setup::Setup;
+use crate::store::{Reading, SimStore, StoreConfig};
+
+/// A machine that may run a node.
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// Its clocks.
+    pub clock: Clock,
+    /// Its disk.
+    pub disk: Disk,
+    /// What runs on it.
+    pub process: Option<Process>,
+    /// So often a process was started on it.
+    pub starts: u64,
+    /// Until then the process does nothing.
+    pub paused_until_us: u64,
+    broken: Option<Rule>,
+    store: StoreConfig,
+}
+
+/// A process: all that is lost when it is killed.
+pub struct Process {
+    /// What decides.
+    pub member: Member,
+    /// What is applied.
+    pub store: SimStore,
+    /// What came while it was paused.
+    pub inbox: VecDeque<Event>,
+}
+
+impl Node {
+    /// A machine with an empty disk that nothing runs on.
+    pub fn new(id: NodeId, setup: &Setup) -> Self {
+        let stream = |name| Random::of(setup.seed, name, id.0.into());
+        Self {
+            id,
+            clock: Clock::new(setup.clocks, &mut stream("clock")),
+            disk: Disk::new(setup.disks, stream("disk")),
+            process: None,
+            starts: 0,
+            paused_until_us: 0,
+            broken: setup.broken,
+            store: setup.store(),
+        }
+    }
+
+    /// The time as its process sees it.
+    pub fn now(&self, now_us: u64) -> Now {
+        Now { wall_us: self.clock.wall_us(now_us), monotonic_us: self.clock.monotonic_us(now_us) }
+    }
+
+    /// Starts a process on what is on the disk.
+    pub fn start(&mut self) {
+        self.starts += 1;
+        self.paused_until_us = 0;
+        let config = MemberConfig {
+            read_timeout_us: self.store.policy.read_timeout_us,
+            ..MemberConfig::default()
+        };
+        let mut member = Member::new(self.id, incarnation(self.starts), config);
+        if let Some(rule) = self.broken {
+            member.break_rule(rule);
+        }
+        let mut store = SimStore::new(self.id, self.store.clone());
+        for record in self.disk.open() {
+            member.replay(record.clone(), &mut store);
+        }
+        self.process = Some(Process { member, store, inbox: VecDeque::new() });
+    }
+
+    /// Kills the process. `false` when none ran.
+    pub fn crash(&mut self) -> bool {
+        let was_running = self.process.take().is_some();
+        if was_running {
+            self.disk.crash();
+        }
+        was_running
+    }
+
+    /// Whether its process is paused now.
+    pub fn is_paused(&self, now_us: u64) -> bool {
+        now_us < self.paused_until_us
+    }
+
+    /// Hands an event to the process. Nothing comes of it when none runs; while it is paused, later.
+    pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
+        let (now, is_paused) = (self.now(now_us), self.is_paused(now_us));
+        let Some(process) = &mut self.process else { return };
+        if is_paused {
+            process.inbox.push_back(event);
+        } else {
+            process.member.step(now, event, &mut process.store, effects);
+        }
+    }
+
+    /// Reads the store for whoever asked; answers the message with what was found.
+    pub fn serve(
+        &self,
+        request: ReadRequest,
+        at: Option<Timestamp>,
+    ) -> Option<(Address, Envelope)> {
+        let Process { member, store, .. } = self.process.as_ref()?;
+        let ReadRequest { read, asker, blob, range, is_copy, .. } = request;
+        let number = range.start / store.chunk_size(blob.keyspace);
+        let chunk = (blob, number);
+        let found = match (is_copy, at) {
+            (true, Some(at)) => store
+                .export(&chunk, range, at)
+                .map(|copy| Body::Movement(movement::Message::Copied { read, chunk, copy })),
+            (true, None) => panic!("violation: a copy is read at no timestamp"),
+            (false, at) => store.read(&chunk.0, range, at).map(|reading| {
+                let Reading { version, bytes, size } = reading;
+                let clock = member.clock();
+                Body::Part(ReadPart { read, range, at, version, bytes, size, clock })
+            }),
+        };
+        let body = found.unwrap_or_else(|abort| Body::Refused { read, abort });
+        Some((asker, member.envelope(body)))
+    }
+}
