@@ -1,5 +1,7 @@
 //! What happens because time passes.
 
+use tyr_types::Timestamp;
+
 use super::{Store, Turn};
 use crate::commit;
 use crate::message::{Address, Body};
@@ -14,6 +16,7 @@ impl<S: Store> Turn<'_, S> {
         if self.member.is_broken {
             return; // It lets its lease run out.
         }
+        self.follow_day();
         self.return_if_needed();
         self.renew_lease();
         if !self.member.held.is_empty() {
@@ -36,6 +39,14 @@ impl<S: Store> Turn<'_, S> {
                 self.resume();
             }
         }
+    }
+
+    /// Moves the clock along with the day, also when nothing happens: clients date what they begin
+    /// by the clock that nodes tell, and what seems long ago is refused.
+    fn follow_day(&mut self) {
+        let clock = self.member.commit.clock();
+        let clock_us = clock.clock.max(self.member.now.wall_us);
+        self.member.commit.observe(Timestamp { clock: clock_us, ..clock });
     }
 
     /// Asks for the lease when it is time to (M3).
