@@ -127,7 +127,7 @@ impl Chain {
     }
 
     /// The authorities of what is written: where it must be clear what comes before the
-    /// transaction, before any authority shows it (C9). Places in the chain, ascending.
+    /// transaction before any authority shows it (C9). Places in the chain, ascending.
     pub fn anchors(&self) -> &[usize] {
         &self.0.anchors
     }
@@ -241,8 +241,7 @@ mod tests {
         let holds = |node: u16| {
             let held = blobs.iter().filter(move |(_, replicas)| replicas.contains(&node));
             let pieces: Vec<Piece> = held.map(|(key, held)| piece(key, held[0])).collect();
-            (!pieces.is_empty())
-                .then_some(Hop { node: NodeId(node), part: Part::Pieces(pieces) })
+            (!pieces.is_empty()).then_some(Hop { node: NodeId(node), part: Part::Pieces(pieces) })
         };
         chain((0..20).filter_map(holds).collect()).unwrap()
     }

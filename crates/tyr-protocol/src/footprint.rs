@@ -179,7 +179,8 @@ mod tests {
     fn the_share_in_a_piece_has_attributes_only_at_a_version_manager() {
         let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("k").unwrap() };
         let authority = NodeId(0);
-        let first = Piece { blob, range: range(0, 64), is_attributes: true, is_written: true, authority };
+        let first =
+            Piece { blob, range: range(0, 64), is_attributes: true, is_written: true, authority };
         let second = Piece { range: range(64, 128), is_attributes: false, ..first.clone() };
         let write = Footprint { range: range(60, 70), is_attributes: true };
         let share = Footprint { range: range(60, 64), is_attributes: true };

@@ -147,10 +147,9 @@ impl World {
                 break;
             }
         }
-        for node in &self.nodes {
-            if config.broken.is_none() && !node.commit.is_empty() {
-                return Err(format!("not finished: {:?}", node.commit));
-            }
+        let open: Vec<String> = self.nodes.iter().map(|node| node.commit.brief()).collect();
+        if config.broken.is_none() && open.iter().any(|open| !open.is_empty()) {
+            return Err(format!("not finished:\n{}", open.concat()));
         }
         Ok(())
     }
@@ -206,7 +205,7 @@ impl World {
         if is_one_blob {
             let managers = self.layout.version_managers(objects[0].blob()).to_vec();
             let footprint = (objects[0].blob(), Footprint::BLOB);
-            self.ask(Ask { owner, object: None }, Kind::Whole, &managers, footprint);
+            self.ask(Ask { owner, object: None }, Kind::First, &managers, footprint);
         } else {
             objects.iter().for_each(|object| self.ask_object(owner, *object, Kind::Direct));
         }

@@ -26,20 +26,18 @@ impl Record {
 }
 
 impl Commit {
-    /// C5: every node has validated. C9: an authority with authorities after it hears of it at
-    /// once, to say when it is clear there what comes before.
+    /// C5: every node has validated. C9: all hear of it at once.
     pub(super) fn decide_at_tail(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         let at = record.known.unwrap_or(record.highest);
         record.is_behind = true;
-        if self.rules.hold(Rule::C9) {
+        let is_needed = self.recovery.as_ref().is_none_or(|recovery| !recovery.has_one_authority);
+        if is_needed && self.rules.hold(Rule::C9) {
             let (id, attempt) = (record.transaction.id, record.entered_in);
-            let (chain, own) = (&record.chain, record.position);
-            let has_after = |place: &usize| chain.authorities_after(*place).next().is_some();
-            let asked = chain.anchors().iter().filter(|place| **place != own && has_after(place));
-            effects.extend(asked.map(|place| {
-                let to = chain.hops()[*place].node;
-                Effect::Send { to, message: Message::Anchor { id, attempt, at } }
+            let before = &record.chain.hops()[..record.position];
+            effects.extend(before.iter().map(|hop| {
+                let message = Message::Decided { id, attempt, at };
+                Effect::Send { to: hop.node, message }
             }));
         }
         self.decide(slot, at, effects);
@@ -267,23 +265,23 @@ impl Commit {
             return;
         }
         let (id, attempt) = (record.transaction.id, record.entered_in);
-        self.unclaim(slot);
-        let record = &mut self.records[slot];
-        record.state = State::Fenced;
         match record.position.checked_sub(1) {
-            None => effects.push(Effect::Misplaced {
-                transaction: record.transaction.clone(),
-                chain: record.chain.clone(),
-                blob,
-                end,
-            }),
+            None => {
+                effects.push(Effect::Misplaced {
+                    transaction: record.transaction.clone(),
+                    chain: record.chain.clone(),
+                    blob,
+                    end,
+                });
+                self.withdraw(slot);
+                self.settle(slot, effects);
+            }
             Some(previous) => {
                 let to = record.chain.hops()[previous].node;
                 let message = Message::Misplaced { id, attempt, blob, end };
                 effects.push(Effect::Send { to, message });
+                self.leave(slot, effects);
             }
         }
-        self.moved(slot);
-        self.settle(slot, effects);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::effect::{Effect, Placements};
 use super::event::{Attempt, Decision, Message, Outcomes};
@@ -90,6 +90,11 @@ impl Commit {
         if record.state != State::Fenced || record.attempt != record.entered_in {
             return;
         }
+        let head = chain.hops()[0].node;
+        if head == self.node {
+            self.records[slot].chain = chain;
+            return self.begin_again(now_us, slot, view, effects);
+        }
         let transaction = Arc::clone(&record.transaction);
         let attempt = Attempt {
             epoch: self.clock.epoch,
@@ -97,11 +102,6 @@ impl Commit {
             coordinator: self.node,
         };
         let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
-        let head = chain.hops()[0].node;
-        if head == self.node {
-            let pass = Pass { transaction, chain, attempt, begun, highest, known };
-            return self.enter_again(now_us, slot, pass, view, effects);
-        }
         self.unclaim(slot);
         self.remember(slot, None);
         self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
@@ -110,6 +110,103 @@ impl Commit {
         let message =
             Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
         effects.push(Effect::Send { to: head, message });
+    }
+
+    /// It waits until others are applied, which may wait for what it has validated before (C9): so
+    /// that is withdrawn, and it waits here without holding anyone up.
+    fn park(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        if record.state == State::Parked {
+            return;
+        }
+        record.state = State::Parked;
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        let to = record.chain.hops()[record.position - 1].node;
+        effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+        self.settle(slot, effects);
+    }
+
+    /// It waits at a node after this, and holds nobody up there or here.
+    pub(super) fn withdrawn(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        if record.state.decided_at().is_some() || record.state == State::Aborting {
+            return;
+        }
+        match record.position.checked_sub(1) {
+            None => {
+                self.withdraw(slot);
+                self.settle(slot, effects);
+            }
+            Some(previous) => {
+                let (id, attempt) = (record.transaction.id, record.entered_in);
+                let to = record.chain.hops()[previous].node;
+                effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+                self.leave(slot, effects);
+            }
+        }
+    }
+
+    /// It has nothing to wait for any more.
+    fn unpark(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        let to = record.chain.hops()[0].node;
+        effects.push(Effect::Send { to, message: Message::Again { id, attempt } });
+        self.leave(slot, effects);
+    }
+
+    /// At the head: what it waited for is done.
+    pub(super) fn come_again(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        let is_undecided = record.state == State::Fenced || record.state.is_undecided();
+        if record.position == 0 && is_undecided {
+            self.begin_again(now_us, slot, view, effects);
+        }
+    }
+
+    /// At the head: the same chain once more, with proposals above all that was seen so far.
+    fn begin_again(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
+        let attempt = Attempt {
+            epoch: self.clock.epoch,
+            number: record.attempt.number + 1,
+            coordinator: self.node,
+        };
+        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let pass = Pass { transaction, chain, attempt, begun, highest, known };
+        self.enter_again(now_us, slot, pass, view, effects);
+    }
+
+    /// Takes no part in this attempt any more; the head makes another.
+    pub(super) fn leave(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        self.withdraw(slot);
+        let record = &mut self.records[slot];
+        let number = record.entered_in.number + 1;
+        let next = Attempt { number, coordinator: NodeId(0), ..record.entered_in };
+        record.attempt = record.attempt.max(next);
+        self.remember(slot, None);
+        self.records[slot].state = State::Aborted; // Of no interest here until it comes again.
+        self.settle(slot, effects);
+    }
+
+    /// Nothing that was validated counts any more; the next attempt will come by.
+    pub(crate) fn withdraw(&mut self, slot: Slot) {
+        self.unclaim(slot);
+        self.records[slot].state = State::Fenced;
+        self.moved(slot);
     }
 
     /// A forward pass arrives: of a transaction not known here, or in a newer attempt (F2, F3).
@@ -224,12 +321,15 @@ impl Commit {
         let record = &mut self.records[slot];
         let old = std::mem::replace(record, fresh);
         record.is_watched = old.is_watched;
+        let arrival = record.arrival;
+        self.moved(slot);
         match decided_at {
             None => {
                 self.claim(slot, view);
                 self.validate(now_us, slot, view, effects);
             }
             Some(at) => {
+                let record = &mut self.records[slot];
                 record.outcomes = old.outcomes;
                 record.state = old.state;
                 record.known = Some(at);
@@ -244,8 +344,9 @@ impl Commit {
                 self.pass_on(slot, effects);
             }
         }
-        self.moved(slot);
-        self.settle(slot, effects);
+        if self.records.get(slot).is_some_and(|record| record.arrival == arrival) {
+            self.settle(slot, effects);
+        }
     }
 
     /// Takes in another attempt of a transaction that this node has finished with: it only passes
@@ -317,13 +418,7 @@ impl Commit {
     }
 
     /// Validates a transaction that came in; one that is known to be committed is not asked (F3).
-    fn validate(
-        &mut self,
-        now_us: u64,
-        slot: Slot,
-        view: &impl View,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn validate(&mut self, now_us: u64, slot: Slot, view: &impl View, effects: &mut Vec<Effect>) {
         match self.records[slot].known {
             Some(at) => self.propose(slot, at, Placements::new(), effects),
             None => self.admit(now_us, slot, view, effects),
@@ -347,8 +442,18 @@ impl Commit {
             }
             verdict = self.verdict(slot, view);
         }
+        if self.records[slot].state == State::Parked {
+            return match verdict {
+                Verdict::Wait | Verdict::Park => {}
+                Verdict::Valid(_)
+                | Verdict::Abort(_)
+                | Verdict::Misplaced { .. }
+                | Verdict::NeedsEnd(_) => self.unpark(slot, effects),
+            };
+        }
         match verdict {
             Verdict::Wait => {}
+            Verdict::Park => self.park(slot, effects),
             Verdict::NeedsEnd(_) => unreachable!("it has the end of these blobs now"),
             Verdict::Abort(abort) => self.abort(slot, abort, effects),
             Verdict::Misplaced { blob, end } => self.misplaced(slot, (blob, end), effects),
@@ -392,12 +497,7 @@ impl Commit {
     }
 
     /// The record is durable: passes the transaction on, unless it is fenced since (F2).
-    pub(super) fn validated(
-        &mut self,
-        slot: Slot,
-        proposal: Timestamp,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn validated(&mut self, slot: Slot, proposal: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         record.state = State::Validated(proposal);
         record.highest = record.highest.max(proposal);

@@ -96,9 +96,24 @@ pub enum Message {
         /// Where the blob's chunks end, in bytes.
         end: u64,
     },
-    /// From the tail to an authority of what is written, when authorities come after it: it is
-    /// decided (C9).
-    Anchor {
+    /// To the previous node: it must wait until others are applied, which may wait for it; so what
+    /// is validated is withdrawn while it waits (C9).
+    Withdrawn {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// To the head: it was withdrawn, and has nothing to wait for any more: come again.
+    Again {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// From the tail to all before it: it is decided. It is applied when the nodes behind have
+    /// (C7); but what comes before what, here and elsewhere, must not wait for that (C9).
+    Decided {
         /// The transaction.
         id: TransactionId,
         /// The attempt.
@@ -106,7 +121,7 @@ pub enum Message {
         /// Its timestamp.
         at: Timestamp,
     },
-    /// From such an authority to those after it: nothing can come before it here any more that is
+    /// From an authority of what is written to the authorities after it: nothing can come before it here any more that is
     /// not shown (C9).
     Anchored {
         /// The transaction.

@@ -23,7 +23,7 @@ impl Commit {
                 let is_held = self.is_blocked(slot, at) || !record.is_applicable();
                 assert!(is_held, "C6, C9: what can be applied is: {record:?}");
             }
-            if record.state == State::Waiting {
+            if matches!(record.state, State::Waiting | State::Parked) {
                 let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);
                 assert!(is_held, "one that waits has someone to wait for: {id:?}");
             }

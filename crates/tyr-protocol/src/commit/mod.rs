@@ -228,7 +228,17 @@ impl Commit {
                     self.misplaced(slot, (blob, end), effects);
                 }
             }
-            Message::Anchor { id, attempt, at } => {
+            Message::Withdrawn { id, attempt } => {
+                if let Some(slot) = self.taking_part(id, attempt) {
+                    self.withdrawn(slot, effects);
+                }
+            }
+            Message::Again { id, attempt } => {
+                if let Some(slot) = self.taking_part(id, attempt) {
+                    self.come_again(now_us, slot, view, effects);
+                }
+            }
+            Message::Decided { id, attempt, at } => {
                 if let Some(slot) = self.taking_part(id, attempt) {
                     self.decide(slot, at, effects);
                 }

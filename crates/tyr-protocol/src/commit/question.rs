@@ -45,7 +45,11 @@ impl Commit {
                 State::Persisting(at) | State::Validated(at) => (at, false, false),
                 State::Decided(at) => (at, true, false),
                 State::Applied(at) => (at, true, true),
-                State::Waiting | State::Fenced | State::Aborting | State::Aborted => continue,
+                State::Waiting
+                | State::Parked
+                | State::Fenced
+                | State::Aborting
+                | State::Aborted => continue,
             };
             let id = record.transaction.id;
             let is_stable = !record.unstable.contains(&claim.authority);
@@ -73,6 +77,33 @@ impl Commit {
     /// applied, aborted or not known.
     pub(crate) fn pending_at(&self, id: TransactionId) -> Option<Timestamp> {
         self.records.slot(id).and_then(|slot| self.records[slot].state.in_flight_at())
+    }
+
+    /// What is in flight here and what it waits for, a line each; for whoever looks for a failure.
+    pub fn brief(&self) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for (_, record) in self.records.iter() {
+            let blobs: Vec<String> = record.blobs().map(|blob| blob.key.to_string()).collect();
+            let _ = writeln!(
+                text,
+                "node {} place {} of {}: transaction {} on {} {:?} begun {} attempt {:?} \
+                 unanchored {:?} behind {} passed {} unstable {:?}",
+                self.node.0,
+                record.position,
+                record.chain.hops().len(),
+                record.transaction.id.0,
+                blobs.join(","),
+                record.state,
+                record.begun,
+                record.attempt.number,
+                record.unanchored,
+                record.is_behind,
+                record.is_passed,
+                record.unstable,
+            );
+        }
+        text
     }
 
     /// From now on, [`super::Effect::Moved`] tells of this transaction.

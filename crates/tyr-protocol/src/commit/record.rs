@@ -22,12 +22,15 @@ use crate::chain::Chain;
 ///   Waiting ──► Persisting ──► Validated ──► Decided ──► Applied ──► (forgotten)
 ///      │            │              │
 ///      ├────────────┴──────────────┴──► Aborted ──► (forgotten, in the same step)
-///      └──────────────► Fenced ◄───┘         └ at a head of several: Aborting first
+///      ├──────────────► Fenced ◄───┘         └ at a head of several: Aborting first
+///      └──► Parked
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It waits for others before it is validated (C1, C2).
     Waiting,
+    /// It waits for others to be applied, and holds nobody up meanwhile (C9).
+    Parked,
     /// Nothing of it counts here until the attempt that was promised comes by (F2, F3).
     Fenced,
     /// Validated here with this proposal; the record is not durable yet (C3).
@@ -50,9 +53,12 @@ impl State {
     pub fn in_flight_at(self) -> Option<Timestamp> {
         match self {
             Self::Persisting(at) | Self::Validated(at) | Self::Decided(at) => Some(at),
-            Self::Waiting | Self::Fenced | Self::Applied(_) | Self::Aborting | Self::Aborted => {
-                None
-            }
+            Self::Waiting
+            | Self::Parked
+            | Self::Fenced
+            | Self::Applied(_)
+            | Self::Aborting
+            | Self::Aborted => None,
         }
     }
 
@@ -66,6 +72,7 @@ impl State {
         match self {
             Self::Decided(at) | Self::Applied(at) => Some(at),
             Self::Waiting
+            | Self::Parked
             | Self::Fenced
             | Self::Persisting(_)
             | Self::Validated(_)
@@ -147,6 +154,7 @@ impl Record {
             State::Applied(_) => self.unstable.is_empty() && self.is_passed,
             State::Aborted => true,
             State::Waiting
+            | State::Parked
             | State::Fenced
             | State::Persisting(_)
             | State::Validated(_)

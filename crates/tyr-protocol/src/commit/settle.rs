@@ -60,7 +60,7 @@ impl Commit {
                 let record = &self.records[other];
                 match record.state {
                     State::Decided(at) => decided.push((at, other)),
-                    State::Waiting => {
+                    State::Waiting | State::Parked => {
                         self.woken.insert(record.arrival, other);
                     }
                     State::Fenced
@@ -116,10 +116,10 @@ impl Commit {
     pub(super) fn resume(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
         self.is_resuming = false;
         for (arrival, slot) in std::mem::take(&mut self.woken) {
-            let is_waiting = self
-                .records
-                .get(slot)
-                .is_some_and(|record| record.arrival == arrival && record.state == State::Waiting);
+            let is_waiting = self.records.get(slot).is_some_and(|record| {
+                let waits = matches!(record.state, State::Waiting | State::Parked);
+                record.arrival == arrival && waits
+            });
             if is_waiting {
                 self.touch(slot);
                 self.admit(now_us, slot, view, effects);

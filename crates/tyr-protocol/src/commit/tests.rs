@@ -8,8 +8,8 @@ use tyr_types::{
     Transaction, TransactionId,
 };
 
-use super::*;
 use super::record::Record;
+use super::*;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 
 /// The applied state as a test sets it.
@@ -143,15 +143,8 @@ impl Node {
         let (transaction, chain) = (Arc::new(transaction), self.chain.clone());
         let attempt = Attempt::default();
         let (begun, known, usages) = (Timestamp::ZERO, None, vec![]);
-        let forward = Message::Forward {
-            transaction,
-            chain,
-            attempt,
-            begun,
-            highest,
-            known,
-            usages,
-        };
+        let forward =
+            Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
         self.step(Event::Receive(forward))
     }
 
@@ -188,6 +181,9 @@ fn brief(effect: &Effect) -> Option<String> {
         Effect::Apply { transaction, at, .. } => format!("apply {} at {at}", transaction.id.0),
         Effect::Reply { id, decision, .. } => format!("reply {}: {}", id.0, told(decision)),
         Effect::Moved { id } => format!("moved {}", id.0),
+        Effect::Send { to, message: Message::Decided { id, at, .. } } => {
+            format!("decided {} to {} at {at}", id.0, to.0)
+        }
         Effect::Send { message, .. } => format!("send {message:?}"),
         Effect::Recover { message, .. } => format!("recover {message:?}"),
         Effect::Fence { id, .. } => format!("fence {}", id.0),
@@ -343,7 +339,9 @@ fn writes_of_the_same_bytes_are_validated_side_by_side() {
 fn the_tail_decides_at_the_highest_proposal_and_applies_before_it_tells() {
     let mut node = Node::of_three(2);
     node.forward(transaction(1, vec![write(0, 8)]), time(40, 1));
-    assert_eq!(node.persisted(1), ["apply 1 at 0.41.2", "backward 1 to 1: 0.41.2"]);
+    let all = ["decided 1 to 0 at 0.41.2", "decided 1 to 1 at 0.41.2"];
+    let then = ["apply 1 at 0.41.2", "backward 1 to 1: 0.41.2"];
+    assert_eq!(node.persisted(1), [all, then].concat());
 }
 
 /// C6, C7.

@@ -18,8 +18,13 @@
 //! applied, and the other way round until it is decided: then it shows what there is to cut.
 //!
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
-//! is in the way of an earlier one stands behind it. All waiting is for transactions that are
-//! further along the node order, or came earlier to the same node, so it cannot run in a circle.
+//! is in the way of an earlier one stands behind it, at the head of its chain.
+//!
+//! Waiting for a decision is waiting for what is further along the node order, so it cannot run in a
+//! circle. Waiting until something is applied could, since that may wait for what comes before it at
+//! another authority (C9): so who is validated at nodes before this one withdraws that, waits
+//! without holding anyone up, and comes again from the head. Nor does it stand behind those that
+//! wait.
 
 use tyr_types::{ErrorKind, NodeId, Operation};
 
@@ -47,6 +52,8 @@ pub(crate) enum Verdict {
     /// Its chain does not have all the chunks that it touches of this blob (a place in the
     /// transaction), which ends at `end`.
     Misplaced { blob: u32, end: u64 },
+    /// Others must be applied first, and they may wait for what it has validated before (C9).
+    Park,
     /// It cannot commit.
     Abort(Abort),
 }
@@ -64,6 +71,7 @@ pub(crate) struct Validation<'a, V> {
 enum Obstacle {
     None,
     Wait,
+    Park,
     Stale,
 }
 
@@ -77,6 +85,7 @@ impl<V: View> Validation<'_, V> {
         if self.records.len() > 1 {
             match self.obstacle(slot, record) {
                 Ok(Obstacle::None) => {}
+                Ok(Obstacle::Park) => return Verdict::Park,
                 Ok(Obstacle::Wait | Obstacle::Stale) => return Verdict::Wait,
                 Err(abort) => return Verdict::Abort(abort),
             }
@@ -100,14 +109,12 @@ impl<V: View> Validation<'_, V> {
         let hop = &record.chain.hops()[record.position];
         let blobs = (0..).zip(&record.transaction.blobs);
         let moving = blobs.filter(|(_, entry)| entry.operations.iter().any(moves_end));
-        moving
-            .filter(|(_, entry)| hop.is_end_authority(&entry.blob))
-            .find_map(|(index, entry)| {
-                let size = self.view.stat(&entry.blob).unwrap_or(0);
-                let placed = placed.iter().find(|placed| placed.index == index);
-                let start = placed.map_or(size, |placed| placed.offset);
-                append::is_beyond(entry, &record.chain, size, start).then_some((index, start))
-            })
+        moving.filter(|(_, entry)| hop.is_end_authority(&entry.blob)).find_map(|(index, entry)| {
+            let size = self.view.stat(&entry.blob).unwrap_or(0);
+            let placed = placed.iter().find(|placed| placed.index == index);
+            let start = placed.map_or(size, |placed| placed.offset);
+            append::is_beyond(entry, &record.chain, size, start).then_some((index, start))
+        })
     }
 
     /// C1: a read is stale when a newer version that overlaps it was applied.
@@ -148,7 +155,9 @@ impl<V: View> Validation<'_, V> {
                 for other in claims.iter().filter(|claim| claim.slot != slot) {
                     match self.meeting(record, own, other, size) {
                         Obstacle::None => {}
+                        Obstacle::Wait if matches!(worst, Obstacle::Park) => {}
                         Obstacle::Wait => worst = Obstacle::Wait,
+                        Obstacle::Park => worst = Obstacle::Park,
                         Obstacle::Stale => {
                             return Err(Abort::at(blob, ErrorKind::Conflict, STALE));
                         }
@@ -180,8 +189,11 @@ impl<V: View> Validation<'_, V> {
         }
         let rival = &self.records[other.slot];
         match rival.state {
-            State::Waiting if rival.arrival < record.arrival => Obstacle::Wait,
+            State::Waiting if rival.arrival < record.arrival && !has_passed(record) => {
+                Obstacle::Wait
+            }
             State::Waiting
+            | State::Parked
             | State::Fenced
             | State::Applied(_)
             | State::Aborting
@@ -189,21 +201,19 @@ impl<V: View> Validation<'_, V> {
             State::Persisting(_) | State::Validated(_) | State::Decided(_) => match own.kind {
                 ClaimKind::Read => Obstacle::Stale,
                 ClaimKind::Condition | ClaimKind::Append { .. } if other.kind.is_write() => {
-                    Obstacle::Wait
+                    until_applied(record, rival.state)
                 }
                 // How far there is to cut shows when what grows the blob is applied.
                 ClaimKind::Cut { reach } if other.kind.is_write() && reach < u64::MAX => {
-                    Obstacle::Wait
+                    until_applied(record, rival.state)
                 }
                 ClaimKind::Condition
                 | ClaimKind::Append { .. }
                 | ClaimKind::Write { .. }
-                | ClaimKind::Cut { .. } => {
-                    match rival.state.is_undecided() {
-                        true => Obstacle::Wait,
-                        false => Obstacle::None,
-                    }
-                }
+                | ClaimKind::Cut { .. } => match rival.state.is_undecided() {
+                    true => Obstacle::Wait,
+                    false => Obstacle::None,
+                },
             },
         }
     }
@@ -256,6 +266,28 @@ impl<V: View> Validation<'_, V> {
             }
         }
         Ok(placed)
+    }
+}
+
+/// Whether it is validated at a node before this: whether others may wait for it there (C6, C9).
+fn has_passed(record: &Record) -> bool {
+    record.position > 0
+}
+
+/// Waiting until another is applied. That one may wait, at another node, for what comes before it
+/// there to be shown (C9): so nobody who holds something validated waits for it.
+fn until_applied(record: &Record, rival: State) -> Obstacle {
+    match rival {
+        State::Decided(_) if has_passed(record) => Obstacle::Park,
+        State::Waiting
+        | State::Parked
+        | State::Fenced
+        | State::Persisting(_)
+        | State::Validated(_)
+        | State::Decided(_)
+        | State::Applied(_)
+        | State::Aborting
+        | State::Aborted => Obstacle::Wait,
     }
 }
 

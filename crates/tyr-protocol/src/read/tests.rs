@@ -187,7 +187,10 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
     node.step(commit::Event::Submit { transaction: write(id), chain });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
-    assert_eq!(brief(&node.step(commit::Event::Persisted { id, attempt: Attempt::default() })), "at 0.1.0");
+    assert_eq!(
+        brief(&node.step(commit::Event::Persisted { id, attempt: Attempt::default() })),
+        "at 0.1.0"
+    );
 
     let mut node = Node::of_three(0);
     let chain = Chain::alone(NodeId(0));

@@ -58,9 +58,8 @@ impl Commit {
                     return;
                 }
                 record.attempt = attempt;
-                if record.state == State::Waiting {
-                    self.unclaim(slot);
-                    self.records[slot].state = State::Fenced;
+                if matches!(record.state, State::Waiting | State::Parked) {
+                    self.withdraw(slot);
                     self.settle(slot, effects);
                 }
             }
@@ -92,9 +91,7 @@ impl Commit {
         let validated = |proposal| record.map(|record| (record, proposal));
         let decision = match record.map(|record| record.state) {
             Some(State::Decided(at) | State::Applied(at)) => Some(Decision::Commit(at)),
-            _ => record
-                .and_then(|record| record.known.map(Decision::Commit))
-                .or_else(outcome),
+            _ => record.and_then(|record| record.known.map(Decision::Commit)).or_else(outcome),
         };
         match (decision, record.map(|record| record.state)) {
             (Some(Decision::Commit(at)), _) => Known::Committed { at },
@@ -135,18 +132,17 @@ impl Commit {
         if is_cleared {
             if self.is_clearable(id, attempt) {
                 let slot = self.records.slot(id).expect("it is clearable");
-                self.unclaim(slot);
-                self.records[slot].state = State::Fenced;
-                self.moved(slot);
+                self.withdraw(slot);
                 self.settle(slot, effects);
             }
             return;
         }
         let promised = match self.records.slot(id) {
             Some(slot) => Some(self.records[slot].attempt),
-            None => self.recovery.as_ref().and_then(|recovery| {
-                recovery.memory.get(id).map(|entry| entry.attempt)
-            }),
+            None => self
+                .recovery
+                .as_ref()
+                .and_then(|recovery| recovery.memory.get(id).map(|entry| entry.attempt)),
         };
         if promised == Some(attempt) {
             let known = self.known(id);
@@ -237,8 +233,7 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         // What is not known here any more was passed back.
-        let is_stable =
-            self.records.slot(id).is_none_or(|slot| self.records[slot].is_passed);
+        let is_stable = self.records.slot(id).is_none_or(|slot| self.records[slot].is_passed);
         if is_stable {
             let message = commit::Message::Stable { id, by };
             effects.push(Effect::Send { to: from, message });

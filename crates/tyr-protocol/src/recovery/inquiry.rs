@@ -66,7 +66,8 @@ impl Commit {
     pub(crate) fn next_attempt(&self, id: TransactionId) -> Attempt {
         let recovery = self.recovery.as_ref();
         let record = self.records.slot(id).map(|slot| self.records[slot].attempt);
-        let fence = recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
+        let fence =
+            recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
         let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(&id));
         let highest = record.max(fence).max(inquiry.map(|inquiry| inquiry.attempt));
         let epoch = self.clock.epoch;
@@ -96,9 +97,8 @@ impl Commit {
         let Ok(chain) = map.chain(&inquiry.transaction, inquiry.chains[0].ends()) else { return };
         members.extend(chain.hops().iter().map(|hop| hop.node));
         members.insert(self.node);
-        let is_new = |node: &NodeId| {
-            !inquiry.waiting.contains(node) && !inquiry.reports.contains_key(node)
-        };
+        let is_new =
+            |node: &NodeId| !inquiry.waiting.contains(node) && !inquiry.reports.contains_key(node);
         let fresh: Vec<NodeId> = members.into_iter().filter(is_new).collect();
         inquiry.waiting.extend(&fresh);
         let attempt = inquiry.attempt;

@@ -60,6 +60,9 @@ pub(crate) struct Recovery {
     pub memory: Memory,
     /// The ballots that this node coordinates; at most one a transaction in flight.
     pub inquiries: BTreeMap<TransactionId, Inquiry>,
+    /// Whether by that map every chunk has the same authority, so that nobody waits for what is
+    /// before at another (C9).
+    pub has_one_authority: bool,
     /// The clock of the last tick.
     pub elapsed_us: u64,
 }

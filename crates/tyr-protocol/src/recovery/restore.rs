@@ -64,8 +64,7 @@ impl Commit {
                     let record = &mut self.records[slot];
                     record.attempt = record.attempt.max(attempt);
                     if is_cleared && record.state.is_undecided() {
-                        self.unclaim(slot);
-                        self.records[slot].state = State::Fenced;
+                        self.withdraw(slot);
                     }
                 }
                 None => {

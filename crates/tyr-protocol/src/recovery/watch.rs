@@ -9,7 +9,7 @@ use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
 use crate::commit::record::{Record, Slot, State};
 use crate::commit::{self, Attempt, Commit, Decision, Effect};
-use crate::map::ClusterMap;
+use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
 use crate::view::View;
 
@@ -73,6 +73,7 @@ impl Commit {
                 effects.push(Effect::Reply { id, decision, outcomes });
             }
             State::Waiting
+            | State::Parked
             | State::Fenced
             | State::Persisting(_)
             | State::Validated(_)
@@ -150,12 +151,9 @@ impl Commit {
                     let message = Message::Ask { transaction, chain };
                     effects.push(Effect::Recover { to: first, message });
                 }
-                Some(_) | None => self.inquire_unless_under_way(
-                    now_us,
-                    (transaction, chain),
-                    view,
-                    effects,
-                ),
+                Some(_) | None => {
+                    self.inquire_unless_under_way(now_us, (transaction, chain), view, effects)
+                }
             },
             Question::Stable => {
                 for by in unstable {
@@ -229,6 +227,11 @@ impl Commit {
             return;
         }
         recovery.map = Some(Arc::clone(map));
+        let members = map.ring.members().len();
+        let is_everywhere =
+            |keyspace: &MapKeyspace| usize::from(keyspace.config.replication) >= members;
+        recovery.has_one_authority =
+            map.next.is_none() && map.keyspaces.values().all(is_everywhere);
         if self.rules.hold(Rule::F1) {
             let clock = self.clock.clock;
             let epoch = map.epoch.max(self.clock.epoch);
@@ -247,7 +250,11 @@ impl Commit {
             let is_there = |record: &&Record| record.arrival == arrival;
             let Some(record) = self.records.get(slot).filter(is_there) else { continue };
             match record.state {
-                State::Waiting | State::Fenced | State::Persisting(_) | State::Validated(_) => {
+                State::Waiting
+                | State::Parked
+                | State::Fenced
+                | State::Persisting(_)
+                | State::Validated(_) => {
                     self.find_out(now_us, slot, map, view, effects);
                 }
                 State::Applied(_) if self.rules.hold(Rule::F5) => {
@@ -285,7 +292,7 @@ impl Commit {
         let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
         if first_live(&chain, map) == Some(self.node) {
             self.inquire(now_us, transaction, chain, view, effects);
-        } else if record.state == State::Waiting {
+        } else if matches!(record.state, State::Waiting | State::Parked) {
             // Whoever is first finds those that validated it; this node has not.
             self.unclaim(slot);
             self.remember(slot, None);
@@ -305,6 +312,7 @@ fn question(record: &Record) -> Option<Question> {
         // What holds it up is asked about itself.
         State::Decided(_)
         | State::Waiting
+        | State::Parked
         | State::Persisting(_)
         | State::Aborting
         | State::Aborted => None,
