@@ -87,10 +87,7 @@ pub fn overlap(left: &[ByteRange], right: &[ByteRange]) -> bool {
 }
 
 /// Finds the places of reads that do not say, by doing the blobs' versions again.
-fn search(
-    replayed: &Replayed,
-    mut reads: Vec<(Placed, &Seen)>,
-) -> Result<Vec<Placed>, String> {
+fn search(replayed: &Replayed, mut reads: Vec<(Placed, &Seen)>) -> Result<Vec<Placed>, String> {
     let mut candidates: BTreeMap<(BlobNumber, usize), Vec<usize>> = BTreeMap::new();
     for (number, (read, _)) in reads.iter_mut().enumerate() {
         for place in possible(replayed, read) {

@@ -106,28 +106,45 @@ impl Chunk {
         self.effects.len() + 1
     }
 
-    /// Applies what a transaction does here; answers what its operations answer, nothing when it
-    /// came with the copy already.
+    /// Applies what a transaction does here; answers what its operations answer, nothing while the
+    /// base is still to come, and when it came with the copy. What was applied already answers the
+    /// same again.
     ///
     /// # Panics
-    /// When it was applied before, or something newer was that it overlaps (C6).
+    /// When something newer was applied that it overlaps (C6).
     pub fn apply(&mut self, at: Timestamp, cause: Cause) -> Answers {
         if self.copied.is_some_and(|copied| at <= copied) {
             return Answers::new();
         }
-        let effect = Effect { at, cause, written: Written::default() };
+        let place = self.effects.partition_point(|other| other.at < at);
+        let is_again = self.effects.get(place).is_some_and(|other| other.at == at);
+        let answers = match is_again {
+            true => self.answers_again(place),
+            false => self.apply_once(place, Effect { at, cause, written: Written::default() }),
+        };
+        if self.is_awaited() { Answers::new() } else { answers }
+    }
+
+    fn apply_once(&mut self, place: usize, effect: Effect) -> Answers {
         assert!(
-            at > self.floor || self.floor == Timestamp::ZERO,
+            effect.at > self.floor || self.floor == Timestamp::ZERO,
             "violation: {effect:?} is applied below the floor {}",
             self.floor
         );
-        let place = self.effects.partition_point(|other| other.at < at);
-        if place < self.effects.len() {
-            self.check_order(&effect, &self.effects[place..]);
-            self.effects.insert(place, effect);
-            return self.redo(place);
+        if place == self.effects.len() {
+            return self.add(effect);
         }
-        self.add(effect)
+        self.check_order(&effect, &self.effects[place..]);
+        self.effects.insert(place, effect);
+        self.redo(place)
+    }
+
+    fn answers_again(&self, place: usize) -> Answers {
+        let before = place.checked_sub(1).map_or(self.floor, |before| self.effects[before].at);
+        let content = self.content_at(Some(before)).expect("nothing above the floor is gone");
+        let (_, answers) =
+            self.effects[place].cause.happen(self.place, &mut Content::clone(&content));
+        answers
     }
 
     /// C6: what is applied late overlaps nothing that was applied before it.

@@ -196,15 +196,14 @@ impl SimStore {
         self.chunks.entry(name.clone()).or_insert_with(|| Chunk::new(range))
     }
 
-    /// The chunks of a blob that the transaction writes here, each with whether this node is its
-    /// authority.
-    fn written(&self, entry: &BlobOperations, part: &Part) -> Vec<(u64, bool)> {
+    /// The chunks of a blob that the transaction writes here.
+    fn written(&self, entry: &BlobOperations, part: &Part) -> Vec<u64> {
         let chunk_size = self.chunk_size(entry.blob.keyspace);
         match part {
             Part::Pieces(pieces) => pieces
                 .iter()
                 .filter(|piece| piece.is_written && piece.blob == entry.blob)
-                .map(|piece| (piece.range.start / chunk_size, piece.authority == self.node))
+                .map(|piece| piece.range.start / chunk_size)
                 .collect(),
             Part::Whole => {
                 let names = (entry.blob.clone(), 0)..=(entry.blob.clone(), u64::MAX);
@@ -215,18 +214,17 @@ impl SimStore {
                     size = size.max(reach(operation, size));
                     last = last.max(size / chunk_size);
                 }
-                (0..=last).map(|chunk| (chunk, true)).collect()
+                (0..=last).collect()
             }
         }
     }
 
     /// Where the blob ends, as far as it can be told here: a version manager knows it; who holds the
     /// chunk in which it ends sees it.
-    fn start(&self, blob: &BlobName, chunks: &[(u64, bool)], guess: u64) -> Start {
-        let is_written = |number: u64| chunks.iter().any(|(chunk, _)| *chunk == number);
+    fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64) -> Start {
         let is_here = |number: u64| {
             let chunk = self.chunks.get(&(blob.clone(), number));
-            is_written(number) && chunk.is_none_or(|chunk| !chunk.is_awaited())
+            chunks.contains(&number) && chunk.is_none_or(|chunk| !chunk.is_awaited())
         };
         if is_here(0) {
             return Start::Known(self.stat(blob).unwrap_or(0));
@@ -255,19 +253,13 @@ impl SimStore {
         let chunks = self.written(entry, part);
         let start = self.start(&entry.blob, &chunks, guess);
         let mut outcomes = Vec::new();
-        for (number, is_authority) in chunks {
+        for number in chunks {
             let chunk = self.chunk_mut(&(entry.blob.clone(), number));
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
-            let is_awaited = chunk.is_awaited();
             let answers: Answers = chunk.apply(at, cause);
-            assert!(
-                !is_authority || !is_awaited,
-                "violation: {:?} chunk {number} has an authority that awaits its base",
-                entry.blob
-            );
             let is_told = |outcome: &Outcome| match outcome {
-                Outcome::Value(_) => is_authority,
-                Outcome::Offset(_) | Outcome::Existed(_) => is_authority && number == 0,
+                Outcome::Value(_) => true,
+                Outcome::Offset(_) | Outcome::Existed(_) => number == 0,
                 Outcome::Done => false,
             };
             outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
