@@ -19,8 +19,9 @@
 //! Then the three protocols: [`commit`], [`read`], [`versions`]. Each page of `docs/internals` of
 //! the same name states the rules in full.
 //!
-//! This crate must not know how anything is stored or encoded, nor how chains are computed from
-//! a cluster map.
+//! What travels is written as [`wire`] says; no machine knows of it.
+//!
+//! This crate must not know how anything is stored.
 
 pub mod abort;
 pub mod chain;
@@ -36,6 +37,7 @@ pub mod recovery;
 pub mod session;
 pub mod versions;
 pub mod view;
+pub mod wire;
 
 mod rule;
 

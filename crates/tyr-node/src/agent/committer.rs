@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tyr_protocol::commit::Event;
+use tyr_protocol::commit::{Attempt, Event};
 use tyr_types::{Error, Result, TransactionId};
 
 use crate::processor::Processor;
@@ -34,9 +34,9 @@ pub(crate) fn sync_now(processor: &Processor) -> Result<()> {
     let (ids, synced) = sync_log(processor);
     let mut due = Vec::with_capacity(ids.len());
     let mut arbiter = processor.arbiter.lock();
-    for id in ids {
+    for (id, attempt) in ids {
         let event = match &synced {
-            Ok(()) => Event::Persisted { id },
+            Ok(()) => Event::Persisted { id, attempt },
             Err(error) => {
                 if let Some(waiting) = arbiter.waiting.get_mut(&id) {
                     waiting.failure = Some(error.duplicate());
@@ -54,7 +54,7 @@ pub(crate) fn sync_now(processor: &Processor) -> Result<()> {
 
 /// Makes everything that is in the log's memory durable, extents before the records that refer to
 /// them. Answers which transactions that covers.
-fn sync_log(processor: &Processor) -> (Vec<TransactionId>, Result<()>) {
+fn sync_log(processor: &Processor) -> (Vec<(TransactionId, Attempt)>, Result<()>) {
     let _syncing = processor.log_syncer.lock();
     let writing = processor.log_writer.lock();
     let mut arbiter = processor.arbiter.lock();

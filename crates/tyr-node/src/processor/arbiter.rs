@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use std::sync::Arc;
 
-use tyr_protocol::commit::{Decision, Effect, Event};
+use tyr_protocol::commit::{Attempt, Decision, Effect, Event};
 use tyr_protocol::{Chain, Commit, View};
 use tyr_store::log::{EncodedRecord, Log};
 use tyr_store::recent::Readers;
@@ -49,7 +49,7 @@ pub(crate) struct Arbiter {
     pub log: Option<Log>,
     pub waiting: HashMap<TransactionId, Waiting>,
     /// In the log, and answered when it has been synced.
-    pub to_sync: VecDeque<TransactionId>,
+    pub to_sync: VecDeque<(TransactionId, Attempt)>,
     /// Readers that wait until everything up to a timestamp is applied.
     pub settling: Vec<(Timestamp, oneshot::Sender<()>)>,
     pub is_stopping: bool,
@@ -114,15 +114,21 @@ impl Arbiter {
         due: &mut Vec<Due>,
     ) -> Option<Event> {
         match effect {
-            Effect::Send { .. } => unreachable!("a chain of one has nobody to send to"),
+            Effect::Send { .. }
+            | Effect::Recover { .. }
+            | Effect::Fence { .. }
+            | Effect::Note { .. }
+            | Effect::Misplaced { .. } => unreachable!("a chain of one is all there is"),
             Effect::Moved { .. } => None,
             Effect::Resume => Some(Event::Resume),
-            Effect::Persist { transaction, proposal, .. } => self.persist(&transaction, proposal),
+            Effect::Persist { transaction, attempt, proposal, .. } => {
+                self.persist(&transaction, attempt, proposal)
+            }
             Effect::Apply { transaction, at, .. } => {
                 self.apply(processor, &transaction, at);
                 None
             }
-            Effect::Reply { id, decision } => {
+            Effect::Reply { id, decision, .. } => {
                 let waiting = self.waiting.remove(&id).expect("it waits until it is answered");
                 due.push(waiting.conclude(decision));
                 None
@@ -131,7 +137,12 @@ impl Arbiter {
     }
 
     /// Puts the record into the log's memory; the answer comes with the sync, or at once.
-    fn persist(&mut self, transaction: &Arc<Transaction>, proposal: Timestamp) -> Option<Event> {
+    fn persist(
+        &mut self,
+        transaction: &Arc<Transaction>,
+        attempt: Attempt,
+        proposal: Timestamp,
+    ) -> Option<Event> {
         let id = transaction.id;
         let waiting = self.waiting.get_mut(&id).expect("it waits until it is answered");
         let held = waiting.held.check();
@@ -141,9 +152,9 @@ impl Arbiter {
             return Some(Event::PersistFailed { id });
         }
         if waiting.durability < Durability::Sync || waiting.record.is_empty() {
-            return Some(Event::Persisted { id });
+            return Some(Event::Persisted { id, attempt });
         }
-        self.to_sync.push_back(id);
+        self.to_sync.push_back((id, attempt));
         None
     }
 

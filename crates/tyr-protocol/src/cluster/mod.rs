@@ -85,17 +85,8 @@ fn one_seed_is_one_run() {
 /// The checker misses each rule that is taken away.
 #[test]
 fn the_checker_notices_when_a_rule_is_taken_away() {
-    let rules = [
-        Rule::C1,
-        Rule::C2,
-        Rule::C6,
-        Rule::C7,
-        Rule::C8,
-        Rule::R1,
-        Rule::R2,
-        Rule::R5,
-        Rule::End,
-    ];
+    let rules =
+        [Rule::C1, Rule::C2, Rule::C6, Rule::C7, Rule::C8, Rule::R1, Rule::R2, Rule::R5, Rule::End];
     for rule in rules {
         let (seed, error) = seed_that_notices(rule, 30_000, Config::default());
         println!("without {rule:?}, seed {seed}: {error}");

@@ -127,7 +127,7 @@ impl Gather {
             Place::Newest if is_of_one && !is_long && !is_short && !want.is_attributes => {
                 (Stage::Direct { is_attributes: false }, None)
             }
-            Place::Newest | Place::Transaction => (Stage::Opening(Kind::Whole), None),
+            Place::Newest | Place::Transaction => (Stage::Opening(Kind::First), None),
             Place::Snapshot => (Stage::Opening(Kind::First), None),
             Place::At(at) if !rules.hold(Rule::R4) && is_of_one && is_first => {
                 (Stage::Direct { is_attributes: true }, Some(at))
@@ -226,7 +226,7 @@ impl Gather {
                     (true, ..) if !self.rules.hold(Rule::R7) => Stage::Complete,
                     // Whether that is the end is ordered only with the attributes (C4).
                     (true, 0, false) => Stage::Direct { is_attributes: true },
-                    (true, ..) => Stage::Opening(Kind::Whole),
+                    (true, ..) => Stage::Opening(Kind::First),
                 };
                 self.next = 0;
                 if self.stage != Stage::Complete {

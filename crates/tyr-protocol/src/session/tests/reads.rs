@@ -28,7 +28,7 @@ fn a_read_of_several_chunks_asks_a_version_manager_for_s_and_the_others_at_s() {
     client.read("a", range(CHUNK - 4, 2 * CHUNK + 4), Place::Newest);
     let (manager, opening) = client.asked_one();
     assert!(client.replicas("a", 0).contains(&manager));
-    assert_eq!((opening.kind, opening.range), (Kind::Whole, range(CHUNK - 4, CHUNK)));
+    assert_eq!((opening.kind, opening.range), (Kind::First, range(CHUNK - 4, CHUNK)));
     client.receive(manager, part(&opening, Some(50), &[1; 4], Some(9 * CHUNK)));
     let asked = client.asked();
     assert_eq!(asked.len(), 2);
@@ -66,7 +66,7 @@ fn a_transaction_reads_a_blob_at_the_s_of_its_first_read_until_it_ends() {
     let mut client = Client::new();
     client.read("a", range(0, 4), Place::Transaction);
     let (manager, opening) = client.asked_one();
-    assert_eq!((opening.kind, opening.range), (Kind::Whole, range(0, 4)));
+    assert_eq!((opening.kind, opening.range), (Kind::First, range(0, 4)));
     client.receive(manager, part(&opening, Some(50), &[1; 4], Some(3 * CHUNK)));
     let first = client.seen();
     assert_eq!((first.at, first.size), (Some(time(50)), Some(Some(3 * CHUNK))));
@@ -176,7 +176,7 @@ fn a_direct_read_that_comes_out_short_in_another_chunk_is_asked_whole() {
     assert_eq!(request.kind, Kind::Direct);
     client.receive(to, part(&request, None, &[1; 60], None));
     let (to, request) = client.asked_one();
-    assert_eq!((request.kind, request.range), (Kind::Whole, range(0, 0)));
+    assert_eq!((request.kind, request.range), (Kind::First, range(0, 0)));
     client.receive(to, part(&request, Some(50), &[], Some(CHUNK + 70)));
     let (to, request) = client.asked_one();
     assert_eq!((request.kind, request.range), (Kind::At(time(50)), range(CHUNK, CHUNK + 70)));
