@@ -240,7 +240,7 @@ impl Commit {
             Some(entry) if pass.attempt < entry.attempt && self.rules.hold(Rule::F2) => {}
             Some(entry) => match entry.outcome.clone() {
                 None => self.enter(now_us, pass, view, effects),
-                Some(_) if pass.attempt == entry.attempt => {} // It came twice.
+                Some(_) if entry.finished_in == Some(pass.attempt) => {} // It came twice.
                 Some((Decision::Commit(at), outcomes)) => {
                     self.enter_applied(pass, position, (at, outcomes), effects);
                 }

@@ -26,6 +26,8 @@ pub const OUTCOMES_MAX: usize = 1 << 20;
 pub(crate) struct Entry {
     /// The newest attempt promised to.
     pub attempt: Attempt,
+    /// The attempt that had come by when it was finished with here.
+    pub finished_in: Option<Attempt>,
     /// What became of it, if that is known, and its answers.
     pub outcome: Option<(Decision, Outcomes)>,
     /// The clock when it was last noted.
@@ -61,7 +63,7 @@ impl Memory {
     /// Promises to take part in no attempt older than `attempt`.
     pub fn fence(&mut self, id: TransactionId, attempt: Attempt, clock: Timestamp) {
         let noted = clock.clock;
-        let fresh = Entry { attempt, outcome: None, noted };
+        let fresh = Entry { attempt, finished_in: None, outcome: None, noted };
         let entry = self.entries.entry(id).or_insert(fresh);
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
@@ -92,6 +94,13 @@ impl Memory {
                     assert!(is_same, "{id:?} has one decision, not {decision:?} and {other:?}");
                 }
             }
+        }
+    }
+
+    /// It is finished with here, after this attempt has come by: the same again says nothing new.
+    pub fn finish(&mut self, id: TransactionId, entered_in: Attempt) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.finished_in = Some(entered_in);
         }
     }
 

@@ -93,11 +93,13 @@ impl Commit {
     pub(crate) fn remember(&mut self, slot: Slot, decision: Option<Decision>) {
         let (record, clock) = (&mut self.records[slot], self.clock);
         let Some(recovery) = &mut self.recovery else { return };
-        let (id, attempt) = (record.transaction.id, record.attempt);
+        let (id, attempt, entered_in) =
+            (record.transaction.id, record.attempt, record.entered_in);
         match decision {
             Some(decision) => {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
+                recovery.memory.finish(id, entered_in);
             }
             None => recovery.memory.fence(id, attempt, clock),
         }
