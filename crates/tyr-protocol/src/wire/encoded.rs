@@ -36,11 +36,13 @@ macro_rules! encoded_struct {
         impl $crate::wire::encoded::Encoded for $name {
             const LEN_MIN: usize = $len_min;
 
+            #[inline]
             fn encode<'a>(&'a self, output: &mut $crate::wire::output::Output<'a>) {
                 let Self { $($field),* } = self;
                 $($crate::wire::encoded::Encoded::encode($field, output);)*
             }
 
+            #[inline]
             fn decode(
                 input: &mut $crate::wire::input::Input<'_>,
             ) -> Result<Self, $crate::wire::input::Malformed> {
@@ -62,6 +64,7 @@ macro_rules! encoded_enum {
         impl $crate::wire::encoded::Encoded for $name {
             const LEN_MIN: usize = 1;
 
+            #[inline]
             fn encode<'a>(&'a self, output: &mut $crate::wire::output::Output<'a>) {
                 match self {
                     $(Self::$variant $(( $($item),* ))? $({ $($field),* })? => {
@@ -72,6 +75,7 @@ macro_rules! encoded_enum {
                 }
             }
 
+            #[inline]
             fn decode(
                 input: &mut $crate::wire::input::Input<'_>,
             ) -> Result<Self, $crate::wire::input::Malformed> {
@@ -94,10 +98,12 @@ pub(crate) use encoded_enum;
 impl Encoded for u64 {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(*self);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         input.varint()
     }
@@ -106,10 +112,12 @@ impl Encoded for u64 {
 impl Encoded for u32 {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(u64::from(*self));
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let value = input.varint()?;
         Self::try_from(value).map_err(|_| input.malformed("the number before takes over 32 bits"))
@@ -119,10 +127,12 @@ impl Encoded for u32 {
 impl Encoded for u16 {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(u64::from(*self));
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let value = input.varint()?;
         Self::try_from(value).map_err(|_| input.malformed("the number before takes over 16 bits"))
@@ -132,10 +142,12 @@ impl Encoded for u16 {
 impl Encoded for u8 {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.byte(*self);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         input.byte()
     }
@@ -144,10 +156,12 @@ impl Encoded for u8 {
 impl Encoded for bool {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.byte(u8::from(*self));
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         match input.byte()? {
             0 => Ok(false),
@@ -160,11 +174,13 @@ impl Encoded for bool {
 impl Encoded for String {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.len() as u64);
         output.raw(self.as_bytes());
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let len = input.count(1)?;
         let bytes = input.take(len)?;
@@ -178,11 +194,13 @@ impl Encoded for String {
 impl Encoded for Bytes {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.len() as u64);
         output.payload(self);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let len = input.count(1)?;
         input.payload(len)
@@ -192,10 +210,12 @@ impl Encoded for Bytes {
 impl<T: Encoded> Encoded for Arc<T> {
     const LEN_MIN: usize = T::LEN_MIN;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         T::encode(self, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         T::decode(input).map(Self::new)
     }
@@ -204,6 +224,7 @@ impl<T: Encoded> Encoded for Arc<T> {
 impl<T: Encoded> Encoded for Option<T> {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         match self {
             None => output.byte(0),
@@ -214,6 +235,7 @@ impl<T: Encoded> Encoded for Option<T> {
         }
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         match input.byte()? {
             0 => Ok(None),
@@ -226,10 +248,12 @@ impl<T: Encoded> Encoded for Option<T> {
 impl<T: Encoded> Encoded for Vec<T> {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         encode_list(self, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let count = input.count(T::LEN_MIN)?;
         let mut list = Self::with_capacity(count);
@@ -243,10 +267,12 @@ impl<T: Encoded> Encoded for Vec<T> {
 impl<A: Array<Item: Encoded>> Encoded for SmallVec<A> {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         encode_list(self, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let count = input.count(A::Item::LEN_MIN)?;
         let mut list = Self::with_capacity(count);
@@ -268,6 +294,7 @@ pub(crate) fn encode_list<'a, T: Encoded>(list: &'a [T], output: &mut Output<'a>
 impl<K: Encoded + Ord, V: Encoded> Encoded for BTreeMap<K, V> {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.len() as u64);
         for (key, value) in self {
@@ -276,6 +303,7 @@ impl<K: Encoded + Ord, V: Encoded> Encoded for BTreeMap<K, V> {
         }
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let count = input.count(K::LEN_MIN + V::LEN_MIN)?;
         let mut map = Self::new();
@@ -294,11 +322,13 @@ impl<K: Encoded + Ord, V: Encoded> Encoded for BTreeMap<K, V> {
 impl<A: Encoded, B: Encoded> Encoded for (A, B) {
     const LEN_MIN: usize = A::LEN_MIN + B::LEN_MIN;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         self.0.encode(output);
         self.1.encode(output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         Ok((A::decode(input)?, B::decode(input)?))
     }

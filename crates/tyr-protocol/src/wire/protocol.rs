@@ -17,11 +17,13 @@ use crate::versions::{Bloom, Entries, InUse, LIST_MAX, Usage};
 impl Encoded for Cow<'static, str> {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.len() as u64);
         output.raw(self.as_bytes());
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         String::decode(input).map(Cow::Owned)
     }
@@ -36,11 +38,13 @@ encoded_struct!(Hop, 2, { node, part });
 impl Encoded for Chain {
     const LEN_MIN: usize = 4;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         encode_list(self.hops(), output);
         self.ends().encode(output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let hops: Vec<Hop> = Encoded::decode(input)?;
         let ends: Ends = Encoded::decode(input)?;
@@ -55,6 +59,7 @@ encoded_struct!(InUse, 15, { chunk, version });
 impl Encoded for Bloom {
     const LEN_MIN: usize = 9;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.words().len() as u64);
         for word in self.words() {
@@ -62,6 +67,7 @@ impl Encoded for Bloom {
         }
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let count = input.count(8)?;
         let mut words = Vec::with_capacity(count);
@@ -77,12 +83,14 @@ encoded_enum!(Entries, "form of usage", { 0 => List(list), 1 => Filter(filter) }
 impl Encoded for Usage {
     const LEN_MIN: usize = 16;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { as_of, entries } = self;
         as_of.encode(output);
         entries.encode(output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let usage = Self { as_of: Encoded::decode(input)?, entries: Encoded::decode(input)? };
         match &usage.entries {
@@ -106,10 +114,12 @@ encoded_enum!(commit::Message, "message of the commit protocol", {
     0 => Forward { transaction, chain, attempt, begun, highest, known, usages },
     1 => Backward { id, attempt, decision, outcomes, usages },
     2 => Misplaced { id, attempt, blob, end },
-    3 => Anchor { id, attempt, at },
-    4 => Anchored { id, attempt },
-    5 => Stable { id, by },
-    6 => AskStable { id, by, from },
+    3 => Withdrawn { id, attempt },
+    4 => Again { id, attempt },
+    5 => Decided { id, attempt, at },
+    6 => Anchored { id, attempt, by },
+    7 => Stable { id, by },
+    8 => AskStable { id, by, from },
 });
 
 encoded_enum!(Known, "state of knowledge", {
@@ -149,8 +159,6 @@ encoded_enum!(movement::Message, "message of data movement", {
     0 => List { after },
     1 => Listed { after, chunks, next },
     2 => Copied { read, chunk, copy },
-    3 => Sum { check, chunk, at },
-    4 => Summed { check, chunk, at, sum },
 });
 
 encoded_enum!(Body, "message", {

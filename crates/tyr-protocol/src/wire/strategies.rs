@@ -277,12 +277,16 @@ pub fn commit_message() -> BoxedStrategy<commit::Message> {
         1 => (transaction_id(), attempt(), number_u32(), number_u64())
             .prop_map(|(id, attempt, blob, end)| Message::Misplaced { id, attempt, blob, end }),
         1 => (transaction_id(), attempt(), timestamp())
-            .prop_map(|(id, attempt, at)| Message::Anchor { id, attempt, at }),
-        1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Anchored { id, attempt }),
+            .prop_map(|(id, attempt, at)| Message::Decided { id, attempt, at }),
+        1 => (transaction_id(), attempt(), node())
+            .prop_map(|(id, attempt, by)| Message::Anchored { id, attempt, by }),
+        1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Withdrawn { id, attempt }),
+        1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Again { id, attempt }),
         1 => (transaction_id(), node()).prop_map(|(id, by)| Message::Stable { id, by }),
         1 => (transaction_id(), node(), node())
             .prop_map(|(id, by, from)| Message::AskStable { id, by, from }),
-    ].boxed()
+    ]
+    .boxed()
 }
 
 /// A message of recovery.
@@ -390,13 +394,6 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
             .prop_map(|(after, chunks, next)| Message::Listed { after, chunks, next }),
         (number_u64(), chunk_name(), chunk_copy())
             .prop_map(|(read, chunk, copy)| Message::Copied { read, chunk, copy }),
-        (number_u64(), chunk_name(), timestamp()).prop_map(|(check, chunk, at)| Message::Sum {
-            check,
-            chunk,
-            at
-        }),
-        (number_u64(), chunk_name(), timestamp(), any::<u64>())
-            .prop_map(|(check, chunk, at, sum)| Message::Summed { check, chunk, at, sum }),
     ]
     .boxed()
 }

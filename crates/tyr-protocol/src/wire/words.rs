@@ -19,10 +19,12 @@ macro_rules! encoded_newtype {
         $(impl Encoded for $name {
             const LEN_MIN: usize = 1;
 
+            #[inline]
             fn encode<'a>(&'a self, output: &mut Output<'a>) {
                 self.0.encode(output);
             }
 
+            #[inline]
             fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
                 Encoded::decode(input).map(Self)
             }
@@ -35,10 +37,12 @@ encoded_newtype!(Epoch, KeyspaceId, NodeId);
 impl Encoded for TransactionId {
     const LEN_MIN: usize = 16;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.raw(&self.0.to_le_bytes());
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         input.array().map(|bytes| Self(u128::from_le_bytes(bytes)))
     }
@@ -47,6 +51,7 @@ impl Encoded for TransactionId {
 impl Encoded for Timestamp {
     const LEN_MIN: usize = 14;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { epoch, clock, node } = self;
         let mut bytes = [0; 14];
@@ -56,6 +61,7 @@ impl Encoded for Timestamp {
         output.raw(&bytes);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let clock = u64::from_le_bytes(input.array()?);
         let epoch = Epoch(u32::from_le_bytes(input.array()?));
@@ -67,10 +73,12 @@ impl Encoded for Timestamp {
 impl Encoded for BlobName {
     const LEN_MIN: usize = 1;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.name(self);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         input.name()
     }
@@ -79,12 +87,14 @@ impl Encoded for BlobName {
 impl Encoded for ByteRange {
     const LEN_MIN: usize = 2;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { start, end } = self;
         start.encode(output);
         end.encode(output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let range = Self { start: u64::decode(input)?, end: u64::decode(input)? };
         match range.start <= range.end {
@@ -112,11 +122,13 @@ encoded_enum!(Durability, "durability", { 0 => Memory, 1 => Buffered, 2 => Sync 
 impl Encoded for KeyspaceName {
     const LEN_MIN: usize = 2;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.varint(self.as_str().len() as u64);
         output.raw(self.as_str().as_bytes());
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let text = String::decode(input)?;
         Self::new(&text).map_err(|_| input.malformed("the text before is no keyspace's name"))
@@ -126,6 +138,7 @@ impl Encoded for KeyspaceName {
 impl Encoded for KeyspaceConfig {
     const LEN_MIN: usize = 6;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self {
             chunk_size,
@@ -143,6 +156,7 @@ impl Encoded for KeyspaceConfig {
         is_compressed.encode(output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let config = Self {
             chunk_size: Encoded::decode(input)?,
@@ -178,11 +192,13 @@ fn encode_number(number: Number, output: &mut Output<'_>) {
 impl Encoded for Number {
     const LEN_MIN: usize = 2;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         output.byte(self.number_type() as u8);
         encode_number(*self, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let code = input.byte()?;
         let number_type = number_type(code, input)?;
@@ -193,12 +209,14 @@ impl Encoded for Number {
 impl Encoded for Transform {
     const LEN_MIN: usize = 2;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let operand = self.operand();
         output.byte(self.kind() as u8 * 10 + operand.number_type() as u8);
         encode_number(operand, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let code = input.byte()?;
         let Some(kind) = TransformKind::ALL.get(usize::from(code / 10)) else {
@@ -239,6 +257,7 @@ const BLOB_LEN_MIN: usize = 4;
 impl Encoded for Transaction {
     const LEN_MIN: usize = 18;
 
+    #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { id, blobs, reads } = self;
         id.encode(output);
@@ -250,6 +269,7 @@ impl Encoded for Transaction {
         encode_list(reads, output);
     }
 
+    #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let id = TransactionId::decode(input)?;
         let count = input.count(BLOB_LEN_MIN)?;
