@@ -69,6 +69,8 @@ impl Commit {
                 self.pass_back(slot, at, effects);
             }
             self.apply_if_next(slot, at, effects);
+        } else if let State::Applied(_) = self.records[slot].state {
+            self.tell_anchored(slot, effects); // Others wait for it in every attempt anew.
         }
         self.pass_back_applied(slot, effects);
         self.settle(slot, effects);
