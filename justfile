@@ -29,6 +29,14 @@ fix:
 demo *ARGS:
     cargo run --release -- demo {{ ARGS }}
 
+# One seed of the simulator, or a hundred: a whole cluster under faults.
+sim SEED="":
+    cargo run --profile sim -p tyr-sim -- {{ if SEED == "" { "sweep --seeds 0..100" } else { "run --seed " + SEED } }}
+
+# The simulator for so many minutes, with seeds that nobody has run before.
+sim-for MINUTES:
+    cargo run --profile sim -p tyr-sim -- sweep --minutes {{ MINUTES }}
+
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}

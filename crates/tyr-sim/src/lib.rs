@@ -17,7 +17,8 @@
 //!
 //! Reading order: [`setup`] says what a run is made of, [`fault`] what can go wrong, [`world`] is
 //! the run. [`workload`] says what clients do, [`store`] keeps what a node has applied, [`checker`]
-//! judges. [`scenario`] composes all this from a few lines of text.
+//! judges. [`scenario`] composes all this from a few lines of text; [`trial`] runs one, [`sweep`]
+//! many, [`shrink`] makes one that fails smaller.
 //!
 //! This crate must not know what the machines think: it looks at their effects, at what clients
 //! saw and at what is applied in the end, never into them.
@@ -31,6 +32,7 @@ pub mod setup;
 pub mod shrink;
 pub mod store;
 pub mod sweep;
+pub mod trial;
 pub mod workload;
 pub mod world;
 

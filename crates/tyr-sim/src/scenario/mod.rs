@@ -1,1 +1,204 @@
 //! Workloads and faults, composed in a few lines of text.
+//!
+//! ```text
+//!   text ──parse──► Scenario ──draw(seed)──► Scenario ──setup(seed)──► Setup ──► world::run
+//!        ◄──print──          choices open     choices closed: moments, nodes
+//! ```
+//!
+//! A scenario leaves choices open (`random`, spans, `sometimes`); a seed closes them. What is drawn
+//! is a scenario again, and prints as one: so a failing run can be made smaller line by line, and
+//! what is left is a text that runs. `docs/internals/simulator.md` has the whole grammar.
+//!
+//! Reading order: [`quantity`] and [`fault`] are what statements are made of, [`words`] and
+//! [`parse`] read them, [`print`] writes them, [`draw`] closes the choices, [`outfit`] makes a
+//! [`crate::Setup`] of what is drawn, with the workloads of [`work`]; [`library`] are the scenarios
+//! that come with the simulator.
+
+pub mod draw;
+pub mod fault;
+pub mod library;
+pub mod outfit;
+pub mod parse;
+pub mod print;
+pub mod quantity;
+pub mod words;
+pub mod work;
+
+#[cfg(test)]
+mod tests;
+
+use tyr_types::{Error, Result, limits};
+
+use self::fault::{Fault, FaultLine, When};
+use self::quantity::{Micros, Share, Size, Span};
+
+/// Most nodes that a scenario may have.
+pub const NODES_MAX: u16 = 256;
+/// Most clients that a scenario may have.
+pub const CLIENTS_MAX: u16 = 256;
+/// The longest run: an hour of simulated time.
+pub const LENGTH_MAX: Micros = Micros::seconds(3_600);
+
+/// What a run is like, before or after a seed closed its choices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// What it is about, a line each: the comments at the top of the text.
+    pub about: Vec<String>,
+    /// Nodes at the start.
+    pub nodes: Span<u16>,
+    /// Replicas of each chunk.
+    pub replication: Span<u16>,
+    /// Sessions of clients.
+    pub clients: Span<u16>,
+    /// So long clients begin new work.
+    pub length: Micros,
+    /// The keyspace.
+    pub keyspace: Keyspace,
+    /// What clients do.
+    pub workloads: Vec<WorkloadLine>,
+    /// How the network is when nothing is wrong.
+    pub network: Network,
+    /// How far clocks are off.
+    pub clocks: Clocks,
+    /// How long a disk takes to sync.
+    pub sync: Span<Micros>,
+    /// What goes wrong.
+    pub faults: Vec<FaultLine>,
+    /// When all faults end; at the end of the run when not said.
+    pub heal: Option<Micros>,
+}
+
+/// The keyspace that everybody works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keyspace {
+    /// Bytes of a chunk.
+    pub chunk: Size,
+    /// Live replicas that a write needs.
+    pub live: u16,
+    /// Whether older versions stay for snapshots.
+    pub is_multi_versioned: bool,
+}
+
+/// Something that clients do: which workload, with which parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadLine {
+    /// The workload's name.
+    pub name: String,
+    /// Its parameters, in the order of the text; those not named have their defaults.
+    pub parameters: Vec<(String, u64)>,
+}
+
+/// How the network is when nothing is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// How long a message takes.
+    pub delay: Span<Micros>,
+    /// The share of messages that take up to twenty times longer.
+    pub slow: Share,
+    /// The share of messages that are lost.
+    pub loss: Share,
+    /// The share of messages that come twice.
+    pub duplicate: Share,
+}
+
+/// How far clocks are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// A wall clock starts off by up to this.
+    pub offset: Micros,
+    /// And runs faster or slower by up to this.
+    pub drift: Share,
+    /// A monotonic clock runs faster or slower by up to this.
+    pub monotonic: Share,
+    /// Wall clocks jump by up to this now and then, drawn for each; not when `None`.
+    pub jump: Option<Micros>,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        let span = |low, high| Span { low: Micros(low), high: Micros(high) };
+        let keyspace = Keyspace { chunk: Size(4096), live: 1, is_multi_versioned: true };
+        let delay = span(200, 2_000);
+        let network = Network { delay, slow: Share(50), loss: Share(0), duplicate: Share(0) };
+        let (offset, drift, monotonic) = (Micros(10_000), Share(10), Share(10));
+        Self {
+            about: Vec::new(),
+            nodes: Span::exactly(5),
+            replication: Span::exactly(3),
+            clients: Span::exactly(8),
+            length: Micros::seconds(30),
+            keyspace,
+            workloads: Vec::new(),
+            network,
+            clocks: Clocks { offset, drift, monotonic, jump: None },
+            sync: span(200, 3_000),
+            faults: Vec::new(),
+            heal: None,
+        }
+    }
+}
+
+impl Scenario {
+    /// When all faults end.
+    pub fn healed_at(&self) -> Micros {
+        self.heal.unwrap_or(self.length)
+    }
+
+    /// Checks what no single statement shows.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with what does not fit.
+    pub fn check(&self) -> Result<()> {
+        if self.workloads.is_empty() {
+            return Err(Error::invalid("a scenario has at least one workload"));
+        }
+        if self.replication.high > self.nodes.low {
+            return Err(Error::invalid(format!(
+                "replication {} needs as many nodes, there may be {}",
+                self.replication.high, self.nodes.low
+            )));
+        }
+        if self.keyspace.live > self.replication.low {
+            return Err(Error::invalid(format!(
+                "{} live replicas need as much replication, it may be {}",
+                self.keyspace.live, self.replication.low
+            )));
+        }
+        let (size, low, high) =
+            (self.keyspace.chunk.0, limits::CHUNK_SIZE_MIN, limits::CHUNK_SIZE_MAX);
+        if !size.is_power_of_two() || !(low..=high).contains(&size) {
+            return Err(Error::invalid(format!(
+                "a chunk is a power of two from 4 KiB to 256 MiB, not {}",
+                self.keyspace.chunk
+            )));
+        }
+        let healed = self.healed_at();
+        if healed > self.length {
+            return Err(Error::invalid(format!(
+                "healing at {healed} comes after the end at {}",
+                self.length
+            )));
+        }
+        self.faults.iter().try_for_each(|line| self.check_fault(line, healed))
+    }
+
+    fn check_fault(&self, line: &FaultLine, healed: Micros) -> Result<()> {
+        let latest = match line.when {
+            When::At(span) | When::Every(span) => span.high,
+        };
+        if latest >= healed {
+            return Err(Error::invalid(format!(
+                "\"{line}\" may happen at {latest}, when all is healed since {healed}"
+            )));
+        }
+        let joins = self.faults.iter().filter(|line| matches!(line.fault, Fault::Join(_)));
+        let nodes = self.nodes.high.saturating_add(joins.count() as u16);
+        match line.fault.named_nodes().into_iter().find(|node| *node >= nodes) {
+            Some(node) => Err(Error::invalid(format!(
+                "\"{line}\" names node {node}; nodes are 0 to {}, joining ones among them",
+                nodes.saturating_sub(1)
+            ))),
+            None => Ok(()),
+        }
+    }
+}

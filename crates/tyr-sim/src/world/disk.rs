@@ -151,7 +151,7 @@ mod tests {
     use tyr_types::TransactionId;
 
     fn record(n: u128) -> Record {
-        Record::Fenced { id: TransactionId(n), attempt: Attempt::default() }
+        Record::Fenced { id: TransactionId(n), attempt: Attempt::default(), is_cleared: false }
     }
 
     fn disk() -> Disk {

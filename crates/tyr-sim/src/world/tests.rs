@@ -5,8 +5,8 @@ use crate::scenario::library;
 use crate::trial::{self, Manner};
 
 fn run(name: &str, seed: u64) -> Report {
-    let scenario = library::named(name).unwrap();
-    trial::run(&scenario, seed, Manner { check_every: 16, ..Manner::default() }).unwrap()
+    let named = library::named(name).unwrap();
+    trial::run(&named.scenario, seed, Manner { check_every: 16, ..Manner::default() }).unwrap()
 }
 
 #[test]

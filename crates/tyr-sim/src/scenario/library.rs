@@ -1,0 +1,100 @@
+//! The scenarios that come with the simulator: the texts of `scenarios/`.
+
+use std::sync::LazyLock;
+
+use tyr_types::{Error, Result};
+
+use super::Scenario;
+use super::parse::parse;
+
+/// A scenario of the library.
+#[derive(Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// What the text describes.
+    pub scenario: Scenario,
+}
+
+macro_rules! texts {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../scenarios/", $name, ".txt")))),*]
+    };
+}
+
+/// Names and texts. A seed without a scenario runs that at seed modulo their number.
+const TEXTS: &[(&str, &str)] = texts![
+    "standard",
+    "healthy",
+    "alone",
+    "three",
+    "nine",
+    "apart-one",
+    "apart-two",
+    "crashes",
+    "power",
+    "partitions",
+    "links",
+    "lossy",
+    "clocks",
+    "pauses",
+    "disks",
+    "replace",
+    "join",
+    "drain",
+    "bank",
+    "rewrites",
+    "ends",
+    "snapshots",
+    "single-version",
+    "chaos",
+];
+
+static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        let scenario = parse(text);
+        let scenario = scenario.unwrap_or_else(|error| panic!("scenarios/{name}.txt: {error}"));
+        Named { name, text, scenario }
+    };
+    TEXTS.iter().map(read).collect()
+});
+
+/// All of them.
+pub fn all() -> &'static [Named] {
+    &LIBRARY
+}
+
+/// The one of this name.
+///
+/// # Errors
+/// `NotFound` with the names there are.
+pub fn named(name: &str) -> Result<&'static Named> {
+    all().iter().find(|named| named.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all().iter().map(|named| named.name).collect();
+        Error::not_found(format!("no scenario \"{name}\"; there are {}", names.join(", ")))
+    })
+}
+
+/// Which scenario a seed runs.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// The seed decides.
+    BySeed,
+    /// Always this one.
+    Always(Box<(String, Scenario)>),
+}
+
+impl Choice {
+    /// The scenario of `seed`, with its name.
+    pub fn of(&self, seed: u64) -> (&str, &Scenario) {
+        match self {
+            Self::BySeed => {
+                let named = &all()[(seed % all().len() as u64) as usize];
+                (named.name, &named.scenario)
+            }
+            Self::Always(always) => (&always.0, &always.1),
+        }
+    }
+}

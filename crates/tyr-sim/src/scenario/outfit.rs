@@ -1,0 +1,210 @@
+//! Makes a run's [`Setup`] of a scenario and a seed.
+//!
+//! Here the scenario's statements, each with its own beginning and end, become one list of what
+//! happens when: where several of a kind overlap, the end of one leaves the others as they are.
+
+use tyr_types::{KeyspaceConfig, KeyspaceId, NodeId, Result};
+
+use crate::fault::{self, FaultPlan};
+use crate::setup::{self, Setup};
+use crate::workload::{Space, Workload};
+
+use super::Scenario;
+use super::draw::{begin, draw, end};
+use super::fault::{Fault, FaultLine, Sides, Target};
+use super::quantity::Share;
+use super::work;
+
+/// The share of messages that go through the wire format and back, in millionths.
+const ENCODED: u32 = 20_000;
+
+/// The run that `scenario` describes, from `seed`.
+///
+/// # Errors
+/// `InvalidArgument` when its parts do not fit together.
+pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
+    scenario.check()?;
+    let drawn = draw(scenario, seed);
+    let keyspace = KeyspaceConfig {
+        chunk_size: drawn.keyspace.chunk.0,
+        replication: drawn.replication.low as u8,
+        live_replicas_min: drawn.keyspace.live as u8,
+        is_multi_versioned: drawn.keyspace.is_multi_versioned,
+        ..KeyspaceConfig::default()
+    };
+    keyspace.validate()?;
+    let space = Space { keyspace: KeyspaceId(1), chunk_size: keyspace.chunk_size };
+    let workloads: Vec<Box<dyn Workload>> =
+        drawn.workloads.iter().map(|line| work::workload(line, space)).collect::<Result<_>>()?;
+    let mut setup = Setup::new(seed);
+    setup.nodes = drawn.nodes.low;
+    setup.clients = drawn.clients.low;
+    setup.keyspaces = vec![keyspace];
+    setup.duration_us = drawn.length.0;
+    setup.network = network(&drawn);
+    setup.clocks = setup::Clocks {
+        offset_us: drawn.clocks.offset.0,
+        drift: millionths(drawn.clocks.drift),
+        monotonic_drift: millionths(drawn.clocks.monotonic),
+    };
+    setup.disks = setup::Disks { sync_us: (drawn.sync.low.0, drawn.sync.high.0) };
+    setup.faults = plan(&drawn);
+    setup.workloads = workloads;
+    Ok(setup)
+}
+
+fn millionths(share: Share) -> u32 {
+    share.0 * 100
+}
+
+fn network(drawn: &Scenario) -> setup::Network {
+    setup::Network {
+        delay_us: (drawn.network.delay.low.0, drawn.network.delay.high.0),
+        slow: millionths(drawn.network.slow),
+        loss: millionths(drawn.network.loss),
+        duplication: millionths(drawn.network.duplicate),
+        encoded: ENCODED,
+    }
+}
+
+/// What a drawn scenario lets happen, in order of time.
+pub fn plan(drawn: &Scenario) -> FaultPlan {
+    let mut faults = Vec::new();
+    for (place, line) in drawn.faults.iter().enumerate() {
+        let at_us = begin(line).0;
+        faults.extend(starts(line, drawn).into_iter().map(|fault| (at_us, fault)));
+        if let Some(until) = end(line) {
+            let ends = ends(drawn, place, until.0);
+            faults.extend(ends.into_iter().map(|fault| (until.0, fault)));
+        }
+    }
+    if let Some(healed) = drawn.heal {
+        faults.extend(healing(drawn).into_iter().map(|fault| (healed.0, fault)));
+    }
+    FaultPlan::new(faults)
+}
+
+/// What happens when a statement begins.
+fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
+    Some(match &line.fault {
+        Fault::Crash(target) => fault::Fault::Crash(node(*target)?),
+        Fault::Restart(target) => fault::Fault::Restart(node(*target)?),
+        Fault::Replace(target) => fault::Fault::Replace(node(*target)?),
+        Fault::PowerLoss => fault::Fault::PowerLoss,
+        Fault::Pause(target) => {
+            let rest = drawn.healed_at().0 - begin(line).0;
+            let lasts = line.lasts.map_or(rest, |lasts| lasts.low.0.min(rest));
+            fault::Fault::Pause(node(*target)?, lasts)
+        }
+        Fault::Partition(Sides::Groups(groups)) => fault::Fault::Partition(groups.clone()),
+        Fault::Partition(Sides::RandomHalves | Sides::RandomBridge | Sides::One(_)) => return None,
+        Fault::OneWay(from, to) => fault::Fault::OneWay(node(*from)?, node(*to)?),
+        Fault::Unseen(target) => fault::Fault::NoMonitors(node(*target)?),
+        Fault::SlowLink(one, other, by) => fault::Fault::SlowLink(node(*one)?, node(*other)?, by.0),
+        Fault::Loss(share) => fault::Fault::Loss(millionths(*share)),
+        Fault::Duplicate(share) => fault::Fault::Duplication(millionths(*share)),
+        Fault::ClockJump(target, jump) => {
+            let by = i64::try_from(jump.by.0).unwrap_or(i64::MAX);
+            fault::Fault::ClockJump(node(*target)?, if jump.is_back { -by } else { by })
+        }
+        Fault::SlowDisk(target, times) => fault::Fault::SlowDisk(node(*target)?, *times),
+        Fault::FullDisk(target) => fault::Fault::FullDisk(node(*target)?),
+        Fault::Join(joining) => fault::Fault::Add(NodeId((*joining)?)),
+        Fault::Drain(target) => fault::Fault::Drain(node(*target)?),
+        Fault::Weight(target, weight) => fault::Fault::Weight(node(*target)?, *weight),
+    })
+}
+
+/// What happens when the statement at `place` ends.
+fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
+    let line = &drawn.faults[place];
+    let others = drawn.faults.iter().enumerate().filter(|(other, line)| {
+        *other != place && begin(line).0 <= until && end(line).is_none_or(|end| end.0 > until)
+    });
+    let others = others.map(|(_, line)| line);
+    match &line.fault {
+        Fault::Crash(target) => node(*target).map(fault::Fault::Restart).into_iter().collect(),
+        Fault::PowerLoss => vec![fault::Fault::RestartAll],
+        Fault::Partition(_) | Fault::OneWay(..) | Fault::Unseen(_) | Fault::SlowLink(..) => {
+            let lasting = others.filter(|line| is_of_links(&line.fault));
+            let lasting = lasting.filter_map(|line| starts(line, drawn));
+            std::iter::once(fault::Fault::Join).chain(lasting).collect()
+        }
+        Fault::Loss(_) => {
+            let lasting = others.filter(|line| matches!(line.fault, Fault::Loss(_)));
+            let lasting = lasting.filter_map(|line| starts(line, drawn)).next_back();
+            let usual = fault::Fault::Loss(millionths(drawn.network.loss));
+            vec![lasting.unwrap_or(usual)]
+        }
+        Fault::Duplicate(_) => {
+            let lasting = others.filter(|line| matches!(line.fault, Fault::Duplicate(_)));
+            let lasting = lasting.filter_map(|line| starts(line, drawn)).next_back();
+            let usual = fault::Fault::Duplication(millionths(drawn.network.duplicate));
+            vec![lasting.unwrap_or(usual)]
+        }
+        Fault::SlowDisk(target, _) => {
+            node(*target).map(|node| fault::Fault::SlowDisk(node, 1)).into_iter().collect()
+        }
+        Fault::FullDisk(target) => {
+            node(*target).map(fault::Fault::RoomOnDisk).into_iter().collect()
+        }
+        Fault::Pause(_)
+        | Fault::Restart(_)
+        | Fault::Replace(_)
+        | Fault::ClockJump(..)
+        | Fault::Join(_)
+        | Fault::Drain(_)
+        | Fault::Weight(..) => Vec::new(),
+    }
+}
+
+fn is_of_links(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::Partition(_) | Fault::OneWay(..) | Fault::Unseen(_) | Fault::SlowLink(..)
+    )
+}
+
+/// What ends all that still lasts.
+fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
+    let mut healing = vec![
+        fault::Fault::Join,
+        fault::Fault::Loss(millionths(drawn.network.loss)),
+        fault::Fault::Duplication(millionths(drawn.network.duplicate)),
+        fault::Fault::RestartAll,
+    ];
+    for line in drawn.faults.iter().filter(|line| line.lasts.is_none()) {
+        match &line.fault {
+            Fault::SlowDisk(target, _) => {
+                healing.extend(node(*target).map(|node| fault::Fault::SlowDisk(node, 1)));
+            }
+            Fault::FullDisk(target) => {
+                healing.extend(node(*target).map(fault::Fault::RoomOnDisk));
+            }
+            Fault::Crash(_)
+            | Fault::Restart(_)
+            | Fault::Replace(_)
+            | Fault::PowerLoss
+            | Fault::Pause(_)
+            | Fault::Partition(_)
+            | Fault::OneWay(..)
+            | Fault::Unseen(_)
+            | Fault::SlowLink(..)
+            | Fault::Loss(_)
+            | Fault::Duplicate(_)
+            | Fault::ClockJump(..)
+            | Fault::Join(_)
+            | Fault::Drain(_)
+            | Fault::Weight(..) => {}
+        }
+    }
+    healing
+}
+
+/// The node of a drawn target.
+fn node(target: Target) -> Option<NodeId> {
+    match target {
+        Target::Node(node) => Some(NodeId(node)),
+        Target::Random | Target::It => None,
+    }
+}

@@ -1,0 +1,103 @@
+//! Writes a scenario as text that reads back as the same scenario.
+//!
+//! Everything that differs from the default is written, one statement a line, always in the same
+//! order: a text in this form comes back letter by letter.
+
+use std::fmt;
+
+use super::{Scenario, WorkloadLine};
+
+impl fmt::Display for WorkloadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload {}", self.name)?;
+        self.parameters.iter().try_for_each(|(name, value)| write!(f, " {name} {value}"))
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.about {
+            writeln!(f, "{}", format!("# {line}").trim_end())?;
+        }
+        let (nodes, replication, clients) = (self.nodes, self.replication, self.clients);
+        writeln!(
+            f,
+            "nodes {nodes}, replication {replication}, clients {clients}, {}",
+            self.length
+        )?;
+        self.print_keyspace(f)?;
+        self.workloads.iter().try_for_each(|workload| writeln!(f, "{workload}"))?;
+        self.print_surroundings(f)?;
+        self.faults.iter().try_for_each(|fault| writeln!(f, "{fault}"))?;
+        if let Some(heal) = self.heal {
+            writeln!(f, "heal at {heal}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    fn print_keyspace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keyspace = self.keyspace;
+        if keyspace == Self::default().keyspace {
+            return Ok(());
+        }
+        write!(f, "keyspace chunk {}", keyspace.chunk)?;
+        if keyspace.live != 1 {
+            write!(f, ", live {}", keyspace.live)?;
+        }
+        let version = if keyspace.is_multi_versioned { "" } else { ", single version" };
+        writeln!(f, "{version}")
+    }
+
+    fn print_surroundings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = Self::default();
+        let (network, default) = (self.network, usual.network);
+        let mut line = Line::new("network");
+        line.add(network.delay != default.delay, format_args!("delay {}", network.delay));
+        line.add(network.slow != default.slow, format_args!("slow {}", network.slow));
+        line.add(network.loss != default.loss, format_args!("loss {}", network.loss));
+        let duplicate = network.duplicate;
+        line.add(duplicate != default.duplicate, format_args!("duplicate {duplicate}"));
+        line.print(f)?;
+
+        let (clocks, default) = (self.clocks, usual.clocks);
+        let mut line = Line::new("clocks");
+        line.add(clocks.offset != default.offset, format_args!("offset {}", clocks.offset));
+        line.add(clocks.drift != default.drift, format_args!("drift {}", clocks.drift));
+        let monotonic = clocks.monotonic;
+        line.add(monotonic != default.monotonic, format_args!("monotonic {monotonic}"));
+        let jump = clocks.jump.unwrap_or_default();
+        line.add(clocks.jump.is_some(), format_args!("jump {jump} sometimes"));
+        line.print(f)?;
+
+        let mut line = Line::new("disks");
+        line.add(self.sync != usual.sync, format_args!("sync {}", self.sync));
+        line.print(f)
+    }
+}
+
+/// A statement of clauses, left out when it has none.
+struct Line {
+    keyword: &'static str,
+    clauses: Vec<String>,
+}
+
+impl Line {
+    fn new(keyword: &'static str) -> Self {
+        Self { keyword, clauses: Vec::new() }
+    }
+
+    fn add(&mut self, is_wanted: bool, clause: fmt::Arguments<'_>) {
+        if is_wanted {
+            self.clauses.push(clause.to_string());
+        }
+    }
+
+    fn print(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.clauses.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "{} {}", self.keyword, self.clauses.join(", ")),
+        }
+    }
+}

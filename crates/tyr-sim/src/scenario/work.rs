@@ -1,0 +1,123 @@
+//! The workloads that a scenario may name, and what they take.
+
+use tyr_types::{Error, Result};
+
+use crate::workload::bank::Bank;
+use crate::workload::counters::Counters;
+use crate::workload::ends::Ends;
+use crate::workload::lists::Lists;
+use crate::workload::log::Log;
+use crate::workload::registers::Registers;
+use crate::workload::rewrites::Rewrites;
+use crate::workload::snapshots::Snapshots;
+use crate::workload::{Space, Workload};
+
+use super::WorkloadLine;
+
+/// A workload that a scenario may name: its parameters with their defaults, and how it is made of
+/// their values, in this order.
+struct Kind {
+    name: &'static str,
+    parameters: &'static [(&'static str, u64)],
+    make: fn(Space, &[u64]) -> Box<dyn Workload>,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind {
+        name: "bank",
+        parameters: &[("accounts", 20)],
+        make: |space, values| Box::new(Bank::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "counters",
+        parameters: &[("cells", 6)],
+        make: |space, values| Box::new(Counters::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "ends",
+        parameters: &[("blobs", 4)],
+        make: |space, values| Box::new(Ends::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "lists",
+        parameters: &[("blobs", 12)],
+        make: |space, values| Box::new(Lists::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "log",
+        parameters: &[("blobs", 2)],
+        make: |space, values| Box::new(Log::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "registers",
+        parameters: &[("cells", 10)],
+        make: |space, values| Box::new(Registers::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "rewrites",
+        parameters: &[("blobs", 4)],
+        make: |space, values| Box::new(Rewrites::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "snapshots",
+        parameters: &[("blobs", 4), ("pause", 20)],
+        make: |space, values| {
+            Box::new(Snapshots::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
+        },
+    },
+];
+
+/// Whether there is such a workload with such parameters.
+///
+/// # Errors
+/// What was expected instead.
+pub fn check(line: &WorkloadLine) -> Result<(), String> {
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == line.name) else {
+        let names = KINDS.map(|kind| kind.name);
+        return Err(format!("a workload: {}", names.join(", ")));
+    };
+    let known: Vec<&str> = kind.parameters.iter().map(|(name, _)| *name).collect();
+    if !line.parameters.iter().all(|(name, _)| known.contains(&name.as_str())) {
+        return Err(format!("a parameter of {}: {}", line.name, known.join(", ")));
+    }
+    Ok(())
+}
+
+/// The workload that the line names, with its blobs in `space`.
+///
+/// # Errors
+/// `InvalidArgument` when there is none.
+pub fn workload(line: &WorkloadLine, space: Space) -> Result<Box<dyn Workload>> {
+    check(line).map_err(|what| Error::invalid(format!("\"{line}\" is not {what}")))?;
+    let kind = KINDS.iter().find(|kind| kind.name == line.name).expect("it was just checked");
+    let value = |(name, default): &(&'static str, u64)| {
+        let said = line.parameters.iter().rev().find(|(said, _)| said == name);
+        said.map_or(*default, |(_, value)| *value)
+    };
+    let values: Vec<u64> = kind.parameters.iter().map(value).collect();
+    Ok((kind.make)(space, &values))
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::KeyspaceId;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_makes_the_workload_of_its_name() {
+        let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };
+        for kind in &KINDS {
+            let line = WorkloadLine { name: kind.name.to_owned(), parameters: Vec::new() };
+            assert_eq!(workload(&line, space).unwrap().name(), kind.name);
+        }
+    }
+
+    #[test]
+    fn a_workload_that_nobody_knows_is_refused_with_those_there_are() {
+        let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };
+        let line = WorkloadLine { name: "bonk".to_owned(), parameters: Vec::new() };
+        let error = workload(&line, space).err().unwrap();
+        assert!(error.message().contains("bank"), "{error}");
+    }
+}
