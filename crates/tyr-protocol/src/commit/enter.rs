@@ -375,24 +375,28 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let Some(position) = chain.position(self.node) else { return };
-        let id = transaction.id;
-        if let Some(slot) = self.records.slot(id) {
-            if self.records[slot].state.decided_at().is_some() {
-                return; // Another attempt of what was decided already.
-            }
-            self.unclaim(slot);
-            self.records[slot].state = State::Aborted;
-            self.settle(slot, effects);
+        let known_as = self.records.slot(transaction.id);
+        if known_as.is_some_and(|slot| self.records[slot].state.decided_at().is_some()) {
+            return; // Another attempt of what was decided already.
         }
         let (begun, known) = (proposal, None);
         let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known };
-        let record = self.record(pass, position);
-        let slot = self.records.insert(record);
-        self.claim(slot, view);
-        let record = &mut self.records[slot];
+        let mut record = self.record(pass, position);
         record.state = State::Validated(proposal);
         record.placed = placed;
         self.shared += usize::from(!record.chain.is_alone());
+        // In the place of an older attempt, as then: what comes after it waits all the time.
+        let slot = match known_as {
+            Some(slot) => {
+                self.unclaim(slot);
+                record.attempt = record.attempt.max(self.records[slot].attempt);
+                self.records[slot] = record;
+                slot
+            }
+            None => self.records.insert(record),
+        };
+        self.claim(slot, view);
+        self.settle(slot, effects);
     }
 
     /// Claims what the transaction touches here.
