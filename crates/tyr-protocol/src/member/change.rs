@@ -12,14 +12,14 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId};
+use tyr_types::{ByteRange, Epoch, NodeId};
 
 use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
 use crate::lease::Holder;
 use crate::map::{ClusterMap, Membership, NodeState};
 use crate::message::{Address, Body};
-use crate::movement::{self, Recipient};
+use crate::movement::{self, ChunkCopy, Recipient};
 use crate::read::Reads;
 
 /// Chunks that are looked at in one go when the map changes what is held.
@@ -94,6 +94,7 @@ impl<S: Store> Turn<'_, S> {
         if !is_same {
             self.release_chunks(&map, is_anew);
         }
+        self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
         if !map.is_live(node) {
@@ -122,6 +123,20 @@ impl<S: Store> Turn<'_, S> {
             }
             if is_end {
                 return;
+            }
+        }
+    }
+
+    /// A recipient has become a holder while a chunk was still to be copied that it had heard of
+    /// after it had caught up. Then there was nothing of the chunk before what it heard of: its
+    /// base is empty.
+    fn settle_awaited(&mut self, map: &ClusterMap) {
+        for chunk in self.member.recipient.missing() {
+            let is_holder = map.holders(&chunk.0, chunk.1).contains(&self.member.node);
+            if is_holder && let Some(size) = map.chunk_size(chunk.0.keyspace) {
+                let start = chunk.1.saturating_mul(size);
+                let range = ByteRange { start, end: start.saturating_add(size) };
+                self.store.install(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
             }
         }
     }
@@ -186,6 +201,7 @@ impl<S: Store> Turn<'_, S> {
             let incarnation = self.member.incarnation;
             let has_disk = self.member.map.is_some();
             self.send(Address::Monitors, Body::Return { incarnation, has_disk });
+            self.fetch(Address::Monitors); // It may have left the cluster: nobody takes it back.
         }
     }
 }
@@ -222,7 +238,10 @@ fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool
             let was_down = before.state == NodeState::Down || is_missed;
             map.membership(node) == Membership::Joining && was_down
         }
-        NodeState::Down => false,
+        // What left the cluster left it all behind.
+        NodeState::Down => {
+            before.state != NodeState::Down && map.membership(node) == Membership::Out
+        }
     }
 }
 

@@ -13,11 +13,14 @@ pub type ChunkName = (BlobName, u64);
 
 /// The applied state of a node. Nothing here fails and nothing waits: the log has it already.
 pub trait Store: View {
-    /// Does what `transaction` writes to the pieces of `chain` that this node holds; answers for
-    /// those that it is the authority of.
+    /// Does what `transaction` writes to the pieces of `chain` that this node holds; answers what
+    /// its operations there answer. All replicas answer the same, so that no answer is lost with a
+    /// node.
     ///
-    /// On a chunk whose base is [awaited](Store::await_base) it is laid aside until the base is
-    /// installed. What is at or below an installed base is in it, and is dropped.
+    /// What overlaps comes in the order of the timestamps. Only on a chunk whose base is
+    /// [awaited](Store::await_base) it comes in any order, and is laid aside, without answers,
+    /// until the base is installed. What is at or below an installed base is in it, and is dropped;
+    /// what was applied already is not applied again.
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes;
 
     /// The chunk's base is still to come: what is applied to it waits. Nothing changes for a chunk

@@ -52,6 +52,14 @@ impl ChunkCopy {
         copy
     }
 
+    /// The copy of a chunk that nobody wrote; `is_first` of chunk 0.
+    pub fn empty(range: ByteRange, is_first: bool) -> Self {
+        let (version, bytes, size_version) = (Timestamp::ZERO, Bytes::new(), Timestamp::ZERO);
+        let size = is_first.then_some(None);
+        let nothing = ChunkVersion { version, bytes, size, size_version };
+        Self::new(Timestamp::ZERO, range, true, vec![nothing])
+    }
+
     /// What a read at `at` sees.
     ///
     /// # Panics

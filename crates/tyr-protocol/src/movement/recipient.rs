@@ -194,6 +194,13 @@ impl Recipient {
         self.installed.contains(chunk)
     }
 
+    /// The chunks that nothing of is here yet but what chains brought.
+    pub fn missing(&self) -> Vec<ChunkName> {
+        let copying = self.copying.values().filter(|copying| !copying.is_written);
+        let copying = copying.map(|copying| copying.chunk.clone());
+        self.missing.iter().cloned().chain(copying).collect()
+    }
+
     /// Whether the read of this number is a copy that is waited for.
     pub fn is_asking(&self, read: u64) -> bool {
         self.copying.contains_key(&read)

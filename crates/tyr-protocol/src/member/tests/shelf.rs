@@ -1,0 +1,242 @@
+//! A store for tests: numbers at places of blobs, kept as the list of who wrote what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, Operation, Outcome, Payload, Timestamp,
+    Transaction,
+};
+
+use crate::chain::Chain;
+use crate::commit::{Answered, Outcomes};
+use crate::member::{ChunkName, Store};
+use crate::movement::{ChunkCopy, ChunkVersion};
+use crate::versions::Usage;
+use crate::view::View;
+
+/// Bytes of a chunk in these tests.
+pub const CHUNK: u64 = 4096;
+/// Numbers in a chunk that tests use.
+pub const SLOTS: u64 = 4;
+
+/// What a chunk holds: `SLOTS` numbers, and in chunk 0 whether the blob exists.
+pub type Content = [u64; SLOTS as usize];
+
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    /// What it was like at `base_at`.
+    base: Content,
+    base_at: Timestamp,
+    base_version: Timestamp,
+    is_awaited: bool,
+    /// What was applied since, or lies aside above a base to come.
+    applied: BTreeMap<Timestamp, Arc<Transaction>>,
+}
+
+/// The applied state of a test node.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    node: NodeId,
+    chunks: BTreeMap<ChunkName, Chunk>,
+}
+
+impl Shelf {
+    pub fn new(node: NodeId) -> Self {
+        Self { node, chunks: BTreeMap::new() }
+    }
+
+    /// What the chunk was like at `at`; at the end without. `None` when that is gone.
+    pub fn content(&self, name: &ChunkName, at: Option<Timestamp>) -> Option<(Content, Timestamp)> {
+        let Some(chunk) = self.chunks.get(name) else {
+            return Some((Content::default(), Timestamp::ZERO));
+        };
+        assert!(!chunk.is_awaited, "{name:?} is read at {} before its base is here", self.node.0);
+        let at = at.unwrap_or(Timestamp::MAX);
+        if at < chunk.base_at {
+            return None;
+        }
+        let mut content = chunk.base;
+        let mut version = chunk.base_version;
+        for (_, transaction) in chunk.applied.range(..=at).map(|(its, it)| (*its, it)) {
+            operate(&mut content, name, transaction);
+        }
+        if let Some((last, _)) = chunk.applied.range(..=at).next_back() {
+            version = *last;
+        }
+        Some((content, version))
+    }
+
+    /// The timestamps of what was applied above the base.
+    pub fn applied(&self, name: &ChunkName) -> Vec<Timestamp> {
+        self.chunks.get(name).map_or(Vec::new(), |it| it.applied.keys().copied().collect())
+    }
+
+    pub fn base_at(&self, name: &ChunkName) -> Timestamp {
+        self.chunks.get(name).map_or(Timestamp::ZERO, |it| it.base_at)
+    }
+
+    pub fn copy(&self, name: &ChunkName, range: ByteRange, at: Timestamp) -> Option<ChunkCopy> {
+        let (content, version) = self.content(name, Some(at))?;
+        let bytes: Vec<u8> = content.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let size = (name.1 == 0).then_some(None);
+        let bytes = Bytes::from(bytes);
+        let size_version = Timestamp::ZERO;
+        let versions = vec![ChunkVersion { version, bytes, size, size_version }];
+        Some(ChunkCopy::new(at, range, true, versions))
+    }
+}
+
+fn place(offset: u64) -> (u64, usize) {
+    (offset / CHUNK, (offset % CHUNK / 8) as usize)
+}
+
+/// Does what `transaction` writes to this chunk; answers the new values of transforms.
+fn operate(
+    content: &mut Content,
+    (blob, number): &ChunkName,
+    transaction: &Transaction,
+) -> Outcomes {
+    let mut outcomes = Outcomes::new();
+    for (blob_index, entry) in (0..).zip(&transaction.blobs).filter(|(_, it)| it.blob == *blob) {
+        for (index, operation) in (0..).zip(&entry.operations) {
+            match operation {
+                Operation::Write { offset, payload: Payload::Inline(bytes) } => {
+                    let (chunk, slot) = place(*offset);
+                    if chunk == *number {
+                        let bytes = bytes.as_ref().try_into().unwrap();
+                        content[slot] = u64::from_le_bytes(bytes);
+                    }
+                }
+                Operation::Apply { offset, transform } => {
+                    let (chunk, slot) = place(*offset);
+                    if chunk == *number {
+                        let mut bytes = content[slot].to_le_bytes();
+                        let value = transform.apply(&mut bytes);
+                        content[slot] = u64::from_le_bytes(bytes);
+                        let (blob, operation) = (blob_index, index);
+                        let outcome = Outcome::Value(value);
+                        outcomes.push(Answered { blob, operation, outcome });
+                        assert!(matches!(value, Number::U64(_)));
+                    }
+                }
+                other => panic!("tests write and add only: {other:?}"),
+            }
+        }
+    }
+    outcomes
+}
+
+/// The chunks of a blob that a transaction writes.
+pub fn touched(transaction: &Transaction) -> BTreeSet<ChunkName> {
+    let operations = |entry: &tyr_types::BlobOperations| {
+        let offset = |operation: &Operation| match operation {
+            Operation::Write { offset, .. } | Operation::Apply { offset, .. } => *offset,
+            other => panic!("tests write and add only: {other:?}"),
+        };
+        let chunk = |operation: &Operation| (entry.blob.clone(), place(offset(operation)).0);
+        entry.operations.iter().map(chunk).collect::<Vec<_>>()
+    };
+    transaction.blobs.iter().flat_map(operations).collect()
+}
+
+impl View for Shelf {
+    fn newest_overlapping(&self, blob: &BlobName, range: ByteRange, _: bool) -> Timestamp {
+        let name = (blob.clone(), range.start / CHUNK);
+        let Some(chunk) = self.chunks.get(&name) else { return Timestamp::ZERO };
+        let overlaps = |transaction: &Transaction| {
+            let entry = transaction.blobs.iter().find(|entry| entry.blob == *blob);
+            entry.is_some_and(|entry| {
+                entry.operations.iter().any(|operation| {
+                    let written = crate::Footprint::written(operation, 0);
+                    written.is_some_and(|written| written.range.overlaps(range))
+                })
+            })
+        };
+        let newest = chunk.applied.iter().rev().find(|(_, it)| overlaps(it));
+        newest.map_or(chunk.base_version, |(at, _)| *at)
+    }
+
+    fn stat(&self, _: &BlobName) -> Option<u64> {
+        None
+    }
+
+    fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
+        false
+    }
+
+    fn chunk_size(&self, _: KeyspaceId) -> u64 {
+        CHUNK
+    }
+}
+
+impl Store for Shelf {
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+        let mut outcomes = Outcomes::new();
+        let hop = &chain.hops()[chain.position(self.node).unwrap()];
+        for name in touched(transaction) {
+            let range = ByteRange { start: name.1 * CHUNK, end: (name.1 + 1) * CHUNK };
+            let is_held =
+                |piece: &crate::Piece| piece.blob == name.0 && piece.range.overlaps(range);
+            let is_here = match &hop.part {
+                crate::Part::Whole => true,
+                crate::Part::Pieces(pieces) => pieces.iter().any(is_held),
+            };
+            let chunk =
+                if is_here { self.chunks.entry(name.clone()).or_default() } else { continue };
+            if at <= chunk.base_at {
+                continue;
+            }
+            if let Some((last, by)) = chunk.applied.last_key_value()
+                && *last >= at
+                && !chunk.is_awaited
+            {
+                let is_same = by.id == transaction.id;
+                assert!(is_same && *last == at, "{name:?}: {at} is applied after {last}");
+                continue;
+            }
+            chunk.applied.insert(at, Arc::new(transaction.clone()));
+            if !chunk.is_awaited {
+                // What it answers is what it computes on what lies below it.
+                let mut below = chunk.base;
+                for other in chunk.applied.range(..at).map(|(_, other)| other) {
+                    operate(&mut below, &name, other);
+                }
+                outcomes.extend(operate(&mut below, &name, transaction));
+            }
+        }
+        outcomes
+    }
+
+    fn await_base(&mut self, chunk: &ChunkName) {
+        self.chunks.entry(chunk.clone()).or_insert(Chunk { is_awaited: true, ..Chunk::default() });
+    }
+
+    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
+        assert!(copy.is_sound() && copy.is_last);
+        let chunk = self.chunks.entry(name.clone()).or_default();
+        let newest = copy.newest();
+        let numbers = newest.bytes.chunks_exact(8);
+        for (slot, bytes) in chunk.base.iter_mut().zip(numbers) {
+            *slot = u64::from_le_bytes(bytes.try_into().unwrap());
+        }
+        (chunk.base_at, chunk.base_version) = (copy.at, newest.version);
+        chunk.is_awaited = false;
+        chunk.applied.retain(|at, _| *at > copy.at);
+    }
+
+    fn release(&mut self, chunk: &ChunkName) {
+        self.chunks.remove(chunk);
+    }
+
+    fn clear(&mut self) {
+        self.chunks.clear();
+    }
+
+    fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        let rest = self.chunks.keys().filter(|name| after.is_none_or(|after| *name > after));
+        rest.take(limit).cloned().collect()
+    }
+
+    fn usage(&mut self, _: &BlobName, _: &Usage) {}
+}
