@@ -244,7 +244,8 @@ impl Grants {
                 None => self.is_silent(node, now_us).then_some(Change::Down(node)),
             };
             let Some(change) = change else { continue };
-            if self.seats[&node].kept_in == Some(self.map.epoch) {
+            let is_pending = self.pending.as_ref().is_some_and(|pending| pending.change == change);
+            if is_pending || self.seats[&node].kept_in == Some(self.map.epoch) {
                 continue;
             }
             match self.try_change(now_us, change, None, effects) {

@@ -31,7 +31,7 @@ pub struct Holder {
     next_us: u64,
     /// The lease ends here.
     until_us: u64,
-    rules: Rules,
+    pub(super) rules: Rules,
 }
 
 impl Holder {

@@ -9,7 +9,7 @@
 //! needed. The guesses are [`Ends`]: a place in `Transaction::blobs`, or, from `blobs.len()` on, in
 //! `Transaction::reads`, with an end in bytes. The two kinds differ:
 //!
-//! - of a blob that is written: any guess will do, without one it is 0;
+//! - of a blob that is written: a guess, without one it is 0; a wrong one may have to be mended;
 //! - of a read that also looked at size or existence: the size it was told, which is as true as the
 //!   read is, so that nothing behind it was read. Without one, the whole range counts as read.
 
@@ -190,7 +190,9 @@ impl<'a> Touches<'a> {
                     self.add(blob, from / chunk_size, end / chunk_size, false)?;
                 }
                 Operation::Truncate { len } => {
-                    self.cut(blob, *len, end, chunk_size)?;
+                    // Also the chunk that it ends in from now on: who has it shall know.
+                    let is_inside = !len.is_multiple_of(chunk_size);
+                    self.cut(blob, *len, end.max(len + u64::from(is_inside)), chunk_size)?;
                     end = *len;
                 }
                 Operation::Delete => {

@@ -1,0 +1,332 @@
+//! The monitors' side.
+
+use std::sync::Arc;
+
+use tyr_types::{Epoch, KeyspaceConfig, NodeId};
+
+use crate::lease::config::LeaseConfig;
+use crate::lease::grants::PROPOSALS_MAX;
+use crate::lease::{Effect, Event, Grants};
+use crate::map::{Change, ClusterMap, Membership, Newcomer, NodeState};
+
+const SECOND: u64 = 1_000_000;
+
+/// Monitors of so many nodes that all hold a lease, and what they did last.
+struct Monitors {
+    grants: Grants,
+    now_us: u64,
+    effects: Vec<Effect>,
+}
+
+impl Monitors {
+    fn new(nodes: u16) -> Self {
+        let map = Arc::new(ClusterMap::of(nodes, &[KeyspaceConfig::default()]));
+        let config = LeaseConfig { remove_after_us: Some(60 * SECOND), ..LeaseConfig::default() };
+        let grants = Grants::new(config, map, 0);
+        Self { grants, now_us: 0, effects: Vec::new() }
+    }
+
+    fn step(&mut self, event: Event) {
+        self.effects.clear();
+        self.grants.step(self.now_us, event, &mut self.effects);
+        self.grants.invariants();
+    }
+
+    fn map(&self) -> &ClusterMap {
+        self.grants.map()
+    }
+
+    fn state(&self, node: u16) -> NodeState {
+        self.map().nodes[&NodeId(node)].state
+    }
+
+    fn renew(&mut self, node: u16) -> bool {
+        let epoch = self.map().epoch;
+        self.renew_with(node, epoch)
+    }
+
+    /// Whether the node gets its lease.
+    fn renew_with(&mut self, node: u16, epoch: Epoch) -> bool {
+        let (node, incarnation) = (NodeId(node), self.map().nodes[&NodeId(node)].incarnation);
+        self.step(Event::Renew { node, incarnation, epoch, sent_us: 7 });
+        self.effects.iter().any(|it| matches!(it, Effect::Grant { to, .. } if *to == node))
+    }
+
+    /// Time passes, in which only these nodes renew.
+    fn pass(&mut self, seconds: u64, alive: &[u16]) {
+        for _ in 0..seconds * 2 {
+            self.now_us += SECOND / 2;
+            alive.iter().for_each(|node| _ = self.renew(*node));
+            self.step(Event::Tick);
+        }
+    }
+
+    fn propose(&mut self, change: Change) {
+        self.step(Event::Propose { proposal: 1, change });
+    }
+
+    /// Whether the last proposal was answered, and how.
+    fn answer(&self) -> Option<bool> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Answer { result, .. } => Some(result.is_ok()),
+            Effect::Grant { .. }
+            | Effect::Prepare { .. }
+            | Effect::Publish(_)
+            | Effect::Inform { .. } => None,
+        })
+    }
+
+    fn back(&mut self, node: u16, incarnation: u64, has_disk: bool) {
+        self.step(Event::Return { node: NodeId(node), incarnation, has_disk });
+    }
+
+    fn caught_up(&mut self, node: u16) {
+        let (epoch, node) = (self.map().epoch, NodeId(node));
+        let incarnation = self.map().nodes[&node].incarnation;
+        self.step(Event::CaughtUp { node, incarnation, epoch });
+    }
+
+    fn prepared(&mut self, node: u16) {
+        let epoch = self.grants.pending().unwrap().epoch;
+        let incarnation = self.map().nodes[&NodeId(node)].incarnation;
+        self.step(Event::Prepared { node: NodeId(node), incarnation, epoch });
+    }
+
+    /// Who was just asked to prepare.
+    fn asked(&self) -> Vec<u16> {
+        let asked = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Prepare { to, .. } => Some(to.0),
+            Effect::Grant { .. }
+            | Effect::Publish(_)
+            | Effect::Inform { .. }
+            | Effect::Answer { .. } => None,
+        });
+        asked.collect()
+    }
+}
+
+/// Three nodes of which node 0 was down, is back and has caught up: node 1 loses by it.
+fn node_0_has_caught_up() -> Monitors {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down);
+    monitors.back(0, 2, true);
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.pass(1, &[0, 1, 2]);
+    monitors.caught_up(0);
+    monitors
+}
+
+#[test]
+fn a_silent_node_is_declared_down_after_its_lease_and_not_before() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(3, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Up);
+    monitors.pass(1, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down);
+    assert!(!monitors.grants.has_lease(NodeId(0), monitors.now_us));
+}
+
+#[test]
+fn a_node_that_is_down_gets_no_lease_but_the_map() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    assert!(!monitors.renew_with(0, Epoch(1)));
+    assert!(matches!(&monitors.effects[..], [Effect::Inform { to: NodeId(0), .. }]));
+}
+
+#[test]
+fn the_last_node_that_is_up_is_waited_for() {
+    let mut monitors = Monitors::new(2);
+    monitors.pass(5, &[1]);
+    assert_eq!(monitors.state(0), NodeState::Down);
+    monitors.pass(20, &[]);
+    assert_eq!(monitors.state(1), NodeState::Up);
+    assert!(monitors.renew(1), "it goes on where it was");
+    monitors.back(1, 2, true);
+    assert_eq!(
+        (monitors.state(1), monitors.map().incarnation(NodeId(1))),
+        (NodeState::Up, Some(2))
+    );
+}
+
+/// M4.
+#[test]
+fn a_node_that_was_down_is_up_again_only_when_it_has_caught_up_and_the_losers_prepared() {
+    let mut monitors = node_0_has_caught_up();
+    assert_eq!(monitors.asked(), [1], "it was the authority while node 0 was away");
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.prepared(1);
+    assert_eq!(monitors.state(0), NodeState::Up);
+    assert!(matches!(&monitors.effects[..], [Effect::Publish(_)]));
+}
+
+/// M3.
+#[test]
+fn a_loser_that_never_answers_is_waited_for_until_its_lease_is_over() {
+    let mut monitors = node_0_has_caught_up();
+    monitors.pass(2, &[0, 2]);
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.pass(1, &[0, 2]);
+    assert_eq!(monitors.state(0), NodeState::Up);
+    let before = monitors.map().epoch.0 - 1;
+    assert!(!monitors.renew_with(1, Epoch(before)), "it would go on with what it lost");
+    assert!(monitors.renew(1));
+}
+
+#[test]
+fn a_failure_withdraws_a_planned_change_and_its_epoch_is_never_used_again() {
+    let mut monitors = node_0_has_caught_up();
+    let planned = monitors.grants.pending().unwrap().epoch;
+    monitors.back(2, 2, true);
+    assert!(monitors.grants.pending().is_none() && monitors.map().epoch > planned);
+    let incarnation = 1;
+    monitors.step(Event::Prepared { node: NodeId(1), incarnation, epoch: planned });
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.caught_up(0);
+    monitors.prepared(1);
+    assert_eq!(monitors.state(0), NodeState::Up);
+}
+
+#[test]
+fn a_planned_change_withdrawn_for_a_keyspace_is_taken_up_again() {
+    let mut monitors = node_0_has_caught_up();
+    let planned = monitors.grants.pending().unwrap().epoch;
+    monitors.propose(Change::DropKeyspace(tyr_types::KeyspaceId(1)));
+    assert_eq!(monitors.answer(), Some(true));
+    assert!(monitors.grants.pending().is_none_or(|map| map.epoch > planned));
+    monitors.pass(1, &[0, 1, 2]);
+    if monitors.grants.pending().is_some() {
+        monitors.prepared(1);
+    }
+    assert_eq!(monitors.state(0), NodeState::Up);
+}
+
+#[test]
+fn a_report_of_an_older_move_or_incarnation_counts_for_nothing() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    let old = monitors.map().epoch;
+    monitors.back(0, 2, true);
+    monitors.step(Event::CaughtUp { node: NodeId(0), incarnation: 2, epoch: old });
+    let epoch = monitors.map().epoch;
+    monitors.step(Event::CaughtUp { node: NodeId(0), incarnation: 1, epoch });
+    assert!(monitors.grants.pending().is_none());
+    monitors.caught_up(0);
+    assert!(monitors.grants.pending().is_some());
+}
+
+#[test]
+fn a_node_that_lost_its_disk_is_declared_down_once_its_old_lease_is_over() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(1, &[0, 1, 2]);
+    monitors.back(2, 2, false);
+    assert_eq!(monitors.state(2), NodeState::Up);
+    assert!(!monitors.renew(2), "the process before it gets no lease any more");
+    monitors.pass(3, &[0, 1]);
+    assert_eq!(monitors.state(2), NodeState::Returning);
+    assert_eq!(monitors.map().incarnation(NodeId(2)), Some(2));
+}
+
+#[test]
+fn a_node_that_starts_again_with_its_disk_goes_on_at_once() {
+    let mut monitors = Monitors::new(3);
+    monitors.back(2, 2, true);
+    assert_eq!(monitors.state(2), NodeState::Up);
+    assert!(!monitors.grants.has_lease(NodeId(2), 0), "it never had one");
+    assert!(monitors.renew(2));
+    monitors.back(2, 2, true);
+    assert!(matches!(&monitors.effects[..], [Effect::Inform { .. }]), "it did not know yet");
+}
+
+#[test]
+fn what_is_down_for_long_is_removed_and_others_take_its_place() {
+    let mut monitors = Monitors::new(4);
+    monitors.pass(62, &[1, 2, 3]);
+    assert_eq!(monitors.map().membership(NodeId(0)), Membership::In);
+    monitors.pass(3, &[1, 2, 3]);
+    assert_eq!(monitors.map().membership(NodeId(0)), Membership::Leaving);
+    (1..4).for_each(|node| monitors.caught_up(node));
+    monitors.asked().into_iter().for_each(|node| monitors.prepared(node));
+    assert_eq!(monitors.map().membership(NodeId(0)), Membership::Out);
+}
+
+#[test]
+fn a_drain_ends_when_those_who_take_over_have_caught_up_and_it_has_prepared() {
+    let mut monitors = Monitors::new(4);
+    monitors.pass(1, &[0, 1, 2, 3]);
+    monitors.propose(Change::Drain(NodeId(3)));
+    assert_eq!(monitors.answer(), Some(true));
+    (0..3).for_each(|node| monitors.caught_up(node));
+    assert!(monitors.asked().contains(&3));
+    for node in monitors.asked() {
+        assert!(monitors.grants.pending().is_some());
+        monitors.prepared(node);
+    }
+    assert_eq!(monitors.map().membership(NodeId(3)), Membership::Out);
+    assert!(!monitors.renew(3));
+}
+
+#[test]
+fn a_node_declared_down_by_order_keeps_the_change_waiting_until_its_lease_is_over() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(1, &[0, 1, 2]);
+    monitors.propose(Change::Down(NodeId(1)));
+    assert_eq!((monitors.answer(), monitors.state(1)), (None, NodeState::Up));
+    assert!(!monitors.renew(1));
+    monitors.pass(3, &[0, 1, 2]);
+    assert_eq!(monitors.state(1), NodeState::Down);
+}
+
+#[test]
+fn who_joins_and_dies_is_given_up_after_a_while() {
+    let mut monitors = Monitors::new(3);
+    let newcomer = Newcomer { node: NodeId(5), incarnation: 1, ..Newcomer::default() };
+    monitors.propose(Change::Join(vec![newcomer]));
+    monitors.pass(10, &[0, 1, 2]);
+    assert_eq!(monitors.state(5), NodeState::Down);
+    monitors.pass(60, &[0, 1, 2]);
+    assert_eq!(monitors.map().membership(NodeId(5)), Membership::Out);
+}
+
+#[test]
+fn proposals_that_make_no_sense_are_answered_and_those_that_wait_are_bounded() {
+    let mut monitors = Monitors::new(3);
+    monitors.propose(Change::Remove(NodeId(1)));
+    assert_eq!(monitors.answer(), Some(false));
+    monitors.propose(Change::Settle([NodeId(1)].into()));
+    assert_eq!(monitors.answer(), Some(false), "only the node itself knows");
+    monitors.pass(1, &[0, 1, 2]);
+    monitors.propose(Change::Down(NodeId(1)));
+    for _ in 0..PROPOSALS_MAX {
+        monitors.propose(Change::Drain(NodeId(2)));
+        assert_eq!(monitors.answer(), None);
+    }
+    monitors.propose(Change::Drain(NodeId(2)));
+    assert_eq!(monitors.answer(), Some(false));
+}
+
+#[test]
+fn monitors_that_take_over_assume_that_every_node_has_a_lease() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(3, &[1, 2]);
+    monitors.step(Event::Lead);
+    assert!(monitors.grants.has_lease(NodeId(0), monitors.now_us));
+    monitors.pass(3, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Up);
+    monitors.pass(1, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down);
+}
+
+#[test]
+fn unknown_nodes_and_old_incarnations_are_not_listened_to() {
+    let mut monitors = Monitors::new(3);
+    let epoch = Epoch(1);
+    for (node, incarnation) in [(NodeId(9), 1), (NodeId(1), 0), (NodeId(1), 2)] {
+        monitors.step(Event::Renew { node, incarnation, epoch, sent_us: 0 });
+        assert!(monitors.effects.is_empty());
+    }
+    monitors.back(9, 1, true);
+    monitors.back(1, 0, true);
+    assert!(monitors.effects.is_empty());
+}

@@ -1,0 +1,6 @@
+//! Tests of leases.
+
+mod grants;
+mod holder;
+mod safety;
+mod world;

@@ -1,0 +1,42 @@
+//! Whatever happens, a place has one authority at most (M3), and that one has what it serves (M4).
+
+use super::world::World;
+use crate::rule::Rule;
+
+/// What went wrong first in these seeds; prints the seed.
+fn run(seeds: std::ops::Range<u64>, broken: Option<Rule>) -> Option<String> {
+    let mut maps = 0;
+    for seed in seeds {
+        let mut world = World::new(seed, broken);
+        world.run(120);
+        maps += world.maps;
+        if let Some(wrong) = world.wrong {
+            println!("seed {seed}: {wrong}");
+            return Some(wrong);
+        }
+    }
+    println!("{maps} maps took effect");
+    assert!(maps > 100, "only {maps} maps took effect: the test looks at nothing");
+    None
+}
+
+/// M3, M4.
+#[test]
+fn a_place_never_has_two_authorities_and_nobody_serves_what_it_does_not_have() {
+    assert_eq!(run(0..40, None), None);
+}
+
+#[test]
+fn nodes_that_go_on_without_a_lease_are_noticed() {
+    assert!(run(0..40, Some(Rule::M3)).is_some());
+}
+
+#[test]
+fn maps_that_do_not_wait_for_those_who_lose_are_noticed() {
+    assert!(run(0..40, Some(Rule::M3Wait)).is_some());
+}
+
+#[test]
+fn a_node_that_is_up_before_it_has_caught_up_is_noticed() {
+    assert!(run(0..40, Some(Rule::M4)).is_some());
+}
