@@ -1,1 +1,497 @@
+//! Each rule of recovery by itself, on three nodes that hold everything.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceConfig, KeyspaceId, NodeId,
+    Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId,
+};
+
+use super::*;
+use crate::chain::{Chain, Ends};
+use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
+use crate::map::{Change, ClusterMap};
+use crate::view::View;
+
+/// What a node has applied: ids and timestamps, in order.
+#[derive(Clone, Debug, Default)]
+struct Applied(Vec<(u64, Timestamp)>);
+
+impl View for Applied {
+    fn newest_overlapping(&self, _: &BlobName, _: ByteRange, _: bool) -> Timestamp {
+        self.0.last().map_or(Timestamp::ZERO, |(_, at)| *at)
+    }
+
+    fn stat(&self, _: &BlobName) -> Option<u64> {
+        (!self.0.is_empty()).then_some(8)
+    }
+
+    fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
+        true
+    }
+
+    fn chunk_size(&self, _: KeyspaceId) -> u64 {
+        4096
+    }
+}
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+enum Mail {
+    Commit(commit::Message),
+    Recovery(Message),
+}
+
+struct Nodes {
+    nodes: Vec<(Commit, Applied)>,
+    mail: Vec<(NodeId, Mail)>,
+    replies: Vec<(u64, Decision)>,
+    /// What each node wrote down, in order.
+    logs: Vec<Vec<Restored>>,
+    map: Arc<ClusterMap>,
+    elapsed_us: u64,
+}
+
+fn blob() -> BlobName {
+    BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() }
+}
+
+fn writing(id: u64) -> Transaction {
+    let payload = Payload::Inline(Bytes::from_static(b"12345678"));
+    let operations = vec![Operation::Write { offset: 0, payload }];
+    let blobs = vec![BlobOperations { blob: blob(), operations }];
+    Transaction { id: TransactionId(id.into()), blobs, reads: vec![] }
+}
+
+fn reading(id: u64, at: Timestamp) -> Transaction {
+    let range = ByteRange { start: 0, end: 8 };
+    let reads = vec![ReadCheck { blob: blob(), range, is_attributes: false, at }];
+    Transaction { reads, ..writing(id) }
+}
+
+impl Nodes {
+    fn three() -> Self {
+        let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        let map = Arc::new(ClusterMap::of(3, &[config]));
+        let node = |number| (Commit::clustered(NodeId(number)), Applied::default());
+        let mut all = Self {
+            nodes: (0..3).map(node).collect(),
+            mail: Vec::new(),
+            replies: Vec::new(),
+            logs: vec![Vec::new(); 3],
+            map: Arc::clone(&map),
+            elapsed_us: 0,
+        };
+        for node in 0..3 {
+            all.step(node, Event::Install { map: Arc::clone(&map) });
+            all.nodes[usize::from(node)].0.observe(Timestamp {
+                epoch: map.epoch,
+                clock: 1_000_000_000,
+                node,
+            });
+        }
+        all
+    }
+
+    fn chain(&self, transaction: &Transaction) -> Chain {
+        self.map.chain(transaction, &Ends::new()).unwrap()
+    }
+
+    fn submit(&mut self, transaction: Transaction) {
+        let chain = self.chain(&transaction);
+        self.step(chain.hops()[0].node.0, Event::Submit { transaction: transaction.into(), chain });
+    }
+
+    fn retry(&mut self, transaction: Transaction) {
+        let chain = self.chain(&transaction);
+        self.step(chain.hops()[0].node.0, Event::Retry { transaction: transaction.into(), chain });
+    }
+
+    /// One step of a node, and what follows from it here; what is written is durable at once.
+    fn step(&mut self, node: u16, event: Event) {
+        let mut events = std::collections::VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let (commit, applied) = &mut self.nodes[usize::from(node)];
+            let mut effects = Vec::new();
+            commit.step(0, event, applied, &mut effects);
+            let log = &mut self.logs[usize::from(node)];
+            for effect in effects {
+                match effect {
+                    Effect::Send { to, message } => self.mail.push((to, Mail::Commit(message))),
+                    Effect::Recover { to, message } => {
+                        self.mail.push((to, Mail::Recovery(message)));
+                    }
+                    Effect::Persist { transaction, chain, attempt, proposal, placed } => {
+                        events.push_back(Event::Persisted { id: transaction.id, attempt });
+                        log.push(Restored::Validated {
+                            transaction,
+                            chain,
+                            attempt,
+                            proposal,
+                            placed,
+                        });
+                    }
+                    Effect::Fence { id, attempt, is_cleared } => {
+                        log.push(Restored::Fenced { id, attempt, is_cleared });
+                        events.push_back(Event::Fenced { id, attempt, is_cleared });
+                    }
+                    Effect::Note { id, decision, is_synced } => {
+                        log.push(Restored::Decided { id, decision });
+                        if is_synced {
+                            events.push_back(Event::Noted { id });
+                        }
+                    }
+                    Effect::Apply { transaction, at, .. } => {
+                        self.nodes[usize::from(node)].1.0.push((transaction.id.0 as u64, at));
+                    }
+                    Effect::Reply { id, decision, .. } => {
+                        self.replies.push((id.0 as u64, decision));
+                    }
+                    Effect::Resume => events.push_back(Event::Resume),
+                    Effect::Moved { .. } => {}
+                    Effect::Misplaced { .. } => panic!("everything is in the first chunk"),
+                }
+            }
+        }
+        self.nodes[usize::from(node)].0.invariants();
+    }
+
+    fn deliver(&mut self, to: NodeId, mail: Mail) {
+        self.step(
+            to.0,
+            match mail {
+                Mail::Commit(message) => Event::Receive(message),
+                Mail::Recovery(message) => Event::Recover(message),
+            },
+        );
+    }
+
+    /// Delivers what is on its way, and what comes of it, except what `is_lost`.
+    fn run_losing(&mut self, is_lost: impl Fn(NodeId, &Mail) -> bool) {
+        while !self.mail.is_empty() {
+            let (to, mail) = self.mail.remove(0);
+            if !is_lost(to, &mail) {
+                self.deliver(to, mail);
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        self.run_losing(|_, _| false);
+    }
+
+    /// Time passes at these nodes, long enough for what is held up to be asked about.
+    fn wait(&mut self, nodes: &[u16]) {
+        self.elapsed_us += ASK_AFTER_US;
+        for node in nodes {
+            self.step(*node, Event::Tick { elapsed_us: self.elapsed_us });
+        }
+    }
+
+    /// The map without this node, at these others.
+    fn lose(&mut self, node: u16, others: &[u16]) {
+        self.map = Arc::new(self.map.changed(&Change::Down(NodeId(node))).unwrap());
+        self.mail.retain(|(to, _)| to.0 != node);
+        for other in others {
+            self.step(*other, Event::Install { map: Arc::clone(&self.map) });
+        }
+    }
+
+    fn applied(&self, node: u16) -> Vec<u64> {
+        self.nodes[usize::from(node)].1.0.iter().map(|(id, _)| *id).collect()
+    }
+
+    fn committed_at(&self, id: u64) -> Timestamp {
+        let told = self.replies.iter().find(|(other, _)| *other == id);
+        match told.map(|(_, decision)| decision) {
+            Some(Decision::Commit(at)) => *at,
+            other => panic!("{id} did not commit: {other:?}"),
+        }
+    }
+}
+
+fn is_forward_to(node: u16) -> impl Fn(NodeId, &Mail) -> bool {
+    move |to, mail| to.0 == node && matches!(mail, Mail::Commit(commit::Message::Forward { .. }))
+}
+
+fn is_backward_to(node: u16) -> impl Fn(NodeId, &Mail) -> bool {
+    move |to, mail| to.0 == node && matches!(mail, Mail::Commit(commit::Message::Backward { .. }))
+}
+
+/// F6, F3: what is lost is asked about, and goes over the chain again.
+#[test]
+fn a_lost_forward_pass_is_run_again_and_takes_effect_once() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(is_forward_to(2));
+    assert!(nodes.replies.is_empty());
+    nodes.wait(&[0, 1]);
+    nodes.run();
+    assert_eq!(nodes.replies.len(), 1);
+    assert!((0..3).all(|node| nodes.applied(node) == [1]));
+    assert!(nodes.nodes.iter().all(|(commit, _)| commit.is_empty()));
+}
+
+/// F6, F3: a decision that someone knows of stands, at its timestamp.
+#[test]
+fn a_lost_way_back_is_found_from_those_who_know_the_decision() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(is_backward_to(1));
+    let (_, at) = nodes.nodes[2].1.0[0];
+    nodes.wait(&[0, 1, 2]);
+    nodes.run();
+    assert_eq!(nodes.committed_at(1), at);
+    assert!((0..3_u16).all(|node| nodes.nodes[usize::from(node)].1.0 == [(1, at)]));
+}
+
+/// F1, F3: nobody alive knows of a decision, so new proposals are made, above all older ones.
+#[test]
+fn when_the_tail_fails_the_others_conclude_in_the_new_epoch() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(|to, mail| is_backward_to(1)(to, mail) || is_forward_to(2)(to, mail));
+    nodes.lose(2, &[0, 1]);
+    nodes.run();
+    assert_eq!(nodes.committed_at(1).epoch, nodes.map.epoch);
+    assert!((0..2).all(|node| nodes.applied(node) == [1]));
+}
+
+/// F2, F7: the head fails after the tail decided.
+#[test]
+fn when_the_head_fails_the_next_node_finds_the_decision() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(|to, mail| is_backward_to(1)(to, mail));
+    let decided = nodes.nodes[2].1.0.clone();
+    nodes.lose(0, &[2, 1]);
+    nodes.run();
+    assert_eq!(nodes.nodes[1].1.0, decided);
+    nodes.retry(writing(1));
+    nodes.run();
+    assert_eq!(nodes.committed_at(1), decided[0].1);
+}
+
+/// F2: messages of the attempt before the fence do nothing.
+#[test]
+fn a_late_message_of_an_older_attempt_does_nothing() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    let late: Vec<_> = nodes.mail.drain(..).collect();
+    nodes.wait(&[0]);
+    nodes.run();
+    let at = nodes.committed_at(1);
+    for (to, mail) in late {
+        nodes.deliver(to, mail);
+    }
+    nodes.run();
+    assert!((0..3_u16).all(|node| nodes.nodes[usize::from(node)].1.0 == [(1, at)]));
+}
+
+/// F2: also a node that has never heard of the transaction keeps its promise.
+#[test]
+fn a_fence_holds_at_a_node_that_does_not_know_the_transaction() {
+    let mut nodes = Nodes::three();
+    let attempt = |number| Attempt { epoch: nodes.map.epoch, number, coordinator: NodeId(0) };
+    let (old, new) = (attempt(0), attempt(1));
+    let id = TransactionId(1);
+    nodes.step(2, Event::Recover(Message::Query { id, attempt: new }));
+    nodes.mail.clear();
+    let transaction = Arc::new(writing(1));
+    let chain = nodes.chain(&transaction);
+    let begun = Timestamp { epoch: nodes.map.epoch, clock: 1_000_000_000, node: 0 };
+    let forward = |attempt| commit::Message::Forward {
+        transaction: Arc::clone(&transaction),
+        chain: chain.clone(),
+        attempt,
+        begun,
+        highest: begun,
+        known: None,
+        usages: vec![],
+    };
+    nodes.step(2, Event::Receive(forward(old)));
+    assert!(nodes.mail.is_empty(), "{:?}", nodes.mail);
+    nodes.step(2, Event::Receive(forward(new)));
+    assert!(!nodes.mail.is_empty(), "the attempt promised to goes on");
+}
+
+/// F2, C6: what was validated still counts after a fence, for it may be decided.
+#[test]
+fn what_comes_after_a_fenced_transaction_still_waits_for_it() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(is_backward_to(1));
+    nodes.submit(writing(2));
+    let attempt = Attempt { epoch: nodes.map.epoch, number: 9, coordinator: NodeId(2) };
+    nodes.step(1, Event::Recover(Message::Query { id: TransactionId(1), attempt }));
+    nodes.run_losing(|_, mail| matches!(mail, Mail::Recovery(_)));
+    assert_eq!(nodes.applied(1), [0; 0], "the first was decided by the tail, below the second");
+    assert_eq!(nodes.applied(2), [1, 2]);
+}
+
+/// F3: a new attempt waits for nobody who waits for the old.
+#[test]
+fn what_nobody_decided_is_withdrawn_before_it_runs_again() {
+    let mut nodes = Nodes::three();
+    nodes.submit(reading(1, Timestamp::ZERO));
+    nodes.run_losing(is_forward_to(1));
+    nodes.submit(writing(2));
+    nodes.run();
+    assert!(nodes.replies.is_empty(), "the second waits for the read of the first (C2)");
+    nodes.wait(&[0]);
+    nodes.run();
+    assert_eq!(nodes.replies.len(), 2);
+    let first = nodes.replies.iter().find(|(id, _)| *id == 1).unwrap();
+    assert!(
+        matches!(&first.1, Decision::Commit(_) | Decision::Abort(_)),
+        "one of them came first: {first:?}"
+    );
+    nodes.committed_at(2);
+}
+
+/// F4.
+#[test]
+fn a_retry_is_answered_from_memory_and_takes_effect_once() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run();
+    let at = nodes.committed_at(1);
+    nodes.retry(writing(1));
+    nodes.submit(writing(1));
+    nodes.run();
+    let answers: Vec<_> = nodes.replies.iter().map(|(_, decision)| decision.clone()).collect();
+    assert_eq!(answers, vec![Decision::Commit(at); 3]);
+    assert!((0..3).all(|node| nodes.applied(node) == [1]));
+}
+
+/// F4: an abort that was answered stays one, though what was in its way is gone.
+#[test]
+fn an_abort_that_was_answered_stays_one() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run();
+    nodes.submit(reading(2, Timestamp::ZERO));
+    nodes.run();
+    let is_conflict = |decision: &Decision| matches!(decision, Decision::Abort(abort) if abort.kind == ErrorKind::Conflict);
+    assert!(is_conflict(&nodes.replies[1].1));
+    nodes.retry(reading(2, nodes.committed_at(1)));
+    nodes.run();
+    assert!(is_conflict(&nodes.replies[2].1), "{:?}", nodes.replies);
+}
+
+/// F1.
+#[test]
+fn a_pass_over_a_chain_that_the_map_does_not_give_any_more_is_refused() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    let passes: Vec<_> = nodes.mail.drain(..).collect();
+    nodes.lose(2, &[1]);
+    for (to, mail) in passes {
+        nodes.deliver(to, mail);
+    }
+    assert!(nodes.mail.is_empty(), "{:?}", nodes.mail);
+    assert!(nodes.nodes[1].0.is_empty());
+}
+
+/// C5, F3: after a loss of power everywhere, validated to the tail is decided.
+#[test]
+fn what_was_acknowledged_survives_the_loss_of_power_everywhere() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run();
+    let at = nodes.committed_at(1);
+    for node in 0..3_u16 {
+        // Decisions are written down, but not synced; all that was promised is.
+        let is_synced = |restored: &&Restored| !matches!(restored, Restored::Decided { .. });
+        let log: Vec<_> = nodes.logs[usize::from(node)].iter().filter(is_synced).cloned().collect();
+        let place = &mut nodes.nodes[usize::from(node)];
+        *place = (Commit::clustered(NodeId(node)), Applied::default());
+        for restored in log {
+            let mut effects = Vec::new();
+            place.0.restore(restored, &place.1, &mut effects);
+            assert!(effects.is_empty());
+        }
+    }
+    nodes.mail.clear();
+    let mut map = (*nodes.map).clone();
+    for node in 0..3 {
+        let change = Change::Return { node: NodeId(node), incarnation: 2, has_disk: true };
+        map = map.changed(&change).unwrap();
+    }
+    nodes.map = Arc::new(map);
+    for node in 0..3 {
+        nodes.step(node, Event::Install { map: Arc::clone(&nodes.map) });
+    }
+    nodes.run();
+    assert!((0..3_u16).all(|node| nodes.nodes[usize::from(node)].1.0 == [(1, at)]));
+}
+
+/// F6, R2: a lost notice of stability is asked for.
+#[test]
+fn a_lost_notice_of_stability_is_asked_for() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(|_, mail| matches!(mail, Mail::Commit(commit::Message::Stable { .. })));
+    assert!(!nodes.nodes[2].0.is_empty(), "it is not known to be stable");
+    nodes.wait(&[1, 2]);
+    nodes.run();
+    assert!(nodes.nodes.iter().all(|(commit, _)| commit.is_empty()));
+}
+
+/// F5: the authority is gone; the next one knows that it is stable.
+#[test]
+fn a_new_authority_tells_the_others_what_is_stable() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(|_, mail| matches!(mail, Mail::Commit(commit::Message::Stable { .. })));
+    nodes.lose(0, &[1, 2]);
+    nodes.run();
+    assert!(nodes.nodes[1..].iter().all(|(commit, _)| commit.is_empty()));
+}
+
+/// Messages about nobody, from any attempt, in any state, do nothing wrong.
+#[test]
+fn messages_about_unknown_transactions_do_nothing() {
+    let mut nodes = Nodes::three();
+    let id = TransactionId(77);
+    let attempt = Attempt { epoch: nodes.map.epoch, number: 3, coordinator: NodeId(1) };
+    let abort = crate::Abort::new(ErrorKind::Conflict, "it changed");
+    let messages = [
+        Message::Report { id, attempt, from: NodeId(1), known: Known::Nothing },
+        Message::Clear { id, attempt },
+        Message::Abort { id, attempt, abort },
+    ];
+    for message in messages {
+        nodes.step(0, Event::Recover(message.clone()));
+        nodes.step(0, Event::Recover(message));
+    }
+    nodes.step(0, Event::Noted { id });
+    nodes.step(0, Event::Fenced { id, attempt, is_cleared: true });
+    nodes.run();
+    assert!(nodes.nodes.iter().all(|(commit, _)| commit.is_empty()));
+    assert!(nodes.replies.is_empty());
+}
+
+/// Nodes answer out of order, twice, and some only later.
+#[test]
+fn reports_that_come_twice_or_late_conclude_once() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.run_losing(is_forward_to(1));
+    nodes.wait(&[0]);
+    let queries: Vec<_> = nodes.mail.drain(..).collect();
+    for (to, mail) in queries.iter().chain(&queries).cloned() {
+        nodes.deliver(to, mail);
+    }
+    let reports: Vec<_> = nodes.mail.drain(..).collect();
+    assert_eq!(reports.len(), 4, "each answered twice");
+    for (to, mail) in reports.iter().rev().chain(&reports).cloned() {
+        nodes.deliver(to, mail);
+    }
+    nodes.run();
+    assert_eq!(nodes.replies.len(), 1);
+    let counts: BTreeMap<u16, usize> =
+        (0..3).map(|node| (node, nodes.applied(node).len())).collect();
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
