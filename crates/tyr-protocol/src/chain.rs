@@ -159,6 +159,18 @@ impl Chain {
         ends.max().unwrap_or(0)
     }
 
+    /// Whether one of its written chunks of `blob` has all of `ranges`.
+    pub fn has_together(&self, blob: &BlobName, ranges: &[ByteRange]) -> bool {
+        if self.hops()[0].part == Part::Whole {
+            return true;
+        }
+        let mut pieces = self.hops().iter().flat_map(Hop::pieces);
+        pieces.any(|piece| {
+            let has = |range: &ByteRange| piece.range.contains(*range);
+            piece.is_written && piece.blob == *blob && ranges.iter().all(has)
+        })
+    }
+
     /// Whether all of `range` of `blob` is written by its chunks in the chain.
     pub fn has(&self, blob: &BlobName, range: ByteRange) -> bool {
         if self.hops()[0].part == Part::Whole {

@@ -68,23 +68,47 @@ pub(crate) fn disagree_on_end(own: ClaimKind, other: ClaimKind, size: u64) -> bo
     is_ending || outgrows(own, other) || outgrows(other, own)
 }
 
-/// Whether `chain` lacks chunks that `entry` touches: those of an append from `start` on, or those
-/// that a cut takes off a blob of `size` bytes.
-pub(crate) fn is_beyond(entry: &BlobOperations, chain: &Chain, size: u64, start: u64) -> bool {
-    let mut appended = start;
-    entry.operations.iter().any(|operation| match operation {
-        Operation::Append { payload, .. } => {
-            let range = ByteRange { start: appended, end: appended.saturating_add(payload.len()) };
-            appended = range.end;
-            !chain.has(&entry.blob, range)
+/// Whether `chain` does not fit `entry`, on a blob of `size` bytes: it lacks chunks that a cut takes
+/// off, or was made with a `guess` of the size that misleads.
+///
+/// Only version managers know where a blob ends. Another replica finds the place of an append by
+/// the guess: in the piece that has the byte guessed, behind the bytes that are there; or, when the
+/// append goes beyond that piece, exactly at the guess. So either guess and size are in one piece,
+/// and the append fits it from both on; or the guess is right. `start` is where the first append
+/// goes, when it has the end for itself, else the size.
+pub(crate) fn is_misguessed(
+    entry: &BlobOperations,
+    chain: &Chain,
+    guess: u64,
+    size: u64,
+    start: u64,
+) -> bool {
+    let mut is_short = false;
+    let mut appended = None;
+    for operation in &entry.operations {
+        match operation {
+            Operation::Append { payload, expected: None } => {
+                appended = Some(appended.unwrap_or(0).max(1) + payload.len());
+            }
+            Operation::Truncate { len } => {
+                is_short |= *len < size && chain.reach(&entry.blob) < size;
+            }
+            Operation::Delete | Operation::Replace { .. } => {
+                is_short |= chain.reach(&entry.blob) < size;
+            }
+            Operation::Append { expected: Some(_), .. }
+            | Operation::Create
+            | Operation::Write { .. }
+            | Operation::Apply { .. }
+            | Operation::Compare { .. } => {}
         }
-        Operation::Truncate { len } => *len < size && chain.reach(&entry.blob) < size,
-        Operation::Delete | Operation::Replace { .. } => chain.reach(&entry.blob) < size,
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Apply { .. }
-        | Operation::Compare { .. } => false,
-    })
+    }
+    let is_elsewhere = appended.is_some_and(|len| {
+        let from = |start: u64| ByteRange { start, end: start.saturating_add(len) };
+        let is_near = chain.has_together(&entry.blob, &[from(guess), from(size), from(start)]);
+        !is_near && (guess != size || !chain.has(&entry.blob, from(start)))
+    });
+    is_short || is_elsewhere
 }
 
 fn own_moves_end(claims: &[Claim], slot: Slot, size: u64) -> bool {

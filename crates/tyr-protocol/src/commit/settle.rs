@@ -93,8 +93,7 @@ impl Commit {
     pub(crate) fn remember(&mut self, slot: Slot, decision: Option<Decision>) {
         let (record, clock) = (&mut self.records[slot], self.clock);
         let Some(recovery) = &mut self.recovery else { return };
-        let (id, attempt, entered_in) =
-            (record.transaction.id, record.attempt, record.entered_in);
+        let (id, attempt, entered_in) = (record.transaction.id, record.attempt, record.entered_in);
         match decision {
             Some(decision) => {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));

@@ -103,8 +103,8 @@ impl<V: View> Validation<'_, V> {
         }
     }
 
-    /// The first blob, and its end, whose chunks the chain does not have although the transaction
-    /// appends to them or cuts them off. Asked where nothing in flight moves the end otherwise.
+    /// The first blob, and its size, that the chain does not fit although the transaction appends
+    /// to it or cuts it. Asked where nothing in flight moves the end otherwise.
     fn misplaced(&self, record: &Record, placed: &Placements) -> Option<(u32, u64)> {
         let hop = &record.chain.hops()[record.position];
         let blobs = (0..).zip(&record.transaction.blobs);
@@ -113,7 +113,10 @@ impl<V: View> Validation<'_, V> {
             let size = self.view.stat(&entry.blob).unwrap_or(0);
             let placed = placed.iter().find(|placed| placed.index == index);
             let start = placed.map_or(size, |placed| placed.offset);
-            append::is_beyond(entry, &record.chain, size, start).then_some((index, start))
+            let chain = &record.chain;
+            let guess = chain.ends().iter().find(|(place, _)| *place == index);
+            let guess = guess.map_or(0, |(_, end)| *end);
+            append::is_misguessed(entry, chain, guess, size, start).then_some((index, size))
         })
     }
 
