@@ -213,7 +213,7 @@ impl Grants {
     fn advance(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
         loop {
             let is_ready = self.pending.as_ref().is_some_and(|pending| {
-                pending.waiting.iter().all(|node| !self.has_lease(*node, now_us))
+                pending.waiting.iter().all(|node| self.is_over(*node, now_us))
             });
             let is_changed = if is_ready && let Some(pending) = self.pending.take() {
                 let Pending { map, losers, proposal, .. } = pending;
@@ -345,11 +345,11 @@ impl Grants {
             again.into_iter().for_each(|it| self.proposals.push_front(it));
         }
         let losers = losers(&self.map, &map);
-        let may_use = |node: &NodeId| !self.is_over(*node, now_us);
-        let waiting: BTreeSet<NodeId> = losers.iter().copied().filter(may_use).collect();
-        match waiting.is_empty() {
+        match losers.iter().all(|node| self.is_over(*node, now_us)) {
             true => self.take_effect(now_us, map, losers, proposal, effects),
             false => {
+                // Who has no lease now may get one before the others have prepared.
+                let waiting = losers.clone();
                 self.pending = Some(Pending { map, change, proposal, waiting, losers });
                 self.remind(effects);
             }
@@ -371,8 +371,8 @@ impl Grants {
             let before = old.nodes.get(node);
             let seat = self.seats.entry(*node).or_default();
             if before.map(|it| it.incarnation) != Some(it.incarnation) {
-                // Another process, which never had a lease, and is alive.
-                *seat = Seat { heard_us: now_us, ..Seat::default() };
+                // Another process, which never had a lease, and is alive. It may have an old map.
+                *seat = Seat { heard_us: now_us, epoch_min: map.epoch, ..Seat::default() };
             }
             if before.is_some_and(|it| it.is_live()) && !it.is_live() {
                 seat.down_us = now_us;

@@ -174,6 +174,24 @@ fn a_loser_that_never_answers_is_waited_for_until_its_lease_is_over() {
     assert!(monitors.renew(1));
 }
 
+/// M3.
+#[test]
+fn a_loser_without_a_lease_that_gets_one_while_others_prepare_is_waited_for_too() {
+    let mut monitors = Monitors::new(4);
+    monitors.pass(5, &[1, 2, 3]);
+    monitors.back(0, 2, true);
+    monitors.pass(1, &[0, 1, 2, 3]);
+    monitors.back(1, 2, true);
+    assert!(!monitors.grants.has_lease(NodeId(1), monitors.now_us));
+    monitors.caught_up(0);
+    assert_eq!(monitors.asked(), [1, 2]);
+    assert!(monitors.renew(1), "it goes on under the map in effect");
+    monitors.prepared(2);
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.prepared(1);
+    assert_eq!(monitors.state(0), NodeState::Up);
+}
+
 #[test]
 fn a_failure_withdraws_a_planned_change_and_its_epoch_is_never_used_again() {
     let mut monitors = node_0_has_caught_up();
