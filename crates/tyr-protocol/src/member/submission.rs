@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, Operation, Timestamp, Transaction, TransactionId};
 
 use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
 use crate::commit::{self, OUTCOME_WINDOW_US};
 use crate::message::{Address, Asked, Body};
+use crate::recovery;
 
 /// How far ahead of this node a client's idea of the clock may be, in microseconds. Clocks follow
 /// the fastest in the cluster, so a client is ahead of nobody for long; one that is further is
@@ -61,16 +62,35 @@ impl<S: Store> Turn<'_, S> {
             return self.reply(id, refused(ErrorKind::TimedOut, reason), Vec::new());
         }
         self.member.commit.observe(begun);
-        self.commit(match is_retry {
-            false => commit::Event::Submit { transaction, chain },
-            true => commit::Event::Retry { transaction, chain },
+        let is_partial = self.is_partial(&transaction);
+        self.commit(match (is_partial, is_retry) {
+            (true, _) => commit::Event::Recover(recovery::Message::Ask { transaction, chain }),
+            (false, false) => commit::Event::Submit { transaction, chain },
+            (false, true) => commit::Event::Retry { transaction, chain },
         });
+    }
+
+    /// Whether the transaction is known to be committed, but not all that its operations answer: a
+    /// head that started again knows its own answers only. Then it passes its chain once more, and
+    /// the others' come back with it.
+    fn is_partial(&self, transaction: &Transaction) -> bool {
+        let (id, commit) = (transaction.id, &self.member.commit);
+        let record = commit.records.slot(id).map(|slot| &commit.records[slot]);
+        let noted = commit.recovery.as_deref().and_then(|it| it.memory.get(id)?.outcome.as_ref());
+        let mut outcomes = match (record, noted) {
+            (Some(record), _) if record.is_applied() && record.is_passed => record.outcomes.clone(),
+            (None, Some((commit::Decision::Commit(_), outcomes))) => outcomes.clone(),
+            (Some(_), _) | (None, Some((commit::Decision::Abort(_), _)) | None) => return false,
+        };
+        self.member.answers.complete(id, &mut outcomes);
+        let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+        outcomes.len() < operations.filter(|operation| is_answering(operation)).count()
     }
 
     /// Whether this node knows something of the transaction.
     fn remembers(&self, id: TransactionId) -> bool {
         let commit = &self.member.commit;
-        let is_noted = |recovery: &crate::recovery::Recovery| recovery.memory.get(id).is_some();
+        let is_noted = |recovery: &recovery::Recovery| recovery.memory.get(id).is_some();
         commit.records.slot(id).is_some() || commit.recovery.as_deref().is_some_and(is_noted)
     }
 
@@ -84,6 +104,18 @@ impl<S: Store> Turn<'_, S> {
     /// Tells a client to ask elsewhere, or again.
     pub(super) fn not_here(&mut self, client: u64, asked: Asked) {
         self.send(Address::Client(client), Body::NotHere(asked));
+    }
+}
+
+/// Whether the operation answers more than that it took effect.
+fn is_answering(operation: &Operation) -> bool {
+    match operation {
+        Operation::Append { .. } | Operation::Delete | Operation::Apply { .. } => true,
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Truncate { .. }
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => false,
     }
 }
 
