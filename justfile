@@ -37,6 +37,10 @@ sim SEED="":
 sim-for MINUTES:
     cargo run --profile sim -p tyr-sim -- sweep --minutes {{ MINUTES }}
 
+# Any bytes into the wire and record formats: message, stream, record or map, for so many minutes.
+fuzz TARGET MINUTES="10":
+    cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time=$(({{ MINUTES }} * 60)) -max_len=4096 -malloc_limit_mb=64
+
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}

@@ -14,9 +14,9 @@
 //! ones never.
 //!
 //! The parts: [`encoded`] is how plain things are written, with two macros for all others;
-//! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say what
-//! each type looks like; [`frame`] and [`hello`] are what is around. `docs/internals/wire.md` has
-//! the format byte for byte; a change of it changes [`VERSION`].
+//! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say
+//! what each type looks like; [`frame`] and [`hello`] are what is around. `docs/internals/wire.md`
+//! has the format byte for byte; a change of it changes [`VERSION`].
 //!
 //! This module must not know what a message means, nor what a socket is.
 

@@ -26,8 +26,8 @@ const KEPT_LEN_MAX: usize = 256 << 10;
 
 /// Encoded frames that wait to be written, in order.
 ///
-/// A [`Buf`]: a connection writes from it, vectored where it can, and advances it. It is as large as
-/// what was put in and not yet taken out; who fills it looks at [`Buf::remaining`] first.
+/// A [`Buf`]: a connection writes from it, vectored where it can, and advances it. It is as large
+/// as what was put in and not yet taken out; who fills it looks at [`Buf::remaining`] first.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     bytes: Vec<u8>,

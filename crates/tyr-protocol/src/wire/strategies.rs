@@ -1,29 +1,28 @@
 //! Any value of any type that travels, for property tests here and in other crates.
 //!
-//! Values are valid: what a constructor or [`Transaction::validate`] would refuse is never made.
+//! Values are valid: what a constructor or `Transaction::validate` would refuse is never made.
 //! Numbers are small, large or anything; lists are short; some payloads are long enough to be
-//! shared instead of copied.
+//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps; here are
+//! the protocols' values and messages.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proptest::collection::{btree_map, btree_set, vec};
+use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
-use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, ExtentRef, Key,
-    KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome,
-    Payload, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
-};
+use tyr_types::{ErrorKind, Outcome};
 
-use super::output::SHARED_LEN_MIN;
+pub use self::map::{change, cluster_map, keyspace_config};
+pub use self::words::{
+    blob_name, byte_range, bytes, epoch, key, node, number, number_u32, number_u64, operation,
+    payload, timestamp, transaction, transaction_id, transform,
+};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Placed, Placements};
-use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 use crate::member::{ChunkName, Record};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
@@ -31,136 +30,8 @@ use crate::read::Kind;
 use crate::recovery::{self, Known};
 use crate::versions::{InUse, Usage};
 
-/// A number of any length.
-pub fn number_u64() -> impl Strategy<Value = u64> + Clone {
-    prop_oneof![4 => 0..300_u64, 2 => any::<u64>(), 1 => (0..64_u32).prop_map(|bit| 1 << bit)]
-}
-
-/// A number of any length that fits 32 bits.
-pub fn number_u32() -> impl Strategy<Value = u32> + Clone {
-    number_u64().prop_map(|number| number as u32)
-}
-
-/// An epoch.
-pub fn epoch() -> BoxedStrategy<Epoch> {
-    number_u32().prop_map(Epoch).boxed()
-}
-
-/// A node.
-pub fn node() -> BoxedStrategy<NodeId> {
-    prop_oneof![3 => 0..9_u16, 1 => any::<u16>()].prop_map(NodeId).boxed()
-}
-
-/// A timestamp.
-pub fn timestamp() -> BoxedStrategy<Timestamp> {
-    (epoch(), number_u64(), node())
-        .prop_map(|(epoch, clock, node)| Timestamp { epoch, clock, node: node.0 })
-        .boxed()
-}
-
-/// A transaction's id.
-pub fn transaction_id() -> BoxedStrategy<TransactionId> {
-    (any::<u64>(), number_u64())
-        .prop_map(|(client, sequence)| TransactionId::new(client, sequence))
-        .boxed()
-}
-
-/// A key; often one of a few, so that blobs are named twice.
-pub fn key() -> BoxedStrategy<Key> {
-    let bytes = prop_oneof![
-        6 => select(vec!["a", "b", "c", "d", "e"]).prop_map(|text| text.as_bytes().to_vec()),
-        3 => vec(any::<u8>(), 1..20),
-        1 => Just(vec![7; limits::KEY_LEN_MAX]),
-    ];
-    bytes.prop_map(|bytes| Key::new(bytes).expect("its length is in range")).boxed()
-}
-
-/// A blob's name.
-pub fn blob_name() -> BoxedStrategy<BlobName> {
-    let keyspace = prop_oneof![4 => 1..3_u32, 1 => number_u32()].prop_map(KeyspaceId);
-    (keyspace, key()).prop_map(|(keyspace, key)| BlobName { keyspace, key }).boxed()
-}
-
-/// A range of bytes.
-pub fn byte_range() -> BoxedStrategy<ByteRange> {
-    (number_u64(), number_u64())
-        .prop_map(|(one, other)| ByteRange { start: one.min(other), end: one.max(other) })
-        .boxed()
-}
-
-/// Bytes of a payload.
-pub fn bytes() -> BoxedStrategy<Bytes> {
-    let long = (any::<u8>(), SHARED_LEN_MIN - 1..SHARED_LEN_MIN + 2);
-    prop_oneof![
-        9 => vec(any::<u8>(), 0..40).prop_map(Bytes::from),
-        1 => long.prop_map(|(byte, len)| Bytes::from(vec![byte; len])),
-    ]
-    .boxed()
-}
-
-/// A number of any type, no NaN: those are equal to nothing.
-pub fn number() -> BoxedStrategy<Number> {
-    (select(&NumberType::ALL), any::<[u8; 8]>())
-        .prop_map(|(number_type, bytes)| Number::load(number_type, &bytes))
-        .prop_filter("not a number", |number| match number {
-            Number::F32(x) => !x.is_nan(),
-            Number::F64(x) => !x.is_nan(),
-            Number::I8(_) | Number::I16(_) | Number::I32(_) | Number::I64(_) => true,
-            Number::U8(_) | Number::U16(_) | Number::U32(_) | Number::U64(_) => true,
-        })
-        .boxed()
-}
-
-/// A transform.
-pub fn transform() -> BoxedStrategy<Transform> {
-    (select(&TransformKind::ALL), number())
-        .prop_filter_map("never accepted", |(kind, operand)| Transform::new(kind, operand).ok())
-        .boxed()
-}
-
-/// A payload, by value or by reference.
-pub fn payload() -> BoxedStrategy<Payload> {
-    let extent = (number_u32(), number_u64(), 0..=limits::EXTENT_LEN_MAX, number_u32()).prop_map(
-        |(file, position, len, compressed_len)| ExtentRef { file, position, len, compressed_len },
-    );
-    prop_oneof![
-        4 => bytes().prop_map(Payload::Inline),
-        1 => vec(extent, 0..4).prop_map(Payload::Extents),
-    ]
-    .boxed()
-}
-
-/// An operation.
-pub fn operation() -> BoxedStrategy<Operation> {
-    // Far enough below the largest blob for any payload made here.
-    let offset = || number_u64().prop_map(|offset| offset >> 2);
-    prop_oneof![
-        Just(Operation::Create),
-        (offset(), payload()).prop_map(|(offset, payload)| Operation::Write { offset, payload }),
-        (payload(), option::of(offset()))
-            .prop_map(|(payload, expected)| Operation::Append { payload, expected }),
-        offset().prop_map(|len| Operation::Truncate { len }),
-        Just(Operation::Delete),
-        (offset(), transform())
-            .prop_map(|(offset, transform)| Operation::Apply { offset, transform }),
-        (offset(), bytes()).prop_map(|(offset, expected)| Operation::Compare { offset, expected }),
-        payload().prop_map(|payload| Operation::Replace { payload }),
-    ]
-    .boxed()
-}
-
-/// A transaction.
-pub fn transaction() -> BoxedStrategy<Transaction> {
-    let blobs = btree_map(blob_name(), vec(operation(), 1..4), 0..5).prop_map(|blobs| {
-        let entries = blobs.into_iter();
-        entries.map(|(blob, operations)| BlobOperations { blob, operations }).collect()
-    });
-    let read = (blob_name(), byte_range(), any::<bool>(), timestamp())
-        .prop_map(|(blob, range, is_attributes, at)| ReadCheck { blob, range, is_attributes, at });
-    (transaction_id(), blobs, vec(read, 0..4))
-        .prop_map(|(id, blobs, reads)| Transaction { id, blobs, reads })
-        .boxed()
-}
+pub mod map;
+pub mod words;
 
 /// Guesses of where blobs end.
 pub fn ends() -> BoxedStrategy<Ends> {
@@ -280,7 +151,8 @@ pub fn commit_message() -> BoxedStrategy<commit::Message> {
             .prop_map(|(id, attempt, at)| Message::Decided { id, attempt, at }),
         1 => (transaction_id(), attempt(), node())
             .prop_map(|(id, attempt, by)| Message::Anchored { id, attempt, by }),
-        1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Withdrawn { id, attempt }),
+        1 => (transaction_id(), attempt())
+            .prop_map(|(id, attempt)| Message::Withdrawn { id, attempt }),
         1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Again { id, attempt }),
         1 => (transaction_id(), node()).prop_map(|(id, by)| Message::Stable { id, by }),
         1 => (transaction_id(), node(), node())
@@ -396,69 +268,6 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
             .prop_map(|(read, chunk, copy)| Message::Copied { read, chunk, copy }),
     ]
     .boxed()
-}
-
-/// A keyspace's configuration.
-pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
-    let durability = select(vec![Durability::Memory, Durability::Buffered, Durability::Sync]);
-    (12..29_u32, 1..=limits::REPLICATION_MAX, any::<u8>(), any::<[bool; 2]>(), durability)
-        .prop_map(|(bits, replication, live, [is_multi_versioned, is_compressed], durability)| {
-            KeyspaceConfig {
-                chunk_size: 1 << bits,
-                replication,
-                live_replicas_min: live % replication + 1,
-                is_multi_versioned,
-                durability,
-                is_compressed,
-            }
-        })
-        .boxed()
-}
-
-/// A change of a cluster map of a few nodes; often one that is refused.
-pub fn change() -> BoxedStrategy<Change> {
-    let few = || (0..7_u16).prop_map(NodeId);
-    let keyspace =
-        (any::<u16>(), keyspace_config(), any::<u64>()).prop_map(|(name, config, seed)| {
-            let name =
-                KeyspaceName::new(&format!("{name}-raw_1.x")).expect("allowed letters, and few");
-            Change::CreateKeyspace { name, config, seed }
-        });
-    prop_oneof![
-        2 => vec(newcomer(), 1..3).prop_map(Change::Join),
-        1 => few().prop_map(Change::Drain),
-        1 => few().prop_map(Change::Remove),
-        1 => (few(), 1..300_u32).prop_map(|(node, weight)| Change::SetWeight { node, weight }),
-        2 => few().prop_map(Change::Down),
-        2 => (few(), number_u64(), any::<bool>())
-            .prop_map(|(node, incarnation, has_disk)| Change::Return { node, incarnation, has_disk }),
-        1 => btree_set(few(), 0..7).prop_map(Change::Settle),
-        2 => keyspace,
-        1 => (1..4_u32).prop_map(|number| Change::DropKeyspace(KeyspaceId(number))),
-    ].boxed()
-}
-
-fn newcomer() -> BoxedStrategy<Newcomer> {
-    let share = (1..300_u32, option::of(number_u32().prop_map(Domain)))
-        .prop_map(|(weight, domain)| Share { weight, domain });
-    ((0..7_u16).prop_map(NodeId), number_u64(), share)
-        .prop_map(|(node, incarnation, share)| Newcomer { node, incarnation, share })
-        .boxed()
-}
-
-/// A cluster map as changes make it.
-pub fn cluster_map() -> BoxedStrategy<ClusterMap> {
-    let members = vec(newcomer(), 1..5).prop_map(|members| {
-        let distinct: BTreeMap<_, _> = members.into_iter().map(|it| (it.node, it)).collect();
-        distinct.into_values().collect::<Vec<_>>()
-    });
-    (members, vec(change(), 0..8))
-        .prop_map(|(members, changes)| {
-            let first =
-                ClusterMap::form(&members).expect("a few distinct nodes of allowed weights");
-            changes.iter().fold(first, |map, change| map.changed(change).unwrap_or(map))
-        })
-        .boxed()
 }
 
 /// A message of any kind.

@@ -478,7 +478,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_an_error(content in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_a_message_or_an_error(
+        content in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
         for (bytes, again) in [
             (sealed(&content), frame_again as Again),
             (content.clone().into(), record_again as Again),

@@ -1,0 +1,80 @@
+//! Any cluster map, as changes make it, and what it is made of.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, limits};
+
+use super::words::{number_u32, number_u64};
+use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
+
+/// A keyspace's configuration.
+pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
+    let durability = select(vec![Durability::Memory, Durability::Buffered, Durability::Sync]);
+    (12..29_u32, 1..=limits::REPLICATION_MAX, any::<u8>(), any::<[bool; 2]>(), durability)
+        .prop_map(|(bits, replication, live, [is_multi_versioned, is_compressed], durability)| {
+            KeyspaceConfig {
+                chunk_size: 1 << bits,
+                replication,
+                live_replicas_min: live % replication + 1,
+                is_multi_versioned,
+                durability,
+                is_compressed,
+            }
+        })
+        .boxed()
+}
+
+/// A change of a cluster map of a few nodes; often one that is refused.
+pub fn change() -> BoxedStrategy<Change> {
+    let few = || (0..7_u16).prop_map(NodeId);
+    let keyspace =
+        (any::<u16>(), keyspace_config(), any::<u64>()).prop_map(|(name, config, seed)| {
+            let name =
+                KeyspaceName::new(&format!("{name}-raw_1.x")).expect("allowed letters, and few");
+            Change::CreateKeyspace { name, config, seed }
+        });
+    prop_oneof![
+        2 => vec(newcomer(), 1..3).prop_map(Change::Join),
+        1 => few().prop_map(Change::Drain),
+        1 => few().prop_map(Change::Remove),
+        1 => (few(), 1..300_u32).prop_map(|(node, weight)| Change::SetWeight { node, weight }),
+        2 => few().prop_map(Change::Down),
+        2 => (few(), number_u64(), any::<bool>())
+            .prop_map(|(node, incarnation, has_disk)| Change::Return {
+                node,
+                incarnation,
+                has_disk,
+            }),
+        1 => btree_set(few(), 0..7).prop_map(Change::Settle),
+        2 => keyspace,
+        1 => (1..4_u32).prop_map(|number| Change::DropKeyspace(KeyspaceId(number))),
+    ]
+    .boxed()
+}
+
+fn newcomer() -> BoxedStrategy<Newcomer> {
+    let share = (1..300_u32, option::of(number_u32().prop_map(Domain)))
+        .prop_map(|(weight, domain)| Share { weight, domain });
+    ((0..7_u16).prop_map(NodeId), number_u64(), share)
+        .prop_map(|(node, incarnation, share)| Newcomer { node, incarnation, share })
+        .boxed()
+}
+
+/// A cluster map as changes make it.
+pub fn cluster_map() -> BoxedStrategy<ClusterMap> {
+    let members = vec(newcomer(), 1..5).prop_map(|members| {
+        let distinct: BTreeMap<_, _> = members.into_iter().map(|it| (it.node, it)).collect();
+        distinct.into_values().collect::<Vec<_>>()
+    });
+    (members, vec(change(), 0..8))
+        .prop_map(|(members, changes)| {
+            let first =
+                ClusterMap::form(&members).expect("a few distinct nodes of allowed weights");
+            changes.iter().fold(first, |map, change| map.changed(change).unwrap_or(map))
+        })
+        .boxed()
+}

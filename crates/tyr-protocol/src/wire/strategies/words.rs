@@ -1,0 +1,144 @@
+//! Any value of the types of `tyr-types`, those of keyspaces apart.
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, ExtentRef, Key, KeyspaceId, NodeId, Number,
+    NumberType, Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId, Transform,
+    TransformKind, limits,
+};
+
+use crate::wire::output::SHARED_LEN_MIN;
+
+/// A number of any length.
+pub fn number_u64() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![4 => 0..300_u64, 2 => any::<u64>(), 1 => (0..64_u32).prop_map(|bit| 1 << bit)]
+}
+
+/// A number of any length that fits 32 bits.
+pub fn number_u32() -> impl Strategy<Value = u32> + Clone {
+    number_u64().prop_map(|number| number as u32)
+}
+
+/// An epoch.
+pub fn epoch() -> BoxedStrategy<Epoch> {
+    number_u32().prop_map(Epoch).boxed()
+}
+
+/// A node.
+pub fn node() -> BoxedStrategy<NodeId> {
+    prop_oneof![3 => 0..9_u16, 1 => any::<u16>()].prop_map(NodeId).boxed()
+}
+
+/// A timestamp.
+pub fn timestamp() -> BoxedStrategy<Timestamp> {
+    (epoch(), number_u64(), node())
+        .prop_map(|(epoch, clock, node)| Timestamp { epoch, clock, node: node.0 })
+        .boxed()
+}
+
+/// A transaction's id.
+pub fn transaction_id() -> BoxedStrategy<TransactionId> {
+    (any::<u64>(), number_u64())
+        .prop_map(|(client, sequence)| TransactionId::new(client, sequence))
+        .boxed()
+}
+
+/// A key; often one of a few, so that blobs are named twice.
+pub fn key() -> BoxedStrategy<Key> {
+    let bytes = prop_oneof![
+        6 => select(vec!["a", "b", "c", "d", "e"]).prop_map(|text| text.as_bytes().to_vec()),
+        3 => vec(any::<u8>(), 1..20),
+        1 => Just(vec![7; limits::KEY_LEN_MAX]),
+    ];
+    bytes.prop_map(|bytes| Key::new(bytes).expect("its length is in range")).boxed()
+}
+
+/// A blob's name.
+pub fn blob_name() -> BoxedStrategy<BlobName> {
+    let keyspace = prop_oneof![4 => 1..3_u32, 1 => number_u32()].prop_map(KeyspaceId);
+    (keyspace, key()).prop_map(|(keyspace, key)| BlobName { keyspace, key }).boxed()
+}
+
+/// A range of bytes.
+pub fn byte_range() -> BoxedStrategy<ByteRange> {
+    (number_u64(), number_u64())
+        .prop_map(|(one, other)| ByteRange { start: one.min(other), end: one.max(other) })
+        .boxed()
+}
+
+/// Bytes of a payload.
+pub fn bytes() -> BoxedStrategy<Bytes> {
+    let long = (any::<u8>(), SHARED_LEN_MIN - 1..SHARED_LEN_MIN + 2);
+    prop_oneof![
+        9 => vec(any::<u8>(), 0..40).prop_map(Bytes::from),
+        1 => long.prop_map(|(byte, len)| Bytes::from(vec![byte; len])),
+    ]
+    .boxed()
+}
+
+/// A number of any type, no NaN: those are equal to nothing.
+pub fn number() -> BoxedStrategy<Number> {
+    (select(&NumberType::ALL), any::<[u8; 8]>())
+        .prop_map(|(number_type, bytes)| Number::load(number_type, &bytes))
+        .prop_filter("not a number", |number| match number {
+            Number::F32(x) => !x.is_nan(),
+            Number::F64(x) => !x.is_nan(),
+            Number::I8(_) | Number::I16(_) | Number::I32(_) | Number::I64(_) => true,
+            Number::U8(_) | Number::U16(_) | Number::U32(_) | Number::U64(_) => true,
+        })
+        .boxed()
+}
+
+/// A transform.
+pub fn transform() -> BoxedStrategy<Transform> {
+    (select(&TransformKind::ALL), number())
+        .prop_filter_map("never accepted", |(kind, operand)| Transform::new(kind, operand).ok())
+        .boxed()
+}
+
+/// A payload, by value or by reference.
+pub fn payload() -> BoxedStrategy<Payload> {
+    let extent = (number_u32(), number_u64(), 0..=limits::EXTENT_LEN_MAX, number_u32()).prop_map(
+        |(file, position, len, compressed_len)| ExtentRef { file, position, len, compressed_len },
+    );
+    prop_oneof![
+        4 => bytes().prop_map(Payload::Inline),
+        1 => vec(extent, 0..4).prop_map(Payload::Extents),
+    ]
+    .boxed()
+}
+
+/// An operation.
+pub fn operation() -> BoxedStrategy<Operation> {
+    // Far enough below the largest blob for any payload made here.
+    let offset = || number_u64().prop_map(|offset| offset >> 2);
+    prop_oneof![
+        Just(Operation::Create),
+        (offset(), payload()).prop_map(|(offset, payload)| Operation::Write { offset, payload }),
+        (payload(), option::of(offset()))
+            .prop_map(|(payload, expected)| Operation::Append { payload, expected }),
+        offset().prop_map(|len| Operation::Truncate { len }),
+        Just(Operation::Delete),
+        (offset(), transform())
+            .prop_map(|(offset, transform)| Operation::Apply { offset, transform }),
+        (offset(), bytes()).prop_map(|(offset, expected)| Operation::Compare { offset, expected }),
+        payload().prop_map(|payload| Operation::Replace { payload }),
+    ]
+    .boxed()
+}
+
+/// A transaction.
+pub fn transaction() -> BoxedStrategy<Transaction> {
+    let blobs = btree_map(blob_name(), vec(operation(), 1..4), 0..5).prop_map(|blobs| {
+        let entries = blobs.into_iter();
+        entries.map(|(blob, operations)| BlobOperations { blob, operations }).collect()
+    });
+    let read = (blob_name(), byte_range(), any::<bool>(), timestamp())
+        .prop_map(|(blob, range, is_attributes, at)| ReadCheck { blob, range, is_attributes, at });
+    (transaction_id(), blobs, vec(read, 0..4))
+        .prop_map(|(id, blobs, reads)| Transaction { id, blobs, reads })
+        .boxed()
+}
