@@ -1,5 +1,7 @@
 //! What a transaction is made of.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
@@ -23,12 +25,25 @@ pub struct ExtentRef {
 }
 
 /// The bytes that a write or append carries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
     /// By value.
     Inline(Bytes),
     /// By reference to extents, in order; the payload is their concatenation.
     Extents(Vec<ExtentRef>),
+}
+
+/// Printed with the first few of its bytes.
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline(bytes) => {
+                let first = bytes.slice(..bytes.len().min(8));
+                write!(f, "Inline({} bytes: {first:?})", bytes.len())
+            }
+            Self::Extents(extents) => f.debug_tuple("Extents").field(extents).finish(),
+        }
+    }
 }
 
 impl Payload {

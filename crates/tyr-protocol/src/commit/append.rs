@@ -88,7 +88,7 @@ pub(crate) fn is_misguessed(
     for operation in &entry.operations {
         match operation {
             Operation::Append { payload, expected: None } => {
-                appended = Some(appended.unwrap_or(0).max(1) + payload.len());
+                appended = Some(appended.unwrap_or(0) + payload.len());
             }
             Operation::Truncate { len } => {
                 is_short |= *len < size && chain.reach(&entry.blob) < size;
@@ -104,7 +104,7 @@ pub(crate) fn is_misguessed(
         }
     }
     let is_elsewhere = appended.is_some_and(|len| {
-        let from = |start: u64| ByteRange { start, end: start.saturating_add(len) };
+        let from = |start: u64| ByteRange { start, end: start.saturating_add(len.max(1)) };
         let is_near = chain.has_together(&entry.blob, &[from(guess), from(size), from(start)]);
         !is_near && (guess != size || !chain.has(&entry.blob, from(start)))
     });

@@ -29,8 +29,8 @@ pub type Placements = SmallVec<[Placed; 1]>;
 ///   include it, and a `Send` or `Reply` behind it tells of it (C7).
 /// - `Persist` is answered by `Persisted` or `PersistFailed`, at once or later, in any order among
 ///   several. Nothing else waits for it.
-/// - `Fence` is answered by `Fenced`, and `Note` with `is_synced` by `Noted`, when it is durable; if
-///   that fails the node must not answer anything any more. What a node is asked to make durable
+/// - `Fence` is answered by `Fenced`, and `Note` with `is_synced` by `Noted`, when it is durable;
+///   if that fails the node must not answer anything any more. What a node is asked to make durable
 ///   becomes so in the order asked.
 /// - `Resume` is answered by [`super::Event::Resume`], after what stands before it is done.
 /// - `Moved` and `Resume` come last in a step: whoever hears of them finds everything applied that

@@ -121,8 +121,8 @@ pub enum Message {
         /// Its timestamp.
         at: Timestamp,
     },
-    /// From an authority of what is written to the authorities after it: nothing can come before it here any more that is
-    /// not shown (C9).
+    /// From an authority of what is written to the authorities after it: nothing can come before it
+    /// here any more that is not shown (C9).
     Anchored {
         /// The transaction.
         id: TransactionId,

@@ -46,13 +46,25 @@ impl Commit {
             |record: &Record| record.state.in_flight_at().is_some() && !record.chain.is_alone();
         let shared = self.records.iter().filter(|(_, record)| is_shared(record)).count();
         assert_eq!(self.shared, shared, "those in flight with other nodes are counted");
+        if let Some(recovery) = &self.recovery {
+            recovery.memory.invariants();
+            for (id, inquiry) in &recovery.inquiries {
+                assert!(inquiry.attempt.coordinator == self.node, "F2: its own attempt: {id:?}");
+                let is_once = inquiry.waiting.iter().all(|node| !inquiry.reports.contains_key(node));
+                assert!(is_once, "who has answered is not waited for: {id:?}");
+            }
+        }
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
     }
 
     /// C1 and C2: a validated read or condition and an overlapping write of another transaction are
     /// never undecided here at once.
     fn check_apart(&self, claims: &[Claim]) {
-        let is_undecided = |claim: &Claim| self.records[claim.slot].state.is_undecided();
+        // One that is known to be committed is not asked (F3).
+        let is_undecided = |claim: &Claim| {
+            let record = &self.records[claim.slot];
+            record.state.is_undecided() && record.known.is_none()
+        };
         for read in claims.iter().filter(|claim| !claim.kind.is_write() && is_undecided(claim)) {
             for write in claims.iter().filter(|claim| claim.kind.is_write() && is_undecided(claim))
             {

@@ -2,7 +2,7 @@
 //!
 //! Outcomes, so that a retry takes effect once and an abort that was answered stays one (F4), and
 //! fences, so that a late message of an older attempt does nothing (F2). Each entry is kept for
-//! [`OUTCOME_WINDOW_US`] of the hybrid clock; longer than anyone asks, since who holds a transaction
+//! [`OUTCOME_WINDOW_US`] of the hybrid clock; longer than anyone asks, since who holds something
 //! undecided asks every second or so, or is declared down within a few.
 //!
 //! Bounded by [`OUTCOMES_MAX`]. When there are more the oldest go before their time: attempts that
@@ -48,11 +48,6 @@ impl Memory {
     /// What is remembered of `id`.
     pub fn get(&self, id: TransactionId) -> Option<&Entry> {
         self.entries.get(&id)
-    }
-
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
     }
 
     /// Whether what began then may have been forgotten, so that knowing nothing means nothing.
@@ -183,6 +178,6 @@ mod tests {
         memory.invariants();
         assert!(memory.get(TransactionId(0)).is_none());
         assert!(memory.is_forgotten(at(1_000_000_000 + 2)));
-        assert!(memory.len() <= OUTCOMES_MAX);
+        assert!(memory.entries.len() <= OUTCOMES_MAX);
     }
 }

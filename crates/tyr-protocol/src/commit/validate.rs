@@ -20,9 +20,9 @@
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
 //! is in the way of an earlier one stands behind it, at the head of its chain.
 //!
-//! Waiting for a decision is waiting for what is further along the node order, so it cannot run in a
-//! circle. Waiting until something is applied could, since that may wait for what comes before it at
-//! another authority (C9): so who is validated at nodes before this one withdraws that, waits
+//! Waiting for a decision is waiting for what is further along the node order, so it cannot run in
+//! a circle. Waiting until something is applied could, since that may wait for what comes before
+//! it at another authority (C9): so who is validated at nodes before this one withdraws that, waits
 //! without holding anyone up, and comes again from the head. Nor does it stand behind those that
 //! wait.
 

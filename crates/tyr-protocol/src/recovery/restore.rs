@@ -65,6 +65,7 @@ impl Commit {
                     record.attempt = record.attempt.max(attempt);
                     if is_cleared && record.state.is_undecided() {
                         self.withdraw(slot);
+                        self.settle(slot, &mut all);
                     }
                 }
                 None => {

@@ -373,7 +373,10 @@ fn an_abort_that_was_answered_stays_one() {
     nodes.run();
     nodes.submit(reading(2, Timestamp::ZERO));
     nodes.run();
-    let is_conflict = |decision: &Decision| matches!(decision, Decision::Abort(abort) if abort.kind == ErrorKind::Conflict);
+    let is_conflict = |decision: &Decision| match decision {
+        Decision::Abort(abort) => abort.kind == ErrorKind::Conflict,
+        Decision::Commit(_) => false,
+    };
     assert!(is_conflict(&nodes.replies[1].1));
     nodes.retry(reading(2, nodes.committed_at(1)));
     nodes.run();

@@ -1,0 +1,157 @@
+//! When a transaction has to come again, although nobody has decided or aborted anything: its chain
+//! was too short, or it would have waited with something validated that others wait for (C9).
+//!
+//! ```text
+//!   head ──Forward──► … ──► node: must wait until something is applied: parks
+//!   head ◄─Withdrawn─ … ◄──┘      … the way is free:
+//!   head ◄─Again──────────────────┘
+//!   head ──Forward, the next attempt──►
+//! ```
+
+use std::sync::Arc;
+
+use tyr_types::{NodeId, Timestamp, TransactionId};
+
+use super::Commit;
+use super::effect::Effect;
+use super::enter::Pass;
+use super::event::{Attempt, Message};
+use super::record::{Slot, State};
+use crate::chain::Chain;
+use crate::view::View;
+
+impl Commit {
+    /// The chain was too short; this is one that reaches the blob's end.
+    pub(super) fn reroute(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        chain: Chain,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(slot) = self.records.slot(id) else { return };
+        let record = &self.records[slot];
+        // Fenced by itself: nobody else has made it promise anything since.
+        if record.state != State::Fenced || record.attempt != record.entered_in {
+            return;
+        }
+        let head = chain.hops()[0].node;
+        if head == self.node {
+            self.records[slot].chain = chain;
+            return self.begin_again(now_us, slot, view, effects);
+        }
+        let transaction = Arc::clone(&record.transaction);
+        let attempt = Attempt {
+            epoch: self.clock.epoch,
+            number: record.attempt.number + 1,
+            coordinator: self.node,
+        };
+        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        self.unclaim(slot);
+        self.remember(slot, None);
+        self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
+        self.settle(slot, effects);
+        let usages = Vec::new();
+        let message =
+            Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
+        effects.push(Effect::Send { to: head, message });
+    }
+
+    /// It waits until others are applied, which may wait for what it has validated before (C9): so
+    /// that is withdrawn, and it waits here without holding anyone up.
+    pub(super) fn park(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        if record.state == State::Parked {
+            return;
+        }
+        record.state = State::Parked;
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        let to = record.chain.hops()[record.position - 1].node;
+        effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+        self.settle(slot, effects);
+    }
+
+    /// It waits at a node after this, and holds nobody up there or here.
+    pub(super) fn withdrawn(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        if record.state.decided_at().is_some() || record.state == State::Aborting {
+            return;
+        }
+        match record.position.checked_sub(1) {
+            None => {
+                self.withdraw(slot);
+                self.settle(slot, effects);
+            }
+            Some(previous) => {
+                let (id, attempt) = (record.transaction.id, record.entered_in);
+                let to = record.chain.hops()[previous].node;
+                effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+                self.leave(slot, effects);
+            }
+        }
+    }
+
+    /// It has nothing to wait for any more.
+    pub(super) fn unpark(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        let record = &self.records[slot];
+        let (id, attempt) = (record.transaction.id, record.entered_in);
+        let to = record.chain.hops()[0].node;
+        effects.push(Effect::Send { to, message: Message::Again { id, attempt } });
+        self.leave(slot, effects);
+    }
+
+    /// At the head: what it waited for is done.
+    pub(super) fn come_again(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        let is_undecided = record.state == State::Fenced || record.state.is_undecided();
+        if record.position == 0 && is_undecided {
+            self.begin_again(now_us, slot, view, effects);
+        }
+    }
+
+    /// At the head: the same chain once more, with proposals above all that was seen so far.
+    fn begin_again(
+        &mut self,
+        now_us: u64,
+        slot: Slot,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let record = &self.records[slot];
+        let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
+        let attempt = Attempt {
+            epoch: self.clock.epoch,
+            number: record.attempt.number + 1,
+            coordinator: self.node,
+        };
+        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let pass = Pass { transaction, chain, attempt, begun, highest, known };
+        self.enter_again(now_us, slot, pass, view, effects);
+    }
+
+    /// Takes no part in this attempt any more; the head makes another.
+    pub(super) fn leave(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        self.withdraw(slot);
+        let record = &mut self.records[slot];
+        let number = record.entered_in.number + 1;
+        let next = Attempt { number, coordinator: NodeId(0), ..record.entered_in };
+        record.attempt = record.attempt.max(next);
+        self.remember(slot, None);
+        self.records[slot].state = State::Aborted; // Of no interest here until it comes again.
+        self.settle(slot, effects);
+    }
+
+    /// Nothing that was validated counts any more; the next attempt will come by.
+    pub(crate) fn withdraw(&mut self, slot: Slot) {
+        self.unclaim(slot);
+        self.records[slot].state = State::Fenced;
+        self.moved(slot);
+    }
+}
