@@ -97,6 +97,7 @@ impl<S: Store> Turn<'_, S> {
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
+        self.member.has_disk |= self.member.is_member();
         if !map.is_live(node) {
             self.member.lease.give_up();
         }
@@ -199,7 +200,7 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.returned_us.is_some_and(is_told) {
             self.member.returned_us = Some(now_us);
             let incarnation = self.member.incarnation;
-            let has_disk = self.member.map.is_some();
+            let has_disk = self.member.has_disk;
             self.send(Address::Monitors, Body::Return { incarnation, has_disk });
             self.fetch(Address::Monitors); // It may have left the cluster: nobody takes it back.
         }

@@ -136,6 +136,9 @@ pub struct Member {
     promises: BTreeMap<u64, Promise>,
     /// The number of the last record.
     records: u64,
+    /// Whether the node still has what it promised under earlier maps: the log told of one, or it
+    /// took part since it started.
+    has_disk: bool,
     /// How often a transaction was placed anew, for those in flight that were.
     misplaced: BTreeMap<TransactionId, u8>,
     /// Whether the log took no more: what is promised would not last.
@@ -170,6 +173,7 @@ impl Member {
             held: VecDeque::new(),
             promises: BTreeMap::new(),
             records: 0,
+            has_disk: false,
             misplaced: BTreeMap::new(),
             is_broken: false,
             is_resume_due: false,

@@ -20,6 +20,7 @@ impl Member {
                 turn.adopt(map);
                 if let Some(seat) = turn.member.seat() {
                     turn.member.incarnation = given.max(seat.incarnation + 1);
+                    turn.member.has_disk = true;
                 }
             }
             Record::Validated { transaction, chain, attempt, begun: _, proposal, placed } => {
