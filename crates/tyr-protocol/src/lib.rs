@@ -1,25 +1,28 @@
-//! Týr's protocols as pure machines: commit, reads, versions.
+//! Týr's protocols as pure machines: a client's side, and all that a node of a cluster decides.
 //!
 //! A machine is fed events and answers effects. It has no clock, socket, disk, thread or random
-//! source: the driver in the node above passes the time in, executes the effects in order and
-//! feeds what comes of them back. A simulator does the same under faults, so that what is tested
-//! is what runs. An embedded store is a cluster of one: the same machines, with a chain of one.
+//! source: the driver passes the time in, executes the effects in order and feeds what comes of
+//! them back. The node does so with sockets and disks, the simulator under faults, so that what is
+//! tested is what runs. An embedded store is a cluster of one: the same machines, with a chain of
+//! one.
 //!
 //! ```text
-//!        Event                                             Effect
-//!   client, wire, log ──►  commit::Commit  (C1..C8)  ──►  Send, Persist, Apply, Reply
-//!                               ▲ asks what is in flight
-//!   client, wire      ──►  read::Reads     (R1..R7)  ──►  Serve, Forward, AnswerClock
-//!
-//!                          versions        (V1..V4)       what may go, and what not yet
+//!   a user's calls                                                            a node's driver
+//!        │                                                                      ▲ log, store
+//!   session ── envelopes (wire) ──► member ─┬─► commit   (C1..C9)  ─► versions  (V1..V4)
+//!   routes by map                   who     │     └── recovery (F1..F7)
+//!                                   hears   ├─► read     (R1..R7)
+//!                                   what    ├─► movement (D1..D4)
+//!                                           └─► lease    (M3, M4) ◄──► the monitors' Grants
+//!                                        map: who is there, what lies where
 //! ```
 //!
 //! Reading order: [`chain`] says which nodes a transaction passes and what each holds of it,
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
-//! Then the three protocols: [`commit`], [`read`], [`versions`]. Each page of `docs/internals` of
-//! the same name states the rules in full.
-//!
-//! What travels is written as [`wire`] says; no machine knows of it.
+//! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
+//! cluster has beside: the [`map`], [`recovery`], [`lease`], [`movement`]; the two machines that put
+//! them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
+//! bytes, [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
 //!
 //! This crate must not know how anything is stored.
 
