@@ -83,6 +83,11 @@ pub(crate) fn is_misguessed(
     size: u64,
     start: u64,
 ) -> bool {
+    // Not only up to the size: others of its operations may reach beyond, with a gap between.
+    let lacks = |from: u64| {
+        let cut = ByteRange { start: from, end: size.max(from) };
+        !chain.has(&entry.blob, cut)
+    };
     let mut is_short = false;
     let mut appended = None;
     for operation in &entry.operations {
@@ -90,12 +95,8 @@ pub(crate) fn is_misguessed(
             Operation::Append { payload, expected: None } => {
                 appended = Some(appended.unwrap_or(0) + payload.len());
             }
-            Operation::Truncate { len } => {
-                is_short |= *len < size && chain.reach(&entry.blob) < size;
-            }
-            Operation::Delete | Operation::Replace { .. } => {
-                is_short |= chain.reach(&entry.blob) < size;
-            }
+            Operation::Truncate { len } => is_short |= lacks(*len),
+            Operation::Delete | Operation::Replace { .. } => is_short |= lacks(0),
             Operation::Append { expected: Some(_), .. }
             | Operation::Create
             | Operation::Write { .. }
