@@ -14,10 +14,12 @@
 //!
 //! Reading order: [`hash`] and [`ring`] say where things lie; [`node`] and [`keyspace`] are what
 //! a map is made of; [`route`] computes chains; [`change`] holds the rules of change, [`ranges`]
-//! who loses what by one, and [`check`] what holds in every map.
+//! who loses what by one, and [`check`] what holds in every map; [`balance`] counts how evenly the
+//! roles fall on the nodes.
 //!
 //! This module must not know how maps travel, who decides on them, nor what time it is.
 
+pub mod balance;
 pub mod change;
 pub mod check;
 pub mod hash;
@@ -33,6 +35,7 @@ use std::collections::BTreeMap;
 
 use tyr_types::{BlobName, Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 
+pub use self::balance::{Balance, Load, Spread};
 pub use self::change::{Change, Newcomer};
 pub use self::keyspace::MapKeyspace;
 pub use self::node::{MapNode, Membership, NodeState};

@@ -1,5 +1,6 @@
 //! Tests of the cluster map.
 
+mod balance;
 mod chains;
 mod changes;
 mod places;
