@@ -94,6 +94,9 @@ impl<S: Store> Turn<'_, S> {
         if !is_same {
             self.release_chunks(&map, is_anew);
         }
+        if !is_same && (old.is_some() || self.member.has_disk) {
+            self.member.usage.change(); // In a cluster that forms nothing is in use.
+        }
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
@@ -155,6 +158,8 @@ impl<S: Store> Turn<'_, S> {
         self.member.reads.rules = reads_rules;
         self.member.asked = super::AskedReads::default();
         self.member.in_use = super::InUse::new(self.member.config.read_timeout_us);
+        self.member.usage = super::UsageOnItsWay::default();
+        self.member.usage.change();
         self.member.answers = super::Answers::default();
         self.member.misplaced.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);

@@ -114,6 +114,7 @@ impl<S: Store> Turn<'_, S> {
         let outcomes = self.store.apply(transaction, chain, at);
         let clock = self.member.commit.clock();
         self.member.answers.keep(transaction.id, outcomes, clock);
+        self.use_alone(transaction, chain);
     }
 
     fn send_commit(&mut self, to: NodeId, mut message: Message, own: &mut VecDeque<Own>) {
@@ -121,6 +122,7 @@ impl<S: Store> Turn<'_, S> {
         {
             self.member.answers.complete(*id, outcomes);
         }
+        self.give_usages(&mut message);
         if to == self.member.node {
             own.push_back(Own::Commit(message));
             return;
@@ -211,6 +213,7 @@ impl<S: Store> Turn<'_, S> {
     /// A message about a transaction on its way.
     pub(super) fn hear_commit(&mut self, message: Message) {
         if !self.is_refused(&message) {
+            self.take_usages(&message);
             self.commit(commit::Event::Receive(message));
         }
     }

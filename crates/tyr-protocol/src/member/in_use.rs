@@ -80,11 +80,6 @@ impl InUse {
         self.tables.get(blob)
     }
 
-    /// The number of snapshots in use.
-    pub fn len(&self) -> usize {
-        self.by_asker.len()
-    }
-
     pub fn invariants(&self) {
         let counted: usize = self.tables.values().map(SnapshotTable::len).sum();
         assert_eq!(counted, self.by_asker.len(), "each snapshot has an asker");

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out; the others
-//! are named in the drawing; [`in_use`] counts snapshots and [`answers`] keeps what operations
-//! answered. What a rule says is in the machine that it belongs to; here is only who hears what.
+//! are named in the drawing; [`in_use`] counts snapshots, [`usage`] is what they need on its way to
+//! all holders, and [`answers`] keeps what operations answered. What a rule says is in the machine that it belongs to; here is only who hears what.
 
 mod admission;
 mod answers;
@@ -36,6 +36,7 @@ mod supply;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod usage;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ use self::in_use::InUse;
 use self::reading::AskedReads;
 pub use self::record::Record;
 pub use self::store::{ChunkName, Store};
+use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
 use crate::lease::Holder;
 use crate::map::{ClusterMap, MapNode, NodeState};
@@ -129,6 +131,7 @@ pub struct Member {
     asked: AskedReads,
     recipient: Recipient,
     in_use: InUse,
+    usage: UsageOnItsWay,
     answers: Answers,
     /// At most [`HELD_MAX`].
     held: VecDeque<Envelope>,
@@ -169,6 +172,7 @@ impl Member {
             asked: AskedReads::default(),
             recipient: Recipient::new(node, incarnation),
             in_use: InUse::new(config.read_timeout_us),
+            usage: UsageOnItsWay::default(),
             answers: Answers::default(),
             held: VecDeque::new(),
             promises: BTreeMap::new(),

@@ -21,6 +21,7 @@ impl Member {
                 if let Some(seat) = turn.member.seat() {
                     turn.member.incarnation = given.max(seat.incarnation + 1);
                     turn.member.has_disk = true;
+                    turn.member.usage.change();
                 }
             }
             Record::Validated { transaction, chain, attempt, begun: _, proposal, placed } => {

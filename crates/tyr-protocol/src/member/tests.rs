@@ -47,3 +47,12 @@ fn chunks_move_to_a_node_that_joins_and_from_one_that_leaves() {
 fn chunks_move_while_nodes_crash_and_messages_are_lost() {
     run(400..408, Config { is_moving: true, loss: 2, crashes: 3, nodes: 5, ..QUIET });
 }
+
+/// V2.
+#[test]
+fn what_snapshots_need_is_told_to_all_replicas() {
+    let mut world = World::new(900, QUIET);
+    world.run();
+    let told = world.usages_told();
+    assert!(told > 10, "{told} replicas were told that nothing is in use");
+}

@@ -24,6 +24,9 @@ impl<S: Store> Turn<'_, S> {
         }
         let now_us = self.member.now.monotonic_us;
         self.member.in_use.expire(now_us);
+        let records = &self.member.commit.records;
+        self.member.usage.retain(|id| records.slot(id).is_some());
+        self.member.usage.tick(now_us, self.member.config.read_timeout_us);
         let clock = self.member.commit.clock();
         self.member.answers.expire(clock);
         self.acknowledge_planned();

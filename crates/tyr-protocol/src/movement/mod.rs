@@ -28,6 +28,8 @@
 pub mod copy;
 pub mod message;
 pub mod recipient;
+#[cfg(test)]
+mod tests;
 
 pub use self::copy::{ChunkCopy, ChunkVersion};
 pub use self::message::Message;

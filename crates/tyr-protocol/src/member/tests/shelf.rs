@@ -39,11 +39,12 @@ struct Chunk {
 pub struct Shelf {
     node: NodeId,
     chunks: BTreeMap<ChunkName, Chunk>,
+    pub usages: BTreeMap<BlobName, Usage>,
 }
 
 impl Shelf {
     pub fn new(node: NodeId) -> Self {
-        Self { node, chunks: BTreeMap::new() }
+        Self { node, chunks: BTreeMap::new(), usages: BTreeMap::new() }
     }
 
     /// What the chunk was like at `at`; at the end without. `None` when that is gone.
@@ -65,11 +66,6 @@ impl Shelf {
             version = *last;
         }
         Some((content, version))
-    }
-
-    /// The timestamps of what was applied above the base.
-    pub fn applied(&self, name: &ChunkName) -> Vec<Timestamp> {
-        self.chunks.get(name).map_or(Vec::new(), |it| it.applied.keys().copied().collect())
     }
 
     pub fn base_at(&self, name: &ChunkName) -> Timestamp {
@@ -238,5 +234,8 @@ impl Store for Shelf {
         rest.take(limit).cloned().collect()
     }
 
-    fn usage(&mut self, _: &BlobName, _: &Usage) {}
+    fn usage(&mut self, blob: &BlobName, usage: &Usage) {
+        let known = self.usages.entry(blob.clone()).or_insert_with(|| usage.clone());
+        known.update(usage.clone());
+    }
 }

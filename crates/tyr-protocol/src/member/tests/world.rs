@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Epoch, Key, KeyspaceConfig, KeyspaceId, NodeId,
-    Number, Operation, Payload, Timestamp, Transaction, TransactionId, Transform,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Number,
+    Operation, Payload, Timestamp, Transaction, TransactionId, Transform,
 };
 
 use super::shelf::{CHUNK, Content, SLOTS, Shelf, touched};
@@ -192,6 +192,11 @@ impl World {
         }
     }
 
+    /// How often a node that holds a blob knows what is in use of it.
+    pub fn usages_told(&self) -> usize {
+        self.machines.values().map(|machine| machine.shelf.usages.len()).sum()
+    }
+
     fn is_done(&self) -> bool {
         let is_answered = self.calls.len() as u64 == self.config.transactions
             && self.calls.values().all(|call| call.answer.is_some())
@@ -361,13 +366,13 @@ impl World {
             }
             Body::FetchMap => {
                 let map = Arc::clone(self.grants.map());
-                return self.from_monitors(node, Body::NewerMap(map));
+                return self.send_as_monitors(node, Body::NewerMap(map));
             }
             other => panic!("monitors are not told {other:?}"),
         });
     }
 
-    fn from_monitors(&mut self, to: NodeId, body: Body) {
+    fn send_as_monitors(&mut self, to: NodeId, body: Body) {
         let (epoch, from) = (self.grants.map().epoch, Address::Monitors);
         self.send(Address::Node(to), Envelope { epoch, incarnation: 0, from, body });
     }
@@ -379,14 +384,16 @@ impl World {
             match effect {
                 lease::Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
                     let body = Body::Granted { incarnation, sent_us, duration_us, epoch };
-                    self.from_monitors(to, body);
+                    self.send_as_monitors(to, body);
                 }
-                lease::Effect::Prepare { to, map } => self.from_monitors(to, Body::Prepare(map)),
-                lease::Effect::Inform { to, map } => self.from_monitors(to, Body::Effective(map)),
+                lease::Effect::Prepare { to, map } => self.send_as_monitors(to, Body::Prepare(map)),
+                lease::Effect::Inform { to, map } => {
+                    self.send_as_monitors(to, Body::Effective(map))
+                }
                 lease::Effect::Publish(map) => {
                     self.map = Arc::clone(&map);
                     for node in self.machines.keys().copied().collect::<Vec<_>>() {
-                        self.from_monitors(node, Body::Effective(Arc::clone(&map)));
+                        self.send_as_monitors(node, Body::Effective(Arc::clone(&map)));
                     }
                 }
                 lease::Effect::Answer { result, .. } => {
@@ -579,6 +586,5 @@ impl World {
                 it.member.as_ref().is_some_and(|member| member.clock().epoch <= epoch)
             })
         );
-        let _ = Epoch(0);
     }
 }

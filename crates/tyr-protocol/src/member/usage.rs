@@ -1,0 +1,190 @@
+//! What snapshots in use need of a blob, on its way to all that hold it (V2).
+//!
+//! A forward pass collects, a backward pass tells. Every version manager of a blob that the
+//! transaction writes adds what it knows; at the tail all have, so the way back carries what is
+//! true of the blob as a whole. One that cannot vouch adds nothing, and then nobody after it does:
+//! half of the truth would let versions go that are in use.
+//!
+//! ```text
+//!   forward    manager ─{oldest 70}─► node ─{oldest 70}─► manager ─{oldest 50}─► tail
+//!   backward   manager ◄─{50}──────── node ◄─{50}──────── manager ◄─{50}──────── tail
+//! ```
+//!
+//! What is told is the oldest timestamp that a snapshot in use reads at, or the clock when there
+//! is none: what was superseded at or before it nobody reads any more. So it is usage information
+//! as of that timestamp with nothing in the list.
+//!
+//! A manager cannot vouch until a read timeout has passed since it or its peers changed: snapshots
+//! that a lost one had begun may be in use till then, and nobody knows of them.
+
+use std::collections::BTreeMap;
+
+use tyr_types::{BlobName, Transaction, TransactionId};
+
+use super::{Store, Turn};
+use crate::chain::Chain;
+use crate::commit::{Message, Usages};
+use crate::versions::Usage;
+
+/// What is known of the usage of a transaction's blobs.
+#[derive(Clone, Debug)]
+enum Collected {
+    /// On the way forward: of the managers so far.
+    Partly(Usages),
+    /// On the way back: of all.
+    Wholly(Usages),
+}
+
+/// Usage on its way, by transaction in flight; and whether this node can vouch.
+#[derive(Debug, Default)]
+pub(super) struct UsageOnItsWay {
+    by_id: BTreeMap<TransactionId, Collected>,
+    /// Whether managers have changed since the last tick.
+    is_changed: bool,
+    /// Until then there may be snapshots that no manager knows of.
+    unsure_until_us: u64,
+}
+
+impl UsageOnItsWay {
+    /// The version managers have changed, or this node has started again.
+    pub fn change(&mut self) {
+        self.is_changed = true;
+    }
+
+    /// Some time has passed.
+    pub fn tick(&mut self, now_us: u64, timeout_us: u64) {
+        if std::mem::take(&mut self.is_changed) {
+            self.unsure_until_us = now_us.saturating_add(timeout_us);
+        }
+    }
+
+    /// Forgets what is on its way with nobody.
+    pub fn retain(&mut self, mut is_in_flight: impl FnMut(TransactionId) -> bool) {
+        self.by_id.retain(|id, _| is_in_flight(*id));
+    }
+
+    fn is_sure(&self, now_us: u64) -> bool {
+        !self.is_changed && now_us >= self.unsure_until_us
+    }
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// A message came by: keeps what it says of usage, and what is whole is told to the store.
+    pub(super) fn take_usages(&mut self, message: &Message) {
+        match message {
+            Message::Forward { transaction, usages, .. } => {
+                self.keep_usages(transaction.id, Collected::Partly(usages.clone()));
+            }
+            Message::Backward { id, usages, .. } => {
+                for (blob, usage) in usages {
+                    self.store.usage(blob, usage);
+                }
+                self.keep_usages(*id, Collected::Wholly(usages.clone()));
+            }
+            Message::Misplaced { .. }
+            | Message::Again { .. }
+            | Message::Withdrawn { .. }
+            | Message::Decided { .. }
+            | Message::Anchored { .. }
+            | Message::Stable { .. }
+            | Message::AskStable { .. } => {}
+        }
+    }
+
+    fn keep_usages(&mut self, id: TransactionId, collected: Collected) {
+        let (Collected::Partly(usages) | Collected::Wholly(usages)) = &collected;
+        match usages.is_empty() {
+            true => self.member.usage.by_id.remove(&id),
+            false => self.member.usage.by_id.insert(id, collected),
+        };
+    }
+
+    /// Puts what is known of usage into a message that leaves.
+    pub(super) fn give_usages(&self, message: &mut Message) {
+        match message {
+            Message::Forward { transaction, chain, usages, .. } => {
+                *usages = self.usages_so_far(transaction, chain);
+            }
+            Message::Backward { id, usages, .. } => {
+                *usages = match self.member.usage.by_id.get(id) {
+                    Some(Collected::Wholly(usages)) => usages.clone(),
+                    Some(Collected::Partly(_)) | None => self.usages_at_tail(*id),
+                };
+            }
+            Message::Misplaced { .. }
+            | Message::Again { .. }
+            | Message::Withdrawn { .. }
+            | Message::Decided { .. }
+            | Message::Anchored { .. }
+            | Message::Stable { .. }
+            | Message::AskStable { .. } => {}
+        }
+    }
+
+    /// At the tail every manager has been asked; elsewhere this is not known yet.
+    fn usages_at_tail(&self, id: TransactionId) -> Usages {
+        let records = &self.member.commit.records;
+        let Some(record) = records.slot(id).map(|slot| &records[slot]) else {
+            return Usages::new();
+        };
+        match record.position + 1 == record.chain.hops().len() {
+            true => self.usages_so_far(&record.transaction, &record.chain),
+            false => Usages::new(),
+        }
+    }
+
+    /// What the managers up to and with this node know of the blobs that are written.
+    pub(super) fn usages_so_far(&self, transaction: &Transaction, chain: &Chain) -> Usages {
+        let mut so_far = Usages::new();
+        let Some(map) = &self.member.map else { return so_far };
+        let node = self.member.node;
+        let before = match self.member.usage.by_id.get(&transaction.id) {
+            Some(Collected::Partly(usages) | Collected::Wholly(usages)) => usages.as_slice(),
+            None => &[],
+        };
+        for entry in &transaction.blobs {
+            let blob = &entry.blob;
+            let managers = map.holders(blob, 0);
+            let is_first = chain
+                .hops()
+                .iter()
+                .take_while(|hop| hop.node != node)
+                .all(|hop| !managers.contains(&hop.node));
+            let known = before.iter().find(|(of, _)| of == blob).map(|(_, usage)| usage);
+            let own = if managers.contains(&node) { Some(self.own_usage(blob)) } else { None };
+            let usage = match (own, known) {
+                (None, known) => known.cloned(), // Not a manager: passes on what there is.
+                (Some(Some(own)), None) if is_first => Some(own),
+                (Some(Some(own)), Some(known)) => Some(older(own, known)),
+                (Some(None), _) | (Some(Some(_)), None) => None,
+            };
+            so_far.extend(usage.map(|usage| (blob.clone(), usage)));
+        }
+        so_far
+    }
+
+    /// What this manager knows of a blob, if it can vouch for it.
+    fn own_usage(&self, blob: &BlobName) -> Option<Usage> {
+        if !self.member.usage.is_sure(self.member.now.monotonic_us) {
+            return None;
+        }
+        let clock = self.member.commit.clock();
+        let oldest = self.member.in_use.of(blob).and_then(crate::SnapshotTable::oldest);
+        Some(Usage::new(oldest.map_or(clock, |oldest| oldest.min(clock)), Vec::new()))
+    }
+
+    /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.
+    pub(super) fn use_alone(&mut self, transaction: &Transaction, chain: &Chain) {
+        if !chain.is_alone() {
+            return;
+        }
+        for (blob, usage) in self.usages_so_far(transaction, chain) {
+            self.store.usage(&blob, &usage);
+        }
+    }
+}
+
+/// The one that lets less go. Both lists are empty.
+fn older(own: Usage, known: &Usage) -> Usage {
+    if known.as_of() < own.as_of() { known.clone() } else { own }
+}
