@@ -45,10 +45,10 @@ impl Place {
 /// What a node knows of where the blob ends before a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It ends here: the node is a version manager, or holds the chunk.
+    /// It ends here: the node is a version manager too.
     Known(u64),
-    /// It ends in the chunk of this byte, which is not here; if an append from this byte on would
-    /// leave that chunk, it ends exactly here (the version managers see to that).
+    /// The chain was computed with this guess. The version managers saw to it that an append that
+    /// goes by the guess goes to the right chunk; and, over that chunk's end, to the right byte.
     Guessed(u64),
 }
 
@@ -208,7 +208,6 @@ impl Content {
     fn reaches(&mut self, place: Place, end: &mut End, reach: u64) {
         match *end {
             End::At(size) => self.ends_at(place, end, size.max(reach)),
-            End::Near(guess) if reach > chunk_end(place, guess) => *end = End::At(reach),
             End::Near(guess) => *end = End::Near(guess.max(reach)),
         }
     }

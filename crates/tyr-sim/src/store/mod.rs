@@ -219,27 +219,13 @@ impl SimStore {
         }
     }
 
-    /// Where the blob ends, as far as it can be told here: a version manager knows it; who holds the
-    /// chunk in which it ends sees it.
+    /// Where the blob ends: a version manager knows it.
     fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64) -> Start {
-        let is_here = |number: u64| {
-            let chunk = self.chunks.get(&(blob.clone(), number));
-            chunks.contains(&number) && chunk.is_none_or(|chunk| !chunk.is_awaited())
-        };
-        if is_here(0) {
-            return Start::Known(self.stat(blob).unwrap_or(0));
+        let first = self.chunks.get(&(blob.clone(), 0));
+        match chunks.contains(&0) && first.is_none_or(|first| !first.is_awaited()) {
+            true => Start::Known(self.stat(blob).unwrap_or(0)),
+            false => Start::Guessed(guess),
         }
-        let chunk_size = self.chunk_size(blob.keyspace);
-        let mut number = guess / chunk_size;
-        while is_here(number) {
-            let chunk = self.chunks.get(&(blob.clone(), number));
-            let len = chunk.map_or(0, |chunk| chunk.latest().bytes.len() as u64);
-            if len < chunk_size || !is_here(number + 1) {
-                return Start::Known(number * chunk_size + len);
-            }
-            number += 1;
-        }
-        Start::Guessed(guess)
     }
 
     fn apply_blob(
