@@ -61,7 +61,9 @@ pub(crate) fn is_at_end(claim: &Claim, node: NodeId) -> bool {
 pub(crate) fn disagree_on_end(own: ClaimKind, other: ClaimKind, size: u64) -> bool {
     let appends = |kind| matches!(kind, ClaimKind::Append { .. });
     let outgrows = |cut, write| match (cut, write) {
-        (ClaimKind::Cut { reach }, ClaimKind::Write { end }) => end > reach,
+        (ClaimKind::Cut { reach, .. }, ClaimKind::Write { end } | ClaimKind::Cut { end, .. }) => {
+            end > reach
+        }
         _ => false,
     };
     let is_ending = appends(own) && other.moves_end(size) || appends(other) && own.moves_end(size);
@@ -123,5 +125,22 @@ fn appended(claim: &Claim) -> Option<u64> {
         | ClaimKind::Condition
         | ClaimKind::Write { .. }
         | ClaimKind::Cut { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_disagrees_with_what_grows_the_blob_past_its_chunks_be_it_a_cut_too() {
+        let cut = |reach, end| ClaimKind::Cut { reach, end };
+        for grows in [ClaimKind::Write { end: 65 }, cut(96, 65)] {
+            assert!(disagree_on_end(cut(64, 10), grows, 40));
+            assert!(disagree_on_end(grows, cut(64, 10), 40));
+        }
+        for stays in [ClaimKind::Write { end: 64 }, cut(96, 64)] {
+            assert!(!disagree_on_end(cut(64, 10), stays, 40));
+        }
     }
 }

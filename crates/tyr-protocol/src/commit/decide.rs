@@ -49,7 +49,7 @@ impl Commit {
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
             record.state = State::Decided(at);
-            if !record.chain.is_alone() {
+            if self.recovery.is_some() || !record.chain.is_alone() {
                 let (id, decision) = (record.transaction.id, Decision::Commit(at));
                 effects.push(Effect::Note { id, decision, is_synced: false });
             }

@@ -148,6 +148,7 @@ impl Commit {
             is_anchored: false,
             is_behind: false,
             is_passed: false,
+            is_restored: false,
             outcomes: Outcomes::new(),
             abort: None,
             touched_us: self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us),
@@ -249,6 +250,7 @@ impl Commit {
         let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known };
         let mut record = self.record(pass, position);
         record.state = State::Validated(proposal);
+        record.is_restored = true;
         record.placed = placed;
         self.shared += usize::from(!record.chain.is_alone());
         // In the place of an older attempt, as then: what comes after it waits all the time.

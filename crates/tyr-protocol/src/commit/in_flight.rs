@@ -33,9 +33,9 @@ pub(crate) enum ClaimKind {
     Condition,
     /// Bytes at known places; the last of them ends at `end`, in this piece or another.
     Write { end: u64 },
-    /// A cut or a whole new content: the blob's end moves wherever it is. The chain has the
-    /// blob's chunks up to `reach`.
-    Cut { reach: u64 },
+    /// A cut or a whole new content: the blob's end moves to `end`, wherever it is. From the cut on
+    /// the chain has the blob's chunks up to `reach`.
+    Cut { reach: u64, end: u64 },
     /// `len` bytes at the end, wherever that is; counted in the share of the version managers.
     Append { len: u64 },
 }
@@ -66,8 +66,8 @@ impl ClaimKind {
             (Self::Append { len: left }, Self::Append { len: right }) => {
                 Some(Self::Append { len: left.saturating_add(right) })
             }
-            (Self::Cut { reach: left }, Self::Cut { reach: right }) => {
-                Some(Self::Cut { reach: left.min(right) })
+            (Self::Cut { reach: left, end: one }, Self::Cut { reach: right, end: other }) => {
+                Some(Self::Cut { reach: left.min(right), end: one.max(other) })
             }
             (left, right) => (left == right).then_some(left),
         }
@@ -207,8 +207,12 @@ fn claim_operation(
                 ClaimKind::Append { len: appended }
             }
             Operation::Append { .. } => ClaimKind::Append { len: 0 },
-            Operation::Truncate { .. } | Operation::Delete | Operation::Replace { .. } => {
-                ClaimKind::Cut { reach: chain.reach(blob) }
+            Operation::Truncate { len } => {
+                ClaimKind::Cut { reach: chain.reach(blob, *len), end: *len }
+            }
+            Operation::Delete => ClaimKind::Cut { reach: chain.reach(blob, 0), end: 0 },
+            Operation::Replace { payload } => {
+                ClaimKind::Cut { reach: chain.reach(blob, 0), end: payload.len() }
             }
             Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
         };

@@ -60,10 +60,11 @@ impl Commit {
     /// C1 and C2: a validated read or condition and an overlapping write of another transaction are
     /// never undecided here at once.
     fn check_apart(&self, claims: &[Claim]) {
-        // One that is known to be committed is not asked (F3).
+        // One that is known to be committed is not asked (F3); of those from the log it may be lost
+        // that they were decided.
         let is_undecided = |claim: &Claim| {
             let record = &self.records[claim.slot];
-            record.state.is_undecided() && record.known.is_none()
+            record.state.is_undecided() && record.known.is_none() && !record.is_restored
         };
         for read in claims.iter().filter(|claim| !claim.kind.is_write() && is_undecided(claim)) {
             for write in claims.iter().filter(|claim| claim.kind.is_write() && is_undecided(claim))

@@ -118,6 +118,8 @@ pub(crate) struct Record {
     pub is_behind: bool,
     /// Whether it was passed back from here.
     pub is_passed: bool,
+    /// Whether it was validated before a restart.
+    pub is_restored: bool,
     /// What the nodes from here to the tail answer.
     pub outcomes: Outcomes,
     /// Why it is given up, while that is not durable.

@@ -629,6 +629,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         is_anchored: false,
         is_behind: false,
         is_passed: false,
+        is_restored: false,
         outcomes: vec![],
         abort: None,
         touched_us: 0,

@@ -207,7 +207,7 @@ impl<V: View> Validation<'_, V> {
                     until_applied(record, rival.state)
                 }
                 // How far there is to cut shows when what grows the blob is applied.
-                ClaimKind::Cut { reach } if other.kind.is_write() && reach < u64::MAX => {
+                ClaimKind::Cut { reach, .. } if other.kind.is_write() && reach < u64::MAX => {
                     until_applied(record, rival.state)
                 }
                 ClaimKind::Condition
