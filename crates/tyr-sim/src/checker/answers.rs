@@ -15,9 +15,6 @@ pub struct Allowed {
     /// as `Unavailable`, and time out. On a healthy cluster nothing is, and transactions without
     /// reads and conditions never abort.
     pub is_unavailable: bool,
-    /// Whether nodes were declared down: what they alone knew to be decided may be decided again at
-    /// another timestamp (F3). Nobody has seen the first; what came of it anywhere goes.
-    pub is_again: bool,
     /// How long a snapshot reads the blob that it began with (V1): the read timeout. `None` when
     /// nodes may have lost what they knew of snapshots in use.
     pub snapshot_us: Option<u64>,
@@ -39,12 +36,8 @@ pub fn everything_ended(history: &History) -> Result<(), String> {
 ///
 /// # Errors
 /// What did not, or did.
-pub fn effects_are_as_told(
-    history: &History,
-    applied: &Applied,
-    allowed: Allowed,
-) -> Result<(), String> {
-    if let Some(clash) = applied.clash().filter(|_| !allowed.is_again) {
+pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), String> {
+    if let Some(clash) = applied.clash() {
         return Err(clash.to_owned());
     }
     let mut ids = BTreeSet::new();

@@ -41,7 +41,7 @@ pub fn check<'a>(
 ) -> (Vec<String>, Replayed<'a>) {
     let mut wrong: Vec<String> = [
         answers::everything_ended(history),
-        answers::effects_are_as_told(history, applied, allowed),
+        answers::effects_are_as_told(history, applied),
         answers::refusals_are_legitimate(history, allowed),
         answers::reads_repeat(history),
     ]

@@ -18,12 +18,9 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// A node applied this transaction at this timestamp. Of several the highest counts: it was
-    /// decided again when everybody was gone who knew of the first (F3).
+    /// A node applied this transaction at this timestamp.
     pub fn note(&mut self, id: TransactionId, at: Timestamp) {
-        let highest = self.by_id.entry(id).or_insert(at);
-        let first = *highest;
-        *highest = first.max(at);
+        let first = *self.by_id.entry(id).or_insert(at);
         if first != at && self.clash.is_none() {
             let id = id.0;
             self.clash = Some(format!("transaction {id:x} took effect at {first} and at {at}"));

@@ -48,8 +48,19 @@ pub struct SimStore {
     config: StoreConfig,
     chunks: BTreeMap<ChunkName, Chunk>,
     usages: BTreeMap<BlobName, Usage>,
-    /// What was applied since [`SimStore::take_applied`].
-    applied: Vec<(TransactionId, Timestamp)>,
+    /// What was done since [`SimStore::take_done`].
+    done: Vec<Done>,
+}
+
+/// Something that changes which transactions are in what is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// This transaction was applied to this chunk.
+    Applied(TransactionId, Timestamp, ChunkName),
+    /// The chunk is gone.
+    Released(ChunkName),
+    /// Everything is gone.
+    Cleared,
 }
 
 /// What is read of a chunk.
@@ -67,12 +78,12 @@ impl SimStore {
     /// An empty store of this node.
     pub fn new(node: NodeId, config: StoreConfig) -> Self {
         let (chunks, usages) = (BTreeMap::new(), BTreeMap::new());
-        Self { node, config, chunks, usages, applied: Vec::new() }
+        Self { node, config, chunks, usages, done: Vec::new() }
     }
 
-    /// The transactions applied since this was asked last, for the checker.
-    pub fn take_applied(&mut self) -> Vec<(TransactionId, Timestamp)> {
-        std::mem::take(&mut self.applied)
+    /// What was done since this was asked last, for the checker.
+    pub fn take_done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.done)
     }
 
     /// All chunks, for comparing replicas.
@@ -240,7 +251,9 @@ impl SimStore {
         let start = self.start(&entry.blob, &chunks, guess);
         let mut outcomes = Vec::new();
         for number in chunks {
-            let chunk = self.chunk_mut(&(entry.blob.clone(), number));
+            let name = (entry.blob.clone(), number);
+            self.done.push(Done::Applied(id, at, name.clone()));
+            let chunk = self.chunk_mut(&name);
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
             let answers: Answers = chunk.apply(at, cause);
             let is_told = |outcome: &Outcome| match outcome {
@@ -264,7 +277,6 @@ impl Store for SimStore {
                 self.node.0, transaction.id.0
             )
         };
-        self.applied.push((transaction.id, at));
         for (blob, entry) in (0u32..).zip(&transaction.blobs) {
             if !entry.operations.iter().any(Operation::is_write) {
                 continue;
@@ -294,11 +306,13 @@ impl Store for SimStore {
 
     fn release(&mut self, name: &ChunkName) {
         self.chunks.remove(name);
+        self.done.push(Done::Released(name.clone()));
     }
 
     fn clear(&mut self) {
         self.chunks.clear();
         self.usages.clear();
+        self.done.push(Done::Cleared);
     }
 
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {

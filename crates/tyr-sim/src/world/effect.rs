@@ -80,6 +80,13 @@ impl World {
                 }
             }
             Effect::Serve { request, at } => {
+                if let (true, Some(at), Address::Node(to)) = (request.is_copy, at, request.asker) {
+                    self.follow(node);
+                    let size = self.setup.keyspaces[request.blob.keyspace.0 as usize - 1].chunk_size;
+                    let chunk = (request.blob.clone(), request.range.start / size);
+                    self.lineage.copy(node, to, &chunk, at);
+                    self.counters.copies += 1;
+                }
                 let machine = &mut self.nodes[usize::from(node.0)];
                 if let Some((to, envelope)) = machine.serve(request, at) {
                     self.send(to, envelope);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tyr_protocol::map::NodeState;
-use tyr_types::{BlobName, NodeId};
+use tyr_types::BlobName;
 
 use super::World;
 use crate::checker::{self, Allowed, Replicas};
@@ -81,8 +81,9 @@ impl World {
     pub(super) fn finish(&mut self) {
         self.check_machines();
         for node in self.all() {
-            self.note_applied(node);
+            self.follow(node);
         }
+        let applied = self.lineage.applied();
         let map = Arc::clone(self.monitors.map());
         let holders = |blob: &BlobName, chunk: u64| map.holders(blob, chunk).to_vec();
         let running = self.nodes.iter().filter_map(|machine| {
@@ -92,7 +93,7 @@ impl World {
         let is_settled = self.violations.is_empty();
         let replicas = is_settled.then_some(&replicas);
         let history = self.runner.history();
-        let (mut wrong, end) = checker::check(history, &self.applied, replicas, self.allowed());
+        let (mut wrong, end) = checker::check(history, &applied, replicas, self.allowed());
         if wrong.is_empty() {
             wrong = self.runner.check(&end);
         }
@@ -107,14 +108,6 @@ impl World {
             is_unavailable: !is_healthy,
             snapshot_us: is_healthy.then_some(setup.versions.read_timeout_us),
             linger_us: setup.versions.linger_us,
-        }
-    }
-
-    /// Remembers what a node applied, before its process is gone.
-    pub(super) fn note_applied(&mut self, node: NodeId) {
-        let process = self.nodes[usize::from(node.0)].process.as_mut();
-        for (id, at) in process.into_iter().flat_map(|process| process.store.take_applied()) {
-            self.applied.note(id, at);
         }
     }
 

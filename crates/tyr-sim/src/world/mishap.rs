@@ -71,7 +71,7 @@ impl World {
 
     fn crash(&mut self, node: NodeId) {
         if usize::from(node.0) < self.nodes.len() {
-            self.note_applied(node);
+            self.lineage.lose(node);
             self.nodes[usize::from(node.0)].crash();
         }
     }

@@ -15,7 +15,7 @@
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
 //! happen; [`effect`] does what nodes ask for; [`trace`] writes down; [`ending`] says when all has
-//! ended, and looks at what is there then.
+//! ended, and looks at what is there then; [`lineage`] says what came from where.
 
 pub mod client;
 pub mod clock;
@@ -23,6 +23,7 @@ mod codec;
 pub mod disk;
 mod effect;
 mod ending;
+mod lineage;
 mod mishap;
 pub mod monitors;
 pub mod network;
@@ -42,12 +43,12 @@ use tyr_protocol::message::{Address, Envelope};
 use tyr_types::NodeId;
 
 use self::client::Client;
+use self::lineage::Lineage;
 use self::monitors::Monitors;
 use self::network::Network;
 use self::node::Node;
 use self::queue::Queue;
 use self::trace::Tracer;
-use crate::checker::Applied;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::report::{Counters, Report};
@@ -95,7 +96,7 @@ struct World {
     tracer: Tracer,
     counters: Counters,
     violations: Vec<String>,
-    applied: Applied,
+    lineage: Lineage,
     steps: u64,
     is_mended: bool,
     is_over: bool,
@@ -137,7 +138,7 @@ impl World {
             tracer: Tracer::new(setup.trace),
             counters: Counters::default(),
             violations: Vec::new(),
-            applied: Applied::default(),
+            lineage: Lineage::new(count),
             steps: 0,
             is_mended: false,
             is_over: false,

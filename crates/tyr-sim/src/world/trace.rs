@@ -10,7 +10,7 @@ use foldhash::quality::FixedState;
 use tyr_protocol::member::Record;
 use tyr_protocol::message::{Address, Asked, Body};
 use tyr_protocol::{Chain, commit, recovery};
-use tyr_types::{Transaction, TransactionId};
+use tyr_types::{Operation, Payload, Transaction, TransactionId};
 
 use crate::setup::Trace;
 
@@ -120,7 +120,9 @@ fn commit_subject(message: &commit::Message) -> TransactionId {
         commit::Message::Forward { transaction, .. } => transaction.id,
         commit::Message::Backward { id, .. }
         | commit::Message::Misplaced { id, .. }
-        | commit::Message::Anchor { id, .. }
+        | commit::Message::Withdrawn { id, .. }
+        | commit::Message::Again { id, .. }
+        | commit::Message::Decided { id, .. }
         | commit::Message::Anchored { id, .. }
         | commit::Message::Stable { id, .. }
         | commit::Message::AskStable { id, .. } => *id,
@@ -196,10 +198,49 @@ impl Display for Whole<'_> {
         for entry in &self.0.blobs {
             write!(f, "; \"{}\"", entry.blob.key)?;
             for operation in &entry.operations {
-                write!(f, " {}", cut(format!("{operation:?}")))?;
+                write!(f, " {}", Deed(operation))?;
             }
         }
         Ok(())
+    }
+}
+
+/// What an operation does, with the first bytes of what it carries.
+struct Deed<'a>(&'a Operation);
+
+impl Display for Deed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Operation::Create => f.write_str("create"),
+            Operation::Delete => f.write_str("delete"),
+            Operation::Truncate { len } => write!(f, "truncate {len}"),
+            Operation::Write { offset, payload } => write!(f, "write {offset} {}", Load(payload)),
+            Operation::Append { payload, expected: None } => write!(f, "append {}", Load(payload)),
+            Operation::Append { payload, expected: Some(end) } => {
+                write!(f, "append at {end} {}", Load(payload))
+            }
+            Operation::Replace { payload } => write!(f, "replace {}", Load(payload)),
+            Operation::Apply { offset, transform } => write!(f, "apply {offset} {transform:?}"),
+            Operation::Compare { offset, expected } => {
+                write!(f, "compare {offset} {}", Load(&Payload::Inline(expected.clone())))
+            }
+        }
+    }
+}
+
+struct Load<'a>(&'a Payload);
+
+impl Display for Load<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "+{}", self.0.len())?;
+        match self.0 {
+            Payload::Inline(bytes) => {
+                f.write_str(" [")?;
+                bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("]")
+            }
+            Payload::Extents(_) => Ok(()),
+        }
     }
 }
 

@@ -20,7 +20,6 @@ use crate::setup::Setup;
 /// A cluster on which nothing goes wrong.
 const HEALTHY: Allowed = Allowed {
     is_unavailable: false,
-    is_again: false,
     snapshot_us: Some(300_000_000),
     linger_us: 300_000_000,
 };
