@@ -23,11 +23,12 @@
 //! every chunk that it hears of. The copy of a chunk that nobody wrote is empty.
 //!
 //! The parts: [`copy`] is what travels, [`message`] what is said, [`recipient`] the machine that
-//! gets everything. None of them knows how chunks are kept.
+//! gets everything, [`scrub`] compares what holders have. None of them knows how chunks are kept.
 
 pub mod copy;
 pub mod message;
 pub mod recipient;
+pub mod scrub;
 #[cfg(test)]
 mod tests;
 
