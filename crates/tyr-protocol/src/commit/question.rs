@@ -87,7 +87,7 @@ impl Commit {
             let blobs: Vec<String> = record.blobs().map(|blob| blob.key.to_string()).collect();
             let _ = writeln!(
                 text,
-                "node {} place {} of {}: transaction {} on {} {:?} begun {} attempt {:?} \
+                "node {} place {} of {}: transaction {:x} on {} {:?} begun {} attempt {:?} \
                  unanchored {:?} behind {} passed {} unstable {:?}",
                 self.node.0,
                 record.position,

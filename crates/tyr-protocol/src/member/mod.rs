@@ -251,6 +251,11 @@ impl Member {
         self.commit.len()
     }
 
+    /// What is in flight here and what it waits for, a line each; for whoever looks for a failure.
+    pub fn brief(&self) -> String {
+        self.commit.brief()
+    }
+
     /// The number of reads that wait here.
     pub fn waiting_reads(&self) -> usize {
         self.reads.len()

@@ -57,7 +57,8 @@ impl World {
             let Some(process) = &machine.process else { continue };
             let (in_flight, reads) = (process.member.in_flight(), process.member.waiting_reads());
             if in_flight > 0 {
-                return Some(format!("node {} has {in_flight} transactions", machine.id.0));
+                let brief = process.member.brief();
+                return Some(format!("{in_flight} are in flight:\n{brief}"));
             }
             if reads > 0 {
                 return Some(format!("{reads} reads wait at node {}", machine.id.0));
