@@ -204,7 +204,11 @@ impl Commit {
                 let was_applied = old.state == State::Applied(at);
                 self.claim(slot, view);
                 if was_applied {
-                    self.records[slot].unstable = old.unstable;
+                    // Where one that owes its notice is no authority any more, all that are tell.
+                    let unstable = &mut self.records[slot].unstable;
+                    if old.unstable.iter().all(|by| unstable.contains(by)) {
+                        *unstable = old.unstable;
+                    }
                 } else {
                     self.shared += usize::from(!self.records[slot].chain.is_alone());
                 }
