@@ -149,14 +149,23 @@ impl Chain {
         before.map(|other| self.hops()[*other].node)
     }
 
-    /// Up to where the chunks of `blob` are in the chain, in bytes.
-    pub fn reach(&self, blob: &BlobName) -> u64 {
+    /// Up to where its chunks of `blob` are written without a gap, from `from` on, in bytes.
+    pub fn reach(&self, blob: &BlobName, from: u64) -> u64 {
         if self.hops()[0].part == Part::Whole {
             return u64::MAX;
         }
-        let pieces = self.hops().iter().flat_map(Hop::pieces);
-        let ends = pieces.filter(|piece| piece.blob == *blob).map(|piece| piece.range.end);
-        ends.max().unwrap_or(0)
+        let mut end = from;
+        loop {
+            let holds = |piece: &&Piece| {
+                piece.is_written
+                    && piece.blob == *blob
+                    && (piece.range.start..piece.range.end).contains(&end)
+            };
+            match self.hops().iter().flat_map(Hop::pieces).find(holds) {
+                Some(piece) => end = piece.range.end,
+                None => return end,
+            }
+        }
     }
 
     /// Whether one of its written chunks of `blob` has all of `ranges`.
@@ -256,6 +265,25 @@ mod tests {
             (!pieces.is_empty()).then_some(Hop { node: NodeId(node), part: Part::Pieces(pieces) })
         };
         chain((0..20).filter_map(holds).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_chain_reaches_up_to_the_first_gap() {
+        let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() };
+        let piece = |start: u64, is_written| Piece {
+            blob: blob.clone(),
+            range: ByteRange { start, end: start + 64 },
+            is_attributes: start == 0,
+            is_written,
+            authority: NodeId(1),
+        };
+        let pieces = vec![piece(0, true), piece(64, true), piece(128, false), piece(192, true)];
+        let hops =
+            [1, 2].map(|node| Hop { node: NodeId(node), part: Part::Pieces(pieces.clone()) });
+        let chain = chain(hops.into()).unwrap();
+        assert_eq!([0, 10, 64, 127].map(|from| chain.reach(&blob, from)), [128; 4]);
+        assert_eq!(chain.reach(&blob, 200), 256);
+        assert_eq!(chain.reach(&blob, 128), 128, "what is read there is not cut off");
     }
 
     /// C9.
