@@ -143,6 +143,11 @@ impl Commit {
         let number = record.entered_in.number + 1;
         let next = Attempt { number, coordinator: NodeId(0), ..record.entered_in };
         record.attempt = record.attempt.max(next);
+        if self.recovery.is_some() {
+            // What the log has of it must not count after a restart either.
+            let (id, attempt) = (record.transaction.id, record.attempt);
+            effects.push(Effect::Fence { id, attempt, is_cleared: true });
+        }
         self.remember(slot, None);
         self.records[slot].state = State::Aborted; // Of no interest here until it comes again.
         self.settle(slot, effects);

@@ -14,6 +14,7 @@ use foldhash::fast::FixedState;
 use tyr_types::{Timestamp, TransactionId};
 
 use super::event::{Attempt, Decision, Outcomes};
+use crate::chain::Ends;
 
 /// For how long outcomes are remembered, in microseconds.
 pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
@@ -28,6 +29,8 @@ pub(crate) struct Entry {
     pub attempt: Attempt,
     /// The attempt that had come by when it was finished with here.
     pub finished_in: Option<Attempt>,
+    /// Where its blobs were taken to end in the chain that it was finished over.
+    pub ends: Ends,
     /// What became of it, if that is known, and its answers.
     pub outcome: Option<(Decision, Outcomes)>,
     /// The clock when it was last noted.
@@ -58,7 +61,7 @@ impl Memory {
     /// Promises to take part in no attempt older than `attempt`.
     pub fn fence(&mut self, id: TransactionId, attempt: Attempt, clock: Timestamp) {
         let noted = clock.clock;
-        let fresh = Entry { attempt, finished_in: None, outcome: None, noted };
+        let fresh = Entry { attempt, finished_in: None, ends: Ends::new(), outcome: None, noted };
         let entry = self.entries.entry(id).or_insert(fresh);
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
@@ -92,10 +95,12 @@ impl Memory {
         }
     }
 
-    /// It is finished with here, after this attempt has come by: the same again says nothing new.
-    pub fn finish(&mut self, id: TransactionId, entered_in: Attempt) {
+    /// It is finished with here, after this attempt has come by over a chain made with these guesses:
+    /// the same again says nothing new.
+    pub fn finish(&mut self, id: TransactionId, entered_in: Attempt, ends: Ends) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.finished_in = Some(entered_in);
+            entry.ends = ends;
         }
     }
 

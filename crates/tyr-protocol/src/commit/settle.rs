@@ -98,7 +98,7 @@ impl Commit {
             Some(decision) => {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
-                recovery.memory.finish(id, entered_in);
+                recovery.memory.finish(id, entered_in, record.chain.ends().clone());
             }
             None => recovery.memory.fence(id, attempt, clock),
         }

@@ -94,7 +94,13 @@ impl Commit {
             _ => record.and_then(|record| record.known.map(Decision::Commit)).or_else(outcome),
         };
         match (decision, record.map(|record| record.state)) {
-            (Some(Decision::Commit(at)), _) => Known::Committed { at },
+            (Some(Decision::Commit(at)), _) => {
+                let ends = record.map(|record| record.chain.ends().clone()).or_else(|| {
+                    let entry = self.recovery.as_ref()?.memory.get(id)?;
+                    Some(entry.ends.clone())
+                });
+                Known::Committed { at, ends: ends.unwrap_or_default() }
+            }
             (Some(Decision::Abort(abort)), _) => Known::Aborted(abort),
             (None, Some(State::Validated(proposal))) => match validated(proposal) {
                 Some((record, proposal)) => Known::Validated {
@@ -200,10 +206,13 @@ impl Commit {
             return; // Under way.
         }
         let Some(slot) = self.records.slot(id) else {
-            let outcome = recovery.memory.get(id).and_then(|entry| entry.outcome.clone());
+            let entry = recovery.memory.get(id);
+            let outcome = entry.and_then(|entry| {
+                entry.outcome.as_ref().map(|(decision, _)| (decision.clone(), entry.ends.clone()))
+            });
             return match outcome {
-                Some((decision, _)) => {
-                    self.drive_known(now_us, (transaction, chain), decision, view, effects);
+                Some(known) => {
+                    self.drive_known(now_us, (transaction, chain), known, view, effects);
                 }
                 None => self.inquire(now_us, transaction, chain, view, effects),
             };
@@ -212,12 +221,12 @@ impl Commit {
         if recovery.elapsed_us.saturating_sub(record.touched_us) < super::ASK_AFTER_US / 2 {
             return; // It is getting on; who asked will ask again.
         }
-        let decided_at = record.state.decided_at();
+        let (decided_at, ends) = (record.state.decided_at(), record.chain.ends().clone());
         self.touch(slot);
         match decided_at {
             Some(at) => {
-                let decision = Decision::Commit(at);
-                self.drive_known(now_us, (transaction, chain), decision, view, effects);
+                let known = (Decision::Commit(at), ends);
+                self.drive_known(now_us, (transaction, chain), known, view, effects);
             }
             None if self.records[slot].state == State::Aborting => {}
             None => self.inquire(now_us, transaction, chain, view, effects),

@@ -7,7 +7,7 @@ use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::message::{Known, Message};
 use crate::abort::Abort;
-use crate::chain::{Chain, Hop, Part};
+use crate::chain::{Chain, Ends, Hop, Part};
 use crate::commit::{self, Attempt, Commit, Decision, Effect};
 use crate::rule::Rule;
 use crate::view::View;
@@ -30,7 +30,7 @@ pub(crate) struct Inquiry {
 
 /// What the reports come to.
 enum Conclusion {
-    Committed(Timestamp),
+    Committed(Timestamp, Ends),
     Aborted(Abort),
     Unknown,
 }
@@ -164,8 +164,8 @@ impl Commit {
             false => Conclusion::Unknown,
         };
         match conclusion {
-            Conclusion::Committed(at) => {
-                self.drive(now_us, &inquiry, Some(at), view, effects);
+            Conclusion::Committed(at, ends) => {
+                self.drive(now_us, &inquiry, Some((at, ends)), view, effects);
             }
             Conclusion::Aborted(abort) => {
                 for to in inquiry.reports.into_keys() {
@@ -188,14 +188,14 @@ impl Commit {
         &mut self,
         now_us: u64,
         inquiry: &Inquiry,
-        known: Option<Timestamp>,
+        known: Option<(Timestamp, Ends)>,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let Some(map) = self.recovery.as_ref().and_then(|recovery| recovery.map.clone()) else {
             return;
         };
-        let ends = inquiry.chains[0].ends();
+        let ends = known.as_ref().map_or(inquiry.chains[0].ends(), |(_, ends)| ends);
         let Ok(mut chain) = map.chain(&inquiry.transaction, ends) else { return };
         if known.is_some() {
             let old = inquiry.chains.iter().flat_map(Chain::hops).map(|hop| hop.node);
@@ -208,7 +208,7 @@ impl Commit {
             attempt: inquiry.attempt,
             begun: self.clock,
             highest: Timestamp::ZERO,
-            known,
+            known: known.map(|(at, _)| at),
             usages: Vec::new(),
         };
         match to == self.node {
@@ -222,7 +222,7 @@ impl Commit {
         &mut self,
         now_us: u64,
         (transaction, chain): (Arc<Transaction>, Chain),
-        decision: Decision,
+        (decision, ends): (Decision, Ends),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -239,7 +239,7 @@ impl Commit {
                     began_us: 0,
                     rounds: 0,
                 };
-                self.drive(now_us, &inquiry, Some(at), view, effects);
+                self.drive(now_us, &inquiry, Some((at, ends)), view, effects);
             }
             Decision::Abort(abort) => {
                 for hop in chain.hops() {
@@ -256,25 +256,27 @@ impl Inquiry {
         let mut aborted = None;
         for known in self.reports.values() {
             match known {
-                Known::Committed { at } => return Conclusion::Committed(*at),
+                Known::Committed { at, ends } => {
+                    return Conclusion::Committed(*at, ends.clone());
+                }
                 Known::Aborted(abort) => aborted = Some(abort.clone()),
                 Known::Nothing | Known::Validated { .. } => {}
             }
         }
         match (aborted, self.validated_to_the_tail()) {
             (Some(abort), _) => Conclusion::Aborted(abort),
-            (None, Some(at)) => Conclusion::Committed(at),
+            (None, Some((at, ends))) => Conclusion::Committed(at, ends),
             (None, None) => Conclusion::Unknown,
         }
     }
 
     /// C5 from what is left of it: when the tail of an attempt has validated it, everyone before
     /// has, and it is decided at the tail's proposal, whether anybody has heard of it or not.
-    fn validated_to_the_tail(&self) -> Option<Timestamp> {
+    fn validated_to_the_tail(&self) -> Option<(Timestamp, Ends)> {
         self.reports.iter().find_map(|(node, known)| match known {
             Known::Validated { chain, proposal, .. } => {
                 let is_tail = chain.hops().last().is_some_and(|hop| hop.node == *node);
-                is_tail.then_some(*proposal)
+                is_tail.then(|| (*proposal, chain.ends().clone()))
             }
             Known::Nothing | Known::Committed { .. } | Known::Aborted(_) => None,
         })

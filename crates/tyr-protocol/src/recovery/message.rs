@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
-use crate::chain::Chain;
+use crate::chain::{Chain, Ends};
 use crate::commit::Attempt;
 
 /// What a node knows of a transaction.
@@ -26,6 +26,9 @@ pub enum Known {
     Committed {
         /// At this timestamp.
         at: Timestamp,
+        /// Where its blobs were taken to end in the chain over which it was decided: another guess
+        /// would give other chunks.
+        ends: Ends,
     },
     /// It is aborted.
     Aborted(Abort),

@@ -125,7 +125,7 @@ encoded_enum!(commit::Message, "message of the commit protocol", {
 encoded_enum!(Known, "state of knowledge", {
     0 => Nothing,
     1 => Validated { attempt, proposal, chain },
-    2 => Committed { at },
+    2 => Committed { at, ends },
     3 => Aborted(abort),
 });
 

@@ -169,7 +169,7 @@ pub fn recovery_message() -> BoxedStrategy<recovery::Message> {
         (attempt(), timestamp(), chain()).prop_map(|(attempt, proposal, chain)| {
             Known::Validated { attempt, proposal, chain }
         }),
-        timestamp().prop_map(|at| Known::Committed { at }),
+        (timestamp(), ends()).prop_map(|(at, ends)| Known::Committed { at, ends }),
         abort().prop_map(Known::Aborted),
     ];
     prop_oneof![

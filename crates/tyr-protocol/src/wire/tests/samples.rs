@@ -195,7 +195,7 @@ fn recovery_messages() -> Vec<(&'static str, recovery::Message)> {
         ("query", Message::Query { id: ID, attempt: ATTEMPT }),
         ("report-nothing", report(Known::Nothing)),
         ("report-validated", report(validated)),
-        ("report-committed", report(Known::Committed { at: at(16) })),
+        ("report-committed", report(Known::Committed { at: at(16), ends: smallvec![(1, 77)] })),
         ("report-aborted", report(Known::Aborted(abort()))),
         ("clear", Message::Clear { id: ID, attempt: ATTEMPT }),
         ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: abort() }),
