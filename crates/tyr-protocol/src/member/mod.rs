@@ -266,20 +266,6 @@ impl Member {
         self.recipient.progress()
     }
 
-    /// What is in flight, in short, for a test that ends badly.
-    #[cfg(test)]
-    fn brief(&self) -> String {
-        let brief = |record: &crate::commit::record::Record| {
-            let hops: Vec<u16> = record.chain.hops().iter().map(|hop| hop.node.0).collect();
-            let id = record.transaction.id.0 as u64;
-            let (state, attempt) = (record.state, record.attempt);
-            format!("{id} {state:?} {hops:?} promised {attempt:?} in {:?}", record.entered_in)
-        };
-        let records: Vec<String> =
-            self.commit.records.iter().map(|(_, record)| brief(record)).collect();
-        records.join("; ")
-    }
-
     /// A message of this node.
     pub fn envelope(&self, body: Body) -> Envelope {
         let (epoch, incarnation) = (self.epoch(), self.incarnation);
