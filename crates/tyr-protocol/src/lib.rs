@@ -20,8 +20,8 @@
 //! Reading order: [`chain`] says which nodes a transaction passes and what each holds of it,
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
 //! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
-//! cluster has beside: the [`map`], [`recovery`], [`lease`], [`movement`]; the two machines that put
-//! them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
+//! cluster has beside: the [`map`], [`recovery`], [`lease`], [`movement`]; the two machines that
+//! put them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
 //! bytes, [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
 //!
 //! This crate must not know how anything is stored.

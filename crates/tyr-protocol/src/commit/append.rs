@@ -70,8 +70,8 @@ pub(crate) fn disagree_on_end(own: ClaimKind, other: ClaimKind, size: u64) -> bo
     is_ending || outgrows(own, other) || outgrows(other, own)
 }
 
-/// Whether `chain` does not fit `entry`, on a blob of `size` bytes: it lacks chunks that a cut takes
-/// off, or was made with a `guess` of the size that misleads.
+/// Whether `chain` does not fit `entry`, on a blob of `size` bytes: it lacks chunks that a cut
+/// takes off, or was made with a `guess` of the size that misleads.
 ///
 /// Only version managers know where a blob ends. Another replica finds the place of an append by
 /// the guess: in the piece that has the byte guessed, behind the bytes that are there; or, when the

@@ -1,5 +1,7 @@
 //! What holds between any two steps of the commit machine.
 
+use tyr_types::NodeId;
+
 use super::Commit;
 use super::in_flight::Claim;
 use super::record::{Record, State};
@@ -50,7 +52,8 @@ impl Commit {
             recovery.memory.invariants();
             for (id, inquiry) in &recovery.inquiries {
                 assert!(inquiry.attempt.coordinator == self.node, "F2: its own attempt: {id:?}");
-                let is_once = inquiry.waiting.iter().all(|node| !inquiry.reports.contains_key(node));
+                let has_reported = |node: &NodeId| inquiry.reports.contains_key(node);
+                let is_once = !inquiry.waiting.iter().any(has_reported);
                 assert!(is_once, "who has answered is not waited for: {id:?}");
             }
         }

@@ -95,8 +95,8 @@ impl Memory {
         }
     }
 
-    /// It is finished with here, after this attempt has come by over a chain made with these guesses:
-    /// the same again says nothing new.
+    /// It is finished with here, after this attempt has come by over a chain made with these
+    /// guesses: the same again says nothing new.
     pub fn finish(&mut self, id: TransactionId, entered_in: Attempt, ends: Ends) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.finished_in = Some(entered_in);

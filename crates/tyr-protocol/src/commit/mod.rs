@@ -13,10 +13,10 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`] sends
-//! some back to come again, [`decide`] is the way back, [`settle`] frees those that waited; [`memory`] is what is known of those that
-//! are finished; [`alone`] is all of this inlined for a chain of one with nothing in its way;
-//! [`invariants`] says what holds between steps.
+//! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`]
+//! sends some back to come again, [`decide`] is the way back, [`settle`] frees those that waited;
+//! [`memory`] is what is known of those that are finished; [`alone`] is all of this inlined for a
+//! chain of one with nothing in its way; [`invariants`] says what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].

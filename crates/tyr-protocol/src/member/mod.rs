@@ -1,8 +1,8 @@
 //! A node of a cluster: all its machines together, as one.
 //!
-//! [`Member`] owns the map, the lease, and the machines of commit, reads, movement and versions; for
-//! every message it decides which of them sees it, and for every effect of theirs what the driver
-//! is to do. It is a machine like they are: told of events with the time, it answers effects.
+//! [`Member`] owns the map, the lease, and the machines of commit, reads, movement and versions;
+//! for every message it decides which of them sees it, and for every effect of theirs what the
+//! driver is to do. It is a machine like they are: told of events with the time, it answers effects.
 //!
 //! ```text
 //!              ┌ admission ─ is it from one I know, of my epoch, have I a lease? (M3, M4)
@@ -17,7 +17,8 @@
 //!
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out; the others
 //! are named in the drawing; [`in_use`] counts snapshots, [`usage`] is what they need on its way to
-//! all holders, and [`answers`] keeps what operations answered. What a rule says is in the machine that it belongs to; here is only who hears what.
+//! all holders, and [`answers`] keeps what operations answered. What a rule says is in the machine
+//! that it belongs to; here is only who hears what.
 
 mod admission;
 mod answers;

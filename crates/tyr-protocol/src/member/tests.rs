@@ -1,7 +1,7 @@
 //! Members together: transactions, maps, crashes and moves, from many seeds.
 //!
-//! [`shelf`] is a small store, [`world`] runs members, monitors and clients. What the simulator does
-//! better is left to it; here is that the parts fit.
+//! [`shelf`] is a small store, [`world`] runs members, monitors and clients. What the simulator
+//! does better is left to it; here is that the parts fit.
 
 mod shelf;
 mod world;

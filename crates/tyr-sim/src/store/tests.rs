@@ -41,7 +41,8 @@ fn transaction(number: u64, operations: Vec<Operation>) -> Transaction {
     Transaction { id: TransactionId(number.into()), blobs, reads: Vec::new() }
 }
 
-/// The chain of operations on a blob of `size` bytes, computed with the guess that it ends at `end`.
+/// The chain of operations on a blob of `size` bytes, computed with the guess that it ends at
+/// `end`.
 fn chain(operations: &[Operation], size: u64, end: u64) -> Chain {
     let mut chunks: Vec<u64> = vec![0];
     let mut reached = size.max(end);

@@ -82,7 +82,8 @@ impl World {
             Effect::Serve { request, at } => {
                 if let (true, Some(at), Address::Node(to)) = (request.is_copy, at, request.asker) {
                     self.follow(node);
-                    let size = self.setup.keyspaces[request.blob.keyspace.0 as usize - 1].chunk_size;
+                    let keyspace = request.blob.keyspace.0 as usize - 1;
+                    let size = self.setup.keyspaces[keyspace].chunk_size;
                     let chunk = (request.blob.clone(), request.range.start / size);
                     self.lineage.copy(node, to, &chunk, at);
                     self.counters.copies += 1;

@@ -96,7 +96,8 @@ impl Node {
         now_us < self.paused_until_us
     }
 
-    /// Hands an event to the process. Nothing comes of it when none runs; while it is paused, later.
+    /// Hands an event to the process. Nothing comes of it when none runs; while it is paused,
+    /// later.
     pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
         let (now, is_paused) = (self.now(now_us), self.is_paused(now_us));
         let Some(process) = &mut self.process else { return };
