@@ -57,6 +57,8 @@ pub struct SimStore {
 pub enum Done {
     /// This transaction was applied to this chunk.
     Applied(TransactionId, Timestamp, ChunkName),
+    /// The chunk, or a piece of it, was installed as it was elsewhere at this timestamp.
+    Installed(ChunkName, Timestamp),
     /// The chunk is gone.
     Released(ChunkName),
     /// Everything is gone.
@@ -302,6 +304,7 @@ impl Store for SimStore {
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
         assert!(copy.is_sound(), "violation: a copy of {name:?} is installed that is not sound");
         self.chunk_mut(name).install(copy.clone());
+        self.done.push(Done::Installed(name.clone(), copy.at));
     }
 
     fn release(&mut self, name: &ChunkName) {

@@ -142,6 +142,11 @@ impl Disk {
     pub fn len(&self) -> usize {
         self.log.len()
     }
+
+    /// Whether nothing is in the log.
+    pub fn is_empty(&self) -> bool {
+        self.log.is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -80,12 +80,12 @@ impl World {
                 }
             }
             Effect::Serve { request, at } => {
-                if let (true, Some(at), Address::Node(to)) = (request.is_copy, at, request.asker) {
+                if let (true, Some(at)) = (request.is_copy, at) {
                     self.follow(node);
                     let keyspace = request.blob.keyspace.0 as usize - 1;
-                    let size = self.setup.keyspaces[keyspace].chunk_size;
-                    let chunk = (request.blob.clone(), request.range.start / size);
-                    self.lineage.copy(node, to, &chunk, at);
+                    let chunk_size = self.setup.keyspaces[keyspace].chunk_size;
+                    let chunk = (request.blob.clone(), request.range.start / chunk_size);
+                    self.lineage.copy(node, chunk, at);
                     self.counters.copies += 1;
                 }
                 let machine = &mut self.nodes[usize::from(node.0)];

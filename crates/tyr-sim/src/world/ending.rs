@@ -22,12 +22,12 @@ impl World {
         if !self.is_mended {
             return;
         }
-        let left = self.left();
-        if left.is_none() {
+        let Some(left) = self.left() else {
             self.is_over = true;
-        } else if self.now_us > self.setup.duration_us + SETTLE_MAX_US {
+            return;
+        };
+        if self.now_us > self.setup.duration_us + SETTLE_MAX_US {
             self.is_over = true;
-            let left = left.expect("something was left");
             let (s, max_s) = (self.setup.duration_us / 1_000_000, SETTLE_MAX_US / 1_000_000);
             self.violations.push(format!(
                 "liveness: everything was mended at {s} s, and {max_s} s later {left}"

@@ -15,24 +15,36 @@ use super::World;
 use crate::checker::Applied;
 use crate::store::Done;
 
-type Chunks = HashMap<ChunkName, Vec<(TransactionId, Timestamp)>, FixedState>;
+/// What is in a chunk.
+type Content = Vec<(TransactionId, Timestamp)>;
 
 /// What is in what nodes hold.
 #[derive(Debug)]
-pub struct Lineage(Vec<Chunks>);
+pub struct Lineage {
+    nodes: Vec<HashMap<ChunkName, Content, FixedState>>,
+    /// What is in copies that were made, by the timestamp they were read at.
+    copies: HashMap<(ChunkName, Timestamp), Content, FixedState>,
+}
 
 impl Lineage {
     /// So many nodes that hold nothing.
     pub fn new(nodes: u16) -> Self {
-        Self(vec![Chunks::default(); nodes.into()])
+        let nodes = vec![HashMap::default(); nodes.into()];
+        Self { nodes, copies: HashMap::default() }
     }
 
     /// A node did this.
     pub fn take(&mut self, node: NodeId, done: Vec<Done>) {
-        let chunks = &mut self.0[usize::from(node.0)];
+        let chunks = &mut self.nodes[usize::from(node.0)];
         for done in done {
             match done {
                 Done::Applied(id, at, chunk) => chunks.entry(chunk).or_default().push((id, at)),
+                Done::Installed(chunk, at) => {
+                    let copied = self.copies.get(&(chunk.clone(), at)).cloned();
+                    let content = chunks.entry(chunk).or_default();
+                    content.retain(|(_, its)| *its > at);
+                    content.extend(copied.into_iter().flatten());
+                }
                 Done::Released(chunk) => {
                     chunks.remove(&chunk);
                 }
@@ -43,24 +55,20 @@ impl Lineage {
 
     /// A node holds nothing any more, until its log is read again.
     pub fn lose(&mut self, node: NodeId) {
-        self.0[usize::from(node.0)].clear();
+        self.nodes[usize::from(node.0)].clear();
     }
 
-    /// A chunk as it is at `at` goes from one node to another.
-    pub fn copy(&mut self, from: NodeId, to: NodeId, chunk: &ChunkName, at: Timestamp) {
-        let Some(held) = self.0[usize::from(from.0)].get(chunk) else { return };
-        let copied: Vec<_> = held.iter().filter(|(_, its)| *its <= at).copied().collect();
-        let there = self.0[usize::from(to.0)].entry(chunk.clone()).or_default();
-        for applied in copied {
-            if !there.contains(&applied) {
-                there.push(applied);
-            }
-        }
+    /// A node's chunk is copied as it is at `at`.
+    pub fn copy(&mut self, from: NodeId, chunk: ChunkName, at: Timestamp) {
+        let held = self.nodes[usize::from(from.0)].get(&chunk);
+        let below = held.into_iter().flatten().filter(|(_, its)| *its <= at);
+        let copied: Content = below.copied().collect();
+        self.copies.insert((chunk, at), copied);
     }
 
     /// The transactions that took effect.
     pub fn applied(&self) -> Applied {
-        let held = self.0.iter().flat_map(HashMap::values).flatten();
+        let held = self.nodes.iter().flat_map(HashMap::values).flatten();
         let mut all: Vec<_> = held.copied().collect();
         all.sort_unstable();
         all.dedup();

@@ -13,10 +13,17 @@ pub struct Queue<T> {
     count: u64,
 }
 
+/// A queue of nothing.
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { order: BinaryHeap::new(), items: Vec::new(), free: Vec::new(), count: 0 }
+    }
+}
+
 impl<T> Queue<T> {
     /// A queue of nothing.
     pub fn new() -> Self {
-        Self { order: BinaryHeap::new(), items: Vec::new(), free: Vec::new(), count: 0 }
+        Self::default()
     }
 
     /// Lets `item` happen at `at_us`.
@@ -44,6 +51,11 @@ impl<T> Queue<T> {
     /// The number of things that will happen.
     pub fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// Whether nothing will happen.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 }
 

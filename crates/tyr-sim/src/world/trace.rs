@@ -30,9 +30,7 @@ impl Tracer {
 
     /// Takes a step into the hash.
     pub fn note(&mut self, step: impl Hash) {
-        let mut hasher = FixedState::with_seed(self.hash).build_hasher();
-        step.hash(&mut hasher);
-        self.hash = hasher.finish();
+        self.hash = FixedState::with_seed(self.hash).hash_one(step);
     }
 
     /// Whether a line about this transaction, or about none, is wanted.
