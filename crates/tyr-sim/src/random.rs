@@ -29,7 +29,7 @@ impl Random {
 
     /// A number below `bound`; 0 for 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.any()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.any()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from `low` to `high`, both possible.

@@ -4,7 +4,7 @@
 //! are made only when asked for: those about one transaction, or all.
 
 use std::fmt::{self, Display};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 
 use foldhash::quality::FixedState;
 use tyr_protocol::member::Record;
