@@ -26,7 +26,12 @@ impl World {
                 }
             }
             Fault::PowerLoss => self.all().for_each(|node| self.crash(node)),
-            Fault::RestartAll => self.all().for_each(|node| self.restart(node)),
+            Fault::RestartAll => self.all().for_each(|node| {
+                // Not those that an operator adds later.
+                if self.nodes[usize::from(node.0)].starts > 0 {
+                    self.restart(node);
+                }
+            }),
             Fault::Partition(groups) => self.network.part(groups),
             Fault::OneWay(from, to) => self.network.block(from, to),
             Fault::NoMonitors(node) => self.network.block_monitors(node),
