@@ -10,7 +10,7 @@
 //! what is left is a text that runs. `docs/internals/simulator.md` has the whole grammar.
 //!
 //! Reading order: [`quantity`] and [`fault`] are what statements are made of, [`words`] and
-//! [`parse`] read them, [`print`] writes them, [`draw`] closes the choices, [`outfit`] makes a
+//! [`parse`] read them, [`mod@print`] writes them, [`draw`] closes the choices, [`outfit`] makes a
 //! [`crate::Setup`] of what is drawn, with the workloads of [`work`]; [`library`] are the scenarios
 //! that come with the simulator.
 
