@@ -31,6 +31,7 @@ impl Commit {
         let record = &mut self.records[slot];
         let at = record.known.unwrap_or(record.highest);
         record.is_behind = true;
+        record.is_heard = true;
         let is_needed = self.recovery.as_ref().is_none_or(|recovery| !recovery.has_one_authority);
         if is_needed && self.rules.hold(Rule::C9) {
             let (id, attempt) = (record.transaction.id, record.entered_in);
@@ -96,10 +97,13 @@ impl Commit {
     }
 
     /// C9: nothing can come before it here any more that is not shown.
+    ///
+    /// Not before the attempt has reached the tail: in one whose decision is known before, this
+    /// would overtake the pass itself, and who has not entered the attempt yet would not listen.
     fn tell_anchored(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let (record, by) = (&mut self.records[slot], self.node);
         let is_anchor = record.chain.anchors().contains(&record.position);
-        if record.is_anchored || !is_anchor || !self.rules.hold(Rule::C9) {
+        if record.is_anchored || !record.is_heard || !is_anchor || !self.rules.hold(Rule::C9) {
             return;
         }
         record.is_anchored = true;

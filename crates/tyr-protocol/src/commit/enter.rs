@@ -145,6 +145,7 @@ impl Commit {
             unstable: SmallVec::new(),
             is_writing_here: false,
             is_watched: false,
+            is_heard: false,
             is_anchored: false,
             is_behind: false,
             is_passed: false,

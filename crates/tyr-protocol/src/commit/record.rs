@@ -112,6 +112,8 @@ pub(crate) struct Record {
     pub is_watched: bool,
     /// The anchors before this node that have not said that it is clear what comes before it (C9).
     pub unanchored: SmallVec<[NodeId; 1]>,
+    /// Whether the attempt has reached the tail, so that everyone after this node listens to it.
+    pub is_heard: bool,
     /// Whether this node has said so to those after it.
     pub is_anchored: bool,
     /// Whether everyone after this node in the chain has applied it (C7).

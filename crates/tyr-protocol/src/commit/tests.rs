@@ -626,6 +626,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         begun: Timestamp::ZERO,
         known: None,
         unanchored: smallvec![],
+        is_heard: false,
         is_anchored: false,
         is_behind: false,
         is_passed: false,
