@@ -2,7 +2,8 @@
 //!
 //! [`Member`] owns the map, the lease, and the machines of commit, reads, movement and versions;
 //! for every message it decides which of them sees it, and for every effect of theirs what the
-//! driver is to do. It is a machine like they are: told of events with the time, it answers effects.
+//! driver is to do. It is a machine like they are: told of events with the time, it answers
+//! effects.
 //!
 //! ```text
 //!              ┌ admission ─ is it from one I know, of my epoch, have I a lease? (M3, M4)
