@@ -42,6 +42,8 @@ pub enum Command {
     Show(Chosen),
     /// List the scenarios of the library
     List,
+    /// Count what clusters of several sizes cost: messages, bytes, how evenly they fall on nodes
+    Scale(ScaleArguments),
 }
 
 /// A seed and its scenario.
@@ -175,6 +177,18 @@ pub struct ShrinkArguments {
     /// Seeds to try for each smaller scenario
     #[arg(long, default_value_t = 3)]
     pub seeds: u64,
+}
+
+/// Arguments of `scale`.
+#[derive(Args, Debug)]
+pub struct ScaleArguments {
+    /// Sizes of clusters, from 4 to 256 nodes
+    #[arg(long, value_name = "NODES", value_delimiter = ',', default_values_t = [4, 16, 64, 256])]
+    pub nodes: Vec<u16>,
+
+    /// Where all chance comes from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
 }
 
 fn seeds(text: &str) -> Result<Range<u64>> {

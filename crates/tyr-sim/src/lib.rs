@@ -18,7 +18,8 @@
 //! Reading order: [`setup`] says what a run is made of, [`fault`] what can go wrong, [`world`] is
 //! the run. [`workload`] says what clients do, [`store`] keeps what a node has applied, [`checker`]
 //! judges. [`scenario`] composes all this from a few lines of text; [`trial`] runs one, [`sweep`]
-//! many, [`shrink`] makes one that fails smaller.
+//! many, [`shrink`] makes one that fails smaller. [`scale`] stands apart: it counts what a healthy
+//! cluster costs.
 //!
 //! This crate must not know what the machines think: it looks at their effects, at what clients
 //! saw and at what is applied in the end, never into them.
@@ -27,6 +28,7 @@ pub mod checker;
 pub mod fault;
 pub mod random;
 pub mod report;
+pub mod scale;
 pub mod scenario;
 pub mod setup;
 pub mod shrink;

@@ -19,7 +19,9 @@ use tyr_sim::sweep::{self, News, Plan, Summary};
 use tyr_sim::trial::{self, likeness};
 use tyr_types::{Error, Result};
 
-use arguments::{Arguments, Chosen, Command, RunArguments, ShrinkArguments, SweepArguments};
+use arguments::{
+    Arguments, Chosen, Command, RunArguments, ScaleArguments, ShrinkArguments, SweepArguments,
+};
 
 /// The exit code of a run that Ctrl-C ended.
 const INTERRUPTED_CODE: u8 = 130;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             list();
             Ok(ExitCode::SUCCESS)
         }
+        Command::Scale(arguments) => scale(&arguments),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("tyr-sim: {error}");
@@ -202,4 +205,10 @@ fn list() {
         let about = named.scenario.about.first().map(String::as_str).unwrap_or_default();
         println!("{:20} {about}", named.name);
     }
+}
+
+fn scale(arguments: &ScaleArguments) -> Result<ExitCode> {
+    let rows = tyr_sim::scale::measure(&arguments.nodes, arguments.seed)?;
+    print!("{}", tyr_sim::scale::print::tables(&rows));
+    Ok(ExitCode::SUCCESS)
 }
