@@ -25,7 +25,7 @@ use crate::view::View;
 pub(crate) const CLAIMS_MAX: usize = 16;
 
 /// What a transaction wants of what it claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClaimKind {
     /// A read that must still hold.
     Read,
@@ -88,7 +88,7 @@ pub(crate) struct Claim {
 pub(crate) type Claims = SmallVec<[Claim; 1]>;
 
 /// All claims, by blob.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     /// Hashed once for each question: this is most of what a transaction costs here.
     blobs: HashTable<(BlobName, Claims)>,

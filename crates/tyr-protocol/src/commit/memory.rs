@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 }
 
 /// What is remembered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     entries: HashMap<TransactionId, Entry, FixedState>,
     /// In the order noted; one that was noted again since is passed over.
@@ -51,6 +51,12 @@ impl Memory {
     /// What is remembered of `id`.
     pub fn get(&self, id: TransactionId) -> Option<&Entry> {
         self.entries.get(&id)
+    }
+
+    /// All that is remembered, in no order that may matter.
+    #[cfg(feature = "broken-rules")]
+    pub fn iter(&self) -> impl Iterator<Item = (&TransactionId, &Entry)> {
+        self.entries.iter()
     }
 
     /// Whether what began then may have been forgotten, so that knowing nothing means nothing.

@@ -28,6 +28,8 @@ mod decide;
 pub mod effect;
 mod enter;
 pub mod event;
+#[cfg(feature = "broken-rules")]
+mod fingerprint;
 mod in_flight;
 mod invariants;
 pub(crate) mod memory;
@@ -64,7 +66,7 @@ pub const IN_FLIGHT_MAX: usize = 65_536;
 /// Its driver calls [`Commit::step`] with what happens, executes the effects in order (see
 /// [`Effect`] for the order rules), and, for a chain of one, may take the shortcut
 /// [`Commit::commit_alone`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Commit {
     pub(crate) node: NodeId,
     pub(crate) clock: Timestamp,

@@ -25,7 +25,7 @@ use crate::chain::Chain;
 ///      ├──────────────► Fenced ◄───┘         └ at a head of several: Aborting first
 ///      └──► Parked
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
     /// It waits for others before it is validated (C1, C2).
     Waiting,
@@ -83,7 +83,7 @@ impl State {
 }
 
 /// What this node knows of a transaction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub transaction: Arc<Transaction>,
     pub chain: Chain,
@@ -168,11 +168,11 @@ impl Record {
     }
 }
 /// A record's place in the table; another record may take it later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u32);
 
 /// The table of records.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     slots: Vec<Option<Record>>,
     free: Vec<Slot>,
@@ -219,6 +219,12 @@ impl Records {
 
     pub fn get(&self, slot: Slot) -> Option<&Record> {
         self.slots.get(slot.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// The places that are free, the next to be taken last.
+    #[cfg(feature = "broken-rules")]
+    pub fn free(&self) -> &[Slot] {
+        &self.free
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Slot, &Record)> {

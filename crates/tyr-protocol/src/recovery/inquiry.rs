@@ -13,7 +13,7 @@ use crate::rule::Rule;
 use crate::view::View;
 
 /// A ballot on what became of a transaction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inquiry {
     pub attempt: Attempt,
     pub transaction: Arc<Transaction>,

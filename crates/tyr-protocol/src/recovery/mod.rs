@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use tyr_types::TransactionId;
 
-use self::inquiry::Inquiry;
+pub(crate) use self::inquiry::Inquiry;
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
 use crate::commit::memory::Memory;
@@ -52,7 +52,7 @@ pub const ASK_AFTER_US: u64 = 500_000;
 pub const ASK_AFTER_DOUBLED_MAX: u8 = 4;
 
 /// What a node of a cluster keeps beside its records.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     /// The newest map installed.
     pub map: Option<Arc<ClusterMap>>,
