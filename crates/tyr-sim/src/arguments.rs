@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand};
 use tyr_protocol::Rule;
+use tyr_sim::explore::case::CLOCKS;
+use tyr_sim::explore::{Bounds, Case, Mishaps};
 use tyr_sim::setup::Trace;
 use tyr_sim::trial::Manner;
 use tyr_types::{Error, Result, TransactionId};
@@ -40,6 +42,8 @@ pub enum Command {
     Shrink(ShrinkArguments),
     /// Print a scenario as a seed draws it: every choice closed
     Show(Chosen),
+    /// Go through all orders of what can happen to three nodes and three transactions
+    Explore(ExploreArguments),
     /// List the scenarios of the library
     List,
     /// Count what clusters of several sizes cost: messages, bytes, how evenly they fall on nodes
@@ -189,6 +193,63 @@ pub struct ScaleArguments {
     /// Where all chance comes from
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// Arguments of `explore`.
+#[derive(Args, Debug)]
+pub struct ExploreArguments {
+    /// Only the case of this name, on all layouts
+    #[arg(long, value_name = "NAME")]
+    pub case: Option<String>,
+
+    /// Only its first transactions
+    #[arg(long, default_value_t = 3)]
+    pub transactions: usize,
+
+    /// Nodes that go down; layouts without a second replica are left out then
+    #[arg(long, default_value_t = 0)]
+    pub crashes: u8,
+
+    /// Messages that are lost
+    #[arg(long, default_value_t = 0)]
+    pub losses: u8,
+
+    /// How often a node or a client asks before it has waited long
+    #[arg(long, default_value_t = 0)]
+    pub impatience: u8,
+
+    /// Give a case up after so many states, of some 50 bytes each
+    #[arg(long, default_value_t = 10_000_000, value_name = "STATES")]
+    pub states_max: usize,
+
+    /// Only clocks that agree, instead of three kinds
+    #[arg(long = "one-clock")]
+    pub has_one_clock: bool,
+
+    /// Take a rule away, to see that it is missed: C1, F2, ..
+    #[arg(long = "break", value_name = "RULE")]
+    pub broken: Option<String>,
+}
+
+impl ExploreArguments {
+    /// The cases to go through.
+    pub fn cases(&self) -> Vec<Case> {
+        let is_meant = |case: &Case| {
+            self.case.as_ref().is_none_or(|name| name == case.name)
+                && (self.crashes == 0 || case.replication() > 1)
+                && (!self.has_one_clock || case.ahead_us == CLOCKS[0])
+        };
+        let meant = Case::all().into_iter().filter(is_meant);
+        meant.map(|case| case.first(self.transactions)).collect()
+    }
+
+    /// How far each is gone through.
+    pub fn bounds(&self) -> Result<Bounds> {
+        let Self { crashes, losses, impatience, states_max, .. } = *self;
+        let mishaps = Mishaps { crashes, losses, impatience };
+        let broken = self.broken.as_deref().map(rule).transpose()?;
+        Ok(Bounds { mishaps, states_max, broken, ..Bounds::default() })
+    }
 }
 
 fn seeds(text: &str) -> Result<Range<u64>> {

@@ -21,10 +21,14 @@
 //! many, [`shrink`] makes one that fails smaller. [`scale`] stands apart: it counts what a healthy
 //! cluster costs.
 //!
+//! [`explore`] is the other way to go about it: not one run from a seed, but all orders of a few
+//! events, of commit machines alone.
+//!
 //! This crate must not know what the machines think: it looks at their effects, at what clients
 //! saw and at what is applied in the end, never into them.
 
 pub mod checker;
+pub mod explore;
 pub mod fault;
 pub mod random;
 pub mod report;

@@ -8,10 +8,12 @@ use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tyr_sim::Report;
+use tyr_sim::explore;
 use tyr_sim::scenario::library::{self, Choice};
 use tyr_sim::scenario::{Scenario, draw, parse};
 use tyr_sim::shrink::{self, Case, Effort};
@@ -20,7 +22,8 @@ use tyr_sim::trial::{self, likeness};
 use tyr_types::{Error, Result};
 
 use arguments::{
-    Arguments, Chosen, Command, RunArguments, ScaleArguments, ShrinkArguments, SweepArguments,
+    Arguments, Chosen, Command, ExploreArguments, RunArguments, ScaleArguments, ShrinkArguments,
+    SweepArguments,
 };
 
 /// The exit code of a run that Ctrl-C ended.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep(&arguments),
         Command::Shrink(arguments) => shrink(&arguments),
         Command::Show(chosen) => show(&chosen),
+        Command::Explore(arguments) => explore(&arguments),
         Command::List => {
             list();
             Ok(ExitCode::SUCCESS)
@@ -191,6 +195,38 @@ fn shrink(arguments: &ShrinkArguments) -> Result<ExitCode> {
     let chosen = Chosen { seed: small.seed, scenario: Some("small.txt".to_owned()) };
     eprintln!("{}", arguments.manner.command("run", small.seed, &chosen));
     Ok(ExitCode::FAILURE)
+}
+
+fn explore(arguments: &ExploreArguments) -> Result<ExitCode> {
+    let bounds = arguments.bounds()?;
+    let cases = arguments.cases();
+    if cases.is_empty() {
+        return Err(Error::invalid("no case is so: see docs/internals/explore.md for their names"));
+    }
+    println!("| case | blobs at | clocks ahead by | states | steps | ends | | s |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for case in cases {
+        let start = Instant::now();
+        let findings = explore::explore(case.clone(), bounds);
+        println!(
+            "| {} | {:?} {:?} | {:?} | {} | {} | {} | {} | {:.1} |",
+            case.name,
+            case.replicas[0],
+            case.replicas[1],
+            case.ahead_us,
+            findings.states,
+            findings.transitions,
+            findings.ends,
+            if findings.is_complete { "all" } else { "bounded" },
+            start.elapsed().as_secs_f64(),
+        );
+        if let Some(explore::Violation { what, run }) = findings.violation {
+            print_violations(&[what]);
+            println!("{}", run.join("\n"));
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(chosen: &Chosen) -> Result<ExitCode> {

@@ -28,7 +28,7 @@ mod mishap;
 pub mod monitors;
 pub mod network;
 pub mod node;
-mod panic;
+pub(crate) mod panic;
 pub mod queue;
 #[cfg(test)]
 mod tests;
