@@ -53,7 +53,9 @@ impl<S: Store> Turn<'_, S> {
         let is_head = chain.position(self.member.node) == Some(0);
         let is_going =
             self.is_planned_away(|planned| planned.is_affected(&chain, &transaction, map.epoch));
-        if is_ahead || !is_head || is_going {
+        // The commit machine would refuse it with an abort that it does not remember.
+        let is_full = !is_retry && self.member.commit.len() >= commit::IN_FLIGHT_MAX;
+        if is_ahead || !is_head || is_going || is_full {
             return self.not_here(client, Asked::Transaction(id));
         }
         if !is_remembered && self.is_forgotten(begun) {

@@ -181,14 +181,6 @@ impl Session {
             return; // It cannot have an answer.
         }
         match decision {
-            // Too busy to find out what became of it says nothing about earlier tries.
-            Decision::Abort(abort)
-                if abort.kind == ErrorKind::Unavailable && submission.tries > 1 =>
-            {
-                submission.head = None;
-                submission.refusal = Some(abort);
-                self.resume_later(call);
-            }
             Decision::Abort(abort) => {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
