@@ -1,16 +1,17 @@
 //! The monitors' side: leases, and when a map takes effect.
 //!
-//! One map is in effect. A change that takes nothing from anybody who might still use it takes
-//! effect at once. One that does is *pending*: those who lose are asked to prepare, and it takes
-//! effect when each has, or has no lease any more (M3). Any other change withdraws a pending one,
-//! which is proposed again afterwards, under a new epoch.
+//! One map is in effect. A change that takes nothing from anybody takes effect at once. One that
+//! does is *pending*: all nodes that take part are asked to prepare, and it takes effect when each
+//! has, or has no lease any more (M3). A failure withdraws a pending change, which is proposed again
+//! afterwards, under a new epoch.
 //!
 //! ```text
 //!   silent for long, without lease ─► Down          started again ─► Return
 //!   down for longer ─► Remove                       recipients caught up ─► Settle (M4)
 //! ```
 //!
-//! A node is declared down only after its lease ran out, so no failure ever waits.
+//! A node is declared down only after its lease ran out, so a failure waits for those who are alive
+//! to answer, and for nobody else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -46,17 +47,22 @@ pub struct Grants {
     pub(super) rules: Rules,
 }
 
-/// A change that waits for those who lose by it.
+/// A change that waits for all who take part, since somebody loses by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     pub map: Arc<ClusterMap>,
     pub change: Change,
     /// Who asked for it.
     pub proposal: Option<u64>,
-    /// Who lose, and have not prepared yet.
+    /// Who take part, and have not prepared yet.
     pub waiting: BTreeSet<NodeId>,
-    /// Who lose.
-    pub losers: BTreeSet<NodeId>,
+}
+
+impl Pending {
+    /// Whether a failure waits: nothing else is more urgent.
+    fn is_failure(&self) -> bool {
+        self.proposal.is_none() && matches!(self.change, Change::Down(_) | Change::Return { .. })
+    }
 }
 
 impl Grants {
@@ -88,7 +94,7 @@ impl Grants {
         &self.map
     }
 
-    /// The map that waits for those who lose by it.
+    /// The map that waits for all to have prepared.
     pub fn pending(&self) -> Option<&Arc<ClusterMap>> {
         self.pending.as_ref().map(|pending| &pending.map)
     }
@@ -216,8 +222,7 @@ impl Grants {
                 pending.waiting.iter().all(|node| self.is_over(*node, now_us))
             });
             let is_changed = if is_ready && let Some(pending) = self.pending.take() {
-                let Pending { map, losers, proposal, .. } = pending;
-                self.take_effect(now_us, map, losers, proposal, effects);
+                self.take_effect(now_us, pending.map, pending.proposal, effects);
                 true
             } else {
                 self.heed_nodes(now_us, effects)
@@ -232,6 +237,9 @@ impl Grants {
 
     /// Declares down who has long been silent, and takes back who has started again.
     fn heed_nodes(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
+        if self.pending.as_ref().is_some_and(Pending::is_failure) {
+            return false;
+        }
         let nodes: Vec<NodeId> = self.seats.keys().copied().collect();
         for node in nodes {
             let change = match self.seats[&node].back {
@@ -244,8 +252,7 @@ impl Grants {
                 None => self.is_silent(node, now_us).then_some(Change::Down(node)),
             };
             let Some(change) = change else { continue };
-            let is_pending = self.pending.as_ref().is_some_and(|pending| pending.change == change);
-            if is_pending || self.seats[&node].kept_in == Some(self.map.epoch) {
+            if self.seats[&node].kept_in == Some(self.map.epoch) {
                 continue;
             }
             match self.try_change(now_us, change, None, effects) {
@@ -273,7 +280,7 @@ impl Grants {
         self.map.is_live(node) && is_silent && self.is_over(node, now_us)
     }
 
-    /// Whether a change that takes something from the node need not ask it.
+    /// Whether a change need not wait for the node to prepare.
     fn is_over(&self, node: NodeId, now_us: u64) -> bool {
         !self.has_lease(node, now_us) || !self.rules.hold(Rule::M3Wait)
     }
@@ -283,9 +290,10 @@ impl Grants {
         self.seats.get(&node).is_some_and(|seat| now_us < seat.expires_us)
     }
 
-    /// Takes up the next proposal, unless an earlier one is pending.
+    /// Takes up the next proposal, unless an earlier one or a failure is pending.
     fn heed_proposals(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
-        if self.pending.as_ref().is_some_and(|pending| pending.proposal.is_some()) {
+        let is_first = |pending: &Pending| pending.proposal.is_some() || pending.is_failure();
+        if self.pending.as_ref().is_some_and(is_first) {
             return false;
         }
         let Some((proposal, change)) = self.proposals.pop_front() else { return false };
@@ -322,8 +330,8 @@ impl Grants {
         changes.into_iter().any(|change| self.try_change(now_us, change, None, effects).is_ok())
     }
 
-    /// Makes a change: at once, or pending when somebody loses by it who may still use the map.
-    /// Withdraws what is pending.
+    /// Makes a change: at once, or pending when somebody loses by it and others may still go by the
+    /// map there is. Withdraws what is pending.
     fn try_change(
         &mut self,
         now_us: u64,
@@ -344,13 +352,13 @@ impl Grants {
             let again = withdrawn.proposal.map(|proposal| (proposal, withdrawn.change));
             again.into_iter().for_each(|it| self.proposals.push_front(it));
         }
-        let losers = losers(&self.map, &map);
-        match losers.iter().all(|node| self.is_over(*node, now_us)) {
-            true => self.take_effect(now_us, map, losers, proposal, effects),
-            false => {
+        let is_taking = !losers(&self.map, &map).is_empty();
+        match is_taking && self.map.live().any(|node| !self.is_over(node, now_us)) {
+            false => self.take_effect(now_us, map, proposal, effects),
+            true => {
                 // Who has no lease now may get one before the others have prepared.
-                let waiting = losers.clone();
-                self.pending = Some(Pending { map, change, proposal, waiting, losers });
+                let waiting = self.map.live().collect();
+                self.pending = Some(Pending { map, change, proposal, waiting });
                 self.remind(effects);
             }
         }
@@ -361,10 +369,10 @@ impl Grants {
         &mut self,
         now_us: u64,
         map: Arc<ClusterMap>,
-        losers: BTreeSet<NodeId>,
         proposal: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
+        let is_taking = !losers(&self.map, &map).is_empty();
         let old = std::mem::replace(&mut self.map, map);
         let map = Arc::clone(&self.map);
         for (node, it) in &map.nodes {
@@ -374,12 +382,12 @@ impl Grants {
                 // Another process, which never had a lease, and is alive. It may have an old map.
                 *seat = Seat { heard_us: now_us, epoch_min: map.epoch, ..Seat::default() };
             }
+            if is_taking {
+                seat.epoch_min = map.epoch;
+            }
             if before.is_some_and(|it| it.is_live()) && !it.is_live() {
                 seat.down_us = now_us;
             }
-        }
-        for node in losers {
-            self.seat(node).epoch_min = map.epoch;
         }
         if old.moved != map.moved {
             self.caught_up.clear();

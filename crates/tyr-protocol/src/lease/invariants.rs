@@ -25,7 +25,8 @@ impl Grants {
             assert_eq!(pending.map.epoch, self.epoch_max, "what is pending is the newest");
             assert!(pending.map.epoch > self.map.epoch, "epochs grow");
             assert!(!pending.waiting.is_empty(), "what waits for nobody takes effect");
-            assert!(pending.waiting.is_subset(&pending.losers), "only losers are waited for");
+            let is_live = |node: &tyr_types::NodeId| self.map.is_live(*node);
+            assert!(pending.waiting.iter().all(is_live), "only who takes part is waited for");
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct Seat {
     pub heard_us: u64,
     /// When it was declared down; of use only while it is.
     pub down_us: u64,
-    /// It gets no lease with an older map than this: it lost something by it.
+    /// It gets no lease with an older map than this: somebody lost something by it.
     pub epoch_min: Epoch,
     /// It has started again, and no map says so yet.
     pub back: Option<Back>,

@@ -1,8 +1,9 @@
 //! A new map: what the node stops doing before it, and what it begins with it.
 //!
 //! ```text
-//!   Prepare(map)   nothing that it takes away is validated or served any more; when what was in
-//!                  flight is done, or takes too long: Prepared
+//!   Prepare(map)   nothing is begun any more on chains that it changes, nor served where it takes
+//!                  the right to; when what was in flight is done, or takes too long, nothing is
+//!                  validated on them either: Prepared
 //!   Effective, or a peer's newer map
 //!                  log it; out with what is not held any more; Recipient and Commit go by it;
 //!                  then the messages that waited for it
@@ -22,6 +23,10 @@ use crate::message::{Address, Body};
 use crate::movement::{self, ChunkCopy, Recipient};
 use crate::read::Reads;
 
+/// What others began before they heard of a planned change has come in after so long, as a rule, in
+/// microseconds; later it is driven anew under the new map.
+const DRAIN_MIN_US: u64 = 10_000;
+
 /// Chunks that are looked at in one go when the map changes what is held.
 const PAGE: usize = 1024;
 
@@ -34,12 +39,12 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.now.monotonic_us;
         let planned = &mut self.member.planned;
         match planned.iter_mut().find(|planned| planned.map.epoch == map.epoch) {
-            Some(known) => known.is_acknowledged = false, // The answer was lost.
+            Some(known) => known.is_told = false, // The answer was lost.
             None => {
                 if planned.len() == PLANNED_MAX {
                     planned.remove(0); // Long withdrawn: no two are planned at a time.
                 }
-                planned.push(Planned { map, since_us: now_us, is_acknowledged: false });
+                planned.push(Planned { map, since_us: now_us, is_prepared: false, is_told: false });
                 planned.sort_by_key(|planned| planned.map.epoch);
             }
         }
@@ -47,20 +52,22 @@ impl<S: Store> Turn<'_, S> {
         self.acknowledge_planned();
     }
 
-    /// Says that the node has stopped using what a planned map takes away, once it has.
+    /// Says that the node goes no more by what a planned map changes, once it does not.
     pub(super) fn acknowledge_planned(&mut self) {
         let now_us = self.member.now.monotonic_us;
         let drain_max_us = self.member.config.drain_max_us;
-        let mut prepared: Vec<Epoch> = Vec::new();
+        let mut told: Vec<Epoch> = Vec::new();
         for place in 0..self.member.planned.len() {
-            let Planned { map, since_us, is_acknowledged } = &self.member.planned[place];
-            let is_late = now_us.saturating_sub(*since_us) >= drain_max_us;
-            if !is_acknowledged && (is_late || !self.member.is_using_old(map)) {
-                prepared.push(map.epoch);
-                self.member.planned[place].is_acknowledged = true;
+            let Planned { map, since_us, is_prepared, is_told } = &self.member.planned[place];
+            let waited_us = now_us.saturating_sub(*since_us);
+            let is_drained = waited_us >= DRAIN_MIN_US && !self.member.is_using_old(map);
+            if !is_told && (*is_prepared || is_drained || waited_us >= drain_max_us) {
+                told.push(map.epoch);
+                let planned = &mut self.member.planned[place];
+                (planned.is_prepared, planned.is_told) = (true, true);
             }
         }
-        for epoch in prepared {
+        for epoch in told {
             self.send(Address::Monitors, Body::Prepared { epoch });
         }
     }
@@ -219,11 +226,13 @@ impl Member {
         self.seat().is_some() && self.map.as_ref().is_some_and(is_out)
     }
 
-    /// Whether something in flight here was validated under chains that `map` changes.
+    /// Whether something in flight here was validated under chains that `map` changes, and can end
+    /// before it. With a node that is lost it cannot.
     fn is_using_old(&self, map: &ClusterMap) -> bool {
         self.commit.records.iter().any(|(_, record)| {
             let epoch = record.entered_in.epoch;
             record.state.in_flight_at().is_some()
+                && record.chain.hops().iter().all(|hop| map.is_live(hop.node))
                 && map.is_affected(&record.chain, &record.transaction, epoch)
         })
     }

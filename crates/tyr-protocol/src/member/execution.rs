@@ -218,10 +218,13 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Whether it asks for something to be validated that a planned map takes away.
+    /// Whether it asks for something to be validated on a chain that a planned map changes, after
+    /// the monitors may have been told that this ends (M3).
     fn is_refused(&self, message: &Message) -> bool {
         let Message::Forward { transaction, chain, attempt, .. } = message else { return false };
-        self.is_planned_away(|map| map.is_affected(chain, transaction, attempt.epoch))
+        let prepared = self.member.planned.iter().filter(|planned| planned.is_prepared);
+        let mut maps = prepared.map(|planned| &planned.map);
+        maps.any(|map| map.is_affected(chain, transaction, attempt.epoch))
     }
 
     /// A message about a transaction that was held up. Not while something is planned: nothing is

@@ -88,7 +88,7 @@ pub struct MemberConfig {
     pub read_timeout_us: u64,
     /// How long a read may wait here, in microseconds; then its asker has to ask again.
     pub wait_max_us: u64,
-    /// How long a node that loses something by a planned change waits for what is in flight, in
+    /// How long a node waits for what is in flight on chains that a planned map changes, in
     /// microseconds; what is in flight longer is driven anew under the new map.
     pub drain_max_us: u64,
 }
@@ -103,13 +103,16 @@ impl Default for MemberConfig {
     }
 }
 
-/// A planned change: what this map takes away is not used any more.
+/// A planned change: nothing is begun any more on chains that it changes.
 #[derive(Clone, Debug)]
 struct Planned {
     map: Arc<ClusterMap>,
     /// When it was heard of.
     since_us: u64,
-    is_acknowledged: bool,
+    /// Nothing is validated either: the monitors may have been told so.
+    is_prepared: bool,
+    /// Whether they were told since they last asked.
+    is_told: bool,
 }
 
 /// One node of a cluster.

@@ -80,18 +80,23 @@ impl World {
         outcome
     }
 
+    /// As the store does it: what is brought in from an extent changes the blob's shape, so the
+    /// rest takes another round.
     fn make_resident(&mut self, range: ByteRange) {
-        let Some(plan) = self.state.plan(range, Timestamp::MAX) else { return };
-        for missing in plan.missing.clone() {
-            for part in missing.by_block() {
+        for _ in 0..3 {
+            let Some(plan) = self.state.plan(range, Timestamp::MAX) else { return };
+            for part in plan.missing.iter().flat_map(Missing::by_block) {
                 let bytes = self.fetch(&part);
                 match part.source {
                     Source::Base => self.state.fill(&plan, part.range, &bytes),
                     Source::Extent { .. } => self.state.materialize(&part, &bytes),
                 }
             }
+            if self.state.is_resident(range) {
+                return;
+            }
         }
-        assert!(self.state.missing(range).is_empty());
+        panic!("{range:?} is not in memory after three rounds");
     }
 
     fn fetch(&self, missing: &Missing) -> Vec<u8> {

@@ -52,12 +52,22 @@ impl Monitors {
         self.effects.iter().any(|it| matches!(it, Effect::Grant { to, .. } if *to == node))
     }
 
-    /// Time passes, in which only these nodes renew.
+    /// Time passes, in which only these nodes renew, and prepare when they are asked to.
     fn pass(&mut self, seconds: u64, alive: &[u16]) {
         for _ in 0..seconds * 2 {
             self.now_us += SECOND / 2;
             alive.iter().for_each(|node| _ = self.renew(*node));
             self.step(Event::Tick);
+            self.all_prepared(alive);
+        }
+    }
+
+    /// These nodes prepare, as long as they are asked to.
+    fn all_prepared(&mut self, nodes: &[u16]) {
+        for node in nodes {
+            if self.grants.pending().is_some() {
+                self.prepared(*node);
+            }
         }
     }
 
@@ -152,31 +162,59 @@ fn the_last_node_that_is_up_is_waited_for() {
 
 /// M4.
 #[test]
-fn a_node_that_was_down_is_up_again_only_when_it_has_caught_up_and_the_losers_prepared() {
+fn a_node_that_was_down_is_up_again_only_when_it_has_caught_up_and_all_have_prepared() {
     let mut monitors = node_0_has_caught_up();
-    assert_eq!(monitors.asked(), [1], "it was the authority while node 0 was away");
+    assert_eq!(monitors.asked(), [0, 1, 2], "node 1 was the authority while node 0 was away");
+    monitors.all_prepared(&[1, 2]);
     assert_eq!(monitors.state(0), NodeState::Returning);
-    monitors.prepared(1);
+    monitors.prepared(0);
     assert_eq!(monitors.state(0), NodeState::Up);
     assert!(matches!(&monitors.effects[..], [Effect::Publish(_)]));
 }
 
 /// M3.
 #[test]
-fn a_loser_that_never_answers_is_waited_for_until_its_lease_is_over() {
-    let mut monitors = node_0_has_caught_up();
-    monitors.pass(2, &[0, 2]);
-    assert_eq!(monitors.state(0), NodeState::Returning);
-    monitors.pass(1, &[0, 2]);
-    assert_eq!(monitors.state(0), NodeState::Up);
-    let before = monitors.map().epoch.0 - 1;
-    assert!(!monitors.renew_with(1, Epoch(before)), "it would go on with what it lost");
-    assert!(monitors.renew(1));
+fn a_node_that_never_answers_is_waited_for_until_its_lease_is_over() {
+    for (silent, others) in [(1, [0, 2]), (2, [0, 1])] {
+        let mut monitors = node_0_has_caught_up();
+        monitors.pass(2, &others);
+        assert_eq!(monitors.state(0), NodeState::Returning);
+        monitors.pass(1, &others);
+        assert_eq!(monitors.state(0), NodeState::Up);
+        let before = monitors.map().epoch.0 - 1;
+        assert!(!monitors.renew_with(silent, Epoch(before)), "it would go on with what is over");
+        assert!(monitors.renew(silent));
+    }
 }
 
 /// M3.
 #[test]
-fn a_loser_without_a_lease_that_gets_one_while_others_prepare_is_waited_for_too() {
+fn a_failure_takes_effect_when_those_who_are_alive_have_prepared() {
+    let mut monitors = Monitors::new(3);
+    let alive = [1, 2];
+    for _ in 0..8 {
+        monitors.now_us += SECOND / 2;
+        alive.iter().for_each(|node| _ = monitors.renew(*node));
+        monitors.step(Event::Tick);
+    }
+    assert_eq!(monitors.asked(), [0, 1, 2], "nobody goes by a map with node 0 any more");
+    monitors.prepared(1);
+    assert_eq!(monitors.state(0), NodeState::Up);
+    monitors.prepared(2);
+    assert_eq!(monitors.state(0), NodeState::Down);
+}
+
+#[test]
+fn two_that_fail_at_once_are_declared_down_one_after_the_other() {
+    let mut monitors = Monitors::new(5);
+    monitors.propose(Change::Drain(NodeId(4)));
+    monitors.pass(5, &[2, 3, 4]);
+    assert_eq!((monitors.state(0), monitors.state(1)), (NodeState::Down, NodeState::Down));
+}
+
+/// M3.
+#[test]
+fn a_node_without_a_lease_that_gets_one_while_others_prepare_is_waited_for_too() {
     let mut monitors = Monitors::new(4);
     monitors.pass(5, &[1, 2, 3]);
     monitors.back(0, 2, true);
@@ -184,9 +222,9 @@ fn a_loser_without_a_lease_that_gets_one_while_others_prepare_is_waited_for_too(
     monitors.back(1, 2, true);
     assert!(!monitors.grants.has_lease(NodeId(1), monitors.now_us));
     monitors.caught_up(0);
-    assert_eq!(monitors.asked(), [1, 2]);
+    assert_eq!(monitors.asked(), [0, 1, 2, 3]);
     assert!(monitors.renew(1), "it goes on under the map in effect");
-    monitors.prepared(2);
+    monitors.all_prepared(&[0, 2, 3]);
     assert_eq!(monitors.state(0), NodeState::Returning);
     monitors.prepared(1);
     assert_eq!(monitors.state(0), NodeState::Up);
@@ -202,7 +240,7 @@ fn a_failure_withdraws_a_planned_change_and_its_epoch_is_never_used_again() {
     monitors.step(Event::Prepared { node: NodeId(1), incarnation, epoch: planned });
     assert_eq!(monitors.state(0), NodeState::Returning);
     monitors.caught_up(0);
-    monitors.prepared(1);
+    monitors.all_prepared(&[0, 1, 2]);
     assert_eq!(monitors.state(0), NodeState::Up);
 }
 
@@ -214,9 +252,6 @@ fn a_planned_change_withdrawn_for_a_keyspace_is_taken_up_again() {
     assert_eq!(monitors.answer(), Some(true));
     assert!(monitors.grants.pending().is_none_or(|map| map.epoch > planned));
     monitors.pass(1, &[0, 1, 2]);
-    if monitors.grants.pending().is_some() {
-        monitors.prepared(1);
-    }
     assert_eq!(monitors.state(0), NodeState::Up);
 }
 

@@ -2,15 +2,16 @@
 //!
 //! A node is as simple as can be: it installs what it is sent, is prepared as soon as it is asked,
 //! and copies what it is a recipient of. It has all of a place only while the map in effect sends
-//! it the writes. What is checked is who believes to have the authority over a place, and has it.
+//! it the writes. What is checked is who believes to have the authority over a place, and has it, and
+//! that nobody goes by a map that somebody has lost by since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{KeyspaceConfig, NodeId};
+use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
 use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig};
-use crate::map::{Change, ClusterMap, Newcomer, hash};
+use crate::map::{Change, ClusterMap, Newcomer, hash, losers};
 use crate::rule::Rule;
 
 /// Microseconds between two looks at everything.
@@ -20,8 +21,8 @@ struct Node {
     holder: Holder,
     incarnation: u64,
     map: Arc<ClusterMap>,
-    /// It has stopped using what this map takes from it.
-    prepared: Option<Arc<ClusterMap>>,
+    /// It has stopped using what these maps take from it.
+    prepared: Vec<Arc<ClusterMap>>,
     /// The places that it has all of.
     has: BTreeSet<u64>,
     is_running: bool,
@@ -46,6 +47,8 @@ pub(super) struct World {
     cut_us: BTreeMap<NodeId, u64>,
     to_nodes: Vec<(u64, NodeId, ToNode)>,
     to_monitors: Vec<(u64, Event)>,
+    /// The newest map in effect by which somebody lost something.
+    taken: Epoch,
     /// What went wrong first.
     pub wrong: Option<String>,
     /// Maps that took effect.
@@ -65,6 +68,7 @@ impl World {
             cut_us: BTreeMap::new(),
             to_nodes: Vec::new(),
             to_monitors: Vec::new(),
+            taken: map.epoch,
             wrong: None,
             maps: 0,
         };
@@ -74,7 +78,7 @@ impl World {
             let holder = holder(1, broken);
             let map = Arc::clone(&map);
             let has = places().filter(|it| holds(&map, NodeId(node), *it)).collect();
-            let (prepared, is_running) = (None, node < 4);
+            let (prepared, is_running) = (Vec::new(), node < 4);
             let it = Node { holder, incarnation: 1, map, prepared, has, is_running, speed };
             world.nodes.insert(NodeId(node), it);
         }
@@ -151,7 +155,7 @@ impl World {
         let map = Arc::clone(self.grants.map());
         let it = self.nodes.get_mut(&node).unwrap();
         it.holder = holder(incarnation, broken);
-        (it.incarnation, it.prepared, it.is_running) = (incarnation, None, true);
+        (it.incarnation, it.prepared, it.is_running) = (incarnation, Vec::new(), true);
         if !has_disk {
             (it.has, it.map) = (BTreeSet::new(), map);
         }
@@ -220,10 +224,10 @@ impl World {
             ToNode::Prepare(map) if map.epoch > it.map.epoch => {
                 let (incarnation, epoch) = (it.incarnation, map.epoch);
                 prepared = Some(Event::Prepared { node, incarnation, epoch });
-                it.prepared = Some(map);
+                it.prepared.push(map);
             }
             ToNode::Effective(map) if map.epoch > it.map.epoch => {
-                it.prepared = it.prepared.take().filter(|prepared| prepared.epoch > map.epoch);
+                it.prepared.retain(|prepared| prepared.epoch > map.epoch);
                 it.map = map;
                 it.holder.hurry();
             }
@@ -236,6 +240,7 @@ impl World {
 
     fn tell(&mut self, event: Event) {
         let mut effects = Vec::new();
+        let mut before = Arc::clone(self.grants.map());
         self.grants.step(self.now_us, event, &mut effects);
         if self.one_in(20) {
             self.grants.invariants();
@@ -249,6 +254,10 @@ impl World {
                 Effect::Inform { to, map } => vec![(to, ToNode::Effective(map))],
                 Effect::Publish(map) => {
                     self.maps += 1;
+                    if !losers(&before, &map).is_empty() {
+                        self.taken = map.epoch;
+                    }
+                    before = Arc::clone(&map);
                     for (node, it) in &mut self.nodes {
                         it.has.retain(|place| holds(&map, *node, *place));
                     }
@@ -272,12 +281,28 @@ impl World {
             let is_own = map.incarnation(node) == Some(it.incarnation);
             is_own && map.placed(place, 3).holders.first() == Some(&node)
         };
-        let is_kept = it.prepared.as_ref().is_none_or(|map| is_authority(map));
+        let is_kept = it.prepared.iter().all(|map| is_authority(map));
         let now_us = self.now_us * it.speed / 1000;
         it.is_running && it.holder.is_held(now_us) && is_kept && is_authority(&it.map)
     }
 
+    /// Whether the node would take part by a map older than one by which somebody has lost.
+    fn is_left_behind(&self, node: NodeId) -> bool {
+        let it = &self.nodes[&node];
+        let now_us = self.now_us * it.speed / 1000;
+        let is_own = it.map.incarnation(node) == Some(it.incarnation)
+            && it.prepared.iter().chain([&it.map]).all(|map| map.is_live(node));
+        let prepared = it.prepared.iter().map(|map| map.epoch);
+        let is_old = prepared.fold(it.map.epoch, Epoch::max) < self.taken;
+        it.is_running && is_own && it.holder.is_held(now_us) && is_old
+    }
+
     fn check(&mut self) {
+        let all = self.nodes.keys().copied();
+        let behind: Vec<NodeId> = all.filter(|node| self.is_left_behind(*node)).collect();
+        if !behind.is_empty() {
+            self.wrong = Some(format!("{behind:?} go by a map that somebody has lost by since"));
+        }
         for place in places() {
             let all = self.nodes.keys().copied();
             let serving: Vec<NodeId> = all.filter(|node| self.serves(*node, place)).collect();
