@@ -1,5 +1,5 @@
-//! Whatever happens, a place has one authority at most and nobody goes by a map that somebody has lost
-//! by since (M3), and who serves a place has it (M4).
+//! Whatever happens, a place has one authority at most and nobody goes by a map that somebody has
+//! lost by since (M3), and who serves a place has it (M4).
 
 use super::world::World;
 use crate::rule::Rule;

@@ -2,8 +2,8 @@
 //!
 //! A node is as simple as can be: it installs what it is sent, is prepared as soon as it is asked,
 //! and copies what it is a recipient of. It has all of a place only while the map in effect sends
-//! it the writes. What is checked is who believes to have the authority over a place, and has it, and
-//! that nobody goes by a map that somebody has lost by since.
+//! it the writes. What is checked is who believes to have the authority over a place, and has it,
+//! and that nobody goes by a map that somebody has lost by since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
