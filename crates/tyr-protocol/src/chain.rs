@@ -149,6 +149,24 @@ impl Chain {
         before.map(|other| self.hops()[*other].node)
     }
 
+    /// Whom the node at `position` tells that the transaction is decided, once it knows (C5).
+    ///
+    /// The tail does not tell all, or one node, the last in many chains, would send most of these
+    /// messages of a large cluster. With w the root of how many there are to tell, the nodes before
+    /// the tail stand in groups of w; the tail tells the last of each group, a *relay*, and that
+    /// one tells the w-1 before itself. So everyone is told once, by one further along, and nobody
+    /// tells more than w+2. In a chain of up to four nodes w is 1, and the tail tells all.
+    pub fn told_by(&self, position: usize) -> impl Iterator<Item = NodeId> + '_ {
+        let tail = self.hops().len() - 1;
+        let width = tail.isqrt().max(1);
+        let teller = move |place: usize| {
+            let relay = ((place / width + 1) * width).min(tail) - 1;
+            if place == relay { tail } else { relay }
+        };
+        let told = (0..position).filter(move |place| teller(*place) == position);
+        told.map(|place| self.hops()[place].node)
+    }
+
     /// Up to where its chunks of `blob` are written without a gap, from `from` on, in bytes.
     pub fn reach(&self, blob: &BlobName, from: u64) -> u64 {
         if self.hops()[0].part == Part::Whole {
@@ -239,6 +257,8 @@ impl Hop {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use tyr_types::{Key, KeyspaceId};
 
@@ -295,6 +315,41 @@ mod tests {
         assert_eq!(chain.anchors_before(1).collect::<Vec<_>>(), [NodeId(0)]);
         assert_eq!(chain.anchors_before(4).count(), 0, "node 4 is no authority, it shows nothing");
         assert_eq!(chain.authorities_after(0).collect::<Vec<_>>(), [1]);
+    }
+
+    /// C5.
+    #[test]
+    fn everyone_before_the_tail_is_told_once_by_one_who_was_told_before() {
+        for nodes in 1..=300 {
+            let chain = chain((0..nodes).map(hop).collect()).unwrap();
+            let (tail, mut knows) = (usize::from(nodes) - 1, BTreeSet::from([nodes - 1]));
+            for position in (0..=tail).rev() {
+                let told: Vec<u16> = chain.told_by(position).map(|node| node.0).collect();
+                let teller = chain.hops()[position].node.0;
+                assert!(told.is_empty() || knows.contains(&teller), "{teller} of {nodes} knows");
+                let most = tail.isqrt() + if position == tail { 2 } else { 0 };
+                assert!(told.len() <= most, "{teller} of {nodes} tells {told:?}");
+                for node in told {
+                    assert!(knows.insert(node), "{node} of {nodes} is told twice");
+                }
+            }
+            assert_eq!(knows.len(), usize::from(nodes), "all of {nodes} are told");
+        }
+    }
+
+    /// C5.
+    #[test]
+    fn the_tail_of_a_short_chain_tells_all_and_that_of_a_long_one_its_relays() {
+        let told = |nodes: u16| -> Vec<Vec<u16>> {
+            let chain = chain((0..nodes).map(hop).collect()).unwrap();
+            let told_by = |position| chain.told_by(position).map(|node| node.0).collect();
+            (0..usize::from(nodes)).map(told_by).collect()
+        };
+        assert_eq!(told(1), [[0; 0]]);
+        assert_eq!(told(4), [vec![], vec![], vec![], vec![0, 1, 2]]);
+        assert_eq!(told(6), [vec![], vec![0], vec![], vec![2], vec![], vec![1, 3, 4]]);
+        assert_eq!(told(10)[9], [2, 5, 8]);
+        assert_eq!(told(10)[5], [3, 4]);
     }
 
     #[test]

@@ -39,4 +39,6 @@ pub struct Summary {
     pub placed: usize,
     pub forwarded: usize,
     pub parked: usize,
+    /// Decisions passed on by a relay.
+    pub relayed: usize,
 }

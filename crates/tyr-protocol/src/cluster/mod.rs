@@ -27,6 +27,7 @@ fn run_all(seeds: std::ops::Range<u64>, config: Config) -> Summary {
                 total.placed += summary.placed;
                 total.forwarded += summary.forwarded;
                 total.parked += summary.parked;
+                total.relayed += summary.relayed;
             }
             Err(error) => panic!("seed {seed} of {config:?}: {error}"),
         }
@@ -71,6 +72,14 @@ fn chunks_that_lie_apart_keep_every_promise() {
     }
 }
 
+/// C5, C9: in chains of five to nine nodes most hear of a decision from a relay.
+#[test]
+fn decisions_told_through_relays_keep_every_promise() {
+    let total = run_all(50_000..53_000, Config { nodes: 9, ..Config::default() });
+    println!("{total:?}");
+    assert!(total.relayed > 10_000, "{total:?}");
+}
+
 #[test]
 fn a_chain_of_one_keeps_every_promise() {
     run_all(40_000..41_000, Config { nodes: 1, replication: 1, ..Config::default() });
@@ -90,6 +99,11 @@ fn the_checker_notices_when_a_rule_is_taken_away() {
     for rule in rules {
         let (seed, error) = seed_that_notices(rule, 30_000, Config::default());
         println!("without {rule:?}, seed {seed}: {error}");
+    }
+    for rule in [Rule::C2, Rule::C6, Rule::C7] {
+        let config = Config { nodes: 9, ..Config::default() };
+        let (seed, error) = seed_that_notices(rule, 30_000, config);
+        println!("with relays, without {rule:?}, seed {seed}: {error}");
     }
     let apart = Config { replication: 1, reads: 30, ..Config::default() };
     let (seed, error) = seed_that_notices(Rule::C9, 30_000, apart);

@@ -364,6 +364,12 @@ impl World {
                 if let Message::Backward { id, decision: Decision::Commit(_), .. } = &message {
                     self.passed.insert((id.0 as u64, node));
                 }
+                if let Message::Decided { id, .. } = &message {
+                    let attempted = &self.history.transactions[&(id.0 as u64)];
+                    let chain = self.layout.chain(&attempted.transaction);
+                    let is_tail = chain.hops().last().is_some_and(|hop| hop.node == node);
+                    self.summary.relayed += usize::from(!is_tail);
+                }
                 self.queue.push(Item::Commit(to, Event::Receive(message)));
             }
             Effect::Persist { transaction, placed, attempt, .. } => {

@@ -26,19 +26,29 @@ impl Record {
 }
 
 impl Commit {
-    /// C5: every node has validated. C9: all hear of it at once.
+    /// C5: every node has validated.
     pub(super) fn decide_at_tail(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         let at = record.known.unwrap_or(record.highest);
         record.is_behind = true;
-        record.is_heard = true;
+        self.hear(slot, at, effects);
+    }
+
+    /// This attempt has reached the tail and is decided: tells those that hear of it from here
+    /// (C9), before it waits for anything.
+    ///
+    /// Once an attempt, however it heard: by being told, or by the way back when that message was
+    /// lost or is late, since what is behind may wait for those who do not know yet. Whoever tells
+    /// is further along than whom it tells, so this ends.
+    pub(super) fn hear(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
+        let record = &mut self.records[slot];
+        let is_first = !std::mem::replace(&mut record.is_heard, true);
         let is_needed = self.recovery.as_ref().is_none_or(|recovery| !recovery.has_one_authority);
-        if is_needed && self.rules.hold(Rule::C9) {
+        if is_first && is_needed && self.rules.hold(Rule::C9) {
             let (id, attempt) = (record.transaction.id, record.entered_in);
-            let before = &record.chain.hops()[..record.position];
-            effects.extend(before.iter().map(|hop| {
+            effects.extend(record.chain.told_by(record.position).map(|to| {
                 let message = Message::Decided { id, attempt, at };
-                Effect::Send { to: hop.node, message }
+                Effect::Send { to, message }
             }));
         }
         self.decide(slot, at, effects);

@@ -111,8 +111,9 @@ pub enum Message {
         /// The attempt.
         attempt: Attempt,
     },
-    /// From the tail to all before it: it is decided. It is applied when the nodes behind have
-    /// (C7); but what comes before what, here and elsewhere, must not wait for that (C9).
+    /// From the tail, and on from the relays that it tells ([`Chain::told_by`]), to all before it:
+    /// it is decided. It is applied when the nodes behind have (C7); but what comes before what,
+    /// here and elsewhere, must not wait for that (C9).
     Decided {
         /// The transaction.
         id: TransactionId,

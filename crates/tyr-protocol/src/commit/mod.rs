@@ -221,8 +221,7 @@ impl Commit {
                     Decision::Commit(at) => {
                         self.records[slot].merge(outcomes);
                         self.records[slot].is_behind = true;
-                        self.records[slot].is_heard = true;
-                        self.decide(slot, at, effects);
+                        self.hear(slot, at, effects);
                     }
                     Decision::Abort(abort) => self.abort(slot, abort, effects),
                 }
@@ -244,8 +243,7 @@ impl Commit {
             }
             Message::Decided { id, attempt, at } => {
                 if let Some(slot) = self.taking_part(id, attempt) {
-                    self.records[slot].is_heard = true;
-                    self.decide(slot, at, effects);
+                    self.hear(slot, at, effects);
                 }
             }
             Message::Anchored { id, attempt, by } => {

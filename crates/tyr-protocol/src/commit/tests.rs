@@ -1,5 +1,7 @@
 //! Each rule of the commit machine by itself, at one node.
 
+mod relays;
+
 use std::sync::Arc;
 
 use smallvec::smallvec;

@@ -94,9 +94,9 @@ impl Balance {
     /// What is told beside the two passes: the decision (C9), what is clear (C9), stability (R2).
     fn count_notices(&mut self, chain: &Chain) {
         let hops = chain.hops();
-        let (tail, mut pairs) = (hops[hops.len() - 1].node, Vec::new());
-        pairs.extend(hops[..hops.len() - 1].iter().map(|hop| (tail, hop.node)));
+        let mut pairs = Vec::new();
         for (position, hop) in hops.iter().enumerate() {
+            pairs.extend(chain.told_by(position).map(|to| (hop.node, to)));
             pairs.extend(chain.anchors_before(position).map(|from| (from, hop.node)));
         }
         let mut stable: BTreeSet<(NodeId, NodeId)> = BTreeSet::new();

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! What could be otherwise is counted on paper only: [`order`] has the order in which chains pass
-//! the nodes, by node number as it is, or by lanes; [`telling`] says who tells a decision to whom.
-//! Neither exists in the protocol.
+//! the nodes, by node number as it is, or by lanes; [`telling`] says who tells a decision to whom,
+//! through relays as it is, or in other ways.
 //!
 //! This module must not judge: whether a run was right is the affair of the checkers.
 
@@ -96,7 +96,7 @@ fn row(nodes: u16, blobs: usize, seed: u64) -> Row {
     let mut variants: Vec<Variant> = Telling::ALL.into_iter().zip(papers).map(variant(1)).collect();
     let lanes = Order::lanes_for(nodes);
     if lanes > 1 {
-        let tellings = [Telling::Tail, Telling::Relays];
+        let tellings = [Telling::Relays, Telling::Tail];
         let order = Order::by_lanes(&map, lanes, seed);
         let papers = paper::count(&map, &order, tellings, &sizes, drawn());
         variants.extend(tellings.into_iter().zip(papers).map(variant(lanes)));

@@ -2,33 +2,35 @@
 //!
 //! All of them have to know soon: what comes before what must not wait for the way back, at no
 //! node. So there is one message to each node but the tail, whoever sends it; who does is free.
+//! The protocol has relays ([`tyr_protocol::Chain::told_by`]); the others are there to compare.
 
 use super::passage::Passage;
 
 /// Who tells whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// The tail tells all. So it is.
+    /// The tail tells about every fourth node of a long chain, each of them those before it. So it
+    /// is.
+    Relays,
+    /// The tail tells all. So it was.
     Tail,
     /// The tail tells the head, the head all others.
     Head,
     /// The tail tells the authorities, each of them those between it and the next one.
     Authorities,
-    /// The tail tells about every fourth node of a long chain, each of them those before it.
-    Relays,
 }
 
 impl Telling {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tail, Self::Head, Self::Authorities, Self::Relays];
+    /// All of them, that of the protocol first.
+    pub const ALL: [Self; 4] = [Self::Relays, Self::Tail, Self::Head, Self::Authorities];
 
     /// What tables call it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Relays => "relays",
             Self::Tail => "tail",
             Self::Head => "head",
             Self::Authorities => "authorities",
-            Self::Relays => "relays",
         }
     }
 

@@ -38,7 +38,7 @@ fn a_run_sends_what_is_counted_on_paper() {
         let map = map(nodes);
         let transactions = outcome.committed.iter().map(|committed| (**committed).clone());
         let order = Order::by_number(&map);
-        let [paper] = paper::count(&map, &order, [Telling::Tail], &SIZES, transactions);
+        let [paper] = paper::count(&map, &order, [Telling::Relays], &SIZES, transactions);
         assert!(outcome.committed.len() > 100 && outcome.aborted == 0);
         for (node, load) in &paper.nodes {
             let mut counted = outcome.tally.at_node[node];
@@ -55,7 +55,7 @@ fn a_run_takes_as_many_delays_as_counted_on_paper() {
     let map = map(16);
     let transactions = outcome.committed.iter().map(|committed| (**committed).clone());
     let order = Order::by_number(&map);
-    let [paper] = paper::count(&map, &order, [Telling::Tail], &SIZES, transactions);
+    let [paper] = paper::count(&map, &order, [Telling::Relays], &SIZES, transactions);
     let (run, counted) = (outcome.mean_delays(), paper.each(paper.delays));
     assert!((counted..counted * 1.05).contains(&run), "{run} and {counted}");
 }
@@ -76,7 +76,7 @@ fn by_number_the_counts_are_those_of_the_map() {
         balance.count(&map.chain(&transaction, &Ends::new()).unwrap());
     }
     let order = Order::by_number(&map);
-    let [paper] = paper::count(&map, &order, [Telling::Tail], &SIZES, WORK.drawn(7, 500));
+    let [paper] = paper::count(&map, &order, [Telling::Relays], &SIZES, WORK.drawn(7, 500));
     for (node, load) in balance.loads() {
         let counted = &paper.nodes[node];
         let messages: u64 = counted.messages.iter().sum();

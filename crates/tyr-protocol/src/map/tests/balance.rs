@@ -85,7 +85,7 @@ fn replicas_are_even_and_the_node_order_piles_authority_on_low_nodes() {
                 messages.least as f64 / messages.mean,
             );
             assert!(replicas.ratio() < 1.4, "{nodes} nodes: {replicas:?}");
-            assert!(messages.ratio() < 2.6, "{nodes} nodes: {messages:?}");
+            assert!(messages.ratio() < 1.7, "{nodes} nodes: {messages:?}");
             assert!((2.0..4.0).contains(&authorities.ratio()), "{nodes} nodes: {authorities:?}");
         }
     }
