@@ -3,13 +3,20 @@
 //! Outside of test builds, and without the feature `broken-rules`, which is for tests of other
 //! crates, every rule holds and the question costs nothing.
 
-/// A rule of the commit or read protocol.
+/// A rule of `docs/design.md` by its number; where one says several things, one of them. Which test
+/// takes each away, and what notices, is in a table in `ARCHITECTURE.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Reads are validated, conditions wait for those in flight.
     C1,
     /// A write waits for the validated reads it overlaps.
     C2,
+    /// What a node has validated is durable before it is passed on.
+    C3,
+    /// Writes never conflict with writes.
+    C4,
+    /// It is decided at the highest proposal.
+    C5,
     /// Applied in timestamp order.
     C6,
     /// Acknowledged only when applied.
@@ -44,7 +51,7 @@ pub enum Rule {
     R1,
     /// A version is shown only when it is stable.
     R2,
-    /// A read of several chunks is placed after what was in flight on arrival.
+    /// The first read of several is served where the blob is clean, or by the authority.
     R3,
     /// Later reads of a transaction or snapshot are at its timestamp.
     R4,
@@ -54,6 +61,22 @@ pub enum Rule {
     R6,
     /// Whether a read that comes out short met a hole or the end is asked.
     R7,
+    /// Snapshots in use are counted.
+    V1,
+    /// What travels of usage is what all version managers know.
+    V2,
+    /// A version goes only by usage information from after it was superseded.
+    V3,
+    /// Versions that nobody is known to use stay for a while.
+    V4,
+    /// Recipients get what chains bring.
+    D1,
+    /// A copy is read as any snapshot is: what is in flight is waited for.
+    D2,
+    /// The next ring is the ring when all recipients have caught up, not some.
+    D3,
+    /// Who has something else than most copies it anew.
+    D4,
 }
 
 impl Rule {
@@ -61,6 +84,9 @@ impl Rule {
     pub const ALL: &[Self] = &[
         Self::C1,
         Self::C2,
+        Self::C3,
+        Self::C4,
+        Self::C5,
         Self::C6,
         Self::C7,
         Self::C8,
@@ -82,6 +108,14 @@ impl Rule {
         Self::R5,
         Self::R6,
         Self::R7,
+        Self::V1,
+        Self::V2,
+        Self::V3,
+        Self::V4,
+        Self::D1,
+        Self::D2,
+        Self::D3,
+        Self::D4,
     ];
 }
 

@@ -137,6 +137,7 @@ impl Setup {
     pub fn store(&self) -> StoreConfig {
         let sizes = self.keyspaces.iter().map(|keyspace| keyspace.chunk_size);
         let chunk_sizes = (1..).map(KeyspaceId).zip(sizes).collect();
-        StoreConfig { chunk_sizes, policy: self.versions, versions_max: self.versions_max }
+        let (policy, versions_max, broken) = (self.versions, self.versions_max, self.broken);
+        StoreConfig { chunk_sizes, policy, versions_max, broken }
     }
 }

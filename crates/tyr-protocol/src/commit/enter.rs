@@ -368,16 +368,20 @@ impl Commit {
                 proposal,
                 placed: record.placed.clone(),
             });
-        } else {
-            self.validated(slot, proposal, effects); // There is nothing to lose.
+            if self.rules.hold(Rule::C3) {
+                return;
+            }
         }
+        self.validated(slot, proposal, effects); // There is nothing to lose.
     }
 
     /// The record is durable: passes the transaction on, unless it is fenced since (F2).
     pub(super) fn validated(&mut self, slot: Slot, proposal: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         record.state = State::Validated(proposal);
-        record.highest = record.highest.max(proposal);
+        if record.position == 0 || self.rules.hold(Rule::C5) {
+            record.highest = record.highest.max(proposal);
+        }
         if record.attempt == record.entered_in || !self.rules.hold(Rule::F2) {
             self.pass_on(slot, effects);
         }

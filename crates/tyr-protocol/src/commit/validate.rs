@@ -187,10 +187,14 @@ impl<V: View> Validation<'_, V> {
                 is_end && is_disagreed && self.rules.hold(Rule::End)
             }
         };
-        if !is_met {
+        let is_write_conflict = is_own_write && other.kind.is_write() && !self.rules.hold(Rule::C4);
+        if !is_met && !is_write_conflict {
             return Obstacle::None;
         }
         let rival = &self.records[other.slot];
+        if is_write_conflict && rival.state.in_flight_at().is_some() {
+            return Obstacle::Stale;
+        }
         match rival.state {
             State::Waiting if rival.arrival < record.arrival && !has_passed(record) => {
                 Obstacle::Wait

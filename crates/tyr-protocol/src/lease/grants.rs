@@ -2,8 +2,8 @@
 //!
 //! One map is in effect. A change that takes nothing from anybody takes effect at once. One that
 //! does is *pending*: all nodes that take part are asked to prepare, and it takes effect when each
-//! has, or has no lease any more (M3). A failure withdraws a pending change, which is proposed again
-//! afterwards, under a new epoch.
+//! has, or has no lease any more (M3). A failure withdraws a pending change, which is proposed
+//! again afterwards, under a new epoch.
 //!
 //! ```text
 //!   silent for long, without lease ─► Down          started again ─► Return
@@ -119,6 +119,9 @@ impl Grants {
                 let is_of_this_move = (self.map.moved..=self.map.epoch).contains(&epoch);
                 if is_current && is_of_this_move && self.map.is_live(node) {
                     self.is_settling |= self.caught_up.insert(node);
+                    if !self.rules.hold(Rule::D3) {
+                        self.caught_up.extend(self.map.live());
+                    }
                 }
             }
             Event::Return { node, incarnation, has_disk } => {

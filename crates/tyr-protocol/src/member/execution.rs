@@ -12,6 +12,7 @@ use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Decision, Message, Outcomes};
 use crate::message::{Address, Body};
 use crate::movement;
+use crate::rule::Rule;
 use crate::{read, recovery};
 
 /// How often a transaction is placed anew because a blob ended elsewhere than was thought. The end
@@ -111,6 +112,9 @@ impl<S: Store> Turn<'_, S> {
     /// Applies a transaction, and keeps what it answers here.
     pub(super) fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
         self.hear_of_chunks(chain);
+        if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
+            return;
+        }
         let outcomes = self.store.apply(transaction, chain, at);
         let clock = self.member.commit.clock();
         self.member.answers.keep(transaction.id, outcomes, clock);

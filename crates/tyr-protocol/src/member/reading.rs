@@ -12,6 +12,7 @@ use crate::footprint::Footprint;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, ReadPart, ReadRequest};
 use crate::read::{self, Kind, ReadId, Request};
+use crate::rule::Rule;
 
 /// A read that is in the read machine.
 #[derive(Clone, Debug)]
@@ -151,7 +152,9 @@ impl<S: Store> Turn<'_, S> {
             return self.read_not_here(&request);
         }
         // V1: a snapshot is in use from its first read on.
-        if let (Kind::Whole | Kind::First, Some(at), false) = (request.kind, at, request.is_copy) {
+        if let (Kind::Whole | Kind::First, Some(at), false) = (request.kind, at, request.is_copy)
+            && self.member.commit.rules.hold(Rule::V1)
+        {
             let (asked, now_us) = ((request.asker, request.read), self.member.now.monotonic_us);
             if let Err(abort) = self.member.in_use.begin(asked, &request.blob, at, now_us) {
                 return self.refuse_read(&request, abort);

@@ -69,6 +69,19 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Whether this node is in the chain only because chunks are on their way to it (D1).
+    pub(super) fn is_only_recipient(&self, chain: &Chain) -> bool {
+        let node = self.member.node;
+        let Some(map) = &self.member.map else { return false };
+        let Some(position) = chain.position(node).filter(|_| !chain.is_alone()) else {
+            return false;
+        };
+        chain.hops()[position].pieces().iter().all(|Piece { blob, range, .. }| {
+            let size = map.chunk_size(blob.keyspace);
+            size.is_some_and(|size| map.recipients(blob, range.start / size).contains(&node))
+        })
+    }
+
     /// A message about chunks that move.
     pub(super) fn hear_movement(&mut self, from: NodeId, epoch: Epoch, message: movement::Message) {
         match message {

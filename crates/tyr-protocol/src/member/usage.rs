@@ -19,11 +19,12 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{BlobName, Transaction, TransactionId};
+use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 
 use super::{Store, Turn};
 use crate::chain::Chain;
 use crate::commit::{Message, Usages};
+use crate::rule::Rule;
 use crate::versions::Usage;
 
 /// What is known of the usage of a transaction's blobs.
@@ -99,8 +100,9 @@ impl<S: Store> Turn<'_, S> {
         };
     }
 
-    /// Puts what is known of usage into a message that leaves.
-    pub(super) fn give_usages(&self, message: &mut Message) {
+    /// Puts what is known of usage into a message that leaves. The tail is told by nobody: it knows
+    /// when it tells the others.
+    pub(super) fn give_usages(&mut self, message: &mut Message) {
         match message {
             Message::Forward { transaction, chain, usages, .. } => {
                 *usages = self.usages_so_far(transaction, chain);
@@ -108,7 +110,13 @@ impl<S: Store> Turn<'_, S> {
             Message::Backward { id, usages, .. } => {
                 *usages = match self.member.usage.by_id.get(id) {
                     Some(Collected::Wholly(usages)) => usages.clone(),
-                    Some(Collected::Partly(_)) | None => self.usages_at_tail(*id),
+                    Some(Collected::Partly(_)) | None => {
+                        let usages = self.usages_at_tail(*id);
+                        for (blob, usage) in &usages {
+                            self.store.usage(blob, usage);
+                        }
+                        usages
+                    }
                 };
             }
             Message::Misplaced { .. }
@@ -153,6 +161,7 @@ impl<S: Store> Turn<'_, S> {
             let known = before.iter().find(|(of, _)| of == blob).map(|(_, usage)| usage);
             let own = if managers.contains(&node) { Some(self.own_usage(blob)) } else { None };
             let usage = match (own, known) {
+                (Some(own), _) if !self.member.commit.rules.hold(Rule::V2) => own,
                 (None, known) => known.cloned(), // Not a manager: passes on what there is.
                 (Some(Some(own)), None) if is_first => Some(own),
                 (Some(Some(own)), Some(known)) => Some(older(own, known)),
@@ -169,8 +178,11 @@ impl<S: Store> Turn<'_, S> {
             return None;
         }
         let clock = self.member.commit.clock();
-        let oldest = self.member.in_use.of(blob).and_then(crate::SnapshotTable::oldest);
-        Some(Usage::new(oldest.map_or(clock, |oldest| oldest.min(clock)), Vec::new()))
+        let begun = self.member.in_use.of(blob).and_then(crate::SnapshotTable::oldest);
+        // One that begins has its timestamp from its arrival on, and is in use when it is answered.
+        let beginning = self.member.reads.oldest_waiting(blob);
+        let as_of = begun.into_iter().chain(beginning).fold(clock, Timestamp::min);
+        Some(Usage::new(as_of, Vec::new()))
     }
 
     /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
+use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp, TransactionId};
 
 pub use self::effect::Effect;
 pub use self::ending::Ending;
@@ -96,6 +96,13 @@ impl Reads {
         }
     }
 
+    /// The lowest timestamp at which a read of `blob` waits here: it will see what was the newest
+    /// then, and is not counted yet as a snapshot in use (V1).
+    pub(crate) fn oldest_waiting(&self, blob: &BlobName) -> Option<Timestamp> {
+        let of_blob = self.parked.values().filter(|parked| parked.request.blob == *blob);
+        of_blob.filter_map(|parked| parked.at).min()
+    }
+
     fn ask(&mut self, request: Request, commit: &mut Commit, effects: &mut Vec<Effect>) {
         let is_authority = request.authority == self.node;
         let writers = commit.writers(&request.blob, request.footprint);
@@ -145,6 +152,7 @@ impl Reads {
             |writer: &Writer| writer.is_applied && (writer.is_stable || !self.rules.hold(Rule::R2));
         match (request.kind, at) {
             (Kind::Clock, _) => false, // Only the authority's clock counts (R6).
+            (Kind::First, _) if !self.rules.hold(Rule::R3) => true,
             (Kind::First | Kind::At(_), Some(at)) => {
                 writers.iter().all(|writer| writer.at > at || is_settled(writer))
             }
@@ -154,7 +162,7 @@ impl Reads {
         }
     }
 
-    /// What a read at the authority waits for: with R1, R3 and `read_many` everything in flight on
+    /// What a read at the authority waits for: with R1, D2 and `read_many` everything in flight on
     /// arrival, with R5 what may still be at or below S.
     fn waits_for(&self, request: &Request, at: Option<Timestamp>, writer: &Writer) -> bool {
         if writer.is_applied {
@@ -162,7 +170,7 @@ impl Reads {
         }
         match (request.kind, at) {
             (Kind::Direct, _) => self.rules.hold(Rule::R1),
-            (Kind::Whole, _) => self.rules.hold(Rule::R3),
+            (Kind::Whole, _) => self.rules.hold(Rule::D2),
             (Kind::Clock, _) => true,
             (Kind::First | Kind::At(_), at) => {
                 at.is_none_or(|at| writer.at <= at) && self.rules.hold(Rule::R5)
@@ -207,6 +215,9 @@ impl Reads {
             Kind::Clock => effects.push(Effect::AnswerClock { id, clock: commit.clock() }),
             // What was in flight on arrival is applied, so it is at or below the clock. What came
             // since may be too, and is waited for as at any S.
+            Kind::Whole if !self.rules.hold(Rule::D2) => {
+                effects.push(Effect::Serve { id, at: Some(commit.snapshot_timestamp()) });
+            }
             Kind::Whole => {
                 let kind = Kind::At(commit.snapshot_timestamp());
                 self.ask(Request { kind, ..request }, commit, effects);

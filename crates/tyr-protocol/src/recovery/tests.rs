@@ -12,6 +12,7 @@ use super::*;
 use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
 use crate::map::{Change, ClusterMap};
+use crate::rule::Rule;
 use crate::view::View;
 
 /// What a node has applied: ids and timestamps, in order.
@@ -442,15 +443,28 @@ fn a_lost_notice_of_stability_is_asked_for() {
     assert!(nodes.nodes.iter().all(|(commit, _)| commit.is_empty()));
 }
 
-/// F5: the authority is gone; the next one knows that it is stable.
-#[test]
-fn a_new_authority_tells_the_others_what_is_stable() {
+/// Whether the others know what is stable once the authority that told nobody is gone.
+fn is_known_stable(broken: Option<Rule>) -> bool {
     let mut nodes = Nodes::three();
+    nodes.nodes.iter_mut().for_each(|(commit, _)| commit.rules.broken = broken);
     nodes.submit(writing(1));
     nodes.run_losing(|_, mail| matches!(mail, Mail::Commit(commit::Message::Stable { .. })));
     nodes.lose(0, &[1, 2]);
     nodes.run();
-    assert!(nodes.nodes[1..].iter().all(|(commit, _)| commit.is_empty()));
+    nodes.nodes[1..].iter().all(|(commit, _)| commit.is_empty())
+}
+
+/// F5: the authority is gone; the next one knows that it is stable.
+#[test]
+fn a_new_authority_tells_the_others_what_is_stable() {
+    assert!(is_known_stable(None));
+}
+
+/// F5.
+#[test]
+fn without_a_word_from_the_new_authority_others_hold_on_to_what_is_stable() {
+    assert!(!is_known_stable(Some(Rule::F5)));
+    println!("without F5: noticed: what is stable is not known to be, and nothing is on its way");
 }
 
 /// Messages about nobody, from any attempt, in any state, do nothing wrong.

@@ -17,6 +17,8 @@ pub mod snapshots;
 pub mod usage;
 
 pub use bloom::Bloom;
+#[cfg(any(test, feature = "broken-rules"))]
+pub use removal::may_go_without;
 pub use removal::{Policy, Version, may_go, version_at};
 pub use snapshots::{SnapshotId, SnapshotTable};
 pub(crate) use usage::Entries;

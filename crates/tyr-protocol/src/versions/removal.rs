@@ -8,6 +8,7 @@ use tyr_types::{ErrorKind, Timestamp};
 
 use super::usage::{InUse, Usage};
 use crate::abort::Abort;
+use crate::rule::{Rule, Rules};
 
 /// A version of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +42,36 @@ pub fn may_go(
     policy: Policy,
     is_memory_short: bool,
 ) -> bool {
+    may_go_by(Rules::default(), version, usage, now, policy, is_memory_short)
+}
+
+/// The same with this rule taken away, for a test that wants to see its checker notice.
+#[cfg(any(test, feature = "broken-rules"))]
+pub fn may_go_without(
+    broken: Option<Rule>,
+    version: &Version,
+    usage: Option<&Usage>,
+    now: Timestamp,
+    policy: Policy,
+    is_memory_short: bool,
+) -> bool {
+    may_go_by(Rules { broken }, version, usage, now, policy, is_memory_short)
+}
+
+fn may_go_by(
+    rules: Rules,
+    version: &Version,
+    usage: Option<&Usage>,
+    now: Timestamp,
+    policy: Policy,
+    is_memory_short: bool,
+) -> bool {
     let Some(superseded_at) = version.superseded_at else { return false };
     let age_us = now.clock.saturating_sub(superseded_at.clock);
     let in_use = InUse { chunk: version.chunk, version: version.version };
-    let is_unused =
-        usage.is_some_and(|usage| superseded_at <= usage.as_of() && !usage.contains(in_use));
-    let has_lingered = is_memory_short || age_us >= policy.linger_us;
+    let is_after = |usage: &Usage| superseded_at <= usage.as_of() || !rules.hold(Rule::V3);
+    let is_unused = usage.is_some_and(|usage| is_after(usage) && !usage.contains(in_use));
+    let has_lingered = is_memory_short || age_us >= policy.linger_us || !rules.hold(Rule::V4);
     age_us >= policy.read_timeout_us || is_unused && has_lingered
 }
 

@@ -344,8 +344,10 @@ fn a_read_many_that_misses_what_was_acknowledged_is_found() {
 fn store(node: u16, case: &Case) -> SimStore {
     let chunk_sizes = BTreeMap::from([(KeyspaceId(1), 16)]);
     let policy = Policy { read_timeout_us: 1_000, linger_us: 100 };
-    let mut store =
-        SimStore::new(NodeId(node), StoreConfig { chunk_sizes, policy, versions_max: 100 });
+    let mut store = SimStore::new(
+        NodeId(node),
+        StoreConfig { chunk_sizes, policy, versions_max: 100, broken: None },
+    );
     for (_, _, attempted) in case.history.transactions() {
         let (Fate::Committed(at), Some(id)) = (&attempted.fate, attempted.id) else { continue };
         let transaction = Transaction { id, blobs: attempted.blobs.clone(), reads: Vec::new() };

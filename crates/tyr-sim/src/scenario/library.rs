@@ -48,6 +48,13 @@ const TEXTS: &[(&str, &str)] = texts![
     "rewrites",
     "ends",
     "snapshots",
+    "hot-pairs",
+    "hot-snapshots",
+    "long-snapshots",
+    "quiet-clocks",
+    "restarts",
+    "isolated",
+    "hot-join",
     "single-version",
     "chaos",
 ];

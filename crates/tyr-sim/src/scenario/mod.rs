@@ -50,6 +50,8 @@ pub struct Scenario {
     pub replication: Span<u16>,
     /// Sessions of clients.
     pub clients: Span<u16>,
+    /// How long a client rests between two things.
+    pub rest: Span<Micros>,
     /// So long clients begin new work.
     pub length: Micros,
     /// The keyspace.
@@ -126,6 +128,7 @@ impl Default for Scenario {
             nodes: Span::exactly(5),
             replication: Span::exactly(3),
             clients: Span::exactly(8),
+            rest: span(0, 60_000),
             length: Micros::seconds(30),
             keyspace,
             workloads: Vec::new(),

@@ -11,8 +11,8 @@ use super::quantity::Micros;
 use super::words::Words;
 use super::{CLIENTS_MAX, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work};
 
-const STATEMENTS: &str = "a statement: nodes, replication, clients, a length, keyspace, workload, \
-                          network, clocks, disks, at, every or heal";
+const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
+                          workload, network, clocks, disks, at, every or heal";
 const FAULTS: &str = "a fault: crash, restart, replace, power loss, pause, partition, one-way, \
                       unseen, slow link, slow disk, full disk, loss, duplicate, jump, join, \
                       drain or weight";
@@ -46,7 +46,7 @@ fn statement(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         return cluster(words, scenario);
     }
     match words.word(STATEMENTS)? {
-        "nodes" | "replication" | "clients" => {
+        "nodes" | "replication" | "clients" | "rest" => {
             words.step_back();
             cluster(words, scenario)
         }
@@ -89,6 +89,8 @@ fn cluster(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
             scenario.replication = words.numbers(1, limits::REPLICATION_MAX.into())?;
         } else if words.take("clients") {
             scenario.clients = words.numbers(1, CLIENTS_MAX)?;
+        } else if words.take("rest") {
+            scenario.rest = words.times()?;
         } else {
             scenario.length = words.time()?;
             if !(Micros::seconds(1)..=LENGTH_MAX).contains(&scenario.length) {

@@ -20,11 +20,11 @@ impl fmt::Display for Scenario {
             writeln!(f, "{}", format!("# {line}").trim_end())?;
         }
         let (nodes, replication, clients) = (self.nodes, self.replication, self.clients);
-        writeln!(
-            f,
-            "nodes {nodes}, replication {replication}, clients {clients}, {}",
-            self.length
-        )?;
+        write!(f, "nodes {nodes}, replication {replication}, clients {clients}, ")?;
+        if self.rest != Self::default().rest {
+            write!(f, "rest {}, ", self.rest)?;
+        }
+        writeln!(f, "{}", self.length)?;
         self.print_keyspace(f)?;
         self.workloads.iter().try_for_each(|workload| writeln!(f, "{workload}"))?;
         self.print_surroundings(f)?;

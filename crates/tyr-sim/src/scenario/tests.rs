@@ -24,7 +24,7 @@ fn error_of(text: &str) -> String {
 fn every_statement() -> &'static str {
     "# All that there is.\n\
      # Twice.\n\
-     nodes 3..7, replication 2, clients 4..8, 40 s\n\
+     nodes 3..7, replication 2, clients 4..8, rest 0..5 ms, 40 s\n\
      keyspace chunk 64 KiB, live 2, single version\n\
      workload bank accounts 40\n\
      workload lists\n\
@@ -270,12 +270,12 @@ fn healing_ends_what_lasts() {
 
 #[test]
 fn a_run_is_outfitted_as_the_text_says() {
-    let text = "nodes 4, replication 2, clients 3, 12 s; keyspace chunk 8 KiB; \
+    let text = "nodes 4, replication 2, clients 3, rest 1 ms, 12 s; keyspace chunk 8 KiB; \
                 workload lists blobs 3; network delay 1..2 ms, loss 1 %; clocks drift 2 %";
     let setup = outfit(&parse(text).unwrap(), 42).unwrap();
     assert_eq!((setup.seed, setup.nodes, setup.clients), (42, 4, 3));
     assert_eq!((setup.keyspaces[0].chunk_size, setup.keyspaces[0].replication), (8192, 2));
-    assert_eq!(setup.duration_us, 12_000_000);
+    assert_eq!((setup.duration_us, setup.pause_us), (12_000_000, (1_000, 1_000)));
     assert_eq!((setup.network.delay_us, setup.network.loss), ((1_000, 2_000), 10_000));
     assert_eq!(setup.clocks.drift, 20_000);
     assert_eq!(setup.workloads.len(), 1);

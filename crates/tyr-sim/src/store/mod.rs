@@ -21,7 +21,7 @@ use tyr_protocol::commit::{Answered, Outcomes};
 use tyr_protocol::member::{ChunkName, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::versions::{self, Policy, Usage, Version};
-use tyr_protocol::{Abort, Chain, Part, View};
+use tyr_protocol::{Abort, Chain, Part, Rule, View};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation, Outcome,
     Timestamp, Transaction, TransactionId,
@@ -39,6 +39,8 @@ pub struct StoreConfig {
     pub policy: Policy,
     /// Versions of a chunk above which memory counts as short (V4).
     pub versions_max: usize,
+    /// A rule that does not hold.
+    pub broken: Option<Rule>,
 }
 
 /// The applied state of one node.
@@ -195,7 +197,8 @@ impl SimStore {
     ) -> bool {
         let Oldest { version, superseded_at } = oldest;
         let version = Version { chunk, version, superseded_at: Some(superseded_at) };
-        versions::may_go(&version, usage, now, self.config.policy, is_memory_short)
+        let StoreConfig { policy, broken, .. } = self.config;
+        versions::may_go_without(broken, &version, usage, now, policy, is_memory_short)
     }
 
     fn chunk_range(&self, name: &ChunkName) -> ByteRange {

@@ -21,7 +21,12 @@ fn time(clock: u64) -> Timestamp {
 
 fn config() -> StoreConfig {
     let policy = Policy { read_timeout_us: 1_000, linger_us: 0 };
-    StoreConfig { chunk_sizes: [(KeyspaceId(1), CHUNK)].into(), policy, versions_max: 1_000 }
+    StoreConfig {
+        chunk_sizes: [(KeyspaceId(1), CHUNK)].into(),
+        policy,
+        versions_max: 1_000,
+        broken: None,
+    }
 }
 
 fn payload(number: u64, len: u64) -> Payload {

@@ -22,7 +22,7 @@ pub struct Snapshots {
 impl Snapshots {
     /// So many blobs, read by snapshots that pause so long before each but the first.
     pub fn new(space: Space, blobs: usize, pause_us: u64) -> Self {
-        Self { space, blobs: blobs.max(2), pause_us, unique: Unique::new(b's') }
+        Self { space, blobs: blobs.max(1), pause_us, unique: Unique::new(b's') }
     }
 
     fn write(&mut self) -> Vec<BlobOperations> {

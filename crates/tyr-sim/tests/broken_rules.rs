@@ -1,0 +1,222 @@
+//! Each rule of `docs/design.md` taken away in turn: the checkers notice.
+//!
+//! A rule whose absence nobody notices is dead, or nobody checks what it is for. So for each there
+//! is a scenario of the library and a range of seeds in which something is found wrong without it;
+//! the first is one that is known to notice, the others are there because every change of what is
+//! sent makes another run of a seed. The same scenarios run with all rules in place in every sweep.
+//!
+//! The table in `ARCHITECTURE.md` says the same for readers; here it is held to what there is.
+
+use std::collections::BTreeSet;
+
+use tyr_protocol::Rule;
+use tyr_sim::report::Report;
+use tyr_sim::scenario::library;
+use tyr_sim::trial::{self, Manner};
+
+/// A rule to take away, and where that is noticed.
+#[derive(Clone, Copy)]
+struct Missing {
+    rule: Rule,
+    scenario: &'static str,
+    /// A seed that noticed when this was last looked at.
+    first: u64,
+    /// So many seeds are tried from it on.
+    most: u64,
+}
+
+const fn missing(rule: Rule, scenario: &'static str, first: u64, most: u64) -> Missing {
+    Missing { rule, scenario, first, most }
+}
+
+const COMMIT: &[Missing] = &[
+    missing(Rule::C1, "hot-pairs", 0, 20),
+    missing(Rule::C2, "restarts", 0, 60),
+    missing(Rule::C3, "power", 0, 10),
+    missing(Rule::C4, "hot-pairs", 0, 20),
+    missing(Rule::C5, "hot-pairs", 0, 20),
+    missing(Rule::C6, "hot-pairs", 0, 20),
+    missing(Rule::C7, "hot-pairs", 0, 20),
+    missing(Rule::C8, "hot-pairs", 0, 20),
+    missing(Rule::C9, "hot-pairs", 4, 60),
+    missing(Rule::End, "ends", 0, 20),
+];
+
+const READS: &[Missing] = &[
+    missing(Rule::R1, "hot-pairs", 0, 60),
+    missing(Rule::R2, "hot-pairs", 4, 60),
+    missing(Rule::R3, "hot-pairs", 0, 60),
+    missing(Rule::R4, "long-snapshots", 0, 20),
+    missing(Rule::R5, "hot-pairs", 0, 20),
+    missing(Rule::R6, "quiet-clocks", 0, 60),
+    missing(Rule::R7, "ends", 0, 20),
+];
+
+const VERSIONS: &[Missing] = &[
+    missing(Rule::V1, "hot-snapshots", 6, 60),
+    missing(Rule::V2, "hot-snapshots", 6, 60),
+    missing(Rule::V3, "hot-snapshots", 6, 60),
+    missing(Rule::V4, "long-snapshots", 0, 20),
+];
+
+const RECOVERY: &[Missing] = &[
+    missing(Rule::F1, "hot-join", 4, 60),
+    missing(Rule::F2, "restarts", 22, 120),
+    missing(Rule::F3, "restarts", 3, 60),
+    missing(Rule::F4, "restarts", 0, 60),
+    missing(Rule::F6, "restarts", 0, 20),
+];
+
+const MAPS: &[Missing] = &[
+    missing(Rule::M3, "isolated", 1, 60),
+    missing(Rule::M3Wait, "isolated", 0, 60),
+    missing(Rule::M4, "crashes", 0, 20),
+    missing(Rule::D1, "join", 0, 20),
+    missing(Rule::D2, "drain", 0, 20),
+    missing(Rule::D3, "join", 0, 20),
+];
+
+/// Those that whole clusters do not miss, and the test of the machine that does.
+const ELSEWHERE: &[(Rule, &str)] = &[
+    // Without it the others ask, sooner or later (F6): it only makes them wait less.
+    (Rule::F5, "without_a_word_from_the_new_authority_others_hold_on_to_what_is_stable"),
+    // Nothing drives it yet.
+    (Rule::D4, "without_repair_what_differs_stays_different"),
+];
+
+fn run(missing: Missing, seed: u64, broken: Option<Rule>) -> Report {
+    let named = library::named(missing.scenario).expect("the table names scenarios of the library");
+    let manner = Manner { broken, ..Manner::default() };
+    trial::run(&named.scenario, seed, manner).expect("a scenario of the library runs")
+}
+
+/// Tries seeds until one notices, and says which.
+fn is_noticed(missing: Missing) -> bool {
+    let Missing { rule, scenario, first, most } = missing;
+    for seed in first..first + most {
+        if let Some(violation) = run(missing, seed, Some(rule)).violations.first() {
+            let tried = seed - first + 1;
+            println!(
+                "without {rule:?}: noticed at seed {seed} of {scenario} after {tried} seeds: \
+                 {violation}"
+            );
+            return true;
+        }
+    }
+    println!("without {rule:?}: nobody noticed in {most} seeds of {scenario} from {first} on");
+    false
+}
+
+/// Tries all, so that one run tells of everything that has to be found anew.
+fn are_noticed(table: &[Missing]) {
+    let unnoticed: Vec<Rule> =
+        table.iter().filter(|it| !is_noticed(**it)).map(|it| it.rule).collect();
+    assert!(unnoticed.is_empty(), "nobody misses {unnoticed:?}");
+}
+
+#[test]
+fn the_rules_of_commit_are_missed_when_they_are_taken_away() {
+    are_noticed(COMMIT);
+}
+
+#[test]
+fn the_rules_of_reads_are_missed_when_they_are_taken_away() {
+    are_noticed(READS);
+}
+
+#[test]
+fn the_rules_of_versions_are_missed_when_they_are_taken_away() {
+    are_noticed(VERSIONS);
+}
+
+#[test]
+fn the_rules_of_recovery_are_missed_when_they_are_taken_away() {
+    are_noticed(RECOVERY);
+}
+
+#[test]
+fn the_rules_of_leases_and_moves_are_missed_when_they_are_taken_away() {
+    are_noticed(MAPS);
+}
+
+fn tables() -> impl Iterator<Item = Missing> {
+    [COMMIT, READS, VERSIONS, RECOVERY, MAPS].into_iter().flatten().copied()
+}
+
+#[test]
+fn the_same_seeds_are_clean_with_every_rule_in_place() {
+    let mut seen = BTreeSet::new();
+    for missing in tables().filter(|it| seen.insert((it.scenario, it.first))) {
+        let violations = run(missing, missing.first, None).violations;
+        let Missing { scenario, first, .. } = missing;
+        assert!(violations.is_empty(), "seed {first} of {scenario}: {violations:?}");
+    }
+}
+
+#[test]
+fn every_rule_is_taken_away_somewhere_once() {
+    let here = tables().map(|it| it.rule).chain(ELSEWHERE.iter().map(|it| it.0));
+    let mut rules: Vec<Rule> = here.collect();
+    for rule in Rule::ALL {
+        let place = rules.iter().position(|other| other == rule);
+        let place = place.unwrap_or_else(|| panic!("nobody takes {rule:?} away"));
+        rules.swap_remove(place);
+    }
+    assert!(rules.is_empty(), "{rules:?} are taken away twice");
+}
+
+/// A document of the repository.
+fn document(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let text = std::fs::read_to_string(format!("{root}/{path}"));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The rows of the table of rules, by their first cell.
+fn rows(architecture: &str) -> Vec<(String, String)> {
+    let title = "## Rules, and what notices when one is missing";
+    let (_, after) = architecture.split_once(title).expect("the table has its title");
+    let section = after.split("\n## ").next().unwrap_or(after);
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let cell = |row: &str| row.split('|').nth(1).map(|cell| cell.trim().to_owned());
+    rows.filter_map(|row| Some((cell(row)?, row.to_owned()))).collect()
+}
+
+/// The numbers of the rules that the design states, what is only planned left out.
+fn numbers(design: &str) -> BTreeSet<String> {
+    let (stated, _) = design.split_once("\n# What is planned").expect("the design has both parts");
+    let bold = stated.split("**").skip(1).step_by(2);
+    let is_number = |word: &&str| {
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        word.len() == digits.len() + 1
+            && !digits.is_empty()
+            && digits.chars().all(|c| c.is_ascii_digit())
+    };
+    bold.filter(is_number).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_of_rules_names_every_rule_and_where_it_is_missed() {
+    let architecture = document("ARCHITECTURE.md");
+    let rows = rows(&architecture);
+    let row = |name: &str| {
+        let found = rows.iter().find(|(first, _)| first == name);
+        &found.unwrap_or_else(|| panic!("the table of rules has no row {name}")).1
+    };
+    for missing in tables() {
+        let (name, scenario) = (format!("{:?}", missing.rule), missing.scenario);
+        assert!(row(&name).contains(scenario), "{name} is missed in {scenario}");
+    }
+    for (rule, test) in ELSEWHERE {
+        assert!(row(&format!("{rule:?}")).contains(test), "{rule:?} is missed by {test}");
+    }
+    let numbers = numbers(&document("docs/design.md"));
+    assert!(numbers.len() > 30, "the design's rules are found: {numbers:?}");
+    numbers.iter().for_each(|number| assert!(!row(number).is_empty()));
+    let names: BTreeSet<String> = Rule::ALL.iter().map(|rule| format!("{rule:?}")).collect();
+    let headings = ["rule", "---"];
+    for (first, _) in rows.iter().filter(|(first, _)| !headings.contains(&first.as_str())) {
+        let is_rule = numbers.contains(first) || names.contains(first);
+        assert!(is_rule, "the table of rules has a row of no rule: {first}");
+    }
+}
