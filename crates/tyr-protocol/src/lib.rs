@@ -43,6 +43,7 @@ pub mod view;
 pub mod wire;
 
 mod rule;
+mod window;
 
 #[cfg(test)]
 mod cluster;

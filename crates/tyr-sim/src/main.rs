@@ -96,6 +96,9 @@ fn print_report(report: &Report) {
         report.trace_hash
     );
     println!("{counters:?}");
+    if let Some(id) = report.unjudged {
+        println!("ended and not judged: all who knew the decision on {:x} were lost (F7)", id.0);
+    }
 }
 
 fn print_violations(violations: &[String]) {
@@ -159,6 +162,10 @@ fn print_summary(summary: &Summary) {
         "{hours:.1} simulated hours, {} faults, {} messages, {} calls, {} committed",
         summary.faults, summary.messages, summary.calls, summary.committed
     );
+    if summary.unjudged > 0 {
+        let unjudged = summary.unjudged;
+        println!("{unjudged} ended and not judged: all who knew a decision were lost (F7)");
+    }
     let mut kinds = std::collections::BTreeMap::<String, (u64, u64)>::new();
     for failure in &summary.failures {
         let kind = failure.violations.first().map(|first| likeness(first)).unwrap_or_default();

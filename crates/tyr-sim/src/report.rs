@@ -1,5 +1,7 @@
 //! What came of a run.
 
+use tyr_types::TransactionId;
+
 use crate::checker::{Deed, Entry, Fate, History, Seen};
 
 /// What came of a run.
@@ -17,6 +19,9 @@ pub struct Report {
     pub history: History,
     /// What was wrong, in words; a good run has none.
     pub violations: Vec<String>,
+    /// When faults went beyond what the protocol promises to bear (F7): a transaction of which
+    /// nobody knows any more that it is decided. Such a run is ended there and not judged.
+    pub unjudged: Option<TransactionId>,
     /// The lines asked for by [`crate::setup::Trace`].
     pub trace: Vec<String>,
     /// How much of what happened.

@@ -55,6 +55,8 @@ pub struct Summary {
     pub runs: BTreeMap<String, u64>,
     /// Runs in which something was wrong, in order of seeds.
     pub failures: Vec<Failure>,
+    /// Runs that were ended and not judged, since more was lost than is promised to be borne (F7).
+    pub unjudged: u64,
     /// Time of processors spent.
     pub cpu: Duration,
     /// Calls of clients made.
@@ -83,6 +85,7 @@ impl Summary {
 
     fn add(&mut self, seed: u64, scenario: &str, report: Report) {
         *self.runs.entry(scenario.to_owned()).or_default() += 1;
+        self.unjudged += u64::from(report.unjudged.is_some());
         self.calls += report.counters.calls;
         self.committed += report.counters.committed;
         self.messages += report.counters.messages;

@@ -52,6 +52,8 @@ impl Commit {
         self.remember(slot, None);
         self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
         self.settle(slot, effects);
+        // What it had validated must not come back from the log when all others have long forgotten.
+        effects.push(Effect::Fence { id, attempt, is_cleared: true });
         let usages = Vec::new();
         let message =
             Message::Forward { transaction, chain, attempt, begun, highest, known, usages };

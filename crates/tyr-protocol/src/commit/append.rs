@@ -32,8 +32,8 @@ pub(crate) fn is_crossing(
     blob: &BlobName,
     view: &impl View,
 ) -> bool {
-    let at_end = || claims.iter().filter(|claim| is_at_end(claim, node));
-    let mut own = at_end().filter(|claim| claim.slot == slot);
+    let is_own = |claim: &&Claim| claim.slot == slot && is_at_end(claim, node);
+    let mut own = claims.iter().filter(is_own);
     let Some(len) = own.clone().find_map(appended) else { return false };
     if own.any(|claim| claim.kind == ClaimKind::Condition) {
         return false; // It has it already.
@@ -42,7 +42,9 @@ pub(crate) fn is_crossing(
     if own_moves_end(claims, slot, size) {
         return true;
     }
-    let others = at_end().filter(|claim| claim.slot != slot);
+    // Whoever looked after the end for them: that may have been another node, by another map.
+    let is_others = |claim: &&Claim| claim.slot != slot && claim.footprint.is_attributes;
+    let others = claims.iter().filter(is_others);
     let in_flight = others.filter(|claim| records[claim.slot].state.in_flight_at().is_some());
     let reserved = in_flight.filter_map(appended).fold(0, u64::saturating_add);
     let chunk_size = view.chunk_size(blob.keyspace);

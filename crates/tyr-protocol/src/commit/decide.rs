@@ -12,16 +12,10 @@ use crate::abort::Abort;
 use crate::rule::Rule;
 
 impl Record {
-    /// Adds answers that are not there yet.
+    /// Takes in answers that came the way back, in place of those that another attempt brought: a
+    /// node that is lost now may have applied what nobody else did.
     pub(crate) fn merge(&mut self, outcomes: Outcomes) {
-        for answered in outcomes {
-            let is_same = |other: &super::Answered| {
-                other.blob == answered.blob && other.operation == answered.operation
-            };
-            if !self.outcomes.iter().any(is_same) {
-                self.outcomes.push(answered);
-            }
-        }
+        outcomes.into_iter().for_each(|answered| answered.put_into(&mut self.outcomes));
     }
 }
 

@@ -44,6 +44,17 @@ pub struct Answered {
     pub outcome: Outcome,
 }
 
+impl Answered {
+    /// Puts it among the answers that are known, in place of what the operation answered before.
+    pub(crate) fn put_into(self, outcomes: &mut Outcomes) {
+        let place = (self.blob, self.operation);
+        match outcomes.iter_mut().find(|known| (known.blob, known.operation) == place) {
+            Some(known) => known.outcome = self.outcome,
+            None => outcomes.push(self),
+        }
+    }
+}
+
 /// The answers of a transaction, as far as they are known.
 pub type Outcomes = Vec<Answered>;
 

@@ -29,7 +29,8 @@ impl Commit {
                 let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);
                 assert!(is_held, "one that waits has someone to wait for: {id:?}");
             }
-            for blob in record.blobs().filter(|_| record.chain.is_alone()) {
+            let is_claiming = record.chain.is_alone() && record.state.is_claiming();
+            for blob in record.blobs().filter(|_| is_claiming) {
                 let has_claim = self.in_flight.claims(blob).iter().any(|claim| claim.slot == slot);
                 assert!(has_claim, "what a record touches is in the index: {blob}");
             }

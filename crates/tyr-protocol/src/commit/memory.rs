@@ -2,19 +2,21 @@
 //!
 //! Outcomes, so that a retry takes effect once and an abort that was answered stays one (F4), and
 //! fences, so that a late message of an older attempt does nothing (F2). Each entry is kept for
-//! [`OUTCOME_WINDOW_US`] of the hybrid clock; longer than anyone asks, since who holds something
-//! undecided asks every second or so, or is declared down within a few.
+//! [`OUTCOME_WINDOW_US`] of a clock that does not jump; longer than anyone asks, since who holds
+//! something undecided asks every second or so, or is declared down within a few. The hybrid clock
+//! would not do: one node whose day is wrong moves it on by hours at all others.
 //!
-//! Bounded by [`OUTCOMES_MAX`]. When there are more the oldest go before their time: attempts that
-//! began no later are refused from then on, as those from before the window are.
+//! Bounded by [`OUTCOMES_MAX`]. When there are more the oldest go before their time. Attempts that
+//! began before what is gone was noted are refused from then on.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use tyr_types::{Timestamp, TransactionId};
 
 use super::event::{Attempt, Decision, Outcomes};
 use crate::chain::Ends;
+use crate::window::Window;
 
 /// For how long outcomes are remembered, in microseconds.
 pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
@@ -37,12 +39,27 @@ pub(crate) struct Entry {
     noted: u64,
 }
 
+/// What became of a transaction, as one node tells it another that was not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remembered {
+    /// The transaction.
+    pub id: TransactionId,
+    /// The newest attempt promised to.
+    pub attempt: Attempt,
+    /// Where its blobs were taken to end in the chain that it was finished over.
+    pub ends: Ends,
+    /// What became of it.
+    pub decision: Decision,
+    /// What its operations answered, as far as is known.
+    pub outcomes: Outcomes,
+}
+
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     entries: HashMap<TransactionId, Entry, FixedState>,
-    /// In the order noted; one that was noted again since is passed over.
-    order: VecDeque<(u64, TransactionId)>,
+    /// By the clock when they were noted, ascending; one noted again since is passed over.
+    order: Window<(u64, TransactionId)>,
     /// Attempts that began at or before this clock may be forgotten.
     floor: u64,
 }
@@ -71,8 +88,8 @@ impl Memory {
         let entry = self.entries.entry(id).or_insert(fresh);
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
-        self.order.push_back((noted, id));
-        self.expire(clock);
+        self.order.push((noted, id));
+        self.let_go();
     }
 
     /// Notes what became of a transaction; a decision that is known stays.
@@ -110,21 +127,50 @@ impl Memory {
         }
     }
 
-    /// Forgets what is older than the window, or too much.
-    pub fn expire(&mut self, clock: Timestamp) {
-        let horizon = clock.clock.saturating_sub(OUTCOME_WINDOW_US);
-        while let Some((noted, id)) = self.order.front().copied() {
-            let is_excess = self.order.len() > OUTCOMES_MAX;
-            if noted > horizon && !is_excess {
-                break;
+    /// A page of what became of transactions, of those noted after the clock `after`: at least
+    /// `limit` while there are more. Also the clock after which the next page begins.
+    pub fn page(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
+        let mut page = Vec::new();
+        let mut last = after;
+        for (noted, id) in self.order.from(|(noted, _)| *noted <= after) {
+            if page.len() >= limit && *noted > last {
+                return (page, Some(last));
             }
-            self.order.pop_front();
+            last = *noted;
+            let entry = self.entries.get(id).filter(|entry| entry.noted == *noted);
+            let Some(Entry { attempt, ends, outcome: Some(outcome), .. }) = entry else { continue };
+            let (decision, outcomes) = outcome.clone();
+            let (id, attempt, ends) = (*id, *attempt, ends.clone());
+            page.push(Remembered { id, attempt, ends, decision, outcomes });
+        }
+        (page, None)
+    }
+
+    /// Notes what another node remembers, unless it is known here.
+    pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
+        let Remembered { id, attempt, ends, decision, outcomes } = remembered;
+        if self.get(id).is_some_and(|entry| entry.outcome.is_some()) {
+            return;
+        }
+        self.note(id, attempt, (decision, outcomes), clock);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.ends = ends;
+        }
+    }
+
+    /// The clock that does not jump says so: forgets what is older than the window.
+    pub fn expire(&mut self, elapsed_us: u64) {
+        self.order.advance(elapsed_us);
+        self.let_go();
+    }
+
+    fn let_go(&mut self) {
+        while let Some((noted, id)) = self.order.pop(OUTCOME_WINDOW_US, OUTCOMES_MAX) {
             if self.entries.get(&id).is_some_and(|entry| entry.noted == noted) {
                 self.entries.remove(&id);
                 self.floor = self.floor.max(noted);
             }
         }
-        self.floor = self.floor.max(horizon);
     }
 
     /// Checks what must hold between steps.
@@ -151,13 +197,44 @@ mod tests {
     fn an_outcome_is_remembered_for_the_window_and_no_longer() {
         let (mut memory, id) = (Memory::default(), TransactionId(1));
         let start = 1_000_000_000;
+        memory.expire(1);
         memory.note(id, Attempt::default(), committed(start), at(start));
-        memory.expire(at(start + OUTCOME_WINDOW_US - 1));
+        memory.expire(OUTCOME_WINDOW_US);
         assert!(memory.get(id).is_some_and(|entry| entry.outcome.is_some()));
-        memory.expire(at(start + OUTCOME_WINDOW_US));
+        memory.expire(1 + OUTCOME_WINDOW_US);
         assert!(memory.get(id).is_none());
         assert!(memory.is_forgotten(at(start)), "who began then may have been forgotten");
         assert!(!memory.is_forgotten(at(start + 1)));
+    }
+
+    /// F4.
+    #[test]
+    fn what_one_remembers_another_can_recall_page_by_page() {
+        let (mut old, mut new) = (Memory::default(), Memory::default());
+        for id in 0..10 {
+            old.note(TransactionId(id), Attempt::default(), committed(1 + id as u64 / 3), at(100));
+        }
+        for id in 0..10 {
+            old.fence(TransactionId(100 + id), Attempt::default(), at(101 + id as u64));
+            old.note(
+                TransactionId(200 + id),
+                Attempt::default(),
+                committed(7),
+                at(101 + id as u64),
+            );
+        }
+        let (mut after, mut pages) = (Some(0), 0);
+        while let Some(from) = after {
+            let (page, next) = old.page(from, 2);
+            page.into_iter().for_each(|remembered| new.recall(remembered, at(500)));
+            (after, pages) = (next, pages + 1);
+        }
+        assert!(pages > 3, "{pages}");
+        for id in (0..10).chain(200..210) {
+            let [old, new] = [&old, &new].map(|memory| memory.get(TransactionId(id)).unwrap());
+            assert_eq!(old.outcome, new.outcome);
+        }
+        assert!(new.get(TransactionId(100)).is_none(), "a fence alone is nobody else's");
     }
 
     /// F2.

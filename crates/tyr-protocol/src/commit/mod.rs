@@ -48,7 +48,7 @@ use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
 pub use self::effect::{Effect, Placed, Placements};
 pub use self::event::{Answered, Attempt, Decision, Event, Message, Outcomes, Usages};
 use self::in_flight::InFlight;
-pub use self::memory::{OUTCOME_WINDOW_US, OUTCOMES_MAX};
+pub use self::memory::{OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered};
 use self::record::{Records, Slot, State};
 use crate::abort::Abort;
 use crate::recovery::Recovery;
@@ -186,7 +186,9 @@ impl Commit {
             }
             Event::PersistFailed { id } => {
                 let Some(slot) = self.records.slot(id) else { return };
-                if let State::Persisting(_) = self.records[slot].state {
+                // What is known to be committed (F3) stays so, wherever a log fails.
+                let record = &self.records[slot];
+                if matches!(record.state, State::Persisting(_)) && record.known.is_none() {
                     let reason = "the log could not be written; whether the transaction took \
                                   effect shows when the store is opened again";
                     self.abort(slot, Abort::new(ErrorKind::Unavailable, reason), effects);

@@ -62,6 +62,18 @@ impl State {
         }
     }
 
+    /// Whether it keeps others off here, or a place before them, whatever came before it.
+    pub fn is_claiming(self) -> bool {
+        match self {
+            Self::Waiting
+            | Self::Persisting(_)
+            | Self::Validated(_)
+            | Self::Decided(_)
+            | Self::Applied(_) => true,
+            Self::Parked | Self::Fenced | Self::Aborting | Self::Aborted => false,
+        }
+    }
+
     /// Whether it is validated here and nobody here knows yet what becomes of it.
     pub fn is_undecided(self) -> bool {
         matches!(self, Self::Persisting(_) | Self::Validated(_))

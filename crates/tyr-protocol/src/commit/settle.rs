@@ -10,6 +10,7 @@ use tyr_types::Timestamp;
 use super::Commit;
 use super::effect::Effect;
 use super::event::Decision;
+use super::memory::Remembered;
 use super::record::{Slot, State};
 use crate::view::View;
 
@@ -101,6 +102,45 @@ impl Commit {
                 recovery.memory.finish(id, entered_in, record.chain.ends().clone());
             }
             None => recovery.memory.fence(id, attempt, clock),
+        }
+    }
+
+    /// A page of what is remembered here of transactions, for a node that was not there (F4): of
+    /// those noted after the clock `after`, with where to go on. The last page also has those that
+    /// are applied here and not finished with.
+    pub(crate) fn remembered(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
+        let Some(recovery) = &self.recovery else { return (Vec::new(), None) };
+        let (mut page, next) = recovery.memory.page(after, limit);
+        if next.is_none() {
+            let applied = self.records.iter().filter_map(|(_, record)| match record.state {
+                State::Applied(at) => Some(Remembered {
+                    id: record.transaction.id,
+                    attempt: record.attempt,
+                    ends: record.chain.ends().clone(),
+                    decision: Decision::Commit(at),
+                    outcomes: record.outcomes.clone(),
+                }),
+                State::Waiting
+                | State::Parked
+                | State::Fenced
+                | State::Persisting(_)
+                | State::Validated(_)
+                | State::Decided(_)
+                | State::Aborting
+                | State::Aborted => None,
+            });
+            page.extend(applied);
+        }
+        (page, next)
+    }
+
+    /// Takes in what another node remembers. What is in flight here is told by its chain.
+    pub(crate) fn recall(&mut self, remembered: Remembered) {
+        let clock = self.clock;
+        if self.records.slot(remembered.id).is_none()
+            && let Some(recovery) = &mut self.recovery
+        {
+            recovery.memory.recall(remembered, clock);
         }
     }
 

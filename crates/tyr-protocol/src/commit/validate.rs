@@ -177,7 +177,8 @@ impl<V: View> Validation<'_, V> {
             return Obstacle::None;
         }
         let is_own_write = own.kind.is_write();
-        let is_end = append::is_at_end(own, self.node) && append::is_at_end(other, self.node);
+        // Another node may have looked after the end for the other one, by another map.
+        let is_end = append::is_at_end(own, self.node) && other.footprint.is_attributes;
         let is_met = match (is_own_write, other.kind.is_write()) {
             (false, false) => false,
             (false, true) => self.rules.hold(Rule::C1),

@@ -4,53 +4,51 @@
 //! client and travel back with the decision; they are kept as long as the outcome is (F4). Bounded
 //! by [`OUTCOMES_MAX`], as outcomes are; nearly all transactions answer nothing and are not here.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use tyr_types::{Timestamp, TransactionId};
+use tyr_types::TransactionId;
 
 use crate::commit::{OUTCOME_WINDOW_US, OUTCOMES_MAX, Outcomes};
+use crate::window::Window;
 
 /// Answers by transaction.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     by_id: BTreeMap<TransactionId, Outcomes>,
     /// In the order they came.
-    order: VecDeque<(u64, TransactionId)>,
+    order: Window<TransactionId>,
 }
 
 impl Answers {
-    /// Keeps what a transaction answered at the clock `now`.
-    pub fn keep(&mut self, id: TransactionId, outcomes: Outcomes, now: Timestamp) {
+    /// Keeps what a transaction answered.
+    pub fn keep(&mut self, id: TransactionId, outcomes: Outcomes) {
         if outcomes.is_empty() {
             return;
         }
         if self.by_id.insert(id, outcomes).is_none() {
-            self.order.push_back((now.clock, id));
+            self.order.push(id);
         }
-        self.expire(now);
+        self.let_go();
     }
 
-    /// Forgets what is older than the window, or too much.
-    pub fn expire(&mut self, now: Timestamp) {
-        let horizon = now.clock.saturating_sub(OUTCOME_WINDOW_US);
-        while let Some((kept, id)) = self.order.front().copied() {
-            if kept > horizon && self.order.len() <= OUTCOMES_MAX {
-                break;
-            }
-            self.order.pop_front();
+    /// The clock that does not jump says so: forgets what is older than the window.
+    pub fn expire(&mut self, now_us: u64) {
+        self.order.advance(now_us);
+        self.let_go();
+    }
+
+    fn let_go(&mut self) {
+        while let Some(id) = self.order.pop(OUTCOME_WINDOW_US, OUTCOMES_MAX) {
             self.by_id.remove(&id);
         }
     }
 
-    /// Adds what was answered here to what others answered.
+    /// Puts what was answered here in place of what nodes further along answered: they may have
+    /// applied what is not decided here yet, and be lost before it is. On the way back the authority
+    /// is the last to answer.
     pub fn complete(&self, id: TransactionId, outcomes: &mut Outcomes) {
         for own in self.by_id.get(&id).into_iter().flatten() {
-            let is_same = |other: &crate::commit::Answered| {
-                (other.blob, other.operation) == (own.blob, own.operation)
-            };
-            if !outcomes.iter().any(is_same) {
-                outcomes.push(*own);
-            }
+            own.put_into(outcomes);
         }
     }
 

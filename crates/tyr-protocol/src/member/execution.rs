@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{Epoch, ErrorKind, NodeId, Operation, Timestamp, Transaction, TransactionId};
 
-use super::{Effect, Record, Store, Turn};
+use super::{Effect, Member, Record, Store, Turn};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Decision, Message, Outcomes};
@@ -28,6 +28,8 @@ pub(super) enum Promise {
     Fenced { id: TransactionId, attempt: Attempt, is_cleared: bool },
     /// The commit machine: the outcome.
     Noted(TransactionId),
+    /// The recipient: a page of what another node remembers.
+    Recalled { from: NodeId, epoch: Epoch, after: u64, next: Option<u64> },
     /// The recipient: the last piece of a chunk.
     Stored(super::ChunkName),
     /// Nobody, but what comes after it in the log is worth nothing without it.
@@ -115,9 +117,10 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }
-        let outcomes = self.store.apply(transaction, chain, at);
-        let clock = self.member.commit.clock();
-        self.member.answers.keep(transaction.id, outcomes, clock);
+        let mut outcomes = self.store.apply(transaction, chain, at);
+        // Of a chunk that has gone to others since, nothing is left here that could answer.
+        outcomes.retain(|answered| self.member.is_placed_here(transaction, answered));
+        self.member.answers.keep(transaction.id, outcomes);
         self.use_alone(transaction, chain);
     }
 
@@ -185,6 +188,9 @@ impl<S: Store> Turn<'_, S> {
                 self.commit(commit::Event::Fenced { id, attempt, is_cleared });
             }
             Some(Promise::Noted(id)) => self.commit(commit::Event::Noted { id }),
+            Some(Promise::Recalled { from, epoch, after, next }) => {
+                self.supply(movement::Event::Recalled { from, epoch, after, next });
+            }
             Some(Promise::Stored(chunk)) => self.supply(movement::Event::Stored(chunk)),
             Some(Promise::Map) | None => {}
         }
@@ -194,9 +200,19 @@ impl<S: Store> Turn<'_, S> {
     /// it can validate nothing; what it knows it still serves, while others can do without it.
     pub(super) fn persist_failed(&mut self, number: u64) {
         match self.member.promises.remove(&number) {
-            Some(Promise::Validated(id, _)) => self.commit(commit::Event::PersistFailed { id }),
+            Some(Promise::Validated(id, _)) => {
+                let record = self.member.commit.records.slot(id);
+                let is_known = |slot| self.member.commit.records[slot].known.is_some();
+                // Others must not wait for this node to take part in what is committed.
+                self.member.is_broken |= record.is_some_and(is_known);
+                self.commit(commit::Event::PersistFailed { id });
+            }
             Some(
-                Promise::Fenced { .. } | Promise::Noted(_) | Promise::Stored(_) | Promise::Map,
+                Promise::Fenced { .. }
+                | Promise::Noted(_)
+                | Promise::Recalled { .. }
+                | Promise::Stored(_)
+                | Promise::Map,
             ) => self.member.is_broken = true,
             None => {}
         }
@@ -237,6 +253,29 @@ impl<S: Store> Turn<'_, S> {
         if self.member.planned.is_empty() {
             self.commit(commit::Event::Recover(message));
         }
+    }
+}
+
+impl Member {
+    /// Whether the chunk that gave this answer is placed here by the newest map.
+    fn is_placed_here(&self, transaction: &Transaction, answered: &commit::Answered) -> bool {
+        let entry = &transaction.blobs[answered.blob as usize];
+        let Some(map) = &self.map else { return false };
+        // Size and existence are for version managers to say, who hold the first chunk.
+        let chunk = match &entry.operations[answered.operation as usize] {
+            Operation::Apply { offset, .. } => {
+                map.chunk_size(entry.blob.keyspace).map_or(0, |size| offset / size)
+            }
+            Operation::Compare { .. }
+            | Operation::Create
+            | Operation::Write { .. }
+            | Operation::Append { .. }
+            | Operation::Truncate { .. }
+            | Operation::Delete
+            | Operation::Replace { .. } => 0,
+        };
+        let placed = map.placement(&entry.blob, chunk).unwrap_or_default();
+        placed.holders.contains(&self.node) || placed.recipients.contains(&self.node)
     }
 }
 

@@ -9,7 +9,7 @@ use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
 use crate::chain::Chain;
-use crate::commit::{Attempt, Placements};
+use crate::commit::{Attempt, Placements, Remembered};
 use crate::map::ClusterMap;
 use crate::movement::ChunkCopy;
 
@@ -55,6 +55,11 @@ pub enum Record {
         id: TransactionId,
         /// Why.
         abort: Abort,
+    },
+    /// What another node remembers of transactions, told before this one was a holder (F4).
+    Recalled {
+        /// What became of them.
+        outcomes: Vec<Remembered>,
     },
     /// A chunk, or a piece of it, was copied here.
     Installed {

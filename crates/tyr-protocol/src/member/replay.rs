@@ -37,6 +37,9 @@ impl Member {
             Record::Aborted { id, abort } => {
                 turn.restore(Restored::Decided { id, decision: Decision::Abort(abort) });
             }
+            Record::Recalled { outcomes } => {
+                outcomes.into_iter().for_each(|it| turn.member.commit.recall(it));
+            }
             Record::Installed { blob, chunk, copy } => {
                 let chunk = (blob, chunk);
                 turn.member.commit.observe(copy.at);

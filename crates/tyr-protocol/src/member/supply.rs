@@ -4,11 +4,16 @@ use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::{ChunkName, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Piece};
+use crate::commit::{Decision, Remembered};
+use crate::map::ClusterMap;
 use crate::message::{Address, Body, ReadRequest};
 use crate::movement::{self, ChunkCopy};
 
 /// Chunks that are looked at for a page of a list: some milliseconds of work.
 const SCANNED_MAX: usize = 1024;
+
+/// Transactions on a page of what is remembered: a message of some ten kilobytes.
+const REMEMBERED_MAX: usize = 256;
 
 impl<S: Store> Turn<'_, S> {
     /// Tells the recipient of an event, and does what it asks for.
@@ -21,6 +26,10 @@ impl<S: Store> Turn<'_, S> {
             match effect {
                 movement::Effect::List { to, after } => {
                     let message = movement::Message::List { after };
+                    self.send(Address::Node(to), Body::Movement(message));
+                }
+                movement::Effect::Recall { to, after } => {
+                    let message = movement::Message::Recall { after };
                     self.send(Address::Node(to), Body::Movement(message));
                 }
                 movement::Effect::Ask { to, read, chunk: (blob, chunk), range, kind } => {
@@ -89,6 +98,10 @@ impl<S: Store> Turn<'_, S> {
             movement::Message::Listed { after, chunks, next } => {
                 self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
             }
+            movement::Message::Recall { after } => self.tell_remembered(from, after),
+            movement::Message::Recalled { after, outcomes, next } => {
+                self.recalled((from, epoch, after), outcomes, next);
+            }
             movement::Message::Copied { read, chunk, copy } => {
                 self.supply(movement::Event::Copied { read, chunk, copy });
             }
@@ -108,8 +121,7 @@ impl<S: Store> Turn<'_, S> {
     /// chunk without the recipient in its chain. Who asks will ask again.
     fn list(&mut self, to: NodeId, after: Option<ChunkName>) {
         let Some(map) = self.member.map.clone() else { return };
-        let moved = Timestamp { epoch: map.moved, ..Timestamp::ZERO };
-        if self.member.commit.is_in_flight_below(moved) {
+        if self.is_behind_move(&map) {
             return;
         }
         let mut chunks = self.store.held(after.as_ref(), SCANNED_MAX);
@@ -120,5 +132,51 @@ impl<S: Store> Turn<'_, S> {
         });
         let message = movement::Message::Listed { after, chunks, next };
         self.send(Address::Node(to), Body::Movement(message));
+    }
+
+    /// Whether something is in flight here that was proposed before the move: it may have gone
+    /// without the recipients in its chain.
+    fn is_behind_move(&self, map: &ClusterMap) -> bool {
+        let moved = Timestamp { epoch: map.moved, ..Timestamp::ZERO };
+        self.member.commit.is_in_flight_below(moved)
+    }
+
+    /// Tells a recipient what this node remembers of transactions (F4).
+    fn tell_remembered(&mut self, to: NodeId, after: u64) {
+        let Some(map) = self.member.map.clone() else { return };
+        if self.is_behind_move(&map) {
+            return;
+        }
+        let (mut outcomes, next) = self.member.commit.remembered(after, REMEMBERED_MAX);
+        for remembered in &mut outcomes {
+            if let Decision::Commit(_) = remembered.decision {
+                self.member.answers.complete(remembered.id, &mut remembered.outcomes);
+            }
+        }
+        let message = movement::Message::Recalled { after, outcomes, next };
+        self.send(Address::Node(to), Body::Movement(message));
+    }
+
+    /// A page of what another node remembers; the next is asked for when this one is durable.
+    fn recalled(
+        &mut self,
+        (from, epoch, after): (NodeId, Epoch, u64),
+        outcomes: Vec<Remembered>,
+        next: Option<u64>,
+    ) {
+        let is_due = self.member.recipient.is_recalling(from, after);
+        if !is_due || epoch != self.member.epoch() {
+            return;
+        }
+        for remembered in &outcomes {
+            self.member.commit.recall(remembered.clone());
+        }
+        match outcomes.is_empty() {
+            true => self.supply(movement::Event::Recalled { from, epoch, after, next }),
+            false => {
+                let promise = Promise::Recalled { from, epoch, after, next };
+                self.persist(Record::Recalled { outcomes }, Some(promise));
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a recipient and the authorities say to each other.
 
 use super::copy::ChunkCopy;
+use crate::commit::Remembered;
 use crate::member::ChunkName;
 
 /// What a recipient and the authorities say to each other. The copies themselves are asked for by
@@ -20,6 +21,20 @@ pub enum Message {
         chunks: Vec<ChunkName>,
         /// Where to ask on; `None` when that was all.
         next: Option<ChunkName>,
+    },
+    /// To a node that serves: what became of the transactions that you remember (F4)?
+    Recall {
+        /// Of those noted after this clock of yours.
+        after: u64,
+    },
+    /// The answer, a page of it.
+    Recalled {
+        /// What the question said.
+        after: u64,
+        /// What became of them.
+        outcomes: Vec<Remembered>,
+        /// Where to ask on; `None` when that was all.
+        next: Option<u64>,
     },
     /// The answer to a read that is a copy.
     Copied {

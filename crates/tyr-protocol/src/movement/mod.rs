@@ -9,6 +9,8 @@
 //! ```text
 //!   recipient ──List──► every node that serves      which chunks are to come
 //!   recipient ◄─Listed─ ...
+//!   recipient ──Recall──► every node that serves    what became of transactions
+//!   recipient ◄─Recalled─ ...
 //!   recipient ──Read(Whole, is_copy)──► authority   a few at a time
 //!   recipient ◄─Copied(chunk at S)────── authority
 //!   Install: the base is the copy; what chains brought above S lies on it, the rest is in it
@@ -21,6 +23,12 @@
 //! heard of: what was applied before the move is listed, since an authority lists only when nothing
 //! older than the move is in flight there; what came later passed the recipient, and it copies
 //! every chunk that it hears of. The copy of a chunk that nobody wrote is empty.
+//!
+//! A holder also answers for what it holds: which transactions took effect in it, for those who ask
+//! again (F3, F4). A copy does not say; so the recipient asks every node that serves what it
+//! remembers, and has that durable before it has caught up. Otherwise a transaction whose chain is
+//! replaced node by node would be run twice. As with lists, nobody answers while something older
+//! than the move is in flight there.
 //!
 //! The parts: [`copy`] is what travels, [`message`] what is said, [`recipient`] the machine that
 //! gets everything, [`scrub`] compares what holders have. None of them knows how chunks are kept.

@@ -53,6 +53,17 @@ pub enum Event {
         /// Where to ask on.
         next: Option<ChunkName>,
     },
+    /// A page of what a node remembers is taken in, durably.
+    Recalled {
+        /// Who answered.
+        from: NodeId,
+        /// By the map of this epoch.
+        epoch: Epoch,
+        /// What was asked.
+        after: u64,
+        /// Where to ask on.
+        next: Option<u64>,
+    },
     /// A copy.
     Copied {
         /// The number of the read.
@@ -83,6 +94,13 @@ pub enum Effect {
         /// After which.
         after: Option<ChunkName>,
     },
+    /// Ask for a page of what became of transactions.
+    Recall {
+        /// Whom.
+        to: NodeId,
+        /// After this clock of theirs.
+        after: u64,
+    },
     /// Ask for a copy.
     Ask {
         /// Whom: the authority.
@@ -112,7 +130,7 @@ pub enum Effect {
 pub struct Progress {
     /// Whether there is something to catch up with.
     pub is_moving: bool,
-    /// Nodes whose list is not complete.
+    /// Nodes whose list is not complete, and those that have not told all they remember.
     pub unlisted: usize,
     /// Chunks known to be missing, those being copied among them.
     pub missing: usize,
@@ -126,6 +144,13 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 struct Listing {
     after: Option<ChunkName>,
+    asked_us: Option<u64>,
+}
+
+/// The same of what a node remembers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recalling {
+    after: u64,
     asked_us: Option<u64>,
 }
 
@@ -149,6 +174,8 @@ pub struct Recipient {
     is_moving: bool,
     /// Lists that are not complete, by who gives them; at most one a node.
     listings: BTreeMap<NodeId, Listing>,
+    /// Who has not told all yet that it remembers; at most one a node.
+    recalls: BTreeMap<NodeId, Recalling>,
     /// Missing, and not asked for yet. Bounded by [`MISSING_MAX`] for what is listed, beyond that
     /// by what chains bring.
     missing: BTreeSet<ChunkName>,
@@ -169,6 +196,7 @@ impl Recipient {
             node,
             is_moving: false,
             listings: BTreeMap::new(),
+            recalls: BTreeMap::new(),
             missing: BTreeSet::new(),
             copying: BTreeMap::new(),
             installed: BTreeSet::new(),
@@ -182,7 +210,10 @@ impl Recipient {
     pub fn progress(&self) -> Progress {
         Progress {
             is_moving: self.is_moving,
-            unlisted: self.listings.len(),
+            unlisted: {
+                let told = self.recalls.keys().filter(|node| !self.listings.contains_key(node));
+                self.listings.len() + told.count()
+            },
             missing: self.missing.len() + self.copying.len(),
             installed: self.installed.len(),
             bytes: self.bytes,
@@ -206,6 +237,12 @@ impl Recipient {
         self.copying.contains_key(&read)
     }
 
+    /// Whether `from` was asked for what it remembers after the clock `after`, and this page of it
+    /// is waited for.
+    pub fn is_recalling(&self, from: NodeId, after: u64) -> bool {
+        self.recalls.get(&from).is_some_and(|recalling| recalling.after == after)
+    }
+
     /// Takes in `event` by `map` at `now_us` (which does not jump) and adds what is to be done.
     pub fn step(&mut self, now_us: u64, event: Event, map: &ClusterMap, effects: &mut Vec<Effect>) {
         match event {
@@ -220,6 +257,15 @@ impl Recipient {
                 match next {
                     None => self.listings.remove(&from),
                     next => self.listings.insert(from, Listing { after: next, asked_us: None }),
+                };
+            }
+            Event::Recalled { from, epoch, after, next } => {
+                if epoch != map.epoch || !self.is_recalling(from, after) {
+                    return;
+                }
+                match next {
+                    None => self.recalls.remove(&from),
+                    Some(after) => self.recalls.insert(from, Recalling { after, asked_us: None }),
                 };
             }
             Event::Copied { read, chunk, copy } => self.copied(read, &chunk, copy, map, effects),
@@ -251,6 +297,7 @@ impl Recipient {
         }
         self.told_us = None;
         self.listings.clear();
+        self.recalls.clear();
         if !is_moving {
             return;
         }
@@ -261,8 +308,10 @@ impl Recipient {
         self.installed.retain(is_ours);
         let serving = map.nodes.iter().filter(|(_, other)| other.state == NodeState::Up);
         let others = serving.map(|(other, _)| *other).filter(|other| *other != node);
-        let listing = |other| (other, Listing { after: None, asked_us: None });
-        self.listings = others.map(listing).collect();
+        for other in others {
+            self.listings.insert(other, Listing { after: None, asked_us: None });
+            self.recalls.insert(other, Recalling::default());
+        }
     }
 
     fn want(&mut self, chunk: ChunkName, map: &ClusterMap) {
@@ -313,6 +362,12 @@ impl Recipient {
                 }
             }
         }
+        for (to, recalling) in &mut self.recalls {
+            if is_due(recalling.asked_us) {
+                recalling.asked_us = Some(now_us);
+                effects.push(Effect::Recall { to: *to, after: recalling.after });
+            }
+        }
         while self.copying.len() < COPIES_MAX
             && let Some(chunk) = self.missing.pop_first()
         {
@@ -334,8 +389,8 @@ impl Recipient {
             let kind = copying.at.map_or(Kind::Whole, Kind::At);
             effects.push(Effect::Ask { to, read, chunk, range, kind });
         }
-        let is_done =
-            self.listings.is_empty() && self.missing.is_empty() && self.copying.is_empty();
+        let is_told = self.listings.is_empty() && self.recalls.is_empty();
+        let is_done = is_told && self.missing.is_empty() && self.copying.is_empty();
         if is_done && is_due(self.told_us) {
             self.told_us = Some(now_us);
             effects.push(Effect::CaughtUp);
@@ -348,7 +403,8 @@ impl Recipient {
     /// When it does not.
     pub fn invariants(&self) {
         assert!(self.copying.len() <= COPIES_MAX, "copies at a time are bounded");
-        let is_idle = self.listings.is_empty() && self.missing.is_empty();
+        let is_told = self.listings.is_empty() && self.recalls.is_empty();
+        let is_idle = is_told && self.missing.is_empty();
         assert!(self.is_moving || is_idle, "without a move nothing is missing");
         for copying in self.copying.values() {
             let is_apart = !self.missing.contains(&copying.chunk);

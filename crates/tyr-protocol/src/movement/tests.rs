@@ -64,6 +64,7 @@ impl Case {
 
     fn listed(&mut self, from: u16, chunks: &[ChunkName]) -> Vec<Effect> {
         let (from, epoch, chunks) = (NodeId(from), self.map.epoch, chunks.to_vec());
+        self.step(Event::Recalled { from, epoch, after: 0, next: None });
         self.step(Event::Listed { from, epoch, after: None, chunks, next: None })
     }
 
@@ -76,7 +77,9 @@ impl Case {
 fn asked(effects: &[Effect]) -> Vec<(u64, ChunkName)> {
     let ask = |effect: &Effect| match effect {
         Effect::Ask { read, chunk, .. } => Some((*read, chunk.clone())),
-        Effect::List { .. } | Effect::Install { .. } | Effect::CaughtUp => None,
+        Effect::List { .. } | Effect::Recall { .. } | Effect::Install { .. } | Effect::CaughtUp => {
+            None
+        }
     };
     effects.iter().filter_map(ask).collect()
 }
@@ -142,7 +145,9 @@ fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
             let at = Timestamp { clock: 7, ..Timestamp::ZERO };
             range.start == PIECE_LEN_MAX && *kind == Kind::At(at)
         }
-        Effect::List { .. } | Effect::Install { .. } | Effect::CaughtUp => false,
+        Effect::List { .. } | Effect::Recall { .. } | Effect::Install { .. } | Effect::CaughtUp => {
+            false
+        }
     };
     assert!(effects.iter().any(is_next), "{effects:?}");
     let other = copy_of(&case.map, &chunk, PIECE_LEN_MAX, 8);
@@ -195,9 +200,33 @@ fn a_map_that_follows_keeps_what_is_installed_and_one_after_a_gap_does_not() {
     case.step(Event::Stored(chunk.clone()));
     let effects = case.step(Event::Map { is_moving: true, is_anew: false });
     assert!(case.recipient.has(&chunk));
-    assert_eq!(effects.len(), 3, "all are listed anew: {effects:?}");
+    let lists = effects.iter().filter(|effect| matches!(effect, Effect::List { .. })).count();
+    assert_eq!(lists, 3, "all are listed anew: {effects:?}");
     case.step(Event::Map { is_moving: true, is_anew: true });
     assert!(!case.recipient.has(&chunk));
+}
+
+/// F4: whoever holds a chunk answers for which transactions took effect in it.
+#[test]
+fn it_has_not_caught_up_before_all_have_told_what_they_remember() {
+    let (mut case, effects) = Case::new(4096);
+    let asks = effects.iter().filter(|effect| matches!(effect, Effect::Recall { after: 0, .. }));
+    assert_eq!(asks.count(), 3, "every node that serves is asked");
+    let epoch = case.map.epoch;
+    let told = |case: &mut Case, from, after, next| {
+        case.step(Event::Recalled { from: NodeId(from), epoch, after, next })
+    };
+    for from in 0..3 {
+        let (from, chunks) = (NodeId(from), Vec::new());
+        let effects = case.step(Event::Listed { from, epoch, after: None, chunks, next: None });
+        assert!(!is_caught_up(&effects));
+    }
+    told(&mut case, 0, 0, None);
+    let next = told(&mut case, 1, 0, Some(7));
+    assert_eq!(next, [Effect::Recall { to: NodeId(1), after: 7 }], "page by page");
+    assert!(told(&mut case, 1, 0, None).is_empty(), "the first page again");
+    assert!(!is_caught_up(&told(&mut case, 1, 7, None)));
+    assert!(is_caught_up(&told(&mut case, 2, 0, None)));
 }
 
 #[test]

@@ -103,10 +103,9 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let clock = self.clock;
         let Some(recovery) = &mut self.recovery else { return };
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
-        recovery.memory.expire(clock);
+        recovery.memory.expire(elapsed_us);
         if !self.rules.hold(Rule::F6) {
             return;
         }

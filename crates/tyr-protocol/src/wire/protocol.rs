@@ -7,7 +7,7 @@ use super::input::{Input, Malformed};
 use super::output::Output;
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed};
+use crate::commit::{self, Answered, Attempt, Decision, Placed, Remembered};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
@@ -109,6 +109,7 @@ encoded_struct!(Attempt, 3, { epoch, number, coordinator });
 encoded_enum!(Decision, "decision", { 0 => Commit(at), 1 => Abort(abort) });
 encoded_struct!(Answered, 3, { blob, operation, outcome });
 encoded_struct!(Placed, 2, { index, offset });
+encoded_struct!(Remembered, 25, { id, attempt, ends, decision, outcomes });
 
 encoded_enum!(commit::Message, "message of the commit protocol", {
     0 => Forward { transaction, chain, attempt, begun, highest, known, usages },
@@ -159,6 +160,8 @@ encoded_enum!(movement::Message, "message of data movement", {
     0 => List { after },
     1 => Listed { after, chunks, next },
     2 => Copied { read, chunk, copy },
+    3 => Recall { after },
+    4 => Recalled { after, outcomes, next },
 });
 
 encoded_enum!(Body, "message", {

@@ -24,6 +24,7 @@ encoded_enum!(Record, "kind of record", {
     3 => Decided { id, at },
     4 => Aborted { id, abort },
     5 => Installed { blob, chunk, copy },
+    6 => Recalled { outcomes },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

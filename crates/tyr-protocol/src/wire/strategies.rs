@@ -22,7 +22,7 @@ pub use self::words::{
 };
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed, Placements};
+use crate::commit::{self, Answered, Attempt, Decision, Placed, Placements, Remembered};
 use crate::member::{ChunkName, Record};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
@@ -257,6 +257,19 @@ pub fn chunk_copy() -> BoxedStrategy<ChunkCopy> {
         .boxed()
 }
 
+/// What a node remembers of a transaction.
+fn remembered() -> BoxedStrategy<Remembered> {
+    (transaction_id(), attempt(), ends(), decision(), outcomes())
+        .prop_map(|(id, attempt, ends, decision, outcomes)| Remembered {
+            id,
+            attempt,
+            ends,
+            decision,
+            outcomes,
+        })
+        .boxed()
+}
+
 /// A message of data movement.
 pub fn movement_message() -> BoxedStrategy<movement::Message> {
     use movement::Message;
@@ -266,6 +279,9 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
             .prop_map(|(after, chunks, next)| Message::Listed { after, chunks, next }),
         (number_u64(), chunk_name(), chunk_copy())
             .prop_map(|(read, chunk, copy)| Message::Copied { read, chunk, copy }),
+        number_u64().prop_map(|after| Message::Recall { after }),
+        (number_u64(), vec(remembered(), 0..4), option::of(number_u64()))
+            .prop_map(|(after, outcomes, next)| Message::Recalled { after, outcomes, next }),
     ]
     .boxed()
 }
@@ -353,6 +369,7 @@ pub fn record() -> BoxedStrategy<Record> {
         (transaction_id(), abort()).prop_map(|(id, abort)| Record::Aborted { id, abort }),
         (blob_name(), number_u64(), chunk_copy())
             .prop_map(|(blob, chunk, copy)| Record::Installed { blob, chunk, copy }),
+        vec(remembered(), 0..4).prop_map(|outcomes| Record::Recalled { outcomes }),
     ]
     .boxed()
 }

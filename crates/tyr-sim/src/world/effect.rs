@@ -73,7 +73,11 @@ impl World {
                     let text = format_args!("writes     {}", BriefRecord(&record));
                     self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
                 }
+                let is_counted = self.monitors.map().is_live(node);
                 let machine = &mut self.nodes[usize::from(node.0)];
+                if is_counted {
+                    self.knowledge.wrote(node, &record, machine.disk.len() + 1);
+                }
                 if let Some(sync_us) = machine.disk.write(number, record, is_synced) {
                     let start = machine.starts;
                     self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
@@ -94,6 +98,13 @@ impl World {
                 }
             }
             Effect::Resume => unreachable!("the caller sees to it"),
+        }
+    }
+
+    /// What need not be synced at once is synced soon.
+    pub(super) fn flush(&mut self, node: NodeId, start: u64) {
+        if let Some(sync_us) = self.nodes[usize::from(node.0)].disk.flush() {
+            self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
         }
     }
 

@@ -81,6 +81,9 @@ impl World {
     /// The run is over: judges what clients saw and what is there.
     pub(super) fn finish(&mut self) {
         self.check_machines();
+        if self.knowledge.lost().is_some() {
+            return;
+        }
         for node in self.all() {
             self.follow(node);
         }
@@ -126,6 +129,7 @@ impl World {
             settled_us: self.now_us.saturating_sub(mended_us),
             history: self.runner.into_history(),
             violations: self.violations,
+            unjudged: self.knowledge.lost(),
             trace: self.tracer.into_lines(),
             counters,
         }

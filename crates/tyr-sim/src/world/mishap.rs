@@ -22,6 +22,7 @@ impl World {
                 self.crash(node);
                 if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
                     machine.disk.replace();
+                    self.knowledge.lose(node, 0);
                     self.start(node);
                 }
             }
@@ -77,7 +78,9 @@ impl World {
     fn crash(&mut self, node: NodeId) {
         if usize::from(node.0) < self.nodes.len() {
             self.lineage.lose(node);
-            self.nodes[usize::from(node.0)].crash();
+            let machine = &mut self.nodes[usize::from(node.0)];
+            machine.crash();
+            self.knowledge.lose(node, machine.disk.len());
         }
     }
 

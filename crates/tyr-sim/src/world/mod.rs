@@ -15,7 +15,7 @@
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
 //! happen; [`effect`] does what nodes ask for; [`trace`] writes down; [`ending`] says when all has
-//! ended, and looks at what is there then; [`lineage`] says what came from where.
+//! ended, and looks at what is there then; [`lineage`] says what came from where, [`knowledge`] when too much was lost to judge.
 
 pub mod client;
 pub mod clock;
@@ -23,6 +23,7 @@ mod codec;
 pub mod disk;
 mod effect;
 mod ending;
+mod knowledge;
 mod lineage;
 mod mishap;
 pub mod monitors;
@@ -43,6 +44,7 @@ use tyr_protocol::message::{Address, Envelope};
 use tyr_types::NodeId;
 
 use self::client::Client;
+use self::knowledge::Knowledge;
 use self::lineage::Lineage;
 use self::monitors::Monitors;
 use self::network::Network;
@@ -97,6 +99,7 @@ struct World {
     counters: Counters,
     violations: Vec<String>,
     lineage: Lineage,
+    knowledge: Knowledge,
     steps: u64,
     is_mended: bool,
     is_over: bool,
@@ -139,6 +142,7 @@ impl World {
             counters: Counters::default(),
             violations: Vec::new(),
             lineage: Lineage::new(count),
+            knowledge: Knowledge::default(),
             steps: 0,
             is_mended: false,
             is_over: false,
@@ -173,7 +177,7 @@ impl World {
             if self.steps.is_multiple_of(self.setup.check_every.max(1).into()) {
                 self.check_machines();
             }
-            if self.is_over {
+            if self.is_over || self.knowledge.lost().is_some() {
                 break;
             }
         }
@@ -187,6 +191,7 @@ impl World {
             Happening::TickNode { node, start } => {
                 if self.runs(node, start) {
                     self.step_node(node, Event::Tick);
+                    self.flush(node, start);
                     self.queue.push(self.now_us + TICK_US, Happening::TickNode { node, start });
                 }
             }

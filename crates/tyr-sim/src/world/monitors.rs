@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tyr_protocol::lease::{Effect, Event, Grants, LeaseConfig};
-use tyr_protocol::map::{Change, ClusterMap, Newcomer};
+use tyr_protocol::map::{Change, ClusterMap, Newcomer, NodeState};
 use tyr_protocol::member::incarnation;
 use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_types::{Epoch, ErrorKind, NodeId};
@@ -184,18 +184,31 @@ impl World {
     }
 
     fn step_monitors(&mut self, event: Event) {
-        let epoch = self.monitors.map().epoch;
+        let before = Arc::clone(self.monitors.map());
         for (to, body) in self.monitors.step(self.now_us, event) {
             self.send_from_monitors(to, body);
         }
-        if self.monitors.map().epoch != epoch {
+        if self.monitors.map().epoch != before.epoch {
             self.note_map();
+            self.forget_expelled(&before);
         }
     }
 
     fn send_from_monitors(&mut self, to: Address, body: Body) {
         let epoch = self.monitors.map().epoch;
         self.send(to, Envelope { epoch, incarnation: 0, from: Address::Monitors, body });
+    }
+
+    /// What a node knew that was declared down does not count any more.
+    fn forget_expelled(&mut self, before: &ClusterMap) {
+        let map = Arc::clone(self.monitors.map());
+        for (node, it) in &before.nodes {
+            let now = map.nodes.get(node).map(|it| it.state);
+            let is_anew = it.state == NodeState::Up && now == Some(NodeState::Returning);
+            if it.is_live() && (is_anew || !map.is_live(*node)) {
+                self.knowledge.lose(*node, 0);
+            }
+        }
     }
 
     fn note_map(&mut self) {

@@ -144,7 +144,7 @@ pub fn record_subject(record: &Record) -> Option<TransactionId> {
         Record::Fenced { id, .. } | Record::Decided { id, .. } | Record::Aborted { id, .. } => {
             Some(*id)
         }
-        Record::Map(_) | Record::Installed { .. } => None,
+        Record::Map(_) | Record::Recalled { .. } | Record::Installed { .. } => None,
     }
 }
 
@@ -251,6 +251,9 @@ impl Display for BriefRecord<'_> {
             Record::Map(map) => write!(f, "Map {}", map.epoch.0),
             Record::Validated { transaction, attempt, proposal, .. } => {
                 write!(f, "Validated {} {attempt:?} at {proposal}", Name(transaction.id))
+            }
+            Record::Recalled { outcomes } => {
+                write!(f, "Recalled {} outcomes", outcomes.len())
             }
             Record::Installed { blob, chunk, copy } => {
                 write!(f, "Installed \"{}\" chunk {chunk} at {}", blob.key, copy.at)

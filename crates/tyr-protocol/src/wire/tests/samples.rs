@@ -12,7 +12,7 @@ use tyr_types::{
 
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed};
+use crate::commit::{self, Answered, Attempt, Decision, Placed, Remembered};
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
@@ -237,6 +237,21 @@ fn bodies_of_reads() -> Vec<(&'static str, Body)> {
     ]
 }
 
+fn remembered() -> Vec<Remembered> {
+    let ends = smallvec![(1, 1 << 33)];
+    let (committed, aborted) = (Decision::Commit(at(40)), Decision::Abort(abort()));
+    vec![
+        Remembered { id: ID, attempt: ATTEMPT, ends, decision: committed, outcomes: outcomes() },
+        Remembered {
+            id: ID,
+            attempt: ATTEMPT,
+            ends: smallvec![],
+            decision: aborted,
+            outcomes: vec![],
+        },
+    ]
+}
+
 fn movement_messages() -> Vec<(&'static str, movement::Message)> {
     use movement::Message;
     let chunk = |number: u64| (blob("eins"), number);
@@ -249,6 +264,8 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
         ("list", Message::List { after: None }),
         ("listed", listed),
         ("copied", Message::Copied { read: 9, chunk: chunk(0), copy: copy() }),
+        ("recall", Message::Recall { after: 1_700_000_000_000_000 }),
+        ("recalled", Message::Recalled { after: 0, outcomes: remembered(), next: Some(41) }),
     ]
 }
 
@@ -315,6 +332,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("decided", Record::Decided { id: ID, at: at(32) }),
         ("aborted", Record::Aborted { id: ID, abort: abort() }),
         ("installed", Record::Installed { blob: blob("eins"), chunk: 1, copy: copy() }),
+        ("recalled", Record::Recalled { outcomes: remembered() }),
     ]
 }
 

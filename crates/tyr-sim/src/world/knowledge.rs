@@ -1,0 +1,110 @@
+//! Who would still know, after a crash, what became of each transaction.
+//!
+//! What the protocol promises holds while every written chunk keeps a replica that is neither lost
+//! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: every node that
+//! knew of a decision has been declared down since, or lost the end of its log. What follows then
+//! is nobody's fault, and such a run is ended there and not judged. This decides which runs those
+//! are, by what nodes wrote, whatever the machines make of it.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
+use tyr_protocol::commit::Decision;
+use tyr_protocol::member::Record;
+use tyr_types::{NodeId, TransactionId};
+
+/// A record in a node's log, by the length of the log that has it.
+type Place = (NodeId, usize);
+
+/// Who has written down what became of transactions.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    /// Where it is written that a transaction is decided. At the tail its validation says so (F3).
+    written: HashMap<TransactionId, Vec<Place>, FixedState>,
+    /// Of which some node has known a decision.
+    decided: HashSet<TransactionId, FixedState>,
+    /// One that nobody knows the decision of any more.
+    lost: Option<TransactionId>,
+}
+
+impl Knowledge {
+    /// A node that takes part wrote a record, with which its log is so long.
+    pub fn wrote(&mut self, node: NodeId, record: &Record, log_len: usize) {
+        match record {
+            Record::Validated { transaction, chain, .. } => {
+                if chain.hops().last().is_some_and(|hop| hop.node == node) {
+                    self.written.entry(transaction.id).or_default().push((node, log_len));
+                }
+            }
+            Record::Decided { id, .. } => {
+                self.decided.insert(*id);
+                self.written.entry(*id).or_default().push((node, log_len));
+            }
+            Record::Recalled { outcomes } => {
+                let is_commit = |decision: &Decision| matches!(decision, Decision::Commit(_));
+                for remembered in outcomes.iter().filter(|it| is_commit(&it.decision)) {
+                    self.decided.insert(remembered.id);
+                    self.written.entry(remembered.id).or_default().push((node, log_len));
+                }
+            }
+            Record::Map(_)
+            | Record::Fenced { .. }
+            | Record::Aborted { .. }
+            | Record::Installed { .. } => {}
+        }
+    }
+
+    /// Of a node's log only so much is left; nothing, when it was declared down.
+    pub fn lose(&mut self, node: NodeId, log_len: usize) {
+        let mut lost: Vec<TransactionId> = Vec::new();
+        for (id, places) in &mut self.written {
+            let count = places.len();
+            places.retain(|(who, len)| *who != node || *len <= log_len);
+            if places.is_empty() && count > 0 && self.decided.contains(id) {
+                lost.push(*id);
+            }
+        }
+        self.lost = self.lost.or(lost.into_iter().min());
+    }
+
+    /// A transaction of which nobody knows any more that it is decided.
+    pub fn lost(&self) -> Option<TransactionId> {
+        self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::Timestamp;
+
+    use super::*;
+
+    const ID: TransactionId = TransactionId(7);
+
+    fn decided() -> Record {
+        Record::Decided { id: ID, at: Timestamp::ZERO }
+    }
+
+    #[test]
+    fn a_decision_is_lost_with_the_last_log_that_has_it() {
+        let mut knowledge = Knowledge::default();
+        knowledge.wrote(NodeId(0), &decided(), 5);
+        knowledge.wrote(NodeId(1), &decided(), 9);
+        knowledge.lose(NodeId(0), 0);
+        knowledge.lose(NodeId(1), 9);
+        assert_eq!(knowledge.lost(), None, "the record is the last that is left");
+        knowledge.lose(NodeId(1), 8);
+        assert_eq!(knowledge.lost(), Some(ID));
+    }
+
+    #[test]
+    fn who_was_told_before_the_others_were_lost_knows_it_too() {
+        let mut knowledge = Knowledge::default();
+        knowledge.wrote(NodeId(0), &decided(), 5);
+        knowledge.wrote(NodeId(1), &decided(), 3);
+        knowledge.lose(NodeId(0), 0);
+        knowledge.wrote(NodeId(0), &decided(), 6);
+        knowledge.lose(NodeId(1), 0);
+        assert_eq!(knowledge.lost(), None);
+    }
+}
