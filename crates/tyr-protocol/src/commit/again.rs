@@ -52,7 +52,7 @@ impl Commit {
         self.remember(slot, None);
         self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
         self.settle(slot, effects);
-        // What it had validated must not come back from the log when all others have long forgotten.
+        // What it had validated must not come back from the log when all others have forgotten.
         effects.push(Effect::Fence { id, attempt, is_cleared: true });
         let usages = Vec::new();
         let message =

@@ -123,9 +123,9 @@ impl Commit {
             }
         }
         for (id, inquiry) in inquiries {
-            let Inquiry { attempt, transaction: _, chains, waiting, reports, began_us, rounds } =
+            let Inquiry { attempt, promised, chains, waiting, reports, began_us, rounds, .. } =
                 inquiry;
-            (id, attempt, waiting, rounds, reports.len(), chains.len()).hash(hasher);
+            (id, attempt, promised, waiting, rounds, reports.len(), chains.len()).hash(hasher);
             chains.iter().for_each(|chain| hash_chain(chain, hasher));
             for (node, known) in reports {
                 node.hash(hasher);

@@ -146,10 +146,11 @@ impl Memory {
         (page, None)
     }
 
-    /// Notes what another node remembers, unless it is known here.
+    /// Notes what another node remembers. Each knows its own answers, and some of others'.
     pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
         let Remembered { id, attempt, ends, decision, outcomes } = remembered;
-        if self.get(id).is_some_and(|entry| entry.outcome.is_some()) {
+        if let Some((_, known)) = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut()) {
+            outcomes.into_iter().for_each(|answered| answered.put_into(known));
             return;
         }
         self.note(id, attempt, (decision, outcomes), clock);

@@ -44,8 +44,8 @@ impl Answers {
     }
 
     /// Puts what was answered here in place of what nodes further along answered: they may have
-    /// applied what is not decided here yet, and be lost before it is. On the way back the authority
-    /// is the last to answer.
+    /// applied what is not decided here yet, and be lost before it is. On the way back the
+    /// authority is the last to answer.
     pub fn complete(&self, id: TransactionId, outcomes: &mut Outcomes) {
         for own in self.by_id.get(&id).into_iter().flatten() {
             own.put_into(outcomes);

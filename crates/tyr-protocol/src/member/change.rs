@@ -100,6 +100,7 @@ impl<S: Store> Turn<'_, S> {
         let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
         if !is_same {
             self.release_chunks(&map, is_anew);
+            self.forget_stored(&map, is_anew);
         }
         if !is_same && (old.is_some() || self.member.has_disk) {
             self.member.usage.change(); // In a cluster that forms nothing is in use.
@@ -136,6 +137,23 @@ impl<S: Store> Turn<'_, S> {
                 return;
             }
         }
+    }
+
+    /// Copies that are becoming durable just now, of chunks that were let go of, are not waited for:
+    /// they would be taken for what is there.
+    fn forget_stored(&mut self, map: &ClusterMap, is_anew: bool) {
+        let node = self.member.node;
+        let is_kept = |promise: &Promise| match promise {
+            Promise::Stored((blob, chunk)) => {
+                !is_anew && map.recipients(blob, *chunk).contains(&node)
+            }
+            Promise::Validated(..)
+            | Promise::Fenced { .. }
+            | Promise::Noted(_)
+            | Promise::Recalled { .. }
+            | Promise::Map => true,
+        };
+        self.member.promises.retain(|_, promise| is_kept(promise));
     }
 
     /// A recipient has become a holder while a chunk was still to be copied that it had heard of

@@ -10,9 +10,9 @@
 //!   backward   manager ◄─{50}──────── node ◄─{50}──────── manager ◄─{50}──────── tail
 //! ```
 //!
-//! What is told is the oldest timestamp that a snapshot in use reads at, or the clock when there
-//! is none: what was superseded at or before it nobody reads any more. So it is usage information
-//! as of that timestamp with nothing in the list.
+//! What is told is the oldest timestamp that a snapshot in use reads at or that something in flight
+//! may be applied at, or the clock when there is neither: what was superseded at or before it nobody
+//! reads any more. So it is usage information as of that timestamp with nothing in the list.
 //!
 //! A manager cannot vouch until a read timeout has passed since it or its peers changed: snapshots
 //! that a lost one had begun may be in use till then, and nobody knows of them.
@@ -24,6 +24,7 @@ use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 use super::{Store, Turn};
 use crate::chain::Chain;
 use crate::commit::{Message, Usages};
+use crate::footprint::Footprint;
 use crate::rule::Rule;
 use crate::versions::Usage;
 
@@ -181,7 +182,11 @@ impl<S: Store> Turn<'_, S> {
         let begun = self.member.in_use.of(blob).and_then(crate::SnapshotTable::oldest);
         // One that begins has its timestamp from its arrival on, and is in use when it is answered.
         let beginning = self.member.reads.oldest_waiting(blob);
-        let as_of = begun.into_iter().chain(beginning).fold(clock, Timestamp::min);
+        // What is not applied here may not be applied elsewhere either, though what comes after it
+        // is, on other bytes: nobody folds past it.
+        let writers = self.member.commit.writers(blob, Footprint::BLOB);
+        let coming = writers.iter().filter(|writer| !writer.is_applied).map(|writer| writer.at);
+        let as_of = begun.into_iter().chain(beginning).chain(coming).fold(clock, Timestamp::min);
         Some(Usage::new(as_of, Vec::new()))
     }
 

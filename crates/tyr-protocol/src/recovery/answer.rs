@@ -28,6 +28,9 @@ impl Commit {
             Message::Report { id, attempt, from, known } => {
                 self.reported(now_us, (id, attempt), (from, known), view, effects);
             }
+            Message::Behind { id, attempt, promised } => {
+                self.fell_behind(now_us, (id, attempt), promised, view, effects);
+            }
             Message::Clear { id, attempt } => {
                 if self.is_clearable(id, attempt) {
                     effects.push(Effect::Fence { id, attempt, is_cleared: true });
@@ -53,8 +56,13 @@ impl Commit {
         match self.records.slot(id) {
             Some(slot) => {
                 let record = &mut self.records[slot];
-                let is_repeated = attempt == record.attempt && attempt != record.entered_in;
-                if attempt <= record.attempt && !is_repeated {
+                let promised = record.attempt;
+                let is_repeated = attempt == promised && attempt != record.entered_in;
+                if attempt < promised {
+                    let message = Message::Behind { id, attempt, promised };
+                    return self.tell(now_us, attempt.coordinator, message, view, effects);
+                }
+                if attempt == promised && !is_repeated {
                     return;
                 }
                 record.attempt = attempt;
@@ -65,8 +73,10 @@ impl Commit {
             }
             None => {
                 let Some(recovery) = &mut self.recovery else { return };
-                if recovery.memory.get(id).is_some_and(|entry| attempt < entry.attempt) {
-                    return;
+                let promised = recovery.memory.get(id).map(|entry| entry.attempt);
+                if let Some(promised) = promised.filter(|promised| attempt < *promised) {
+                    let message = Message::Behind { id, attempt, promised };
+                    return self.tell(now_us, attempt.coordinator, message, view, effects);
                 }
                 recovery.memory.fence(id, attempt, clock);
             }

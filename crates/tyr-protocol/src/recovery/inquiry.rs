@@ -16,6 +16,8 @@ use crate::view::View;
 #[derive(Clone, Debug)]
 pub(crate) struct Inquiry {
     pub attempt: Attempt,
+    /// The newest attempt that someone who was asked has promised to, if newer.
+    pub promised: Option<Attempt>,
     pub transaction: Arc<Transaction>,
     /// The chains it had, as far as they are known.
     pub chains: Vec<Chain>,
@@ -57,7 +59,9 @@ impl Commit {
             chains.push(chain);
         }
         let (waiting, reports) = (BTreeSet::new(), BTreeMap::new());
-        let inquiry = Inquiry { attempt, transaction, chains, waiting, reports, began_us, rounds };
+        let promised = None;
+        let inquiry =
+            Inquiry { attempt, promised, transaction, chains, waiting, reports, began_us, rounds };
         recovery.inquiries.insert(id, inquiry);
         self.ask_members(now_us, id, view, effects);
     }
@@ -69,7 +73,8 @@ impl Commit {
         let fence =
             recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
         let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(&id));
-        let highest = record.max(fence).max(inquiry.map(|inquiry| inquiry.attempt));
+        let own = inquiry.map(|inquiry| inquiry.attempt.max(inquiry.promised.unwrap_or_default()));
+        let highest = record.max(fence).max(own);
         let epoch = self.clock.epoch;
         let same = highest.filter(|attempt| attempt.epoch == epoch);
         let number = same.map_or(0, |attempt| attempt.number) + 1;
@@ -119,6 +124,29 @@ impl Commit {
         match to == self.node {
             true => self.recover(now_us, message, view, effects),
             false => effects.push(Effect::Recover { to, message }),
+        }
+    }
+
+    /// Someone who was asked has promised to a newer attempt: the next round goes beyond it, and
+    /// comes soon; of two that get ahead of each other the lower node does not wait at all.
+    pub(super) fn fell_behind(
+        &mut self,
+        now_us: u64,
+        (id, attempt): (TransactionId, Attempt),
+        promised: Attempt,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        let inquiry = recovery.inquiries.get_mut(&id);
+        let Some(inquiry) = inquiry.filter(|inquiry| inquiry.attempt == attempt) else { return };
+        inquiry.promised = inquiry.promised.max(Some(promised));
+        if self.node <= promised.coordinator {
+            let transaction = Arc::clone(&inquiry.transaction);
+            let chain = inquiry.chains[0].clone();
+            self.inquire(now_us, transaction, chain, view, effects);
+        } else {
+            (inquiry.rounds, inquiry.began_us) = (0, recovery.elapsed_us);
         }
     }
 
@@ -232,6 +260,7 @@ impl Commit {
             Decision::Commit(at) => {
                 let inquiry = Inquiry {
                     attempt,
+                    promised: None,
                     transaction,
                     chains: vec![chain],
                     waiting: BTreeSet::new(),

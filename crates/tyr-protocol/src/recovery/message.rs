@@ -62,6 +62,16 @@ pub enum Message {
         /// What it knows.
         known: Known,
     },
+    /// The answer to a query that comes too late: a newer attempt was promised to. Who coordinates
+    /// tries a yet newer one when its turn comes, or would never be heard.
+    Behind {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt of the query.
+        attempt: Attempt,
+        /// The attempt promised to.
+        promised: Attempt,
+    },
     /// Nobody knows of a decision: what older attempts validated is withdrawn (F3).
     Clear {
         /// The transaction.

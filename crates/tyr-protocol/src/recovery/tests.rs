@@ -477,6 +477,7 @@ fn messages_about_unknown_transactions_do_nothing() {
     let messages = [
         Message::Report { id, attempt, from: NodeId(1), known: Known::Nothing },
         Message::Clear { id, attempt },
+        Message::Behind { id, attempt, promised: attempt },
         Message::Abort { id, attempt, abort },
     ];
     for message in messages {

@@ -136,6 +136,7 @@ encoded_enum!(recovery::Message, "message of recovery", {
     2 => Report { id, attempt, from, known },
     3 => Clear { id, attempt },
     4 => Abort { id, attempt, abort },
+    5 => Behind { id, attempt, promised },
 });
 
 encoded_enum!(Kind, "kind of read", {

@@ -180,6 +180,8 @@ pub fn recovery_message() -> BoxedStrategy<recovery::Message> {
         (transaction_id(), attempt(), node(), known)
             .prop_map(|(id, attempt, from, known)| Message::Report { id, attempt, from, known }),
         (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Clear { id, attempt }),
+        (transaction_id(), attempt(), attempt())
+            .prop_map(|(id, attempt, promised)| Message::Behind { id, attempt, promised }),
         (transaction_id(), attempt(), abort()).prop_map(|(id, attempt, abort)| Message::Abort {
             id,
             attempt,

@@ -81,6 +81,7 @@ fn of_recovery(message: &recovery::Message) -> String {
             };
             format!("{}: {known}", about("report", *id, *attempt))
         }
+        recovery::Message::Behind { id, attempt, .. } => about("behind", *id, *attempt),
         recovery::Message::Clear { id, attempt } => about("clear", *id, *attempt),
         recovery::Message::Abort { id, attempt, .. } => about("abort", *id, *attempt),
     }

@@ -4,6 +4,7 @@
 //! nodes are up again and have what the map gives them, nobody knows of a transaction that is not
 //! finished. Then the checkers look at what clients saw and at what every node holds.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use tyr_protocol::map::NodeState;
@@ -29,9 +30,12 @@ impl World {
         if self.now_us > self.setup.duration_us + SETTLE_MAX_US {
             self.is_over = true;
             let (s, max_s) = (self.setup.duration_us / 1_000_000, SETTLE_MAX_US / 1_000_000);
-            self.violations.push(format!(
-                "liveness: everything was mended at {s} s, and {max_s} s later {left}"
-            ));
+            let mut text =
+                format!("liveness: everything was mended at {s} s, and {max_s} s later {left}");
+            for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
+                let _ = write!(text, "\n{}", process.member.brief());
+            }
+            self.violations.push(text);
         }
     }
 
@@ -57,8 +61,7 @@ impl World {
             let Some(process) = &machine.process else { continue };
             let (in_flight, reads) = (process.member.in_flight(), process.member.waiting_reads());
             if in_flight > 0 {
-                let brief = process.member.brief();
-                return Some(format!("{in_flight} are in flight:\n{brief}"));
+                return Some(format!("{in_flight} are in flight"));
             }
             if reads > 0 {
                 return Some(format!("{reads} reads wait at node {}", machine.id.0));

@@ -132,6 +132,7 @@ fn recovery_subject(message: &recovery::Message) -> TransactionId {
         recovery::Message::Ask { transaction, .. } => transaction.id,
         recovery::Message::Query { id, .. }
         | recovery::Message::Report { id, .. }
+        | recovery::Message::Behind { id, .. }
         | recovery::Message::Clear { id, .. }
         | recovery::Message::Abort { id, .. } => *id,
     }

@@ -198,6 +198,7 @@ fn recovery_messages() -> Vec<(&'static str, recovery::Message)> {
         ("report-committed", report(Known::Committed { at: at(16), ends: smallvec![(1, 77)] })),
         ("report-aborted", report(Known::Aborted(abort()))),
         ("clear", Message::Clear { id: ID, attempt: ATTEMPT }),
+        ("behind", Message::Behind { id: ID, attempt: ATTEMPT, promised: ATTEMPT }),
         ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: abort() }),
     ]
 }
