@@ -79,6 +79,7 @@ pub enum Rule {
     D4,
 }
 
+#[cfg(feature = "broken-rules")]
 impl Rule {
     /// All of them: who adds one adds it here.
     pub const ALL: &[Self] = &[

@@ -98,14 +98,14 @@ fn the_checker_notices_when_a_rule_is_taken_away() {
         [Rule::C1, Rule::C2, Rule::C6, Rule::C7, Rule::C8, Rule::R1, Rule::R2, Rule::R5, Rule::End];
     for rule in rules {
         let (seed, error) = seed_that_notices(rule, 30_000, Config::default());
-        println!("without {rule:?}, seed {seed}: {error}");
+        println!("without {rule:?}: noticed at seed {seed} of 0..30000: {error}");
     }
     for rule in [Rule::C2, Rule::C6, Rule::C7] {
         let config = Config { nodes: 9, ..Config::default() };
         let (seed, error) = seed_that_notices(rule, 30_000, config);
-        println!("with relays, without {rule:?}, seed {seed}: {error}");
+        println!("without {rule:?}: noticed with relays at seed {seed} of 0..30000: {error}");
     }
     let apart = Config { replication: 1, reads: 30, ..Config::default() };
     let (seed, error) = seed_that_notices(Rule::C9, 30_000, apart);
-    println!("without C9, seed {seed}: {error}");
+    println!("without C9: noticed at seed {seed} of 0..30000: {error}");
 }

@@ -55,4 +55,5 @@ fn what_snapshots_need_is_told_to_all_replicas() {
     world.run();
     let told = world.usages_told();
     assert!(told > 10, "{told} replicas were told that nothing is in use");
+    assert_eq!(world.not_told(), None, "the tail too, which nobody tells");
 }

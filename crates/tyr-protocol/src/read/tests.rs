@@ -231,6 +231,19 @@ fn a_read_of_a_whole_blob_is_complete_at_its_timestamp() {
     assert_eq!(brief(&node.commit_at(2, time(95, 2))), "at 0.91.0", "and is not");
 }
 
+/// V1.
+#[test]
+fn a_first_read_that_waits_counts_at_its_timestamp() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    let clock = node.commit.clock();
+    assert_eq!(node.reads.oldest_waiting(&blob()), None);
+    assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits");
+    assert_eq!(node.reads.oldest_waiting(&blob()), Some(clock));
+    node.commit_at(1, time(2, 0));
+    assert_eq!(node.reads.oldest_waiting(&blob()), None, "it is answered");
+}
+
 /// R3.
 #[test]
 fn a_version_manager_that_is_not_clean_forwards_the_read_of_a_whole_blob() {

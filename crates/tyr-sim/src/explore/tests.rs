@@ -101,8 +101,12 @@ fn a_search_stops_at_its_bound_and_says_so() {
 fn without(rule: Rule, case: Case, mishaps: Mishaps) -> Violation {
     let bounds = Bounds { mishaps, broken: Some(rule), ..Bounds::default() };
     let findings = explore(case, bounds);
+    let states = findings.states;
     let violation = findings.violation;
-    violation.unwrap_or_else(|| panic!("nobody misses {rule:?} in {} states", findings.states))
+    let violation =
+        violation.unwrap_or_else(|| panic!("nobody misses {rule:?} in {states} states"));
+    println!("without {rule:?}: noticed after {states} states: {}", violation.what);
+    violation
 }
 
 #[test]

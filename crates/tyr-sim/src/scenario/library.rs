@@ -55,6 +55,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "restarts",
     "isolated",
     "hot-join",
+    "late",
     "single-version",
     "chaos",
 ];

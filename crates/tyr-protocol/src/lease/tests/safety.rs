@@ -12,7 +12,10 @@ fn run(seeds: std::ops::Range<u64>, broken: Option<Rule>) -> Option<String> {
         world.run(120);
         maps += world.maps;
         if let Some(wrong) = world.wrong {
-            println!("seed {seed}: {wrong}");
+            match broken {
+                Some(rule) => println!("without {rule:?}: noticed at seed {seed}: {wrong}"),
+                None => println!("seed {seed}: {wrong}"),
+            }
             return Some(wrong);
         }
     }

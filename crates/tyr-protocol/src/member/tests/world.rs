@@ -197,6 +197,13 @@ impl World {
         self.machines.values().map(|machine| machine.shelf.usages.len()).sum()
     }
 
+    /// A blob of which some but not all of its managers know what is in use.
+    pub fn not_told(&self) -> Option<&BlobName> {
+        let knows = |node: &NodeId, blob| self.machines[node].shelf.usages.contains_key(blob);
+        let mut told = self.machines.values().flat_map(|machine| machine.shelf.usages.keys());
+        told.find(|blob| !self.map.holders(blob, 0).iter().all(|node| knows(node, blob)))
+    }
+
     fn is_done(&self) -> bool {
         let is_answered = self.calls.len() as u64 == self.config.transactions
             && self.calls.values().all(|call| call.answer.is_some())
