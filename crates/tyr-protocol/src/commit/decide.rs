@@ -54,10 +54,6 @@ impl Commit {
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
             record.state = State::Decided(at);
-            if self.recovery.is_some() || !record.chain.is_alone() {
-                let (id, decision) = (record.transaction.id, Decision::Commit(at));
-                effects.push(Effect::Note { id, decision, is_synced: false });
-            }
             self.moved(slot);
         } else if let Some(decided_at) = record.state.decided_at() {
             assert_eq!(decided_at, at, "a transaction has one decision: {record:?}");
@@ -144,10 +140,15 @@ impl Commit {
         })
     }
 
-    /// Applies a decided transaction here, and passes it back if all behind have (C7).
+    /// Applies a decided transaction here, and passes it back if all behind have (C7). The log says
+    /// so, in the order in which it happens: after a restart nothing is shown that was not.
     pub(super) fn apply(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         record.state = State::Applied(at);
+        if self.recovery.is_some() || !record.chain.is_alone() {
+            let (id, decision) = (record.transaction.id, Decision::Commit(at));
+            effects.push(Effect::Note { id, decision, is_synced: false });
+        }
         self.shared -= usize::from(!record.chain.is_alone());
         if record.is_writing_here {
             let (transaction, chain) = (record.transaction.clone(), record.chain.clone());

@@ -30,7 +30,8 @@ pub enum Effect {
         number: u64,
         /// The record.
         record: Record,
-        /// Whether it has to be durable, and the answer is waited for.
+        /// Whether the answer is waited for, and it has to be durable before. If not, it is durable
+        /// within some 50 milliseconds (F7).
         is_synced: bool,
     },
     /// Read the store, and send the asker a [`crate::message::ReadPart`] at `at`, or for a copy

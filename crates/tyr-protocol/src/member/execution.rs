@@ -118,8 +118,12 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let mut outcomes = self.store.apply(transaction, chain, at);
-        // Of a chunk that has gone to others since, nothing is left here that could answer.
-        outcomes.retain(|answered| self.member.is_placed_here(transaction, answered));
+        if self.member.map.as_ref().is_some_and(|map| at.epoch < map.moved) {
+            // Of a chunk that has gone to others since, nothing is left here that could answer, and
+            // nothing must be that would be taken for it when it comes back.
+            outcomes.retain(|answered| self.member.is_placed_here(transaction, answered));
+            self.release_strays(chain);
+        }
         self.member.answers.keep(transaction.id, outcomes);
         self.use_alone(transaction, chain);
     }

@@ -78,6 +78,23 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Lets go of what was written, over a chain that is out of date, to chunks that this node
+    /// neither holds nor gets any more.
+    pub(super) fn release_strays(&mut self, chain: &Chain) {
+        let Some(map) = self.member.map.clone() else { return };
+        let node = self.member.node;
+        let Some(position) = chain.position(node).filter(|_| !chain.is_alone()) else { return };
+        for Piece { blob, range, is_written, .. } in chain.hops()[position].pieces() {
+            let Some(size) = map.chunk_size(blob.keyspace) else { continue };
+            let chunk = (blob.clone(), range.start / size);
+            let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
+            if *is_written && !placed.holders.contains(&node) && !placed.recipients.contains(&node)
+            {
+                self.store.release(&chunk);
+            }
+        }
+    }
+
     /// Whether this node is in the chain only because chunks are on their way to it (D1).
     pub(super) fn is_only_recipient(&self, chain: &Chain) -> bool {
         let node = self.member.node;

@@ -228,7 +228,8 @@ impl Commit {
             };
         };
         let record = &self.records[slot];
-        if recovery.elapsed_us.saturating_sub(record.touched_us) < super::ASK_AFTER_US / 2 {
+        let idle_us = recovery.elapsed_us.saturating_sub(record.touched_us);
+        if record.asked == 0 && idle_us < super::ASK_AFTER_US / 2 {
             return; // It is getting on; who asked will ask again.
         }
         let (decided_at, ends) = (record.state.decided_at(), record.chain.ends().clone());

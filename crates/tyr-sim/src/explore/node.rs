@@ -15,8 +15,9 @@ use tyr_types::{BlobName, Epoch, ErrorKind, NodeId, Timestamp, Transaction};
 use super::case::{BEGIN_US, Number, number};
 use super::shelf::Shelf;
 
-/// Longer than anyone waits before it asks about what is held up (F6).
-const TICK_US: u64 = 60_000_000;
+/// Longer than anyone waits before it first asks about what is held up (F6); and all of a run is
+/// shorter than outcomes are remembered (F4).
+const TICK_US: u64 = 5_000_000;
 
 /// What became of a transaction, as far as it can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
