@@ -139,8 +139,8 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Copies that are becoming durable just now, of chunks that were let go of, are not waited for:
-    /// they would be taken for what is there.
+    /// Copies that are becoming durable just now, of chunks that were let go of, are not waited
+    /// for: they would be taken for what is there.
     fn forget_stored(&mut self, map: &ClusterMap, is_anew: bool) {
         let node = self.member.node;
         let is_kept = |promise: &Promise| match promise {

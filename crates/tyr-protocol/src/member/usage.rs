@@ -11,8 +11,8 @@
 //! ```
 //!
 //! What is told is the oldest timestamp that a snapshot in use reads at or that something in flight
-//! may be applied at, or the clock when there is neither: what was superseded at or before it nobody
-//! reads any more. So it is usage information as of that timestamp with nothing in the list.
+//! may be applied at, or the clock when there is neither: what was superseded at or before it
+//! nobody reads any more. So it is usage information as of that timestamp with nothing in the list.
 //!
 //! A manager cannot vouch until a read timeout has passed since it or its peers changed: snapshots
 //! that a lost one had begun may be in use till then, and nobody knows of them.

@@ -56,6 +56,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "isolated",
     "hot-join",
     "late",
+    "reshaping",
+    "upheaval",
     "single-version",
     "chaos",
 ];

@@ -42,7 +42,13 @@ impl World {
             self.tracer.line(self.now_us, &Place(to), &text);
         }
         match to {
-            Address::Node(node) => self.step_node(node, Event::Receive(envelope)),
+            Address::Node(node) => {
+                let is_there = self.nodes[usize::from(node.0)].process.is_some();
+                if is_there && self.monitors.map().is_live(node) {
+                    self.knowledge.heard(node, &envelope.body);
+                }
+                self.step_node(node, Event::Receive(envelope));
+            }
             Address::Client(client) => self.arrive_at_client(client, envelope),
             Address::Monitors => self.arrive_at_monitors(envelope),
         }

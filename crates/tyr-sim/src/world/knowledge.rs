@@ -9,9 +9,10 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
-use tyr_protocol::commit::Decision;
+use tyr_protocol::commit::{self, Decision};
 use tyr_protocol::member::Record;
-use tyr_types::{NodeId, TransactionId};
+use tyr_protocol::message::Body;
+use tyr_types::{NodeId, Operation, TransactionId};
 
 /// A record in a node's log, by the length of the log that has it.
 type Place = (NodeId, usize);
@@ -19,8 +20,11 @@ type Place = (NodeId, usize);
 /// Who has written down what became of transactions.
 #[derive(Debug, Default)]
 pub struct Knowledge {
-    /// Where it is written that a transaction is decided. At the tail its validation says so (F3).
+    /// Where it is written that a transaction is decided, or at no place, who has heard of it. At
+    /// the tail its validation says so (F3).
     written: HashMap<TransactionId, Vec<Place>, FixedState>,
+    /// Those that write. Of the others nothing is left that could be lost.
+    writing: HashSet<TransactionId, FixedState>,
     /// Of which some node has known a decision.
     decided: HashSet<TransactionId, FixedState>,
     /// One that nobody knows the decision of any more.
@@ -32,6 +36,10 @@ impl Knowledge {
     pub fn wrote(&mut self, node: NodeId, record: &Record, log_len: usize) {
         match record {
             Record::Validated { transaction, chain, .. } => {
+                let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+                if operations.into_iter().any(Operation::is_write) {
+                    self.writing.insert(transaction.id);
+                }
                 if chain.hops().last().is_some_and(|hop| hop.node == node) {
                     self.written.entry(transaction.id).or_default().push((node, log_len));
                 }
@@ -54,13 +62,26 @@ impl Knowledge {
         }
     }
 
+    /// A node that takes part hears of a decision: it knows until it stops.
+    pub fn heard(&mut self, node: NodeId, body: &Body) {
+        if let Body::Commit(
+            commit::Message::Decided { id, .. }
+            | commit::Message::Backward { id, decision: Decision::Commit(_), .. },
+        ) = body
+        {
+            self.decided.insert(*id);
+            self.written.entry(*id).or_default().push((node, usize::MAX));
+        }
+    }
+
     /// Of a node's log only so much is left; nothing, when it was declared down.
     pub fn lose(&mut self, node: NodeId, log_len: usize) {
         let mut lost: Vec<TransactionId> = Vec::new();
         for (id, places) in &mut self.written {
             let count = places.len();
             places.retain(|(who, len)| *who != node || *len <= log_len);
-            if places.is_empty() && count > 0 && self.decided.contains(id) {
+            let is_decided = self.decided.contains(id) && self.writing.contains(id);
+            if places.is_empty() && count > 0 && is_decided {
                 lost.push(*id);
             }
         }
@@ -88,6 +109,7 @@ mod tests {
     #[test]
     fn a_decision_is_lost_with_the_last_log_that_has_it() {
         let mut knowledge = Knowledge::default();
+        knowledge.writing.insert(ID);
         knowledge.wrote(NodeId(0), &decided(), 5);
         knowledge.wrote(NodeId(1), &decided(), 9);
         knowledge.lose(NodeId(0), 0);
@@ -100,6 +122,7 @@ mod tests {
     #[test]
     fn who_was_told_before_the_others_were_lost_knows_it_too() {
         let mut knowledge = Knowledge::default();
+        knowledge.writing.insert(ID);
         knowledge.wrote(NodeId(0), &decided(), 5);
         knowledge.wrote(NodeId(1), &decided(), 3);
         knowledge.lose(NodeId(0), 0);

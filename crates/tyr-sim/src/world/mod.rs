@@ -15,8 +15,8 @@
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
 //! happen; [`effect`] does what nodes ask for; [`trace`] writes down; [`ending`] says when all has
-//! ended, and looks at what is there then; [`lineage`] says what came from where, [`knowledge`] when
-//! too much was lost to judge.
+//! ended, and looks at what is there then; [`lineage`] says what came from where, [`knowledge`]
+//! when too much was lost to judge.
 
 pub mod client;
 pub mod clock;
