@@ -43,7 +43,7 @@ pub enum Rule {
     End,
     /// A node serves and validates only while it holds a lease.
     M3,
-    /// A map that takes something from a node waits until it acknowledged, or has no lease.
+    /// A map that takes something from a node waits until all have acknowledged, or have no lease.
     M3Wait,
     /// A node that was down serves nothing before it has caught up.
     M4,

@@ -42,7 +42,7 @@ pub enum Record {
         /// Whether what older attempts had validated is withdrawn.
         is_cleared: bool,
     },
-    /// A transaction is committed.
+    /// A transaction is committed, and was applied here at this place of the log.
     Decided {
         /// The transaction.
         id: TransactionId,
