@@ -112,22 +112,15 @@ impl Commit {
         let Some(recovery) = &self.recovery else { return (Vec::new(), None) };
         let (mut page, next) = recovery.memory.page(after, limit);
         if next.is_none() {
-            let applied = self.records.iter().filter_map(|(_, record)| match record.state {
-                State::Applied(at) => Some(Remembered {
+            let applied = self.records.iter().filter_map(|(_, record)| {
+                let State::Applied(at) = record.state else { return None };
+                Some(Remembered {
                     id: record.transaction.id,
                     attempt: record.attempt,
                     ends: record.chain.ends().clone(),
                     decision: Decision::Commit(at),
                     outcomes: record.outcomes.clone(),
-                }),
-                State::Waiting
-                | State::Parked
-                | State::Fenced
-                | State::Persisting(_)
-                | State::Validated(_)
-                | State::Decided(_)
-                | State::Aborting
-                | State::Aborted => None,
+                })
             });
             page.extend(applied);
         }
