@@ -1,18 +1,19 @@
 //! Who would still know, after a crash, what became of each transaction.
 //!
 //! What the protocol promises holds while every written chunk keeps a replica that is neither lost
-//! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: every node that
-//! knew of a decision has been declared down since, or lost the end of its log. What follows then
-//! is nobody's fault, and such a run is ended there and not judged. This decides which runs those
+//! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: a transaction was
+//! applied where it may have been read, and every node that knew of its decision has been declared
+//! down since, or lost the end of its log. What follows then is nobody's fault, and such a run is
+//! ended there and not judged. This decides which runs those
 //! are, by what nodes wrote, whatever the machines make of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 use tyr_protocol::commit::{self, Decision};
 use tyr_protocol::member::Record;
 use tyr_protocol::message::Body;
-use tyr_types::{NodeId, Operation, TransactionId};
+use tyr_types::{NodeId, TransactionId};
 
 /// A record in a node's log, by the length of the log that has it.
 type Place = (NodeId, usize);
@@ -23,10 +24,10 @@ pub struct Knowledge {
     /// Where it is written that a transaction is decided, or at no place, who has heard of it. At
     /// the tail its validation says so (F3).
     written: HashMap<TransactionId, Vec<Place>, FixedState>,
-    /// Those that write. Of the others nothing is left that could be lost.
-    writing: HashSet<TransactionId, FixedState>,
-    /// Of which some node has known a decision.
-    decided: HashSet<TransactionId, FixedState>,
+    /// The authorities of what each writes, in all its chains.
+    authorities: HashMap<TransactionId, BTreeSet<NodeId>, FixedState>,
+    /// Those that an authority has applied: only now they may have been shown to anybody.
+    shown: HashSet<TransactionId, FixedState>,
     /// One that nobody knows the decision of any more.
     lost: Option<TransactionId>,
 }
@@ -36,22 +37,21 @@ impl Knowledge {
     pub fn wrote(&mut self, node: NodeId, record: &Record, log_len: usize) {
         match record {
             Record::Validated { transaction, chain, .. } => {
-                let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
-                if operations.into_iter().any(Operation::is_write) {
-                    self.writing.insert(transaction.id);
-                }
+                let anchors = chain.anchors().iter().map(|place| chain.hops()[*place].node);
+                self.authorities.entry(transaction.id).or_default().extend(anchors);
                 if chain.hops().last().is_some_and(|hop| hop.node == node) {
                     self.written.entry(transaction.id).or_default().push((node, log_len));
                 }
             }
             Record::Decided { id, .. } => {
-                self.decided.insert(*id);
+                if self.authorities.get(id).is_some_and(|all| all.contains(&node)) {
+                    self.shown.insert(*id);
+                }
                 self.written.entry(*id).or_default().push((node, log_len));
             }
             Record::Recalled { outcomes } => {
                 let is_commit = |decision: &Decision| matches!(decision, Decision::Commit(_));
                 for remembered in outcomes.iter().filter(|it| is_commit(&it.decision)) {
-                    self.decided.insert(remembered.id);
                     self.written.entry(remembered.id).or_default().push((node, log_len));
                 }
             }
@@ -69,7 +69,6 @@ impl Knowledge {
             | commit::Message::Backward { id, decision: Decision::Commit(_), .. },
         ) = body
         {
-            self.decided.insert(*id);
             self.written.entry(*id).or_default().push((node, usize::MAX));
         }
     }
@@ -80,15 +79,15 @@ impl Knowledge {
         for (id, places) in &mut self.written {
             let count = places.len();
             places.retain(|(who, len)| *who != node || *len <= log_len);
-            let is_decided = self.decided.contains(id) && self.writing.contains(id);
-            if places.is_empty() && count > 0 && is_decided {
+            if places.is_empty() && count > 0 && self.shown.contains(id) {
                 lost.push(*id);
             }
         }
         self.lost = self.lost.or(lost.into_iter().min());
     }
 
-    /// A transaction of which nobody knows any more that it is decided.
+    /// A transaction that may have been shown, and of which nobody knows any more that it is
+    /// decided.
     pub fn lost(&self) -> Option<TransactionId> {
         self.lost
     }
@@ -109,7 +108,7 @@ mod tests {
     #[test]
     fn a_decision_is_lost_with_the_last_log_that_has_it() {
         let mut knowledge = Knowledge::default();
-        knowledge.writing.insert(ID);
+        knowledge.shown.insert(ID);
         knowledge.wrote(NodeId(0), &decided(), 5);
         knowledge.wrote(NodeId(1), &decided(), 9);
         knowledge.lose(NodeId(0), 0);
