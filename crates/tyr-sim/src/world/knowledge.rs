@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn who_was_told_before_the_others_were_lost_knows_it_too() {
         let mut knowledge = Knowledge::default();
-        knowledge.writing.insert(ID);
+        knowledge.shown.insert(ID);
         knowledge.wrote(NodeId(0), &decided(), 5);
         knowledge.wrote(NodeId(1), &decided(), 3);
         knowledge.lose(NodeId(0), 0);
