@@ -21,7 +21,7 @@ impl Commit {
     /// Feeds all that the machine will ever do depends on to `hasher`, the same for the same; for
     /// a search over all orders of events that wants to know where it has been.
     ///
-    /// Exact as long as the clock moves by less than [`super::OUTCOME_WINDOW_US`] in all.
+    /// Exact as long as the clock of `Tick` moves by less than [`super::OUTCOME_WINDOW_US`] in all.
     pub fn fingerprint(&self, hasher: &mut impl Hasher) {
         let Self {
             node,
@@ -123,8 +123,16 @@ impl Commit {
             }
         }
         for (id, inquiry) in inquiries {
-            let Inquiry { attempt, promised, chains, waiting, reports, began_us, rounds, .. } =
-                inquiry;
+            let Inquiry {
+                attempt,
+                promised,
+                transaction: _, // It has this id.
+                chains,
+                waiting,
+                reports,
+                began_us,
+                rounds,
+            } = inquiry;
             (id, attempt, promised, waiting, rounds, reports.len(), chains.len()).hash(hasher);
             chains.iter().for_each(|chain| hash_chain(chain, hasher));
             for (node, known) in reports {

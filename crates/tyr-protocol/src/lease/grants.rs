@@ -225,7 +225,7 @@ impl Grants {
                 pending.waiting.iter().all(|node| self.is_over(*node, now_us))
             });
             let is_changed = if is_ready && let Some(pending) = self.pending.take() {
-                self.take_effect(now_us, pending.map, pending.proposal, effects);
+                self.take_effect(now_us, pending.map, true, pending.proposal, effects);
                 true
             } else {
                 self.heed_nodes(now_us, effects)
@@ -357,7 +357,7 @@ impl Grants {
         }
         let is_taking = !losers(&self.map, &map).is_empty();
         match is_taking && self.map.live().any(|node| !self.is_over(node, now_us)) {
-            false => self.take_effect(now_us, map, proposal, effects),
+            false => self.take_effect(now_us, map, is_taking, proposal, effects),
             true => {
                 // Who has no lease now may get one before the others have prepared.
                 let waiting = self.map.live().collect();
@@ -372,10 +372,10 @@ impl Grants {
         &mut self,
         now_us: u64,
         map: Arc<ClusterMap>,
+        is_taking: bool,
         proposal: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
-        let is_taking = !losers(&self.map, &map).is_empty();
         let old = std::mem::replace(&mut self.map, map);
         let map = Arc::clone(&self.map);
         for (node, it) in &map.nodes {

@@ -74,6 +74,13 @@ pub struct Placement {
     pub replicas: usize,
 }
 
+impl Placement {
+    /// Whether the node gets the chunk's writes.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.holders.contains(&node) || self.recipients.contains(&node)
+    }
+}
+
 impl ClusterMap {
     /// The map of a healthy cluster of `nodes` equal nodes, numbered from 0, with these keyspaces,
     /// numbered from 1: where simulations and tests begin.
@@ -124,8 +131,7 @@ impl ClusterMap {
         }
         if let Some(next) = &self.next {
             for node in next.walk(place, replication) {
-                let is_known = placed.holders.contains(&node) || placed.recipients.contains(&node);
-                if !is_known && self.is_live(node) {
+                if !placed.has(node) && self.is_live(node) {
                     placed.recipients.push(node);
                 }
             }

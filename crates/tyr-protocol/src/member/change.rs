@@ -60,8 +60,10 @@ impl<S: Store> Turn<'_, S> {
         for place in 0..self.member.planned.len() {
             let Planned { map, since_us, is_prepared, is_told } = &self.member.planned[place];
             let waited_us = now_us.saturating_sub(*since_us);
-            let is_drained = waited_us >= DRAIN_MIN_US && !self.member.is_using_old(map);
-            if !is_told && (*is_prepared || is_drained || waited_us >= drain_max_us) {
+            let is_ready = *is_prepared || waited_us >= drain_max_us;
+            // What is in flight is looked at last: that takes longest.
+            let is_drained = || waited_us >= DRAIN_MIN_US && !self.member.is_using_old(map);
+            if !is_told && (is_ready || is_drained()) {
                 told.push(map.epoch);
                 let planned = &mut self.member.planned[place];
                 (planned.is_prepared, planned.is_told) = (true, true);

@@ -278,8 +278,7 @@ impl Member {
             | Operation::Delete
             | Operation::Replace { .. } => 0,
         };
-        let placed = map.placement(&entry.blob, chunk).unwrap_or_default();
-        placed.holders.contains(&self.node) || placed.recipients.contains(&self.node)
+        map.placement(&entry.blob, chunk).is_some_and(|placed| placed.has(self.node))
     }
 }
 

@@ -3,7 +3,7 @@
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::{ChunkName, Promise, Record, Store, Turn};
-use crate::chain::{Chain, Piece};
+use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Decision, Remembered};
 use crate::map::ClusterMap;
 use crate::message::{Address, Body, ReadRequest};
@@ -66,11 +66,8 @@ impl<S: Store> Turn<'_, S> {
         }
         let Some(map) = self.member.map.clone() else { return };
         let node = self.member.node;
-        let Some(position) = chain.position(node) else { return };
-        for Piece { blob, range, is_written, .. } in chain.hops()[position].pieces() {
-            let Some(size) = map.chunk_size(blob.keyspace) else { continue };
-            let chunk = (blob.clone(), range.start / size);
-            let is_recipient = *is_written && map.recipients(&chunk.0, chunk.1).contains(&node);
+        for chunk in written_at(node, chain, &map) {
+            let is_recipient = map.recipients(&chunk.0, chunk.1).contains(&node);
             if is_recipient && !self.member.recipient.has(&chunk) {
                 self.store.await_base(&chunk);
                 self.supply(movement::Event::Heard(chunk));
@@ -81,15 +78,11 @@ impl<S: Store> Turn<'_, S> {
     /// Lets go of what was written, over a chain that is out of date, to chunks that this node
     /// neither holds nor gets any more.
     pub(super) fn release_strays(&mut self, chain: &Chain) {
-        let Some(map) = self.member.map.clone() else { return };
+        let Some(map) = self.member.map.clone().filter(|_| !chain.is_alone()) else { return };
         let node = self.member.node;
-        let Some(position) = chain.position(node).filter(|_| !chain.is_alone()) else { return };
-        for Piece { blob, range, is_written, .. } in chain.hops()[position].pieces() {
-            let Some(size) = map.chunk_size(blob.keyspace) else { continue };
-            let chunk = (blob.clone(), range.start / size);
-            let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
-            if *is_written && !placed.holders.contains(&node) && !placed.recipients.contains(&node)
-            {
+        for chunk in written_at(node, chain, &map) {
+            let placed = map.placement(&chunk.0, chunk.1);
+            if !placed.is_some_and(|placed| placed.has(node)) {
                 self.store.release(&chunk);
             }
         }
@@ -196,4 +189,17 @@ impl<S: Store> Turn<'_, S> {
             }
         }
     }
+}
+
+/// The chunks that a transaction writes at a node of its chain.
+fn written_at<'a>(
+    node: NodeId,
+    chain: &'a Chain,
+    map: &'a ClusterMap,
+) -> impl Iterator<Item = ChunkName> + 'a {
+    let hop = chain.position(node).map(|position| &chain.hops()[position]);
+    let pieces = hop.into_iter().flat_map(Hop::pieces).filter(|piece| piece.is_written);
+    pieces.filter_map(|Piece { blob, range, .. }| {
+        Some((blob.clone(), range.start / map.chunk_size(blob.keyspace)?))
+    })
 }

@@ -140,18 +140,18 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// A question that is waited for.
-#[derive(Clone, Debug)]
-struct Listing {
-    after: Option<ChunkName>,
+/// A page that is waited for: what comes after the one before.
+#[derive(Clone, Debug, Default)]
+struct Page<A> {
+    after: A,
     asked_us: Option<u64>,
 }
 
-/// The same of what a node remembers.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recalling {
-    after: u64,
-    asked_us: Option<u64>,
+impl<A> Page<A> {
+    /// Not asked for yet.
+    fn after(after: A) -> Self {
+        Self { after, asked_us: None }
+    }
 }
 
 /// A chunk that is being copied.
@@ -173,9 +173,9 @@ pub struct Recipient {
     node: NodeId,
     is_moving: bool,
     /// Lists that are not complete, by who gives them; at most one a node.
-    listings: BTreeMap<NodeId, Listing>,
+    listings: BTreeMap<NodeId, Page<Option<ChunkName>>>,
     /// Who has not told all yet that it remembers; at most one a node.
-    recalls: BTreeMap<NodeId, Recalling>,
+    recalls: BTreeMap<NodeId, Page<u64>>,
     /// Missing, and not asked for yet. Bounded by [`MISSING_MAX`] for what is listed, beyond that
     /// by what chains bring.
     missing: BTreeSet<ChunkName>,
@@ -256,7 +256,7 @@ impl Recipient {
                 chunks.into_iter().for_each(|chunk| self.want(chunk, map));
                 match next {
                     None => self.listings.remove(&from),
-                    next => self.listings.insert(from, Listing { after: next, asked_us: None }),
+                    next => self.listings.insert(from, Page::after(next)),
                 };
             }
             Event::Recalled { from, epoch, after, next } => {
@@ -265,7 +265,7 @@ impl Recipient {
                 }
                 match next {
                     None => self.recalls.remove(&from),
-                    Some(after) => self.recalls.insert(from, Recalling { after, asked_us: None }),
+                    Some(after) => self.recalls.insert(from, Page::after(after)),
                 };
             }
             Event::Copied { read, chunk, copy } => self.copied(read, &chunk, copy, map, effects),
@@ -309,8 +309,8 @@ impl Recipient {
         let serving = map.nodes.iter().filter(|(_, other)| other.state == NodeState::Up);
         let others = serving.map(|(other, _)| *other).filter(|other| *other != node);
         for other in others {
-            self.listings.insert(other, Listing { after: None, asked_us: None });
-            self.recalls.insert(other, Recalling::default());
+            self.listings.insert(other, Page::default());
+            self.recalls.insert(other, Page::default());
         }
     }
 

@@ -52,18 +52,16 @@ impl Commit {
         if attempt.epoch < self.clock.epoch {
             return; // Its coordinator asks again by the newest map.
         }
+        if let Some(promised) = self.promised(id).filter(|promised| attempt < *promised) {
+            let message = Message::Behind { id, attempt, promised };
+            return self.tell(now_us, attempt.coordinator, message, view, effects);
+        }
         let clock = self.clock;
         match self.records.slot(id) {
             Some(slot) => {
                 let record = &mut self.records[slot];
-                let promised = record.attempt;
-                let is_repeated = attempt == promised && attempt != record.entered_in;
-                if attempt < promised {
-                    let message = Message::Behind { id, attempt, promised };
-                    return self.tell(now_us, attempt.coordinator, message, view, effects);
-                }
-                if attempt == promised && !is_repeated {
-                    return;
+                if attempt == record.attempt && attempt == record.entered_in {
+                    return; // It has come by already.
                 }
                 record.attempt = attempt;
                 if matches!(record.state, State::Waiting | State::Parked) {
@@ -73,11 +71,6 @@ impl Commit {
             }
             None => {
                 let Some(recovery) = &mut self.recovery else { return };
-                let promised = recovery.memory.get(id).map(|entry| entry.attempt);
-                if let Some(promised) = promised.filter(|promised| attempt < *promised) {
-                    let message = Message::Behind { id, attempt, promised };
-                    return self.tell(now_us, attempt.coordinator, message, view, effects);
-                }
                 recovery.memory.fence(id, attempt, clock);
             }
         }
@@ -88,6 +81,14 @@ impl Commit {
             Known::Nothing | Known::Validated { .. } => {
                 effects.push(Effect::Fence { id, attempt, is_cleared: false });
             }
+        }
+    }
+
+    /// The newest attempt that this node has promised to.
+    fn promised(&self, id: TransactionId) -> Option<Attempt> {
+        match self.records.slot(id) {
+            Some(slot) => Some(self.records[slot].attempt),
+            None => Some(self.recovery.as_ref()?.memory.get(id)?.attempt),
         }
     }
 
@@ -153,14 +154,7 @@ impl Commit {
             }
             return;
         }
-        let promised = match self.records.slot(id) {
-            Some(slot) => Some(self.records[slot].attempt),
-            None => self
-                .recovery
-                .as_ref()
-                .and_then(|recovery| recovery.memory.get(id).map(|entry| entry.attempt)),
-        };
-        if promised == Some(attempt) {
+        if self.promised(id) == Some(attempt) {
             let known = self.known(id);
             self.report(now_us, (id, attempt), known, view, effects);
         }
