@@ -33,6 +33,9 @@ impl TransactionId {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<[u8]>);
 
+/// Bytes of a chunk's number in a key.
+const CHUNK_NUMBER_LEN: usize = size_of::<u64>();
+
 impl Key {
     /// A key of these bytes.
     ///
@@ -48,6 +51,31 @@ impl Key {
             )));
         }
         Ok(Self(bytes.into()))
+    }
+
+    /// The key under which a node keeps a chunk of the blob of this key: the key, then the chunk's
+    /// number in 8 bytes, so that the keys of chunks order as key and number do. It may be longer
+    /// than keys of users are.
+    #[must_use]
+    pub fn of_chunk(&self, chunk: u64) -> Self {
+        Self([&self.0[..], &chunk.to_be_bytes()].concat().into())
+    }
+
+    /// Key and number of a key that [`Key::of_chunk`] made; `None` when it is none.
+    pub fn split_chunk(&self) -> Option<(Self, u64)> {
+        let (key, chunk) = self.0.split_last_chunk()?;
+        (!key.is_empty()).then(|| (Self(key.into()), u64::from_be_bytes(*chunk)))
+    }
+
+    /// A key as a store keeps it: a user's, or one of a chunk.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it is neither.
+    pub fn stored(bytes: &[u8]) -> Result<Self> {
+        match bytes.len().checked_sub(CHUNK_NUMBER_LEN) {
+            Some(1..=limits::KEY_LEN_MAX) => Ok(Self(bytes.into())),
+            Some(_) | None => Self::new(bytes),
+        }
     }
 
     /// The lowest key of all: a single zero byte.
@@ -104,6 +132,17 @@ mod tests {
         assert!(Key::new("").is_err());
         assert!(Key::new(vec![0; limits::KEY_LEN_MAX]).is_ok());
         assert!(Key::new(vec![0; limits::KEY_LEN_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn keys_of_chunks_split_again_and_order_as_key_and_number() {
+        let long = Key::new(vec![7; limits::KEY_LEN_MAX]).unwrap();
+        let stored = long.of_chunk(3);
+        assert_eq!(Key::stored(stored.as_bytes()).unwrap().split_chunk(), Some((long, 3)));
+        let [a, ab] = [Key::new("a").unwrap(), Key::new("a\0").unwrap()];
+        assert!(a.of_chunk(1) < a.of_chunk(256));
+        assert!(a.of_chunk(0) < ab.of_chunk(0));
+        assert_eq!(Key::lowest().split_chunk(), None);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) fn in_blobs(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
 pub(super) fn blob_name(key: &[u8]) -> Option<BlobName> {
     let (keyspace, key) = key.split_first_chunk()?;
     let keyspace = KeyspaceId(u32::from_be_bytes(*keyspace));
-    Some(BlobName { keyspace, key: Key::new(key).ok()? })
+    Some(BlobName { keyspace, key: Key::stored(key).ok()? })
 }
 
 /// The keys of a blob's segments.
@@ -115,7 +115,7 @@ pub(super) fn segment(key: &[u8]) -> Option<(BlobName, u64)> {
         }
     }
     let keyspace = KeyspaceId(u32::from_be_bytes(*keyspace));
-    let name = BlobName { keyspace, key: Key::new(key).ok()? };
+    let name = BlobName { keyspace, key: Key::stored(&key).ok()? };
     Some((name, u64::from_be_bytes(*offset)))
 }
 

@@ -104,6 +104,42 @@ impl Base {
         Ok(id)
     }
 
+    /// Takes over a keyspace that got its number elsewhere, durably; nothing changes when it is
+    /// here already.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn adopt_keyspace(
+        &self,
+        id: KeyspaceId,
+        name: &KeyspaceName,
+        config: &KeyspaceConfig,
+    ) -> Result<()> {
+        let _alone = self.changing.lock();
+        if self.keyspaces.read().contains_key(&id) {
+            return Ok(());
+        }
+        let entry = KeyspaceEntry { name: name.clone(), config: config.clone(), is_dropped: false };
+        let mut batch = IndexBatch::new();
+        batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
+        self.index.commit(batch)?;
+        self.record(self.last_checkpoint())?;
+        self.keyspaces.write().insert(id, entry);
+        Ok(())
+    }
+
+    /// Removes one blob without a trace.
+    ///
+    /// # Errors
+    /// `Corrupt` when the index is damaged there; `Unavailable` when the disk refuses.
+    pub fn forget(&self, blob: &BlobName) -> Result<()> {
+        let _alone = self.changing.lock();
+        let Some((_, entry)) = self.entry(&key::blob(blob), blob)? else { return Ok(()) };
+        let mut fold = Fold::new(self);
+        fold.remove(blob, &entry)?;
+        fold.commit()
+    }
+
     /// Drops a keyspace, durably. What it held goes by [`Base::remove_some_dropped`].
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::base::{Audited, Auditor, Base, synced_batch};
 use crate::disk::Disk;
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::fjall::FjallIndex;
-use crate::log::{self, ReplayMode};
+use crate::log::{Entry, self, ReplayMode};
 
 /// The log's share of the work, roughly: it is short when the store is closed cleanly.
 const LOG_SHARE: f64 = 0.1;
@@ -150,8 +150,11 @@ fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged
     loop {
         let from = base.last_checkpoint().sequence;
         let mut logged = Logged::default();
-        let mut visit = |sequence, at, transaction: Transaction| {
-            note_extents(sequence, at, &transaction, &mut logged.extents);
+        let mut visit = |sequence, at, entry: Entry| {
+            // What a node of a cluster writes refers to no extents.
+            if let Entry::Transaction(transaction) = entry {
+                note_extents(sequence, at, &transaction, &mut logged.extents);
+            }
             Ok(())
         };
         let result = log::replay(disk, from, ReplayMode::ReadOnly, &mut visit);

@@ -1,4 +1,5 @@
-//! The transaction log: decided transactions in order, the only thing that a commit must sync.
+//! The transaction log: decided transactions in order, the only thing that a commit must sync. A
+//! node of a cluster keeps what it promised in it, as records that mean nothing to the store.
 //!
 //! ```text
 //! log/0000000000000001.log   | header | record 1 | record 2 | ... | record 811 |  (space)
@@ -28,7 +29,7 @@ use self::mark::MarkFile;
 use self::pending::{Buffer, SegmentFile, WriteState};
 pub use self::pending::{PendingWrite, Removal};
 use self::record::RecordPlace;
-pub use self::record::{BODY_LEN_MAX, EncodedRecord};
+pub use self::record::{BODY_LEN_MAX, EncodedRecord, Entry};
 use self::replay::Span;
 pub use self::replay::{ReplayMode, Replayed, TornTail, replay};
 pub use self::segment::FOLDER;

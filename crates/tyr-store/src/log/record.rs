@@ -11,7 +11,7 @@
 //! leftover) are none. *Unsynced* is how many records before this one were not known to be durable
 //! when it was made: a later record is the witness that an earlier one was once whole.
 
-use tyr_types::{Epoch, Error, KeyspaceId, Result, Timestamp, Transaction, limits};
+use tyr_types::{Bytes, Epoch, Error, KeyspaceId, Result, Timestamp, Transaction, limits};
 
 use super::body;
 
@@ -21,6 +21,48 @@ pub const HEADER_LEN: usize = 42;
 pub const MAGIC: [u8; 3] = [0xD7, b'T', b'R'];
 /// The kind of a record whose body is a transaction.
 const KIND_TRANSACTION: u8 = 1;
+/// The kind of a record whose body means something to a node of a cluster only.
+const KIND_NODE: u8 = 2;
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// Of an embedded store: a decided transaction.
+    Transaction(Transaction),
+    /// Of a node of a cluster: what it wrote.
+    Node(Bytes),
+}
+
+/// Which form a record's body has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A transaction.
+    #[default]
+    Transaction,
+    /// A node's.
+    Node,
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Self::Transaction => KIND_TRANSACTION,
+            Self::Node => KIND_NODE,
+        }
+    }
+
+    fn of(code: u8) -> Option<Self> {
+        [Self::Transaction, Self::Node].into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// The body as what it says.
+    pub(super) fn decode(self, body: &[u8]) -> Result<Entry> {
+        match self {
+            Self::Transaction => body::decode(body).map(Entry::Transaction),
+            Self::Node => Ok(Entry::Node(Bytes::copy_from_slice(body))),
+        }
+    }
+}
 
 /// Bytes of a body at most: the payload that a transaction may carry, and for each operation a key
 /// of its own, five numbers and a code.
@@ -33,6 +75,7 @@ pub const BODY_LEN_MAX: usize = limits::TRANSACTION_INLINE_MAX
 pub struct EncodedRecord {
     body: Vec<u8>,
     checksum: u32,
+    kind: Kind,
     has_extents: bool,
 }
 
@@ -53,6 +96,7 @@ impl EncodedRecord {
         is_logged: impl Fn(KeyspaceId) -> bool,
     ) -> Result<()> {
         self.body.clear();
+        self.kind = Kind::Transaction;
         let seen = body::encode(transaction, is_logged, &mut self.body);
         self.has_extents = seen.has_extents;
         if seen.operations > limits::TRANSACTION_OPERATIONS_MAX || self.body.len() > BODY_LEN_MAX {
@@ -61,6 +105,26 @@ impl EncodedRecord {
                 "a transaction has at most {} operations and {} bytes, this one is larger",
                 limits::TRANSACTION_OPERATIONS_MAX,
                 limits::TRANSACTION_INLINE_MAX
+            )));
+        }
+        self.checksum = crc32c::crc32c(&self.body);
+        Ok(())
+    }
+
+    /// Takes what a node of a cluster wants to keep, in pieces that follow each other.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is more than a record holds; then the record is empty.
+    pub fn encode_node<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> Result<()> {
+        self.body.clear();
+        self.kind = Kind::Node;
+        self.has_extents = false;
+        pieces.for_each(|piece| self.body.extend_from_slice(piece));
+        let len = self.body.len();
+        if len > BODY_LEN_MAX {
+            self.body.clear();
+            return Err(Error::invalid(format!(
+                "a record of the log has at most {BODY_LEN_MAX} bytes, this one would have {len}"
             )));
         }
         self.checksum = crc32c::crc32c(&self.body);
@@ -91,6 +155,7 @@ impl EncodedRecord {
     pub(super) fn header(&self, sequence: u64, at: Timestamp, synced_to: u64) -> Header {
         let unsynced = sequence.saturating_sub(1).saturating_sub(synced_to);
         Header {
+            kind: self.kind,
             body_len: self.body.len() as u32,
             body_checksum: self.checksum,
             sequence,
@@ -112,6 +177,8 @@ pub struct RecordPlace {
 /// What the header of a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// What form the body has.
+    pub kind: Kind,
     /// Bytes of body.
     pub body_len: u32,
     /// Checksum of the body.
@@ -129,7 +196,7 @@ impl Header {
     pub fn encode(&self, place: RecordPlace) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[..3].copy_from_slice(&MAGIC);
-        bytes[3] = KIND_TRANSACTION;
+        bytes[3] = self.kind.code();
         bytes[4..8].copy_from_slice(&self.body_len.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.body_checksum.to_le_bytes());
         bytes[12..20].copy_from_slice(&self.sequence.to_le_bytes());
@@ -146,14 +213,16 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER_LEN], place: RecordPlace) -> Option<Self> {
         // A kind that a later release adds makes a header that this one does not know. The
         // segment's version tells that release apart; here it is a damaged byte.
-        if bytes[..3] != MAGIC || bytes[3] != KIND_TRANSACTION {
+        if bytes[..3] != MAGIC {
             return None;
         }
+        let kind = Kind::of(bytes[3])?;
         if bytes[38..] != checksum(place, &bytes[..38]).to_le_bytes() {
             return None;
         }
         let body_len = u32_at(bytes, 4);
         (body_len as usize <= BODY_LEN_MAX).then(|| Self {
+            kind,
             body_len,
             body_checksum: u32_at(bytes, 8),
             sequence: u64_at(bytes, 12),

@@ -11,12 +11,11 @@
 //! Where a tail was cut the log goes on in a new segment, so nothing is ever written over what was
 //! there, and the cut file ends before it.
 
-use tyr_types::{Error, Result, Timestamp, Transaction};
+use tyr_types::{Error, Result, Timestamp};
 
-use super::body;
 use super::mark::{self, Mark};
 use super::reader::SegmentReader;
-use super::record;
+use super::record::{self, Entry};
 use super::segment::{self, HeaderState};
 use crate::disk::{self, Disk};
 
@@ -73,7 +72,7 @@ pub struct Replayed {
     pub(super) mode: ReplayMode,
 }
 
-/// Reads the log in `disk` and gives `visit` every transaction from `from_sequence` on, in order.
+/// Reads the log in `disk` and gives `visit` every entry from `from_sequence` on, in order.
 ///
 /// Segments that only hold earlier records are passed over.
 ///
@@ -85,7 +84,7 @@ pub fn replay(
     disk: &dyn Disk,
     from_sequence: u64,
     mode: ReplayMode,
-    visit: &mut dyn FnMut(u64, Timestamp, Transaction) -> Result<()>,
+    visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
 ) -> Result<Replayed> {
     let firsts = segment::list(disk)?;
     let mark = mark::load(disk, !firsts.is_empty())?;
@@ -168,7 +167,7 @@ impl Walk<'_> {
     /// Reads until something is not a whole record in its turn. None when there is no segment.
     fn read(
         &mut self,
-        visit: &mut dyn FnMut(u64, Timestamp, Transaction) -> Result<()>,
+        visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
     ) -> Result<Option<Stop>> {
         for (index, first) in self.firsts.iter().copied().enumerate() {
             let mut reader = SegmentReader::open(self.disk, first)?;
@@ -201,7 +200,7 @@ impl Walk<'_> {
     fn read_segment(
         &mut self,
         reader: &mut SegmentReader,
-        visit: &mut dyn FnMut(u64, Timestamp, Transaction) -> Result<()>,
+        visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
     ) -> Result<u64> {
         let first = reader.first();
         let mut offset = segment::HEADER_LEN as u64;
@@ -220,8 +219,8 @@ impl Walk<'_> {
                     let path = segment::path(self.disk, first);
                     error.context(format!("{path}: record {} at byte {offset}", header.sequence))
                 };
-                let transaction = body::decode(body).map_err(place)?;
-                visit(header.sequence, header.at, transaction)?;
+                let entry = header.kind.decode(body).map_err(place)?;
+                visit(header.sequence, header.at, entry)?;
                 self.records += 1;
             }
             self.witnessed = self.witnessed.max(header.synced_to());

@@ -62,7 +62,8 @@ fn commit(log: &mut Log, count: u64) {
 /// Replays; checks that what comes is what was appended, in order; answers the sequences too.
 fn read(disk: &SimulatedDisk, from: u64, mode: ReplayMode) -> Result<(Replayed, Vec<u64>)> {
     let mut sequences = Vec::new();
-    let replayed = replay(disk, from, mode, &mut |sequence, at, transaction| {
+    let replayed = replay(disk, from, mode, &mut |sequence, at, entry| {
+        let Entry::Transaction(transaction) = entry else { panic!("no node wrote here") };
         assert_eq!(at, stamp(sequence));
         let len = transaction.blobs[0].operations[0].payload().unwrap().len();
         assert_eq!(transaction, sized(sequence, len as usize));

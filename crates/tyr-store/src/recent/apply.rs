@@ -77,7 +77,7 @@ impl BlobState {
     }
 
     /// Keeps the attributes for readers before they change, and stamps the new version.
-    fn keep_attributes(&mut self, applying: Applying) {
+    pub(super) fn keep_attributes(&mut self, applying: Applying) {
         let old = self.attributes;
         if applying.readers.need(old.version, applying.at) {
             self.older_attributes.push(OldAttributes { attributes: old, until: applying.at });
@@ -86,11 +86,11 @@ impl BlobState {
         self.attributes.version = applying.at;
     }
 
-    fn reshape(&mut self, exists: bool, size: u64, at: Timestamp) {
+    pub(super) fn reshape(&mut self, exists: bool, size: u64, at: Timestamp) {
         if (exists, size) != (self.attributes.exists, self.attributes.size) {
             self.attributes.exists = exists;
             self.attributes.size = size;
-            self.reshaped = at;
+            self.reshaped = self.reshaped.max(at);
         }
     }
 
@@ -103,7 +103,7 @@ impl BlobState {
         self.reshape(true, self.attributes.size.max(end), applying.at);
     }
 
-    fn write_bytes(&mut self, offset: u64, bytes: &[u8], applying: Applying) {
+    pub(super) fn write_bytes(&mut self, offset: u64, bytes: &[u8], applying: Applying) {
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -120,7 +120,12 @@ impl BlobState {
         }
     }
 
-    fn write_extents(&mut self, offset: u64, extents: &[ExtentRef], applying: Applying) {
+    pub(super) fn write_extents(
+        &mut self,
+        offset: u64,
+        extents: &[ExtentRef],
+        applying: Applying,
+    ) {
         let mut start = offset;
         self.shape += 1;
         for extent in extents {
@@ -134,10 +139,20 @@ impl BlobState {
     }
 
     fn transform(&mut self, offset: u64, transform: Transform, applying: Applying) -> Outcome {
+        let end = offset + transform.width() as u64;
+        self.reshape(true, self.attributes.size.max(end), applying.at);
+        self.transform_bytes(offset, transform, applying)
+    }
+
+    pub(super) fn transform_bytes(
+        &mut self,
+        offset: u64,
+        transform: Transform,
+        applying: Applying,
+    ) -> Outcome {
         let width = transform.width() as u64;
         let range = ByteRange { start: offset, end: offset + width };
         let (number, start) = (offset / BLOCK_SIZE, (offset % BLOCK_SIZE) as u32);
-        self.reshape(true, self.attributes.size.max(range.end), applying.at);
         let is_covered =
             self.block(number).is_some_and(|block| covers(block, start, start + width as u32));
         if is_covered && u64::from(start) + width <= BLOCK_SIZE {
@@ -157,12 +172,12 @@ impl BlobState {
     }
 
     /// Cuts the newest layer and the base to `len` bytes.
-    fn cut_tail(&mut self, len: u64, applying: Applying) {
+    pub(super) fn cut_tail(&mut self, len: u64, applying: Applying) {
         let at = applying.at;
         self.shape += 1;
         self.cut_newest(ByteRange::from(len), applying);
         match self.cuts.last_mut() {
-            Some(last) if !applying.readers.need(last.at, at) => {
+            Some(last) if last.at <= at && !applying.readers.need(last.at, at) => {
                 *last = Cut { at, len: last.len.min(len) };
             }
             _ => self.cuts.push(Cut { at, len }),

@@ -98,6 +98,11 @@ pub struct BlobState {
     pub(super) base_size: u64,
     /// Operations up to here are in the base.
     pub(super) folded_at: Timestamp,
+    /// Of a chunk: operations up to here are in what is here, in the base or by a copy.
+    pub(super) included_to: Timestamp,
+    /// Nothing that was written later than this has lost its place: what memory has forgotten
+    /// counts as of this version.
+    pub(super) forgotten: Timestamp,
     /// Counts folds: a read that spans one looks again.
     pub(super) base_generation: u32,
     /// Counts changes after which a gap may not be what it was: cuts and extent pieces.
@@ -106,6 +111,8 @@ pub struct BlobState {
     pub(super) blocks: SmallVec<[(u64, Block); 1]>,
     pub(super) extents: BTreeMap<u64, ExtentPiece>,
     pub(super) older: Vec<OldPiece>,
+    /// Of a chunk: with this many older versions it is time to look for those that may go.
+    pub(super) collect_at: usize,
     pub(super) memory: usize,
     pub(super) is_dirty: bool,
 }
@@ -120,14 +127,23 @@ impl BlobState {
             cuts: SmallVec::new(),
             base_size: attributes.size,
             folded_at,
+            included_to: folded_at,
+            forgotten: attributes.version,
             base_generation: 0,
             shape: 0,
             blocks: SmallVec::new(),
             extents: BTreeMap::new(),
             older: Vec::new(),
+            collect_at: 0,
             memory: size_of::<Self>() + CELL_MEMORY,
             is_dirty: false,
         }
+    }
+
+    /// The same, when anything may have been forgotten that was written up to `forgotten`.
+    #[must_use]
+    pub fn with_forgotten(self, forgotten: Timestamp) -> Self {
+        Self { forgotten: self.forgotten.max(forgotten), ..self }
     }
 
     /// The newest attributes.
@@ -153,7 +169,10 @@ impl BlobState {
     /// The newest version that overlaps `range` (C1); with `is_attributes` also the newest that
     /// changed size or existence.
     pub fn newest_overlapping(&self, range: ByteRange, is_attributes: bool) -> Timestamp {
-        let mut newest = if is_attributes { self.reshaped } else { Timestamp::ZERO };
+        let mut newest = self.forgotten;
+        if is_attributes {
+            newest = newest.max(self.reshaped);
+        }
         for (_, start, end, block) in self.blocks_in(range) {
             for run in block.overlapping(start, end) {
                 newest = newest.max(run.version);
@@ -200,9 +219,10 @@ impl BlobState {
 
     /// Forgets clean bytes, which the base has.
     pub fn forget_clean(&mut self) {
-        let freed = &mut 0;
+        let (freed, forgotten) = (&mut 0, &mut self.forgotten);
         self.blocks.retain(|(_, block)| {
-            let is_kept = block.forget_clean();
+            *forgotten = block.forget_clean().max(*forgotten);
+            let is_kept = !block.is_empty();
             *freed += if is_kept { 0 } else { block.memory() };
             is_kept
         });

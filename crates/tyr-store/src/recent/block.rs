@@ -80,7 +80,7 @@ impl Block {
             && !readers.need(run.version, version)
         {
             run.end = run.end.max(end);
-            run.version = version;
+            run.version = run.version.max(version);
             return;
         }
         self.cut(start, end);
@@ -102,7 +102,7 @@ impl Block {
             && !readers.need(run.version, version)
         {
             debug_assert!(run.start <= start && end <= run.end);
-            run.version = version;
+            run.version = run.version.max(version);
             return answer;
         }
         self.cut(start, end);
@@ -184,10 +184,22 @@ impl Block {
         for run in &mut self.runs {
             run.is_dirty &= run.version > at;
         }
+        self.merge(|left, right| !left.is_dirty && !right.is_dirty);
+    }
+
+    /// Merges neighbours that `readers` cannot tell apart any more.
+    pub fn merge_unread(&mut self, readers: Readers) {
+        self.merge(|left, right| {
+            let (low, high) = (left.version.min(right.version), left.version.max(right.version));
+            left.is_dirty == right.is_dirty && !readers.need(low, high)
+        });
+    }
+
+    fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
         let mut merged: SmallVec<[Run; 1]> = SmallVec::new();
         for run in self.runs.drain(..) {
             match merged.last_mut() {
-                Some(last) if !last.is_dirty && !run.is_dirty && last.end == run.start => {
+                Some(last) if last.end == run.start && is_one(last, &run) => {
                     last.end = run.end;
                     last.version = last.version.max(run.version);
                 }
@@ -197,10 +209,12 @@ impl Block {
         self.runs = merged;
     }
 
-    /// Forgets clean runs; answers whether any dirty one is left.
-    pub fn forget_clean(&mut self) -> bool {
+    /// Forgets clean runs; answers the newest version that was forgotten.
+    pub fn forget_clean(&mut self) -> Timestamp {
+        let clean = self.runs.iter().filter(|run| !run.is_dirty).map(|run| run.version);
+        let forgotten = clean.max().unwrap_or(Timestamp::ZERO);
         self.runs.retain(|run| run.is_dirty);
-        !self.runs.is_empty()
+        forgotten
     }
 
     fn reserve(&mut self, end: u32) {
@@ -273,7 +287,20 @@ mod tests {
         assert!(block.gaps(0, 16).is_empty());
         block.settle(at(1));
         assert_eq!(block.runs().len(), 1);
-        assert!(!block.forget_clean());
+        assert_eq!(block.forget_clean(), at(1));
+        assert!(block.is_empty());
+    }
+
+    #[test]
+    fn runs_merge_when_nobody_can_tell_them_apart_any_more() {
+        let mut block = Block::default();
+        for n in 0..4u32 {
+            block.write(n * 8, &[1; 8], at(u64::from(n) + 1), Readers::from(at(0)));
+        }
+        assert_eq!(block.runs().len(), 4);
+        block.merge_unread(Readers::from(at(3)));
+        let versions: Vec<_> = block.runs().iter().map(|run| (run.start, run.version)).collect();
+        assert_eq!(versions, [(0, at(3)), (24, at(4))]);
     }
 
     #[test]

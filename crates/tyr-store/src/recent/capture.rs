@@ -33,6 +33,8 @@ impl BlobState {
     /// # Panics
     /// When the version as of `at` is gone: then a fold would let go of a log that is still needed.
     pub fn capture(&mut self, at: Timestamp) -> Option<Captured> {
+        // A chunk that was copied here has nothing to tell of before.
+        let at = at.max(self.included_to);
         let attributes =
             self.attributes_at(at).expect("a fold's own snapshot keeps the versions it needs");
         if attributes.version <= self.folded_at {
@@ -97,6 +99,7 @@ impl BlobState {
         self.cuts.retain(|cut| cut.at > at);
         self.base_size = captured.attributes.size;
         self.folded_at = at;
+        self.included_to = self.included_to.max(at);
         self.is_dirty = self.attributes.version > at;
         self.is_dirty
     }

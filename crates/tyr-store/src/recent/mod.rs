@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Reading order: [`readers`] (who still needs a version), [`block`] (bytes with versions),
-//! [`blob`] (one blob), [`apply`] (operations on it), [`plan`] (reading it), [`capture`] (folding
-//! it), [`lease`] (who answers for an extent), and here: the table of blobs in memory.
+//! [`blob`] (one blob), [`apply`] (operations on it), [`chunk`] (operations on a chunk of one),
+//! [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who answers for an extent), and
+//! here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob of its own.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
@@ -18,6 +19,7 @@ pub mod apply;
 pub mod blob;
 pub mod block;
 pub mod capture;
+pub mod chunk;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod lease;
@@ -329,6 +331,26 @@ impl Recent {
             self.change(cell, &mut state, BlobState::forget_clean);
             true
         });
+    }
+
+    /// Drops a blob that is gone.
+    pub fn forget(&self, name: &BlobName) {
+        let hash = self.hasher.hash_one(name);
+        let mut shard = self.shard(hash).lock();
+        if let Ok(found) = shard.cells.find_entry(hash, |cell| cell.name == *name) {
+            let (cell, _) = found.remove();
+            shard.evictions += 1;
+            let state = cell.lock();
+            cell.is_forgotten.store(true, Ordering::Relaxed);
+            self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
+            if state.is_dirty() {
+                self.dirty_memory.fetch_sub(state.memory(), Ordering::Relaxed);
+                self.dirty.lock().remove(name);
+            }
+            if cell.is_holding.load(Ordering::Relaxed) {
+                self.holding.lock().retain(|held| held.name != *name);
+            }
+        }
     }
 
     /// Drops every blob of a keyspace that is gone.

@@ -5,29 +5,43 @@
 
 use tyr_types::Timestamp;
 
-/// The snapshots in use, ascending. Borrowed from whoever keeps the table of them.
+/// Who may read older versions: an embedded node knows every snapshot; a node of a cluster knows
+/// from where on there may be some. Borrowed from whoever keeps the table of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Readers<'a>(&'a [Timestamp]);
+pub struct Readers<'a> {
+    /// Snapshots in use, ascending.
+    listed: &'a [Timestamp],
+    /// Somebody may read at any timestamp from here on.
+    from: Timestamp,
+}
 
 impl<'a> Readers<'a> {
     /// Nobody reads older versions.
-    pub const NONE: Self = Self(&[]);
+    pub const NONE: Self = Self { listed: &[], from: Timestamp::MAX };
 
     /// These snapshots are in use; ascending.
     pub fn new(ascending: &'a [Timestamp]) -> Self {
         debug_assert!(ascending.is_sorted());
-        Self(ascending)
+        Self { listed: ascending, ..Self::NONE }
+    }
+
+    /// Somebody may read at any timestamp from `from` on (V2, V4).
+    pub fn from(from: Timestamp) -> Self {
+        Self { from, ..Self::NONE }
     }
 
     /// Whether somebody reads at a timestamp S with `from <= S < until`: whether a version that
     /// was current from `from` up to `until` is still needed (V3).
     pub fn need(self, from: Timestamp, until: Timestamp) -> bool {
-        let Some(newest) = self.0.last() else { return false };
+        if from < until && self.from < until {
+            return true;
+        }
+        let Some(newest) = self.listed.last() else { return false };
         if *newest < from {
             return false;
         }
-        let first = self.0.partition_point(|at| *at < from);
-        self.0.get(first).is_some_and(|at| *at < until)
+        let first = self.listed.partition_point(|at| *at < from);
+        self.listed.get(first).is_some_and(|at| *at < until)
     }
 }
 
@@ -46,5 +60,13 @@ mod tests {
         assert!(!readers.need(at(11), at(20)));
         assert!(!readers.need(at(21), at(30)));
         assert!(!Readers::NONE.need(at(0), at(99)));
+    }
+
+    #[test]
+    fn a_version_is_needed_if_it_was_current_when_readers_may_have_begun() {
+        let readers = Readers::from(at(10));
+        assert!(readers.need(at(5), at(11)));
+        assert!(readers.need(at(20), at(30)));
+        assert!(!readers.need(at(5), at(10)));
     }
 }

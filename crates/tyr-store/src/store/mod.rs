@@ -7,8 +7,9 @@
 //!
 //! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
 //! node's affair. Reading order: opening (here), [`mod@write`], [`read`],
-//! [`scan`], [`fold`].
+//! [`scan`], [`fold`]; then [`chunks`], which is what a node of a cluster keeps.
 
+pub mod chunks;
 mod fold;
 mod open;
 mod read;
@@ -27,7 +28,7 @@ use crate::recent::{BlobCell, BlobState, Recent};
 
 pub use crate::recent::Attributes;
 pub use fold::Fold;
-pub use open::{Opened, Parts};
+pub use open::{Opened, OpenedNode, Parts};
 pub use read::Answer;
 pub use write::Cells;
 

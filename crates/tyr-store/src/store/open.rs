@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tyr_types::{
-    Durability, Error, ErrorKind, ExtentRef, KeyspaceId, Payload, Result, Timestamp, Transaction,
+    Bytes, Durability, Error, ErrorKind, ExtentRef, KeyspaceId, Payload, Result, Timestamp,
+    Transaction,
 };
 
 use super::Store;
@@ -15,7 +16,7 @@ use crate::disk::{Disk, FolderLock, RealDisk};
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::Index;
 use crate::index::fjall::FjallIndex;
-use crate::log::{self, Log, LogOptions, ReplayMode, Replayed};
+use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed};
 use crate::recent::{Readers, Recent};
 
 /// The folder of the index within a store.
@@ -47,7 +48,63 @@ pub struct Opened<L = FolderLock> {
     pub lock: L,
 }
 
+/// What a node of a cluster has opened.
+pub struct OpenedNode<L = FolderLock> {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The log's end.
+    pub log: Log,
+    /// Keeps others out of the folder.
+    pub lock: L,
+}
+
 impl Store {
+    /// Opens the store of a node of a cluster, or makes one there; `visit` gets everything that the
+    /// node has logged since its last checkpoint, in order, with the store as it was then.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and what `visit` says.
+    pub fn open_node(
+        path: &Path,
+        visit: &mut dyn FnMut(&Arc<Self>, Bytes) -> Result<()>,
+    ) -> Result<OpenedNode> {
+        let disk = RealDisk::create(path)?;
+        let lock = disk.lock()?;
+        let synced = synced_batch(&disk)?;
+        let index = Box::new(FjallIndex::open(&path.join(INDEX_FOLDER), synced)?);
+        let (log, extents) = (LogOptions::default(), ExtentOptions::default());
+        let parts = Parts { disk: Arc::new(disk), index, log, extents, is_read_only: false };
+        let OpenedNode { store, log, lock: () } = Self::assemble_node(parts, visit)?;
+        Ok(OpenedNode { store, log, lock })
+    }
+
+    /// Puts the store of a node of a cluster together from its parts.
+    ///
+    /// # Errors
+    /// As [`Store::open_node`].
+    pub fn assemble_node(
+        parts: Parts,
+        visit: &mut dyn FnMut(&Arc<Self>, Bytes) -> Result<()>,
+    ) -> Result<OpenedNode<()>> {
+        let Parts { disk, index, log, extents, is_read_only: _ } = parts;
+        let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
+        let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
+        let recent = Recent::default();
+        let store = Arc::new(Self { disk, extents, base, recent, damage: None });
+        let from = store.base.last_checkpoint().sequence;
+        let mut play = |_: u64, _: Timestamp, entry: Entry| match entry {
+            Entry::Node(body) => visit(&store, body),
+            Entry::Transaction(_) => Err(Error::invalid(
+                "the folder holds an embedded store, not a node of a cluster; give the node a \
+                 folder of its own",
+            )),
+        };
+        let replayed = log::replay(&*store.disk, from, ReplayMode::Cut, &mut play)?;
+        store.base.reclaim(&[])?;
+        let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
+        Ok(OpenedNode { store, log, lock: () })
+    }
+
     /// Opens the store in a folder, or makes one there.
     ///
     /// # Errors
@@ -150,7 +207,8 @@ impl Store {
         let Checkpoint { sequence, timestamp } = self.base.last_checkpoint();
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
         let (mut clock, mut in_log) = (timestamp, Vec::new());
-        let mut play = |sequence: u64, at: Timestamp, transaction: Transaction| {
+        let mut play = |sequence: u64, at: Timestamp, entry: Entry| {
+            let transaction = transaction_of(entry)?;
             if sequence > intact {
                 return Ok(());
             }
@@ -190,9 +248,9 @@ impl Store {
     /// The extents of the records that may not have been synced, with the records' sequences.
     fn unsynced_extents(&self, from: u64) -> Result<Vec<(u64, ExtentRef)>> {
         let mut unsynced = Vec::new();
-        let mut look = |sequence: u64, _: Timestamp, transaction: Transaction| {
+        let mut look = |sequence: u64, _: Timestamp, entry: Entry| {
             let mut extents = Vec::new();
-            extents_of(&transaction, &mut extents);
+            extents_of(&transaction_of(entry)?, &mut extents);
             unsynced.extend(extents.into_iter().map(|extent| (sequence, extent)));
             Ok(())
         };
@@ -218,6 +276,16 @@ impl Store {
             }
         }
         Ok(last)
+    }
+}
+
+/// The transaction of an embedded store's log.
+pub(crate) fn transaction_of(entry: Entry) -> Result<Transaction> {
+    match entry {
+        Entry::Transaction(transaction) => Ok(transaction),
+        Entry::Node(_) => Err(Error::invalid(
+            "the folder belongs to a node of a cluster; start it with tyr serve, and connect to it",
+        )),
     }
 }
 

@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Fetches what `plan` misses into its bytes.
-    fn fetch(&self, name: &BlobName, plan: &mut Plan<'_>) -> Result<()> {
+    pub(super) fn fetch(&self, name: &BlobName, plan: &mut Plan<'_>) -> Result<()> {
         for missing in std::mem::take(&mut plan.missing) {
             self.fetch_part(name, &missing, plan.part(missing.range))?;
         }

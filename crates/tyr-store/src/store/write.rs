@@ -150,7 +150,7 @@ fn needed(operation: &Operation) -> Option<ByteRange> {
 }
 
 /// The bytes that a transform changes in place.
-fn transformed(operation: &Operation) -> Option<ByteRange> {
+pub(super) fn transformed(operation: &Operation) -> Option<ByteRange> {
     match operation {
         Operation::Apply { offset, transform } => {
             Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })

@@ -1,0 +1,287 @@
+//! Chunks: what a node of a cluster keeps, each like a blob of its own.
+//!
+//! Chunk 0 of a blob has the blob's name, and its size and existence; a later chunk has the key
+//! with the chunk's number behind it, in the keyspace's [twin](later). So listings meet each blob
+//! once, and the totals of a keyspace count each blob once.
+//!
+//! ```text
+//!   apply ──► recent ──fold──► base        read: plan (under a lock, at once) ─► finish (any disk)
+//! ```
+//!
+//! What is written here was decided elsewhere and is in the node's log; nothing here may fail for
+//! lack of anything but a working disk.
+
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Operation,
+    Result, Timestamp,
+};
+
+use super::read::too_old;
+use super::write::transformed;
+use super::{Store, loaded};
+use crate::recent::chunk::{Answers, Installed, Place, Start};
+use crate::recent::plan::Plan;
+use crate::recent::{Applying, Attributes, BlobCell, BlobState, Readers};
+
+/// Set in the number of the keyspace that holds a keyspace's later chunks.
+const LATER: u32 = 1 << 31;
+
+/// How often a read that folds overtake begins again. Each time takes a whole fold.
+const ATTEMPTS_MAX: usize = 100;
+
+/// The keyspace that holds the later chunks of this one's blobs.
+pub fn later(keyspace: KeyspaceId) -> KeyspaceId {
+    KeyspaceId(keyspace.0 | LATER)
+}
+
+/// The name under which a chunk is kept.
+pub fn stored_name(blob: &BlobName, chunk: u64) -> BlobName {
+    match chunk {
+        0 => blob.clone(),
+        _ => BlobName { keyspace: later(blob.keyspace), key: blob.key.of_chunk(chunk) },
+    }
+}
+
+/// The chunk that is kept under this name; `None` when none is.
+pub fn chunk_name(stored: &BlobName) -> Option<(BlobName, u64)> {
+    if stored.keyspace.0 & LATER == 0 {
+        return Some((stored.clone(), 0));
+    }
+    let (key, chunk) = stored.key.split_chunk()?;
+    Some((BlobName { keyspace: KeyspaceId(stored.keyspace.0 & !LATER), key }, chunk))
+}
+
+/// What is read of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkReading {
+    /// What the chunk holds of the range, from its start; may be short (R7).
+    pub bytes: Bytes,
+    /// The chunk's attributes; of chunk 0 the blob's.
+    pub attributes: Attributes,
+    /// The newest version that overlaps what was read.
+    pub version: Timestamp,
+    /// The last transaction that changed size or existence.
+    pub reshaped: Timestamp,
+}
+
+/// A read of which the version is chosen, and the bytes in memory are copied.
+#[derive(Debug)]
+pub struct ChunkRead {
+    cell: Arc<BlobCell>,
+    local: ByteRange,
+    at: Timestamp,
+    plan: Plan<'static>,
+    version: Timestamp,
+    reshaped: Timestamp,
+}
+
+impl ChunkRead {
+    /// Whether memory had all of it: finishing it takes no time.
+    pub fn is_complete(&self) -> bool {
+        self.plan.missing.is_empty()
+    }
+}
+
+impl Store {
+    /// The chunk that is kept under this name, in memory.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn chunk(&self, stored: &BlobName) -> Result<Arc<BlobCell>> {
+        if let Some(cell) = self.recent.find(stored) {
+            return Ok(cell);
+        }
+        let cell = self.recent.find_or_load(stored, || {
+            let found = self.base.attributes(stored)?;
+            // Of a chunk that is not there nothing is known but when it was looked at last.
+            let absent = || BlobState::new(Attributes::default(), Timestamp::ZERO);
+            let state = found.map_or_else(absent, |blob| loaded(&blob));
+            let is_gone = !state.attributes().exists;
+            let folded = self.base.last_checkpoint().timestamp;
+            let forgotten = if is_gone { folded } else { Timestamp::ZERO };
+            Ok(Some(state.with_forgotten(forgotten)))
+        })?;
+        cell.ok_or_else(|| Error::corrupt(format!("{stored}: the table in memory is wrong")))
+    }
+
+    /// Whether the chunk's attributes are in memory.
+    pub fn is_chunk_resident(&self, stored: &BlobName) -> bool {
+        self.recent.find(stored).is_some()
+    }
+
+    /// Brings into memory what the operations change in place there.
+    ///
+    /// # Errors
+    /// As [`Store::chunk`].
+    pub fn prepare_chunk(
+        &self,
+        cell: &Arc<BlobCell>,
+        place: Place,
+        operations: &[Operation],
+    ) -> Result<()> {
+        let transforms = operations.iter().filter_map(transformed);
+        for range in transforms.map(|range| place.local(range)).filter(|range| !range.is_empty()) {
+            self.make_resident(cell, range)?;
+        }
+        Ok(())
+    }
+
+    /// Does what a transaction does to a chunk. What is in it already is not done again.
+    ///
+    /// # Errors
+    /// As [`Store::chunk`], when bytes that a transform changes were not in memory; then nothing
+    /// has been done.
+    pub fn apply_chunk(
+        &self,
+        cell: &Arc<BlobCell>,
+        place: Place,
+        (operations, start): (&[Operation], Start),
+        (at, readers): (Timestamp, Readers),
+    ) -> Result<Answers> {
+        loop {
+            let mut state = cell.lock();
+            if at <= state.included_to() {
+                return Ok(Answers::new());
+            }
+            let transforms = operations.iter().filter_map(transformed);
+            let mut local = transforms.map(|range| place.local(range));
+            let lacking = local.find(|range| !range.is_empty() && !state.is_resident(*range));
+            if let Some(range) = lacking {
+                drop(state);
+                self.make_resident(cell, range)?;
+                continue;
+            }
+            let applying = Applying { at, readers, dead: self.recent.dead() };
+            return Ok(self.recent.change(cell, &mut state, |state| {
+                state.apply_chunk(place, operations, start, applying)
+            }));
+        }
+    }
+
+    /// Chooses what a read of `range` of the blob sees, as of `at`, or now if there is none.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when that version is gone.
+    pub fn plan_chunk_read(
+        &self,
+        cell: &Arc<BlobCell>,
+        place: Place,
+        range: ByteRange,
+        at: Option<Timestamp>,
+    ) -> Result<ChunkRead> {
+        let local = place.local(range);
+        let state = cell.lock();
+        let seen = at.unwrap_or(Timestamp::MAX);
+        if !state.is_readable(seen) {
+            return Err(too_old(cell.name()));
+        }
+        let plan = state.plan(local, seen).ok_or_else(|| too_old(cell.name()))?;
+        let version = state.version_at(local, place.is_first(), seen);
+        let reshaped = state.version_at(ByteRange { start: 0, end: 0 }, true, seen);
+        // Should a fold overtake it, it is done again as of now.
+        let at = at.unwrap_or(state.attributes().version);
+        drop(state);
+        Ok(ChunkRead { cell: Arc::clone(cell), local, at, plan, version, reshaped })
+    }
+
+    /// Fetches what a read still needs.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` when a fold overtook it and its version is gone; `Corrupt` and
+    /// `Unavailable` as the disk has it.
+    pub fn finish_chunk_read(&self, read: ChunkRead) -> Result<ChunkReading> {
+        let ChunkRead { cell, local, at, mut plan, version, reshaped } = read;
+        for _ in 0..ATTEMPTS_MAX {
+            let is_complete = plan.missing.is_empty();
+            let fetched = self.fetch(cell.name(), &mut plan);
+            if is_complete || !cell.lock().is_overtaken(&plan) {
+                fetched?;
+                let attributes = plan.attributes;
+                let bytes = Bytes::from(plan.into_bytes());
+                return Ok(ChunkReading { bytes, attributes, version, reshaped });
+            }
+            let state = cell.lock();
+            let again = state.plan(local, at).filter(|_| state.is_readable(at));
+            plan = again.ok_or_else(|| too_old(cell.name()))?;
+        }
+        Err(Error::unavailable(format!(
+            "{}: folds overtook the read again and again; try again",
+            cell.name()
+        )))
+    }
+
+    /// Takes a chunk as it was elsewhere; nothing that was here of it counts any more.
+    ///
+    /// # Errors
+    /// As [`Store::chunk`].
+    pub fn install_chunk(&self, stored: &BlobName, place: Place, copy: Installed) -> Result<()> {
+        let cell = self.chunk(stored)?;
+        let mut state = cell.lock();
+        let applying =
+            Applying { at: copy.at, readers: Readers::NONE, dead: self.recent.dead() };
+        self.recent.change(&cell, &mut state, |state| state.install(place, copy, applying));
+        Ok(())
+    }
+
+    /// Forgets a chunk that is not held here any more.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn release_chunk(&self, stored: &BlobName) -> Result<()> {
+        self.recent.forget(stored);
+        self.base.forget(stored)
+    }
+
+    /// Forgets everything.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn clear_chunks(&self) -> Result<()> {
+        for info in self.base.keyspaces() {
+            self.recent.forget_keyspace(info.id);
+            self.base.clear_keyspace(info.id)?;
+        }
+        Ok(())
+    }
+
+    /// Knows of a keyspace of the cluster from now on, durably.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn adopt_keyspace(
+        &self,
+        id: KeyspaceId,
+        name: &KeyspaceName,
+        config: &KeyspaceConfig,
+    ) -> Result<()> {
+        self.base.adopt_keyspace(id, name, config)?;
+        self.base.adopt_keyspace(later(id), name, config)
+    }
+
+    /// The names under which chunks of one keyspace, or of its twin, are kept, in order, after
+    /// `after`; at most `limit`. Also those that are in memory only.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn stored_chunks(
+        &self,
+        keyspace: KeyspaceId,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<BlobName>> {
+        let name = |key: Key| BlobName { keyspace, key };
+        let recent = self.recent.dirty_from(keyspace, b"", after, limit);
+        let base = self.base.scan(keyspace, b"", after.map(Key::as_bytes), limit)?;
+        let mut names: Vec<BlobName> = base.into_iter().map(|(key, _)| name(key)).collect();
+        names.extend(recent.iter().map(|cell| cell.name().clone()));
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(limit);
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! Chunks against a model: random operations in the order that C6 allows, read at any timestamp.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tyr_types::{Epoch, NumberType, Number, Payload, Transform, Outcome};
+
+use super::*;
+use crate::disk::simulated::SimulatedDisk;
+use crate::extents::ExtentOptions;
+use crate::index::memory::MemoryIndex;
+use crate::log::LogOptions;
+use crate::store::{OpenedNode, Parts};
+
+const SIZE: u64 = 4096;
+
+fn at(clock: u64) -> Timestamp {
+    Timestamp { epoch: Epoch(1), clock, node: 0 }
+}
+
+fn blob() -> BlobName {
+    BlobName { keyspace: KeyspaceId(1), key: Key::new("blob").unwrap() }
+}
+
+fn place(chunk: u64) -> Place {
+    Place { range: ByteRange { start: chunk * SIZE, end: (chunk + 1) * SIZE } }
+}
+
+fn store() -> Arc<Store> {
+    let parts = Parts {
+        disk: Arc::new(SimulatedDisk::new()),
+        index: Box::new(MemoryIndex::default()),
+        log: LogOptions::default(),
+        extents: ExtentOptions::default(),
+        is_read_only: false,
+    };
+    let OpenedNode { store, .. } = Store::assemble_node(parts, &mut |_, _| Ok(())).unwrap();
+    let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
+    let name = KeyspaceName::new("k").unwrap();
+    store.adopt_keyspace(KeyspaceId(1), &name, &config).unwrap();
+    store
+}
+
+fn apply(store: &Store, chunk: u64, operation: &Operation, when: u64, from: u64) -> Answers {
+    let cell = store.chunk(&stored_name(&blob(), chunk)).unwrap();
+    let operations = std::slice::from_ref(operation);
+    let what = (operations, Start::Guessed(0));
+    store.apply_chunk(&cell, place(chunk), what, (at(when), Readers::from(at(from)))).unwrap()
+}
+
+fn read(store: &Store, chunk: u64, when: Option<u64>) -> Result<ChunkReading> {
+    let cell = store.chunk(&stored_name(&blob(), chunk)).unwrap();
+    let plan = store.plan_chunk_read(&cell, place(chunk), place(chunk).range, when.map(at))?;
+    store.finish_chunk_read(plan)
+}
+
+fn fold(store: &Store, when: u64) {
+    let mut fold = store.begin_fold(at(when), store.take_dead());
+    while store.fold_some(&mut fold, |_| true).unwrap() {}
+    store.end_fold(fold, 1).unwrap();
+}
+
+fn write(offset: u64, bytes: &[u8]) -> Operation {
+    Operation::Write { offset, payload: Payload::Inline(Bytes::copy_from_slice(bytes)) }
+}
+
+#[test]
+fn a_later_chunk_holds_bytes_and_says_nothing_of_the_blobs_end() {
+    let store = store();
+    apply(&store, 1, &write(SIZE + 10, b"abc"), 5, 0);
+    let seen = read(&store, 1, None).unwrap();
+    assert_eq!(seen.bytes, [&[0; 10][..], b"abc"].concat());
+    assert!(read(&store, 1, Some(4)).unwrap().bytes.is_empty());
+    apply(&store, 1, &Operation::Truncate { len: SIZE + 100 }, 6, 0);
+    assert_eq!(read(&store, 1, None).unwrap().bytes.len(), 100);
+    apply(&store, 1, &Operation::Truncate { len: 10 }, 7, 0);
+    assert!(read(&store, 1, None).unwrap().bytes.is_empty());
+    assert_eq!(read(&store, 1, Some(6)).unwrap().bytes.len(), 100);
+}
+
+#[test]
+fn chunk_0_has_the_blobs_size_and_existence() {
+    let store = store();
+    assert!(!read(&store, 0, None).unwrap().attributes.exists);
+    apply(&store, 0, &write(SIZE + 10, b"abc"), 5, 0);
+    let seen = read(&store, 0, None).unwrap();
+    assert_eq!((seen.attributes.size, seen.bytes.len() as u64), (SIZE + 13, SIZE));
+    let answers = apply(&store, 0, &Operation::Delete, 6, 0);
+    assert_eq!(answers.as_slice(), [(0, Outcome::Existed(true))]);
+    assert!(!read(&store, 0, None).unwrap().attributes.exists);
+    assert!(read(&store, 0, Some(5)).unwrap().attributes.exists);
+}
+
+#[test]
+fn what_comes_late_is_there_from_its_own_time_on() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, b"first"), 5, 0);
+    apply(&store, 1, &write(SIZE + 100, b"late"), 10, 0);
+    apply(&store, 1, &write(SIZE + 50, b"later"), 7, 0);
+    let middle = read(&store, 1, Some(8)).unwrap();
+    assert_eq!((middle.bytes.len(), &middle.bytes[50..]), (55, &b"later"[..]));
+    assert_eq!(read(&store, 1, Some(6)).unwrap().bytes, "first");
+    assert_eq!(read(&store, 1, None).unwrap().bytes.len(), 104);
+}
+
+#[test]
+fn after_a_fold_what_is_in_it_is_not_applied_again_and_what_was_before_is_too_old() {
+    let store = store();
+    let add = Operation::Apply { offset: 8, transform: Transform::add(Number::U64(3)) };
+    apply(&store, 0, &add, 5, 0);
+    apply(&store, 0, &add, 6, 0);
+    fold(&store, 6);
+    store.recent().shrink(0);
+    store.recent().shrink(0);
+    assert!(apply(&store, 0, &add, 6, 0).is_empty());
+    let answers = apply(&store, 0, &add, 8, 0);
+    assert_eq!(answers.as_slice(), [(0, Outcome::Value(Number::U64(9)))]);
+    let error = read(&store, 0, Some(5)).unwrap_err();
+    assert_eq!(error.kind(), tyr_types::ErrorKind::SnapshotTooOld);
+    assert_eq!(read(&store, 0, Some(7)).unwrap().bytes[8], 6);
+    assert_eq!(NumberType::U64.width(), 8);
+}
+
+#[test]
+fn what_was_forgotten_counts_as_written_last_when_it_was_folded() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, b"x"), 5, 0);
+    fold(&store, 6);
+    for _ in 0..4 {
+        store.recent().shrink(0);
+    }
+    let cell = store.chunk(&stored_name(&blob(), 1)).unwrap();
+    let newest = cell.lock().newest_overlapping(ByteRange { start: 2000, end: 2001 }, false);
+    assert_eq!(newest, at(5), "nobody knows which byte it was");
+    let absent = store.chunk(&stored_name(&blob(), 2)).unwrap();
+    assert_eq!(absent.lock().newest_overlapping(ByteRange::ALL, true), at(6));
+}
+
+#[test]
+fn an_installed_chunk_has_what_came_with_it_and_no_more() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, b"stray"), 3, 0);
+    let pieces = [Bytes::from_static(b"co"), Bytes::from_static(b"py")];
+    let copy = Installed {
+        at: at(9),
+        version: at(4),
+        pieces: &pieces,
+        size: None,
+        size_version: Timestamp::ZERO,
+    };
+    store.install_chunk(&stored_name(&blob(), 1), place(1), copy).unwrap();
+    assert_eq!(read(&store, 1, None).unwrap().bytes, "copy");
+    assert!(apply(&store, 1, &write(SIZE, b"again"), 9, 0).is_empty());
+    apply(&store, 1, &write(SIZE + 4, b"!"), 10, 0);
+    fold(&store, 5);
+    store.recent().shrink(0);
+    assert_eq!(read(&store, 1, None).unwrap().bytes, "copy!");
+    store.release_chunk(&stored_name(&blob(), 1)).unwrap();
+    assert!(read(&store, 1, None).unwrap().bytes.is_empty());
+    assert!(store.stored_chunks(later(KeyspaceId(1)), None, 9).unwrap().is_empty());
+}
+
+/// What is done to the chunk, at even times; `late` ones come after the next one.
+#[derive(Clone, Debug)]
+enum Step {
+    Write { offset: u64, len: u64, is_late: bool },
+    Append { len: u64 },
+    Truncate { len: u64 },
+    Delete,
+    Add { offset: u64 },
+    Fold,
+    Forget,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..200u64, 1..40u64, any::<bool>())
+            .prop_map(|(offset, len, is_late)| Step::Write { offset, len, is_late }),
+        2 => (1..40u64).prop_map(|len| Step::Append { len }),
+        1 => (0..250u64).prop_map(|len| Step::Truncate { len }),
+        1 => Just(Step::Delete),
+        3 => (0..200u64).prop_map(|offset| Step::Add { offset }),
+        1 => Just(Step::Fold),
+        1 => Just(Step::Forget),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+fn operation(step: &Step, time: u64) -> Option<Operation> {
+    let filled = |len: u64| Payload::Inline(Bytes::from(vec![time as u8 | 1; len as usize]));
+    match step {
+        Step::Write { offset, len, .. } => {
+            Some(Operation::Write { offset: SIZE + offset, payload: filled(*len) })
+        }
+        Step::Append { len } => Some(Operation::Append { payload: filled(*len), expected: None }),
+        Step::Truncate { len } => Some(Operation::Truncate { len: SIZE + len }),
+        Step::Delete => Some(Operation::Delete),
+        Step::Add { offset } => {
+            let transform = Transform::add(Number::U64(time));
+            Some(Operation::Apply { offset: SIZE + offset, transform })
+        }
+        Step::Fold | Step::Forget => None,
+    }
+}
+
+/// What a later chunk holds after an operation.
+fn expect(held: &mut Vec<u8>, operation: &Operation) {
+    let put = |held: &mut Vec<u8>, offset: u64, bytes: &[u8]| {
+        let end = (offset - SIZE) as usize + bytes.len();
+        held.resize(held.len().max(end), 0);
+        held[end - bytes.len()..end].copy_from_slice(bytes);
+    };
+    match operation {
+        Operation::Write { offset, payload: Payload::Inline(bytes) } => put(held, *offset, bytes),
+        Operation::Append { payload: Payload::Inline(bytes), .. } => {
+            let offset = SIZE + held.len() as u64;
+            put(held, offset, bytes);
+        }
+        Operation::Truncate { len } => held.resize((len - SIZE) as usize, 0),
+        Operation::Delete => held.clear(),
+        Operation::Apply { offset, transform } => {
+            let from = (offset - SIZE) as usize;
+            held.resize(held.len().max(from + transform.width()), 0);
+            transform.apply(&mut held[from..from + transform.width()]);
+        }
+        other => panic!("the test does no {other:?}"),
+    }
+}
+
+fn apply_near(store: &Store, operation: &Operation, time: u64, from: u64) {
+    let cell = store.chunk(&stored_name(&blob(), 1)).unwrap();
+    let what = (std::slice::from_ref(operation), Start::Guessed(SIZE));
+    store.apply_chunk(&cell, place(1), what, (at(time), Readers::from(at(from)))).unwrap();
+}
+
+/// Whether a write overlaps nothing that the next step does.
+fn may_be_late(step: &Step, next: Option<&Step>) -> bool {
+    match (step, next) {
+        (
+            Step::Write { offset, len, is_late: true },
+            Some(Step::Write { offset: other, len: its, .. }),
+        ) => offset + len <= *other || other + its <= *offset,
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_version_since_the_last_fold_reads_as_it_was(steps in steps(), back in 0..12u64) {
+        let store = store();
+        let mut held = Vec::new();
+        let mut versions: BTreeMap<u64, Vec<u8>> = BTreeMap::from([(0, Vec::new())]);
+        let (mut floor, mut folded) = (0, 0);
+        let mut kept_back: Option<(Operation, u64)> = None;
+        for (number, step) in steps.iter().enumerate() {
+            let time = 2 * (number as u64 + 1);
+            match operation(step, time) {
+                Some(operation) => {
+                    expect(&mut held, &operation);
+                    versions.insert(time, held.clone());
+                    floor = floor.max(time.saturating_sub(2 * back));
+                    if may_be_late(step, steps.get(number + 1)) && kept_back.is_none() {
+                        kept_back = Some((operation, time));
+                        continue;
+                    }
+                    let from = kept_back.as_ref().map_or(floor, |(_, late)| floor.min(*late - 1));
+                    apply_near(&store, &operation, time, from);
+                    if let Some((late, when)) = kept_back.take() {
+                        apply_near(&store, &late, when, from);
+                    }
+                }
+                None if kept_back.is_some() => {}
+                None if matches!(step, Step::Fold) => {
+                    fold(&store, time);
+                    folded = time;
+                    floor = time;
+                }
+                None => (0..3).for_each(|_| store.recent().shrink(0)),
+            }
+        }
+        prop_assert!(kept_back.is_none() || steps.len() > 1);
+        if let Some((late, when)) = kept_back.take() {
+            apply_near(&store, &late, when, floor.min(when - 1));
+        }
+        prop_assert_eq!(&read(&store, 1, None).unwrap().bytes, &held);
+        for when in floor..2 * steps.len() as u64 + 2 {
+            let (_, expected) = versions.range(..=when).next_back().unwrap();
+            match read(&store, 1, Some(when)) {
+                Ok(seen) => prop_assert_eq!(&seen.bytes, expected, "at {}, folded {}", when, folded),
+                Err(error) => prop_assert!(false, "at {} (floor {}): {}", when, floor, error),
+            }
+        }
+    }
+}
