@@ -33,8 +33,8 @@ impl TransactionId {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<[u8]>);
 
-/// Bytes of a chunk's number in a key.
-const CHUNK_NUMBER_LEN: usize = size_of::<u64>();
+/// Bytes behind the key in the key of a chunk: its end and the chunk's number.
+const CHUNK_SUFFIX_LEN: usize = 2 + size_of::<u64>();
 
 impl Key {
     /// A key of these bytes.
@@ -53,28 +53,50 @@ impl Key {
         Ok(Self(bytes.into()))
     }
 
-    /// The key under which a node keeps a chunk of the blob of this key: the key, then the chunk's
-    /// number in 8 bytes, so that the keys of chunks order as key and number do. It may be longer
-    /// than keys of users are.
+    /// The key under which a node keeps a chunk of the blob of this key: the key with 00 as 00 FF,
+    /// then 00 01, then the chunk's number in 8 bytes, so that the keys of chunks order as key and
+    /// number do. It may be longer than keys of users are.
     #[must_use]
     pub fn of_chunk(&self, chunk: u64) -> Self {
-        Self([&self.0[..], &chunk.to_be_bytes()].concat().into())
+        let mut bytes = Vec::with_capacity(self.0.len() + CHUNK_SUFFIX_LEN);
+        for byte in &*self.0 {
+            bytes.push(*byte);
+            if *byte == 0 {
+                bytes.push(0xFF);
+            }
+        }
+        bytes.extend_from_slice(&[0, 1]);
+        bytes.extend_from_slice(&chunk.to_be_bytes());
+        Self(bytes.into())
     }
 
     /// Key and number of a key that [`Key::of_chunk`] made; `None` when it is none.
     pub fn split_chunk(&self) -> Option<(Self, u64)> {
-        let (key, chunk) = self.0.split_last_chunk()?;
-        (!key.is_empty()).then(|| (Self(key.into()), u64::from_be_bytes(*chunk)))
+        let (escaped, chunk) = self.0.split_last_chunk()?;
+        let mut escaped = escaped.strip_suffix(&[0, 1])?.iter();
+        let mut key = Vec::with_capacity(escaped.len());
+        while let Some(byte) = escaped.next() {
+            key.push(*byte);
+            if *byte == 0 && escaped.next() != Some(&0xFF) {
+                return None;
+            }
+        }
+        Some((Self::new(key).ok()?, u64::from_be_bytes(*chunk)))
     }
 
     /// A key as a store keeps it: a user's, or one of a chunk.
     ///
     /// # Errors
     /// `InvalidArgument` when it is neither.
-    pub fn stored(bytes: &[u8]) -> Result<Self> {
-        match bytes.len().checked_sub(CHUNK_NUMBER_LEN) {
-            Some(1..=limits::KEY_LEN_MAX) => Ok(Self(bytes.into())),
-            Some(_) | None => Self::new(bytes),
+    pub fn stored(bytes: impl AsRef<[u8]>) -> Result<Self> {
+        let bytes = bytes.as_ref();
+        if bytes.len() <= limits::KEY_LEN_MAX {
+            return Self::new(bytes);
+        }
+        let key = Self(bytes.into());
+        match key.split_chunk() {
+            Some(_) => Ok(key),
+            None => Self::new(bytes),
         }
     }
 
@@ -141,7 +163,10 @@ mod tests {
         assert_eq!(Key::stored(stored.as_bytes()).unwrap().split_chunk(), Some((long, 3)));
         let [a, ab] = [Key::new("a").unwrap(), Key::new("a\0").unwrap()];
         assert!(a.of_chunk(1) < a.of_chunk(256));
-        assert!(a.of_chunk(0) < ab.of_chunk(0));
+        assert!(a.of_chunk(1) < ab.of_chunk(0));
+        let zeros = Key::new(vec![0; limits::KEY_LEN_MAX]).unwrap();
+        let stored = Key::stored(zeros.of_chunk(9).as_bytes()).unwrap();
+        assert_eq!(stored.split_chunk(), Some((zeros, 9)));
         assert_eq!(Key::lowest().split_chunk(), None);
     }
 

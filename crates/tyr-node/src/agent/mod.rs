@@ -1,7 +1,12 @@
-//! The storage agent: the two threads that make things durable and keep memory small.
+//! The storage agent: what makes things durable and keeps memory small.
 //!
-//! [`committer`] syncs the log for all who wait, together. [`folder`] moves recent operations into
-//! the base, lets old versions, log segments and cached bytes go, and syncs what nobody waits for.
+//! Of an embedded node, two threads: [`committer`] syncs the log for all who wait, together;
+//! [`folder`] moves recent operations into the base, lets old versions, log segments and cached
+//! bytes go, and syncs what nobody waits for. Of a node of a cluster: [`holdings`] are the chunks
+//! that it holds, [`journal`] is its log, [`keeper`] does for them what the folder does.
 
 pub(crate) mod committer;
 pub(crate) mod folder;
+pub(crate) mod holdings;
+pub(crate) mod journal;
+// KEEPER

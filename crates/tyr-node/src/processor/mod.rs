@@ -7,11 +7,15 @@
 //!   read ──── the blob's lock only; snapshots wait once for what was in flight when they began
 //! ```
 //!
+//! That is an embedded node, where the commit machine's fast path is inlined. A node of a cluster
+//! has a [`driver`] in its place, for all machines of a member together.
+//!
 //! Lock order: arbiter, snapshots, keyspaces, then the store's own. A reader takes only the
 //! store's.
 
 pub(crate) mod arbiter;
 mod commit;
+pub(crate) mod driver;
 mod read;
 pub(crate) mod snapshot;
 

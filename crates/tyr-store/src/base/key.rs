@@ -115,7 +115,7 @@ pub(super) fn segment(key: &[u8]) -> Option<(BlobName, u64)> {
         }
     }
     let keyspace = KeyspaceId(u32::from_be_bytes(*keyspace));
-    let name = BlobName { keyspace, key: Key::stored(&key).ok()? };
+    let name = BlobName { keyspace, key: Key::stored(key).ok()? };
     Some((name, u64::from_be_bytes(*offset)))
 }
 

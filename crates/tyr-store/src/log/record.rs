@@ -11,6 +11,7 @@
 //! leftover) are none. *Unsynced* is how many records before this one were not known to be durable
 //! when it was made: a later record is the witness that an earlier one was once whole.
 
+use bytes::{Buf, BufMut};
 use tyr_types::{Bytes, Epoch, Error, KeyspaceId, Result, Timestamp, Transaction, limits};
 
 use super::body;
@@ -111,22 +112,21 @@ impl EncodedRecord {
         Ok(())
     }
 
-    /// Takes what a node of a cluster wants to keep, in pieces that follow each other.
+    /// Takes all of `content`, which a node of a cluster wants to keep.
     ///
     /// # Errors
-    /// `InvalidArgument` when there is more than a record holds; then the record is empty.
-    pub fn encode_node<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> Result<()> {
+    /// `InvalidArgument` when it is more than a record holds; then the record is empty.
+    pub fn encode_node(&mut self, content: &mut impl Buf) -> Result<()> {
         self.body.clear();
         self.kind = Kind::Node;
         self.has_extents = false;
-        pieces.for_each(|piece| self.body.extend_from_slice(piece));
-        let len = self.body.len();
-        if len > BODY_LEN_MAX {
-            self.body.clear();
+        if content.remaining() > BODY_LEN_MAX {
             return Err(Error::invalid(format!(
-                "a record of the log has at most {BODY_LEN_MAX} bytes, this one would have {len}"
+                "a record of the log has at most {BODY_LEN_MAX} bytes, this one would have {}",
+                content.remaining()
             )));
         }
+        self.body.put(content);
         self.checksum = crc32c::crc32c(&self.body);
         Ok(())
     }

@@ -69,8 +69,8 @@ pub struct Installed<'a> {
     pub at: Timestamp,
     /// The transaction that wrote bytes of it last.
     pub version: Timestamp,
-    /// Its bytes, in pieces one after the other.
-    pub pieces: &'a [bytes::Bytes],
+    /// Its bytes by where they lie in the chunk; between them are zeros.
+    pub pieces: &'a [(u64, bytes::Bytes)],
     /// Of chunk 0: the blob's size, `Some(None)` when it is absent.
     pub size: Option<Option<u64>>,
     /// The transaction that changed size or existence last.
@@ -332,13 +332,13 @@ impl BlobState {
         self.collect(Readers::NONE, Timestamp::MAX);
         let replaced = Applying { readers: Readers::NONE, at: copy.version, ..applying };
         self.cut_tail(0, replaced);
-        let mut offset = 0;
-        for piece in copy.pieces {
-            self.write_bytes(offset, piece, replaced);
-            offset += piece.len() as u64;
+        let mut held = 0;
+        for (offset, bytes) in copy.pieces.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            self.write_bytes(*offset, bytes, replaced);
+            held = offset + bytes.len() as u64;
         }
         self.attributes.version = copy.version.max(copy.size_version);
-        let held = if offset > 0 { Some(offset) } else { None };
+        let held = (held > 0).then_some(held);
         let size = if place.is_first() { copy.size.flatten() } else { held };
         self.attributes.exists = size.is_some();
         self.attributes.size = size.unwrap_or(0);

@@ -297,6 +297,26 @@ impl Recent {
         versions
     }
 
+    /// The same for chunks, at most `limit` of them, each with its own readers. The rest has its
+    /// turn the next time.
+    pub fn collect_chunks(&self, limit: usize, readers: impl Fn(&BlobName) -> Readers<'static>) {
+        let mut cells = {
+            let mut holding = self.holding.lock();
+            let count = holding.len().min(limit);
+            holding.drain(..count).collect::<Vec<_>>()
+        };
+        cells.retain(|cell| {
+            let readers = readers(&cell.name);
+            let mut state = cell.lock();
+            let left = self.change(cell, &mut state, |state| state.collect_chunk(readers));
+            if left == 0 {
+                cell.is_holding.store(false, Ordering::Relaxed);
+            }
+            left > 0
+        });
+        self.holding.lock().extend(cells);
+    }
+
     /// Forgets what has not been used for longest until at most `budget` bytes are held, or only
     /// what cannot be forgotten is left.
     pub fn shrink(&self, budget: usize) {

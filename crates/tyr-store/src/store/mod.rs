@@ -7,11 +7,13 @@
 //!
 //! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
 //! node's affair. Reading order: opening (here), [`mod@write`], [`read`],
-//! [`scan`], [`fold`]; then [`chunks`], which is what a node of a cluster keeps.
+//! [`scan`], [`fold`]; then [`chunks`], which is what a node of a cluster keeps, and [`promises`],
+//! which stand for its log where that was cut.
 
 pub mod chunks;
 mod fold;
 mod open;
+mod promises;
 mod read;
 mod scan;
 mod write;
@@ -29,6 +31,7 @@ use crate::recent::{BlobCell, BlobState, Recent};
 pub use crate::recent::Attributes;
 pub use fold::Fold;
 pub use open::{Opened, OpenedNode, Parts};
+pub use promises::PromisesWriter;
 pub use read::Answer;
 pub use write::Cells;
 

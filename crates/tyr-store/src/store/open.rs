@@ -9,7 +9,7 @@ use tyr_types::{
     Transaction,
 };
 
-use super::Store;
+use super::{Store, promises};
 use crate::base::{Base, Checkpoint, synced_batch};
 use crate::check::Report;
 use crate::disk::{Disk, FolderLock, RealDisk};
@@ -92,6 +92,10 @@ impl Store {
         let recent = Recent::default();
         let store = Arc::new(Self { disk, extents, base, recent, damage: None });
         let from = store.base.last_checkpoint().sequence;
+        if from > 0 {
+            promises::read(&*store.disk, from, &mut |record| visit(&store, record))?;
+        }
+        promises::remove_others(&*store.disk, from)?;
         let mut play = |_: u64, _: Timestamp, entry: Entry| match entry {
             Entry::Node(body) => visit(&store, body),
             Entry::Transaction(_) => Err(Error::invalid(

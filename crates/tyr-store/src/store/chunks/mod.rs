@@ -20,6 +20,7 @@ use tyr_types::{
 
 use super::read::too_old;
 use super::write::transformed;
+use super::promises::{self, PromisesWriter};
 use super::{Store, loaded};
 use crate::recent::chunk::{Answers, Installed, Place, Start};
 use crate::recent::plan::Plan;
@@ -244,6 +245,20 @@ impl Store {
             self.base.clear_keyspace(info.id)?;
         }
         Ok(())
+    }
+
+    /// Begins the file that will stand for the log below `sequence`. It counts once a fold has
+    /// [ended](Store::end_fold) with that sequence.
+    pub fn write_promises(&self, sequence: u64) -> PromisesWriter {
+        PromisesWriter::new(Arc::clone(&self.disk), sequence)
+    }
+
+    /// Removes what stood for the log at earlier checkpoints.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn remove_old_promises(&self) -> Result<()> {
+        promises::remove_others(&*self.disk, self.base.last_checkpoint().sequence)
     }
 
     /// Knows of a keyspace of the cluster from now on, durably.

@@ -140,7 +140,7 @@ fn what_was_forgotten_counts_as_written_last_when_it_was_folded() {
 fn an_installed_chunk_has_what_came_with_it_and_no_more() {
     let store = store();
     apply(&store, 1, &write(SIZE, b"stray"), 3, 0);
-    let pieces = [Bytes::from_static(b"co"), Bytes::from_static(b"py")];
+    let pieces = [(0, Bytes::from_static(b"co")), (2, Bytes::from_static(b"py"))];
     let copy = Installed {
         at: at(9),
         version: at(4),

@@ -1,0 +1,73 @@
+//! A chunk whose base is on its way here: its pieces so far, and what was applied meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_protocol::movement::ChunkCopy;
+use tyr_store::recent::chunk::Start;
+use tyr_types::{BlobOperations, Operation, Timestamp};
+
+/// What was applied to a chunk before its base came.
+#[derive(Clone, Debug)]
+pub(crate) struct LaidAside {
+    pub operations: Arc<[Operation]>,
+    pub start: Start,
+}
+
+/// A chunk whose base is still to come.
+#[derive(Debug, Default)]
+pub(crate) struct Expected {
+    /// Pieces of one copy, one after the other.
+    pieces: Vec<ChunkCopy>,
+    /// By timestamp.
+    aside: BTreeMap<Timestamp, LaidAside>,
+}
+
+impl Expected {
+    /// Keeps what a transaction does, for when the base is here. The same again is kept once.
+    pub fn lay_aside(&mut self, at: Timestamp, entry: &BlobOperations, start: Start) {
+        self.aside.entry(at).or_insert_with(|| LaidAside {
+            operations: entry.operations.as_slice().into(),
+            start,
+        });
+    }
+
+    /// Adds a piece of the base of a chunk that begins at byte `start` of its blob.
+    ///
+    /// # Panics
+    /// When the pieces are not of one timestamp and one after the other: the recipient asks so.
+    pub fn add(&mut self, copy: ChunkCopy, start: u64) {
+        if copy.range.start == start {
+            self.pieces.clear(); // It begins anew.
+        }
+        let next = self.pieces.last().map_or(start, |piece| piece.range.end);
+        assert!(
+            copy.range.start == next && self.pieces.iter().all(|piece| piece.at == copy.at),
+            "a piece {:?} at {} of a copy does not follow the one before, up to {next}",
+            copy.range,
+            copy.at
+        );
+        self.pieces.push(copy);
+    }
+
+    /// The pieces, and what lies above them, in order.
+    pub fn into_parts(self) -> (Vec<ChunkCopy>, Vec<(Timestamp, LaidAside)>) {
+        let copied = self.pieces.iter().map(|piece| piece.at).max().unwrap_or(Timestamp::ZERO);
+        let above = self.aside.into_iter().filter(|(at, _)| *at > copied).collect();
+        (self.pieces, above)
+    }
+
+    /// Bytes it holds, roughly.
+    pub fn bytes(&self) -> usize {
+        let copied = |copy: &ChunkCopy| -> usize {
+            copy.versions.iter().map(|version| version.bytes.len()).sum()
+        };
+        let payload = |operation: &Operation| {
+            operation.payload().map_or(0, |payload| payload.len() as usize)
+        };
+        let laid = |it: &LaidAside| -> usize {
+            it.operations.iter().map(|operation| size_of::<Operation>() + payload(operation)).sum()
+        };
+        self.pieces.iter().map(copied).sum::<usize>() + self.aside.values().map(laid).sum::<usize>()
+    }
+}

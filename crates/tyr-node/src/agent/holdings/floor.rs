@@ -1,0 +1,95 @@
+//! Down to where versions are still read (V2 to V4).
+//!
+//! A transaction carries, for each blob that it writes, the timestamp below which nobody reads it
+//! any more. Older versions go when they lie below that and have lingered for a while; without such
+//! news of a blob they stay for a read timeout. While a fold is under way, everything from its
+//! moment on stays.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tyr_store::recent::Readers;
+use tyr_types::{BlobName, Timestamp};
+
+/// Blobs of which the news of readers are remembered. Beyond, those are forgotten that are older
+/// than a read timeout, and if none is, all: their versions stay for longer, no harm is done.
+const BLOBS_MAX: usize = 1 << 18;
+
+/// How long versions stay, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retention {
+    /// The read timeout: nothing in use is older (V3).
+    pub read_timeout_us: u64,
+    /// How long a version stays that nobody is known to use (V4).
+    pub linger_us: u64,
+}
+
+/// Down to where versions are read, by blob.
+#[derive(Debug)]
+pub(crate) struct Floors {
+    retention: Retention,
+    /// Nobody reads the blob below this timestamp.
+    by_blob: HashMap<BlobName, Timestamp, RandomState>,
+    /// The moment of the fold under way.
+    fold: Option<Timestamp>,
+    /// The highest floor that was ever used.
+    highest: Timestamp,
+}
+
+impl Floors {
+    /// Nothing is known.
+    pub fn new(retention: Retention) -> Self {
+        let by_blob = HashMap::default();
+        Self { retention, by_blob, fold: None, highest: Timestamp::ZERO }
+    }
+
+    /// Nobody reads this blob below `as_of` any more.
+    pub fn update(&mut self, blob: &BlobName, as_of: Timestamp) {
+        self.highest = self.highest.max(as_of);
+        if let Some(known) = self.by_blob.get_mut(blob) {
+            *known = as_of.max(*known);
+            return;
+        }
+        if self.by_blob.len() >= BLOBS_MAX {
+            let oldest = before(as_of, self.retention.read_timeout_us);
+            self.by_blob.retain(|_, known| *known > oldest);
+            if self.by_blob.len() >= BLOBS_MAX {
+                self.by_blob.clear();
+            }
+        }
+        self.by_blob.insert(blob.clone(), as_of);
+    }
+
+    /// Who may read older versions than what is written to the blob at `at`.
+    pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'static> {
+        let floor = match self.by_blob.get(blob) {
+            _ if !is_multi => Timestamp::MAX,
+            Some(as_of) => before(at, self.retention.linger_us).min(*as_of),
+            None => before(at, self.retention.read_timeout_us),
+        };
+        Readers::from(self.fold.map_or(floor, |fold| floor.min(fold)))
+    }
+
+    /// A fold begins: what there is at its moment stays until it ends. Answers the moment: not
+    /// below `clock`, nor where versions have gone already.
+    pub fn begin_fold(&mut self, clock: Timestamp) -> Timestamp {
+        let at = clock.max(self.highest);
+        self.fold = Some(at);
+        at
+    }
+
+    /// The fold is over.
+    pub fn end_fold(&mut self) {
+        self.fold = None;
+    }
+
+    /// Nothing is here any more.
+    pub fn clear(&mut self) {
+        self.by_blob.clear();
+    }
+}
+
+/// The timestamp this many microseconds before.
+fn before(at: Timestamp, us: u64) -> Timestamp {
+    Timestamp { clock: at.clock.saturating_sub(us), ..at }
+}

@@ -1,0 +1,88 @@
+//! Which chunks of a blob a node has to change for a transaction.
+
+use tyr_protocol::Part;
+use tyr_types::{BlobOperations, Operation};
+
+/// The chunks of the blob that the transaction writes and this node holds, ascending. `size` tells
+/// how long the blob is, where the node holds all of it.
+pub(super) fn chunks(
+    entry: &BlobOperations,
+    part: &Part,
+    chunk_size: u64,
+    size: impl FnOnce() -> u64,
+) -> Vec<u64> {
+    let mut chunks: Vec<u64> = match part {
+        Part::Pieces(pieces) => pieces
+            .iter()
+            .filter(|piece| piece.is_written && piece.blob == entry.blob)
+            .map(|piece| piece.range.start / chunk_size)
+            .collect(),
+        Part::Whole => whole(&entry.operations, chunk_size, size()),
+    };
+    chunks.sort_unstable();
+    chunks.dedup();
+    chunks
+}
+
+/// The same for a node that holds everything; the blob has `size` bytes.
+fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Vec<u64> {
+    // Size and existence are with chunk 0.
+    let mut chunks = vec![0];
+    for operation in operations {
+        let before = size;
+        let (from, to) = match operation {
+            Operation::Create | Operation::Compare { .. } => continue,
+            Operation::Write { offset, payload } => (*offset, offset + payload.len()),
+            Operation::Append { payload, expected } => {
+                let offset = expected.unwrap_or(size);
+                (offset, offset + payload.len())
+            }
+            Operation::Apply { offset, transform } => (*offset, offset + transform.width() as u64),
+            Operation::Truncate { len } => {
+                size = *len;
+                chunks.extend(spanned(*len, before.max(*len), chunk_size));
+                continue;
+            }
+            Operation::Delete => {
+                size = 0;
+                chunks.extend(spanned(0, before, chunk_size));
+                continue;
+            }
+            Operation::Replace { payload } => {
+                size = payload.len();
+                chunks.extend(spanned(0, before.max(size), chunk_size));
+                continue;
+            }
+        };
+        size = size.max(to);
+        chunks.extend(spanned(from, to, chunk_size));
+    }
+    chunks
+}
+
+/// The chunks in which bytes of `from..to` lie, and the one of `from`.
+fn spanned(from: u64, to: u64, chunk_size: u64) -> std::ops::RangeInclusive<u64> {
+    from / chunk_size..=to.saturating_sub(1).max(from) / chunk_size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tyr_types::{BlobName, Bytes, Key, KeyspaceId, Payload};
+
+    fn touched(operations: Vec<Operation>, size: u64) -> Vec<u64> {
+        let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("k").unwrap() };
+        chunks(&BlobOperations { blob, operations }, &Part::Whole, 10, || size)
+    }
+
+    #[test]
+    fn a_node_that_holds_everything_changes_what_is_written_and_the_first_chunk() {
+        let payload = Payload::Inline(Bytes::from_static(b"abcde"));
+        let write = Operation::Write { offset: 38, payload: payload.clone() };
+        assert_eq!(touched(vec![write.clone()], 100), [0, 3, 4]);
+        let append = Operation::Append { payload, expected: None };
+        assert_eq!(touched(vec![write, append], 0), [0, 3, 4]);
+        assert_eq!(touched(vec![Operation::Truncate { len: 15 }], 35), [0, 1, 2, 3]);
+        assert_eq!(touched(vec![Operation::Delete], 21), [0, 1, 2]);
+    }
+}

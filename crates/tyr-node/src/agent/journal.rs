@@ -1,0 +1,126 @@
+//! The log of a node of a cluster: records in the order they were given, and who waits for which.
+//!
+//! ```text
+//!   Persist ──► append (memory) ──take──► syncer: write, sync ──► synced ──► Persisted
+//! ```
+//!
+//! The driver owns it; only what [`Journal::take`] hands out leaves for the thread that syncs, one
+//! piece at a time, so that records become durable in order.
+
+use std::collections::VecDeque;
+
+use tyr_protocol::member::Record;
+use tyr_protocol::wire::{self, Outgoing};
+use tyr_store::log::{EncodedRecord, Log, PendingWrite, Removal};
+use tyr_types::{Error, Result, Timestamp};
+
+/// The log's end, and who waits.
+pub(crate) struct Journal {
+    log: Log,
+    encoded: EncodedRecord,
+    outgoing: Outgoing,
+    /// Sequences of records whose durability is waited for, with the numbers the member gave them;
+    /// bounded by what the member has in flight.
+    waiting: VecDeque<(u64, u64)>,
+    /// Whether a piece is on its way to the disk.
+    is_busy: bool,
+    failure: Option<Error>,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Journal(next {}, {} waited for)", self.next_sequence(), self.waiting.len())
+    }
+}
+
+impl Journal {
+    /// Goes on where `log` ends.
+    pub fn new(log: Log) -> Self {
+        Self {
+            log,
+            encoded: EncodedRecord::new(),
+            outgoing: Outgoing::new(),
+            waiting: VecDeque::new(),
+            is_busy: false,
+            failure: None,
+        }
+    }
+
+    /// Takes a record in; with a `number`, somebody waits for it to be durable.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full, or failed before; then the record is not in the log.
+    pub fn append(&mut self, record: &Record, number: Option<u64>) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.duplicate());
+        }
+        wire::encode_record(record, &mut self.outgoing);
+        self.encoded.encode_node(&mut self.outgoing)?;
+        // Records are played in their own order; when they were written does not matter.
+        let sequence = self.log.append(&self.encoded, Timestamp::ZERO)?;
+        if let Some(number) = number {
+            self.waiting.push_back((sequence, number));
+        }
+        Ok(())
+    }
+
+    /// What is to be written and synced next, if nothing is on its way and somebody waits, or
+    /// `is_due`.
+    pub fn take(&mut self, is_due: bool) -> Option<PendingWrite> {
+        let is_wanted = !self.waiting.is_empty() || is_due && self.log.pending_bytes() > 0;
+        if self.is_busy || !is_wanted {
+            return None;
+        }
+        self.is_busy = true;
+        Some(self.log.take_pending())
+    }
+
+    /// What was taken is durable, or failed to become so. Answers the numbers of those who waited
+    /// for it.
+    pub fn settle(&mut self, pending: PendingWrite, result: &Result<()>) -> Vec<u64> {
+        self.is_busy = false;
+        let last = match result {
+            Ok(()) => pending.last_sequence(),
+            Err(error) => {
+                self.failure.get_or_insert(error.duplicate());
+                u64::MAX
+            }
+        };
+        self.log.give_back(pending);
+        let count = self.waiting.partition_point(|(sequence, _)| *sequence <= last);
+        self.waiting.drain(..count).map(|(_, number)| number).collect()
+    }
+
+    /// Why nothing more is written.
+    pub fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
+    /// The sequence that the next record gets.
+    pub fn next_sequence(&self) -> u64 {
+        self.log.next_sequence()
+    }
+
+    /// All records up to this sequence are durable.
+    pub fn synced_to(&self) -> u64 {
+        self.log.synced_to()
+    }
+
+    /// Bytes that a restart would read.
+    pub fn bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    /// Lets go of what lies below `sequence`; running the answer removes the files.
+    pub fn cut(&mut self, sequence: u64) -> Removal {
+        self.log.truncate_before(sequence)
+    }
+
+    /// Ends the log cleanly.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses; then the next start finds a log that was not closed.
+    pub fn seal(self) -> Result<()> {
+        self.log.seal()
+    }
+}

@@ -1,0 +1,245 @@
+//! Keeps a node of a cluster small: what was applied goes into the base, and the log is cut.
+//!
+//! ```text
+//!   pages of what is remembered ─► checkpoint at log position s, moment F (the clock)
+//!     ─► everything up to F is applied, the log is synced to s
+//!     ─► fold all chunks up to F ─► promises(s) durable ─► checkpoint(s, F) ─► log below s goes
+//! ```
+//!
+//! The steps, and why they are safe, are in `docs/internals/member.md`. Nothing stops meanwhile:
+//! what is written during a fold stays above F. Between folds, older versions that nobody reads go,
+//! and memory that was not used for long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tyr_protocol::member::Record;
+use tyr_protocol::member::checkpoint::CHECKPOINT_PAGE;
+use tyr_protocol::wire::{self, Outgoing};
+use tyr_store::store::Store;
+use tyr_types::{Error, Result, Timestamp};
+
+use crate::clock;
+use crate::processor::driver::Driver;
+
+/// How often the keeper looks around.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Chunks with older versions that are looked at in one tick, while nobody else is worked for: less
+/// than a millisecond.
+const COLLECT_MAX: usize = 512;
+
+/// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
+const GRACE_US: u64 = 2_000_000;
+
+/// How long a fold waits for what is in flight before it gives up and tries again later.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After a failed fold the next one waits so long, in microseconds.
+const RETRY_US: u64 = 1_000_000;
+
+/// Blobs of dropped keyspaces removed in a tick.
+const DROPPED_PER_TICK: usize = 1000;
+
+/// When to fold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Memory for recent operations and cache, in bytes.
+    pub cache_bytes: usize,
+    /// Bytes of log after which a fold begins.
+    pub fold_log_bytes: u64,
+}
+
+/// Folds, cuts and tidies until it is closed.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    driver: Arc<Driver>,
+    store: Arc<Store>,
+    limits: Limits,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_closed: bool,
+    is_wanted: bool,
+    folds: u64,
+    failure: Option<String>,
+    log_bytes_after: u64,
+    retry_at_us: u64,
+}
+
+impl Keeper {
+    /// Keeps what this driver drives.
+    pub fn new(driver: Arc<Driver>, limits: Limits) -> Arc<Self> {
+        let store = Arc::clone(driver.core().holdings().store());
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Arc::new(Self { driver, store, limits, state, changed })
+    }
+
+    /// Runs until the keeper is closed.
+    pub fn run(&self) {
+        loop {
+            let is_wanted = {
+                let mut state = self.state.lock();
+                if !state.is_wanted && !state.is_closed {
+                    self.changed.wait_for(&mut state, TICK);
+                }
+                if state.is_closed {
+                    return;
+                }
+                std::mem::take(&mut state.is_wanted)
+            };
+            self.tidy();
+            let now_us = clock::now_us();
+            if (is_wanted || self.is_fold_due()) && now_us >= self.state.lock().retry_at_us {
+                self.fold_and_note(now_us);
+            }
+        }
+    }
+
+    /// Folds, if possible, and ends.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Folds now.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or fails, or something is in flight for long.
+    pub fn fold(&self) -> Result<()> {
+        let (mut promises, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.driver.core().member().checkpoint_page(after, CHECKPOINT_PAGE);
+            let Some((record, next)) = page else { break };
+            promises.push(record);
+            after = next;
+        }
+        let dead = self.store.take_dead();
+        let (sequence, at) = {
+            let mut core = self.driver.core();
+            promises.extend(core.checkpoint(after));
+            let sequence = core.journal().next_sequence();
+            let clock = core.member().clock();
+            (sequence, core.holdings().floors().begin_fold(clock))
+        };
+        let folded = self.fold_at(sequence, at, dead, &promises);
+        self.driver.core().holdings().floors().end_fold();
+        folded
+    }
+
+    /// Folds so far, and why the last one failed, if it did.
+    pub fn folds(&self) -> (u64, Option<String>) {
+        let state = self.state.lock();
+        (state.folds, state.failure.clone())
+    }
+
+    fn fold_and_note(&self, now_us: u64) {
+        let folded = self.fold();
+        let log_bytes_after = self.driver.core().journal().bytes();
+        let mut state = self.state.lock();
+        state.log_bytes_after = log_bytes_after;
+        state.failure = folded.as_ref().err().map(ToString::to_string);
+        match folded {
+            Ok(()) => state.folds += 1,
+            Err(error) => {
+                tracing::warn!(%error, "a fold failed; it is tried again");
+                state.retry_at_us = now_us + RETRY_US;
+            }
+        }
+    }
+
+    fn is_fold_due(&self) -> bool {
+        let dirty = self.store.recent().dirty_memory();
+        let log_bytes = self.driver.core().journal().bytes();
+        let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
+        grown >= self.limits.fold_log_bytes || dirty >= self.limits.cache_bytes / 2
+    }
+
+    fn fold_at(
+        &self,
+        sequence: u64,
+        at: Timestamp,
+        dead: Vec<tyr_types::ExtentRef>,
+        promises: &[Record],
+    ) -> Result<()> {
+        let ready = self.wait_until_ready(sequence, at);
+        let mut fold = self.store.begin_fold(at, dead);
+        let folded = ready.and_then(|()| {
+            self.write_promises(sequence, promises)?;
+            self.store.extents().sync()?;
+            while self.store.fold_some(&mut fold, |_| true)? {
+                // What has been folded may leave memory, so that writers find room meanwhile.
+                self.store.recent().shrink(self.limits.cache_bytes);
+            }
+            Ok(())
+        });
+        if let Err(error) = folded {
+            self.store.abandon_fold(fold);
+            return Err(error);
+        }
+        self.store.end_fold(fold, sequence)?;
+        self.store.remove_old_promises()?;
+        let removal = self.driver.core().journal().cut(sequence);
+        removal.run()
+    }
+
+    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and
+    /// snapshots that were there have had some time.
+    fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
+        let begun = std::time::Instant::now();
+        loop {
+            let (is_applied, is_synced, is_graced) = {
+                let mut core = self.driver.core();
+                if let Some(failure) = core.failure() {
+                    return Err(failure.duplicate());
+                }
+                let now = core.member().clock();
+                (
+                    core.member().applied_to() >= at,
+                    core.journal().synced_to() + 1 >= sequence,
+                    now.clock >= at.clock + GRACE_US || now.epoch > at.epoch,
+                )
+            };
+            let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;
+            let is_closed = self.state.lock().is_closed;
+            if is_applied && is_synced && (is_graced || is_full || is_closed) {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::unavailable(format!(
+                    "a fold to {at} waits for what is in flight (applied: {is_applied}, synced: \
+                     {is_synced}); it is tried again"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn write_promises(&self, sequence: u64, promises: &[Record]) -> Result<()> {
+        let mut writer = self.store.write_promises(sequence);
+        let mut outgoing = Outgoing::new();
+        for record in promises {
+            wire::encode_record(record, &mut outgoing);
+            writer.push(&outgoing.take_bytes());
+        }
+        writer.finish()
+    }
+
+    /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
+    fn tidy(&self) {
+        {
+            let mut core = self.driver.core();
+            let clock = core.member().clock();
+            let holdings = core.holdings();
+            let store = Arc::clone(holdings.store());
+            store.recent().collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
+        }
+        self.store.recent().shrink(self.limits.cache_bytes);
+        // What is left is removed at the next tick; an error shows up in the next fold.
+        let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);
+    }
+}

@@ -1,0 +1,192 @@
+//! A step of the member, and what it asks for, in the order it was asked for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tyr_protocol::member::{Effect, Event, Member, Record};
+use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
+use tyr_types::{Error, Timestamp};
+
+use super::reads::{self, Found};
+use super::{Driver, Work};
+use crate::agent::holdings::Holdings;
+use crate::agent::journal::Journal;
+use crate::clock;
+
+/// What there is one of: the member, what it holds and its log.
+pub(crate) struct Core {
+    member: Member,
+    holdings: Holdings,
+    journal: Journal,
+    /// The moment from which the monotonic clock counts.
+    started: Instant,
+    /// Kept for their memory.
+    effects: Vec<Effect>,
+    room: Vec<Work>,
+    /// Why nothing is done any more.
+    failure: Option<Error>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core({:?})", self.holdings)
+    }
+}
+
+impl Core {
+    /// A member that has been told what its log holds.
+    pub fn new(member: Member, holdings: Holdings, journal: Journal) -> Self {
+        Self {
+            member,
+            holdings,
+            journal,
+            started: Instant::now(),
+            effects: Vec::new(),
+            room: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The member.
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// What it holds.
+    pub fn holdings(&mut self) -> &mut Holdings {
+        &mut self.holdings
+    }
+
+    /// Its log.
+    pub fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    /// Why the node does nothing any more: it lets its lease run out.
+    pub fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref().or_else(|| self.journal.failure())
+    }
+
+    pub(super) fn take_room(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.room)
+    }
+
+    pub(super) fn give_room(&mut self, room: Vec<Work>) {
+        self.room = room;
+    }
+
+    /// The time, for the member.
+    pub fn now(&self) -> Now {
+        let since = self.started.elapsed().as_micros();
+        Now {
+            wall_us: clock::now_us(),
+            monotonic_us: u64::try_from(since).expect("no node runs for 580,000 years"),
+        }
+    }
+
+    /// Works one thing off.
+    pub(super) fn work(&mut self, driver: &Arc<Driver>, work: Work) {
+        match work {
+            Work::Event(event) => self.step(driver, event),
+            Work::Synced(pending, result) => {
+                let is_synced = result.is_ok();
+                if let Err(error) = &result {
+                    tracing::error!(%error, "the log takes no more until the node is started again");
+                }
+                for number in self.journal.settle(pending, &result) {
+                    let event = match is_synced {
+                        true => Event::Persisted { number },
+                        false => Event::PersistFailed { number },
+                    };
+                    self.step(driver, event);
+                }
+            }
+        }
+    }
+
+    /// A step of the member. What is refused by the log at once is the next step.
+    fn step(&mut self, driver: &Arc<Driver>, event: Event) {
+        let mut next = VecDeque::from([event]);
+        while let Some(event) = next.pop_front() {
+            if self.failure.is_some() {
+                return;
+            }
+            if let Event::Receive(envelope) = &event {
+                self.learn(&envelope.body);
+            }
+            let now = self.now();
+            let mut effects = std::mem::take(&mut self.effects);
+            self.member.step(now, event, &mut self.holdings, &mut effects);
+            if let Some(error) = self.holdings.failure() {
+                tracing::error!(%error, "the store fails: the node takes no part any more");
+                self.failure = Some(error.duplicate());
+                return;
+            }
+            for effect in effects.drain(..) {
+                next.extend(self.execute(driver, effect));
+            }
+            self.effects = effects;
+        }
+    }
+
+    /// The store has to know of keyspaces before the member asks it about them.
+    fn learn(&mut self, body: &Body) {
+        if let Body::NewerMap(map) | Body::Effective(map) | Body::Prepare(map) = body {
+            self.holdings.learn(map);
+        }
+    }
+
+    fn execute(&mut self, driver: &Arc<Driver>, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Send { to, envelope } => {
+                if to == Address::Node(self.member.node()) {
+                    return Some(Event::Receive(envelope));
+                }
+                driver.outlet.send(to, envelope);
+                None
+            }
+            Effect::Persist { number, record, is_synced } => {
+                self.persist(&record, is_synced.then_some(number), number)
+            }
+            Effect::Serve { request, at } => {
+                self.serve(driver, request, at);
+                None
+            }
+            Effect::Resume => Some(Event::Resume),
+        }
+    }
+
+    fn persist(&mut self, record: &Record, waited: Option<u64>, number: u64) -> Option<Event> {
+        match self.journal.append(record, waited) {
+            Ok(()) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a record is not in the log");
+                Some(Event::PersistFailed { number })
+            }
+        }
+    }
+
+    /// Reads the store as it is now. What is not in memory is fetched elsewhere.
+    fn serve(&mut self, driver: &Arc<Driver>, request: ReadRequest, at: Option<Timestamp>) {
+        let clock = self.member.clock();
+        let asker = request.asker;
+        match reads::begin(&mut self.holdings, request, at, clock) {
+            Found::Now(body) => driver.outlet.send(asker, self.envelope(body)),
+            Found::Later(later) => {
+                let template = self.envelope(Body::FetchMap);
+                let driver = Arc::clone(driver);
+                blocking::unblock(move || {
+                    let body = later.finish();
+                    driver.outlet.send(asker, Envelope { body, ..template });
+                    driver.outlet.flush();
+                })
+                .detach();
+            }
+        }
+    }
+
+    fn envelope(&self, body: Body) -> Envelope {
+        self.member.envelope(body)
+    }
+}

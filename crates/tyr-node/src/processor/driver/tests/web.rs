@@ -1,0 +1,279 @@
+//! Who is connected to whom: drivers, clients and monitors, by queues between threads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tyr_protocol::lease::{self, Grants, LeaseConfig};
+use tyr_protocol::map::ClusterMap;
+use tyr_protocol::member::{Member, MemberConfig, incarnation};
+use tyr_protocol::message::{Address, Body, Envelope, Now};
+use tyr_protocol::session::{Answer, Call, CallId, Effect, Event, Session};
+use tyr_protocol::wire;
+use tyr_store::store::{OpenedNode, Store};
+use tyr_types::{Durability, KeyspaceConfig, NodeId};
+
+use crate::agent::holdings::{Holdings, Retention};
+use crate::agent::journal::Journal;
+use crate::clock;
+use crate::processor::driver::{Core, Driver, Outlet};
+
+const RETENTION: Retention = Retention { read_timeout_us: 300_000_000, linger_us: 100_000 };
+
+/// Where everybody can be reached.
+#[derive(Default)]
+struct Lines {
+    nodes: Mutex<BTreeMap<NodeId, Sender<Envelope>>>,
+    clients: Mutex<BTreeMap<u64, Sender<Envelope>>>,
+    monitors: Mutex<Option<Sender<Envelope>>>,
+}
+
+impl Lines {
+    fn send(&self, to: Address, envelope: Envelope) {
+        // Who is gone hears nothing, as on a network.
+        let _ = match to {
+            Address::Node(node) => self.nodes.lock().get(&node).map(|line| line.send(envelope)),
+            Address::Client(client) => {
+                self.clients.lock().get(&client).map(|line| line.send(envelope))
+            }
+            Address::Monitors => self.monitors.lock().as_ref().map(|line| line.send(envelope)),
+        };
+    }
+}
+
+impl Outlet for Weak<Lines> {
+    fn send(&self, to: Address, envelope: Envelope) {
+        if let Some(lines) = self.upgrade() {
+            lines.send(to, envelope);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// A node that runs.
+struct Running {
+    driver: Arc<Driver>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A cluster in this process.
+pub struct Web {
+    lines: Arc<Lines>,
+    map: Arc<ClusterMap>,
+    folders: Vec<tempfile::TempDir>,
+    running: Vec<Running>,
+    monitors: Option<JoinHandle<()>>,
+    starts: u64,
+}
+
+impl Web {
+    /// A cluster of so many nodes, with one keyspace.
+    pub fn form(nodes: u16, chunk_size: u64) -> Self {
+        let config = KeyspaceConfig { chunk_size, ..KeyspaceConfig::default() };
+        assert_eq!(config.durability, Durability::Sync);
+        let map = Arc::new(ClusterMap::of(nodes, &[config]));
+        let folders = (0..nodes).map(|_| tempfile::tempdir().unwrap()).collect();
+        let lines = Arc::new(Lines::default());
+        let (sender, receiver) = channel();
+        *lines.monitors.lock() = Some(sender);
+        let monitors = {
+            let (lines, map) = (Arc::downgrade(&lines), Arc::clone(&map));
+            std::thread::spawn(move || monitor(&lines, map, &receiver))
+        };
+        let monitors = Some(monitors);
+        let mut web = Self { lines, map, folders, running: Vec::new(), monitors, starts: 0 };
+        web.start();
+        web
+    }
+
+    fn start(&mut self) {
+        self.starts += 1;
+        let folders: Vec<_> = self.folders.iter().map(|it| it.path().to_owned()).collect();
+        for (number, folder) in (0..).zip(folders) {
+            let running = self.start_node(NodeId(number), &folder);
+            self.running.push(running);
+        }
+    }
+
+    fn start_node(&self, node: NodeId, folder: &Path) -> Running {
+        let mut member = Member::new(node, incarnation(self.starts), MemberConfig::default());
+        let mut holdings: Option<Holdings> = None;
+        let opened = Store::open_node(folder, &mut |store, body| {
+            let holdings = holdings
+                .get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
+            holdings.replay(&mut member, wire::decode_record(&body)?)
+        });
+        let OpenedNode { store, log, lock } = opened.unwrap();
+        let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, RETENTION));
+        let core = Core::new(member, holdings, Journal::new(log));
+        let driver = Driver::new(core, Arc::new(Arc::downgrade(&self.lines)));
+        let (sender, receiver) = channel();
+        self.lines.nodes.lock().insert(node, sender);
+        let reader = {
+            let driver = Arc::clone(&driver);
+            std::thread::spawn(move || {
+                let _lock = lock;
+                serve(&driver, &receiver);
+            })
+        };
+        let syncer = {
+            let driver = Arc::clone(&driver);
+            std::thread::spawn(move || driver.run_syncer())
+        };
+        Running { driver, threads: vec![reader, syncer] }
+    }
+
+    /// A client of its own.
+    pub fn client(&self) -> Client {
+        let number = clock::random_u64();
+        let (sender, receiver) = channel();
+        self.lines.clients.lock().insert(number, sender);
+        let session = Session::new(number, Arc::clone(&self.map));
+        let lines = Arc::clone(&self.lines);
+        Client { session, receiver, lines, started: Instant::now(), calls: 0 }
+    }
+
+    /// Every node ends as by a kill, and starts again on what it had.
+    pub fn kill_and_restart(&mut self) {
+        self.end();
+        self.start();
+    }
+
+    fn end(&mut self) {
+        self.lines.nodes.lock().clear();
+        for running in self.running.drain(..) {
+            running.driver.close();
+            running.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.end();
+        *self.lines.monitors.lock() = None;
+        if let Some(monitors) = self.monitors.take() {
+            monitors.join().unwrap();
+        }
+    }
+}
+
+/// Gives a node what comes for it, and the time.
+fn serve(driver: &Arc<Driver>, receiver: &Receiver<Envelope>) {
+    let mut next_tick = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now >= next_tick {
+            driver.tick();
+            next_tick = now + Duration::from_millis(50);
+        }
+        match receiver.recv_timeout(next_tick.saturating_duration_since(now)) {
+            Ok(first) => driver.receive(std::iter::once(first).chain(receiver.try_iter())),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// The monitors as one machine.
+fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelope>) {
+    let started = Instant::now();
+    let mut grants = Grants::new(LeaseConfig::default(), map, 0);
+    let mut effects = Vec::new();
+    loop {
+        let event = match receiver.recv_timeout(Duration::from_millis(100)) {
+            Ok(envelope) => {
+                let Address::Node(node) = envelope.from else { continue };
+                let incarnation = envelope.incarnation;
+                match envelope.body {
+                    Body::Renew { incarnation, epoch, sent_us } => {
+                        lease::Event::Renew { node, incarnation, epoch, sent_us }
+                    }
+                    Body::Prepared { epoch } => {
+                        lease::Event::Prepared { node, incarnation, epoch }
+                    }
+                    Body::CaughtUp { epoch } => {
+                        lease::Event::CaughtUp { node, incarnation, epoch }
+                    }
+                    Body::Return { incarnation, has_disk } => {
+                        lease::Event::Return { node, incarnation, has_disk }
+                    }
+                    Body::FetchMap => {
+                        tell(lines, &grants, node, Body::NewerMap(Arc::clone(grants.map())));
+                        continue;
+                    }
+                    other => panic!("not for monitors: {other:?}"),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => lease::Event::Tick,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let now_us = started.elapsed().as_micros() as u64;
+        grants.step(now_us, event, &mut effects);
+        for effect in effects.drain(..) {
+            match effect {
+                lease::Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
+                    let body = Body::Granted { incarnation, sent_us, duration_us, epoch };
+                    tell(lines, &grants, to, body);
+                }
+                lease::Effect::Prepare { to, map } => tell(lines, &grants, to, Body::Prepare(map)),
+                lease::Effect::Inform { to, map } => {
+                    tell(lines, &grants, to, Body::Effective(map));
+                }
+                lease::Effect::Publish(map) => {
+                    for node in map.nodes.keys() {
+                        tell(lines, &grants, *node, Body::Effective(Arc::clone(&map)));
+                    }
+                }
+                lease::Effect::Answer { .. } => {}
+            }
+        }
+    }
+}
+
+fn tell(lines: &Weak<Lines>, grants: &Grants, to: NodeId, body: Body) {
+    let epoch = grants.map().epoch;
+    let envelope = Envelope { epoch, incarnation: 0, from: Address::Monitors, body };
+    lines.send(Address::Node(to), envelope);
+}
+
+/// A client, for one call at a time.
+pub struct Client {
+    session: Session,
+    receiver: Receiver<Envelope>,
+    lines: Arc<Lines>,
+    started: Instant,
+    calls: u64,
+}
+
+impl Client {
+    /// Does a call, and waits for its answer.
+    pub fn call(&mut self, what: Call) -> Answer {
+        self.calls += 1;
+        let call = CallId(self.calls);
+        let mut event = Event::Call { call, what };
+        loop {
+            let now = Now {
+                wall_us: clock::now_us(),
+                monotonic_us: self.started.elapsed().as_micros() as u64,
+            };
+            let mut effects = Vec::new();
+            self.session.step(now, event, &mut effects);
+            for effect in effects {
+                match effect {
+                    Effect::Send { to, envelope } => self.lines.send(Address::Node(to), envelope),
+                    Effect::Done { answer, .. } => return answer,
+                }
+            }
+            event = match self.receiver.recv_timeout(Duration::from_millis(5)) {
+                Ok(envelope) => Event::Receive(envelope),
+                Err(_) => Event::Tick,
+            };
+        }
+    }
+}
