@@ -1,7 +1,7 @@
 //! A node of Týr: the only place with threads, clocks, random numbers and disks.
 //!
 //! ```text
-//!   callers ──> query router      which keyspace, is the request well-formed      router.rs
+//!   callers ──> query router      which keyspace, is the request well-formed      router/
 //!                 │
 //!               query processor   the commit machine under one lock, snapshots    processor/
 //!                 │
@@ -20,7 +20,8 @@ pub mod clock;
 pub mod node;
 pub mod options;
 mod processor;
-mod router;
+pub mod router;
+pub mod server;
 pub mod statistics;
 pub mod ticket;
 
@@ -28,7 +29,7 @@ pub use node::Node;
 pub use options::Options;
 pub use processor::Held;
 pub use processor::snapshot::SnapshotGuard;
-pub use router::KeyspaceEntry;
+pub use router::{KeyspaceEntry, network};
 pub use statistics::Statistics;
 pub use ticket::{Committed, Ticket};
 pub use tyr_store::base::KeyspaceInfo;
