@@ -244,6 +244,10 @@ fn main() {
         state.failed,
         state.failure,
     );
+    if count == 0 {
+        servers.iter().for_each(|server| println!("{}", server.brief()));
+        println!("{:?}", client.network.get().unwrap().statistics());
+    }
     drop(state);
     drop(servers);
     std::process::exit(0);

@@ -132,6 +132,22 @@ impl Server {
         self.listen
     }
 
+    /// What goes on in it, for whoever looks for a failure.
+    pub fn brief(&self) -> String {
+        let core = self.driver.core();
+        let member = core.member();
+        format!(
+            "node {}: epoch {:?}, lease {}, in flight {}, reads waiting {}, failure {:?}\n{}",
+            self.node.0,
+            member.map().map(|map| map.epoch),
+            member.has_lease(),
+            member.in_flight(),
+            member.waiting_reads(),
+            core.failure(),
+            member.brief(),
+        )
+    }
+
     /// Stops. Does nothing the second time.
     ///
     /// # Errors

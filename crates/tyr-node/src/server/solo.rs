@@ -21,6 +21,7 @@ pub(crate) struct Solo {
 impl Solo {
     pub fn start(map: Arc<ClusterMap>, config: LeaseConfig, exit: Arc<Exit>) -> Arc<Self> {
         let (sender, receiver) = channel::<Envelope>();
+        let is_first = exit.node() == NodeId(0);
         let run = move || {
             let started = Instant::now();
             let mut grants = Grants::new(config, map, 0);
@@ -73,7 +74,9 @@ impl Solo {
                 }
             }
         };
-        std::thread::spawn(run);
+        if is_first {
+            std::thread::spawn(run);
+        }
         Arc::new(Self { line: Mutex::new(sender) })
     }
 }
