@@ -26,7 +26,7 @@ use tyr_protocol::message::Address;
 use tyr_protocol::wire::{self, Hello};
 use tyr_store::disk::FolderLock;
 use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
+use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
 
 pub use self::identity::Identity;
 pub use self::options::ServerOptions;
@@ -182,10 +182,10 @@ fn open(options: &ServerOptions, node: NodeId, incarnation: u64) -> Result<(Core
     let config = MemberConfig { read_timeout_us, ..MemberConfig::default() };
     let mut member = Member::new(node, incarnation, config);
     let mut holdings: Option<Holdings> = None;
-    let mut visit = |store: &Arc<Store>, body: Bytes| {
+    let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
         let holdings =
             holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), retention));
-        holdings.replay(&mut member, wire::decode_record(&body)?)
+        holdings.replay(&mut member, wire::decode_record(&body)?, extents)
     };
     let OpenedNode { store, log, lock } =
         Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;

@@ -120,8 +120,11 @@ impl Driver {
 
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
+        let store = Arc::clone(self.core().holdings().store());
         while let Some(pending) = self.syncer.wait() {
-            let result = pending.write().and_then(|()| pending.sync());
+            // What records refer to is durable before they are.
+            let synced = store.extents().sync();
+            let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
             self.give(Work::Synced(pending, result));
         }
     }
