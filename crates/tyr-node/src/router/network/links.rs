@@ -63,11 +63,11 @@ impl Links {
 
     /// Puts a message into the outbox of its receiver; `None` when it is not connected.
     pub fn put(&self, to: Address, envelope: &Envelope) -> Option<Put> {
-        let table = self.table.read();
-        let link = table.get(&to)?;
+        // Not under the table's lock: a large message takes milliseconds, for its checksum.
+        let link = self.table.read().get(&to).cloned()?;
         let put = link.put(envelope);
         if put == (Put::Taken { is_first: true }) {
-            self.unflushed.lock().list.push(Arc::clone(link));
+            self.unflushed.lock().list.push(link);
         }
         Some(put)
     }

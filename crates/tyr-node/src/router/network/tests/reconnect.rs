@@ -114,3 +114,16 @@ fn a_connection_that_is_ended_by_its_owner_comes_back() {
     two.inbox.wait("node 1 is back", |seen| (seen.here.len() == 2).then_some(()));
     assert_speak(&one, &two, node(1), node(2));
 }
+
+#[test]
+fn names_are_looked_up_and_addresses_tried_in_turn() {
+    let (one, two) = (start(config(), hello(node(1), 1)), start(config(), hello(node(2), 1)));
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let named = format!("localhost:{}", two.address.port());
+    let addresses = NodeAddresses { addresses: vec![free, named], tls_name: None };
+    one.network.set_nodes(&BTreeMap::from([(NodeId(2), addresses)]));
+    one.inbox.wait("node 2 is here", |seen| (!seen.here.is_empty()).then_some(()));
+    assert_speak(&one, &two, node(1), node(2));
+}
