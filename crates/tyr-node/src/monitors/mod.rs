@@ -1,0 +1,5 @@
+//! The cluster manager: what the nodes of a cluster agree on, and how (M1, M3).
+//!
+//! Reading order: [`metadata`] is what is agreed on, a plain value.
+
+pub mod metadata;
