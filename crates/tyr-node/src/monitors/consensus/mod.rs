@@ -18,6 +18,7 @@ pub mod ballot;
 pub mod journal;
 pub mod log;
 pub mod machine;
+pub mod network;
 pub mod snapshot;
 pub mod types;
 
