@@ -16,6 +16,7 @@
 mod agent;
 #[cfg(feature = "broken-rules")]
 pub mod broken;
+pub mod client;
 pub mod clock;
 pub mod node;
 pub mod options;
