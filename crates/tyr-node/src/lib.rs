@@ -37,3 +37,4 @@ pub use tyr_store::check::{
     Finding as CheckFinding, Report as CheckReport, Severity as CheckSeverity,
 };
 pub use tyr_store::recent::ExtentLease;
+pub use tyr_store::store::Attributes;
