@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
@@ -19,8 +18,6 @@ pub(crate) struct Core {
     member: Member,
     holdings: Holdings,
     journal: Journal,
-    /// The moment from which the monotonic clock counts.
-    started: Instant,
     /// Kept for their memory.
     effects: Vec<Effect>,
     room: Vec<Work>,
@@ -41,7 +38,6 @@ impl Core {
             member,
             holdings,
             journal,
-            started: Instant::now(),
             effects: Vec::new(),
             room: Vec::new(),
             failure: None,
@@ -83,11 +79,7 @@ impl Core {
 
     /// The time, for the member.
     pub fn now(&self) -> Now {
-        let since = self.started.elapsed().as_micros();
-        Now {
-            wall_us: clock::now_us(),
-            monotonic_us: u64::try_from(since).expect("no node runs for 580,000 years"),
-        }
+        Now { wall_us: clock::now_us(), monotonic_us: clock::steady_us() }
     }
 
     /// Works one thing off.
