@@ -179,7 +179,6 @@ fn open(options: &ServerOptions, node: NodeId, incarnation: u64) -> Result<(Core
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
-            .with_source(error)
+        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}")).with_source(error)
     })
 }

@@ -26,10 +26,9 @@ pub(crate) struct Expected {
 impl Expected {
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
     pub fn lay_aside(&mut self, at: Timestamp, entry: &BlobOperations, start: Start) {
-        self.aside.entry(at).or_insert_with(|| LaidAside {
-            operations: entry.operations.as_slice().into(),
-            start,
-        });
+        self.aside
+            .entry(at)
+            .or_insert_with(|| LaidAside { operations: entry.operations.as_slice().into(), start });
     }
 
     /// Adds a piece of the base of a chunk that begins at byte `start` of its blob.
@@ -62,9 +61,8 @@ impl Expected {
         let copied = |copy: &ChunkCopy| -> usize {
             copy.versions.iter().map(|version| version.bytes.len()).sum()
         };
-        let payload = |operation: &Operation| {
-            operation.payload().map_or(0, |payload| payload.len() as usize)
-        };
+        let payload =
+            |operation: &Operation| operation.payload().map_or(0, |payload| payload.len() as usize);
         let laid = |it: &LaidAside| -> usize {
             it.operations.iter().map(|operation| size_of::<Operation>() + payload(operation)).sum()
         };

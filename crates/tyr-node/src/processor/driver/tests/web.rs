@@ -104,8 +104,8 @@ impl Web {
         let mut member = Member::new(node, incarnation(self.starts), MemberConfig::default());
         let mut holdings: Option<Holdings> = None;
         let opened = Store::open_node(folder, &mut |store, body| {
-            let holdings = holdings
-                .get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
+            let holdings =
+                holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
             holdings.replay(&mut member, wire::decode_record(&body)?)
         });
         let OpenedNode { store, log, lock } = opened.unwrap();
@@ -194,12 +194,8 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
                     Body::Renew { incarnation, epoch, sent_us } => {
                         lease::Event::Renew { node, incarnation, epoch, sent_us }
                     }
-                    Body::Prepared { epoch } => {
-                        lease::Event::Prepared { node, incarnation, epoch }
-                    }
-                    Body::CaughtUp { epoch } => {
-                        lease::Event::CaughtUp { node, incarnation, epoch }
-                    }
+                    Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
+                    Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
                     Body::Return { incarnation, has_disk } => {
                         lease::Event::Return { node, incarnation, has_disk }
                     }
