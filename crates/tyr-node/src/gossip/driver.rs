@@ -25,7 +25,8 @@ use tokio::time::{sleep, sleep_until, timeout};
 use tyr_types::{Error, NodeId, Result};
 
 use super::config::GossipConfig;
-use super::machine::{Effect, GossipEvent, Input, Machine, MachineParts, NodeView};
+use super::event::{Effect, GossipEvent, Input, MachineParts, NodeView};
+use super::machine::Machine;
 use super::rumour::{Heard, Rumour};
 use super::statistics::GossipStatistics;
 use crate::clock::random_u64;
@@ -173,8 +174,9 @@ impl Gossip {
     /// # Errors
     /// `InvalidArgument` when it has totals of too many keyspaces.
     pub fn tell(&self, rumour: Rumour) -> Result<()> {
-        self.0.shared.machine.lock().tell(rumour)?;
-        self.0.shared.changed.notify_one();
+        let shared = &self.0.shared;
+        shared.machine.lock().tell(shared.now_us(), rumour)?;
+        shared.changed.notify_one();
         Ok(())
     }
 
@@ -354,7 +356,7 @@ impl Shared {
     }
 
     fn set_nodes(&self, nodes: &BTreeMap<NodeId, Vec<SocketAddr>>) {
-        self.machine.lock().set_nodes(nodes);
+        self.machine.lock().set_nodes(self.now_us(), nodes);
         self.changed.notify_one();
     }
 }

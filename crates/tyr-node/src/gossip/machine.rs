@@ -23,9 +23,10 @@ use std::time::Duration;
 use foca::{AccumulatingRuntime, Foca, Member, Message, PeriodicParams, State, Timer};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use tyr_types::{Epoch, Error, NodeId, Result};
+use tyr_types::{Error, NodeId, Result};
 
 use super::config::GossipConfig;
+use super::event::{Effect, GossipEvent, Input, MachineParts, NodeView};
 use super::identity::Identity;
 use super::peer::{Peer, PeerState, Suspicion};
 use super::phi::{Losses, Waits};
@@ -34,7 +35,6 @@ use super::seal::{MESSAGE_LEN_MAX, Opened, Seal};
 use super::statistics::{GossipStatistics, Rejection};
 use super::timers::{Clock, Timers};
 use super::wire::{Codec, Packet, read_header};
-use crate::router::access::Key;
 
 /// Others asked to find a way around, and nodes told of news at once: SWIM's authors take 3.
 const HELPERS: usize = 3;
@@ -49,101 +49,6 @@ const ANNOUNCED_MAX: usize = 8;
 /// Up to so many nodes each tells its rumour once an interval; more, and the datagrams would not
 /// hold all rumours often enough.
 const TELLERS: u64 = 16;
-
-/// Who gossips, and how.
-#[derive(Clone, Debug)]
-pub struct MachineParts {
-    /// This node.
-    pub node: NodeId,
-    /// Its incarnation (M4): above 0, and higher than in all its earlier processes.
-    pub incarnation: u64,
-    /// The cluster, when it is known.
-    pub cluster: Option<u128>,
-    /// The cluster's secret, if it has one.
-    pub secret: Option<Key>,
-    /// Intervals and bounds.
-    pub config: GossipConfig,
-    /// Of random choices: whom to ask next.
-    pub seed: u64,
-}
-
-/// What happens to a machine.
-#[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
-    /// A datagram came.
-    Datagram {
-        /// Whence.
-        from: SocketAddr,
-        /// All of it.
-        bytes: &'a [u8],
-    },
-    /// It is [`Machine::wakes_at`].
-    Tick,
-}
-
-/// What a machine wants done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// A datagram is to be sent; it may be lost.
-    Send {
-        /// Where to.
-        to: SocketAddr,
-        /// All of it.
-        bytes: Vec<u8>,
-    },
-    /// Something was found.
-    Event(GossipEvent),
-}
-
-/// What gossip finds. It proposes; only the monitors decide (M2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GossipEvent {
-    /// The node lives.
-    Alive {
-        /// The node.
-        node: NodeId,
-        /// Its incarnation.
-        incarnation: u64,
-    },
-    /// The node does not answer.
-    Suspect {
-        /// The node.
-        node: NodeId,
-        /// Its incarnation.
-        incarnation: u64,
-    },
-    /// The node is gone: it was silent for too long, or said goodbye.
-    Down {
-        /// The node.
-        node: NodeId,
-        /// Its incarnation; 0 if it was never heard.
-        incarnation: u64,
-    },
-    /// There is a map with a higher epoch than all that were known here.
-    Epoch {
-        /// The epoch.
-        epoch: Epoch,
-        /// Who has the map.
-        node: NodeId,
-    },
-}
-
-/// A node as it looks from here.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeView {
-    /// The node.
-    pub node: NodeId,
-    /// Its incarnation; 0 if it was never heard.
-    pub incarnation: u64,
-    /// Whether it lives.
-    pub state: PeerState,
-    /// How sure one may be that it is gone: 0 when it owes no answer, 8 is very sure.
-    pub phi: f64,
-    /// When it was heard last, itself or around others, in microseconds before now.
-    pub heard_us_ago: Option<u64>,
-    /// How long its answers take, smoothed.
-    pub round_trip_us: Option<u64>,
-}
 
 type Swim = Foca<Identity, Codec, SmallRng, Relay>;
 
@@ -202,8 +107,8 @@ impl Machine {
 
     /// The nodes of the map and where they are; from now on these and no others. This node may be
     /// among them. A tick is to follow at once.
-    pub fn set_nodes(&mut self, nodes: &BTreeMap<NodeId, Vec<SocketAddr>>) {
-        let now = self.clock.now();
+    pub fn set_nodes(&mut self, now_us: u64, nodes: &BTreeMap<NodeId, Vec<SocketAddr>>) {
+        let now = self.clock.advance(now_us, self.due_at());
         let gone: Vec<Identity> = self
             .peers
             .iter()
@@ -234,9 +139,9 @@ impl Machine {
     ///
     /// # Errors
     /// `InvalidArgument` when it has too many keyspaces.
-    pub fn tell(&mut self, rumour: Rumour) -> Result<()> {
+    pub fn tell(&mut self, now_us: u64, rumour: Rumour) -> Result<()> {
         if self.board.tell(rumour)? {
-            self.rumour_at = self.clock.now();
+            self.rumour_at = self.clock.advance(now_us, self.due_at());
             self.tick_at = self.rumour_at;
         }
         Ok(())

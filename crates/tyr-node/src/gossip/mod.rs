@@ -14,13 +14,14 @@
 //! newest epoch. It proposes; only the monitors decide, so that a partition never has two sides
 //! that both write. What it says may be wrong or late, and no promise of the store rests on it.
 //!
-//! Reading order: [`machine`], then [`identity`], [`peer`] and [`phi`], [`rumour`], [`seal`] and
+//! Reading order: [`event`] and [`machine`], then [`identity`], [`peer`] and [`phi`], [`rumour`], [`seal`] and
 //! [`wire`]; [`driver`] gives it a socket. `docs/internals/gossip.md` tells more.
 //!
 //! Must not know: maps, leases, monitors.
 
 mod config;
 mod driver;
+mod event;
 mod identity;
 mod machine;
 mod peer;
@@ -36,7 +37,8 @@ mod tests;
 
 pub use self::config::GossipConfig;
 pub use self::driver::{Gossip, GossipOptions};
-pub use self::machine::{Effect, GossipEvent, Input, Machine, MachineParts, NodeView};
+pub use self::event::{Effect, GossipEvent, Input, MachineParts, NodeView};
+pub use self::machine::Machine;
 pub use self::peer::PeerState;
 pub use self::rumour::{Heard, Rumour, Totals};
 pub use self::statistics::{GossipStatistics, Rejection};

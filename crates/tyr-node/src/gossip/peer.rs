@@ -200,3 +200,46 @@ impl Peer {
         matches!(self.state(), PeerState::Alive | PeerState::Suspect)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(addresses: &[&str]) -> Peer {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        Peer::new(0, addresses, &GossipConfig::default())
+    }
+
+    #[test]
+    fn addresses_take_turns_until_one_is_heard_from() {
+        let mut peer = peer(&["10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"]);
+        let first = peer.address();
+        peer.turn_address();
+        assert_ne!(peer.address(), first);
+        let third = "10.0.0.3:1".parse().unwrap();
+        peer.prefer_address(third);
+        peer.prefer_address("10.0.0.9:1".parse().unwrap());
+        assert_eq!(peer.address(), Some(third), "a strange address does not count");
+        peer.turn_address();
+        assert_eq!(peer.address(), first);
+    }
+
+    #[test]
+    fn a_probe_counts_as_lost_once_its_node_turns_out_to_live() {
+        let mut peer = peer(&[]);
+        let mut losses = Losses::new();
+        let before = losses.share();
+        peer.ask(1, Some(1));
+        peer.ask(2, Some(2));
+        peer.ask(3, Some(3));
+        assert_eq!(losses.share(), before, "it may be dead");
+        assert!(peer.silence_us(11) == 10 && peer.phi(11, &peer.waits, &losses) > 0.0);
+        assert_eq!(peer.hear(12, &mut losses, 1_000), Some(11));
+        assert!(losses.share() > before);
+        assert_eq!(peer.phi(12, &peer.waits, &losses), 0.0);
+        peer.answer(13, 2, &mut losses);
+        assert_eq!(peer.round_trip_us(), None, "an old answer");
+        peer.answer(13, 3, &mut losses);
+        assert_eq!(peer.round_trip_us(), Some(10));
+    }
+}

@@ -190,6 +190,9 @@ pub(super) struct Board {
     heard: BTreeMap<NodeId, Record>,
 }
 
+/// A page: the number of the item that it came with, and its totals.
+type Page = (u64, Vec<(KeyspaceId, Totals)>);
+
 /// What was heard of one node.
 #[derive(Debug)]
 struct Record {
@@ -197,7 +200,7 @@ struct Record {
     number: u64,
     /// Without totals.
     rumour: Rumour,
-    pages: BTreeMap<u16, (u64, Vec<(KeyspaceId, Totals)>)>,
+    pages: BTreeMap<u16, Page>,
     heard_at: u64,
 }
 

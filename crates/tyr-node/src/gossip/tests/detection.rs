@@ -1,6 +1,8 @@
 //! What failed is found, by all, and in which time.
 
-use super::world::{MS, QUIET, SECOND, Weather, World};
+use tyr_types::NodeId;
+
+use super::world::{MS, QUIET, SECOND, Weather, World, address, map};
 use crate::gossip::{GossipEvent, PeerState};
 
 /// When the first and when the last of those who live found the node down, after it died.
@@ -103,7 +105,7 @@ fn a_node_that_leaves_the_map_is_forgotten_and_one_that_joins_is_found() {
     let mut world = World::new(4, 3, QUIET);
     world.settle();
     for node in 1..=3 {
-        world.machine(node).set_nodes(&super::world::map(3));
+        world.set_nodes(node, &map(3));
     }
     world.run(5 * SECOND);
     assert_eq!(world.view(1).len(), 2);
@@ -111,8 +113,34 @@ fn a_node_that_leaves_the_map_is_forgotten_and_one_that_joins_is_found() {
     let by_others = |it: &(u64, u16, u16)| it.1 != 4;
     assert!(!world.downs().iter().any(by_others), "{:?}", world.downs());
     for node in 1..=3 {
-        world.machine(node).set_nodes(&super::world::map(4));
+        world.set_nodes(node, &map(4));
     }
     world.run(3 * SECOND);
     assert!(world.is_whole());
+}
+
+#[test]
+fn a_node_with_several_addresses_is_found_at_the_one_where_it_is() {
+    let mut world = World::new(2, 8, QUIET);
+    let mut nodes = map(2);
+    nodes.insert(NodeId(2), vec![address(99), address(98), address(2)]);
+    world.set_nodes(1, &nodes);
+    world.run(5 * SECOND);
+    // It hears the first only if that one found the way.
+    assert_eq!(world.sees(2, 1), PeerState::Alive);
+}
+
+#[test]
+fn calls_between_long_ticks_are_no_pause() {
+    let mut world = World::new(2, 8, QUIET);
+    world.config.probe_interval_ms = 6_000;
+    world.config.suspicion_min_ms = 6_000;
+    world.config.suspicion_max_ms = 12_000;
+    world.config.rumour_interval_ms = 6_000;
+    world.start(1, 2, 1);
+    world.run(1_500 * MS);
+    world.set_nodes(1, &map(2));
+    world.run(SECOND);
+    assert_eq!(world.sees(1, 2), PeerState::Alive);
+    assert_eq!(world.machine(1).statistics().pauses, 0);
 }

@@ -36,7 +36,7 @@ fn everybody_hears_the_newest_of_everybody_even_on_a_bad_network() {
         for round in 1..=2 {
             for node in 1..=nodes {
                 let rumour = rumour(node, round, 30);
-                world.machine(node).tell(rumour.clone()).unwrap();
+                world.tell(node, rumour.clone());
                 expected.insert(node, rumour);
             }
             let mut ms = 0;
@@ -58,11 +58,11 @@ fn a_higher_epoch_is_everywhere_in_a_moment_and_said_once() {
     for nodes in [3, 8, 32] {
         let mut world = World::new(nodes, 6, QUIET);
         for node in 1..=nodes {
-            world.machine(node).tell(rumour(node, 4, 2)).unwrap();
+            world.tell(node, rumour(node, 4, 2));
         }
         world.settle();
         let told_at = world.now;
-        world.machine(2).tell(rumour(2, 5, 2)).unwrap();
+        world.tell(2, rumour(2, 5, 2));
         world.run(2 * SECOND);
         let found: Vec<_> = world
             .found
@@ -82,7 +82,7 @@ fn traffic_does_not_grow_with_the_square_of_the_cluster() {
     for nodes in [3, 8, 32] {
         let mut world = World::new(nodes, 2, QUIET);
         for node in 1..=nodes {
-            world.machine(node).tell(rumour(node, 1, 24)).unwrap();
+            world.tell(node, rumour(node, 1, 24));
         }
         world.settle();
         let before = world.machine(1).statistics();

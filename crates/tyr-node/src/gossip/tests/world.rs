@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use tyr_types::NodeId;
 
 use crate::gossip::{
-    Effect, GossipConfig, GossipEvent, Input, Machine, MachineParts, NodeView, PeerState,
+    Effect, GossipConfig, GossipEvent, Input, Machine, MachineParts, NodeView, PeerState, Rumour,
 };
 use crate::router::access::Key;
 
@@ -56,6 +56,9 @@ pub struct Found {
     pub event: GossipEvent,
 }
 
+/// A datagram on its way: when it arrives, its number, to whom, from where, its bytes.
+type Flying = (u64, u64, u16, SocketAddr, Vec<u8>);
+
 /// All of it.
 pub struct World {
     pub now: u64,
@@ -67,7 +70,7 @@ pub struct World {
     pub recorded: Option<Vec<(u16, SocketAddr, Vec<u8>)>>,
     pub config: GossipConfig,
     processes: BTreeMap<u16, Process>,
-    flying: BinaryHeap<Reverse<(u64, u64, u16, SocketAddr, Vec<u8>)>>,
+    flying: BinaryHeap<Reverse<Flying>>,
     sent: u64,
     rng: SmallRng,
     /// Prints the seed when a test fails.
@@ -120,7 +123,7 @@ impl World {
         };
         let mut machine = Machine::new(parts).unwrap();
         machine.step(self.now, Input::Tick, &mut Vec::new());
-        machine.set_nodes(&map(nodes));
+        machine.set_nodes(self.now, &map(nodes));
         let process =
             Process { machine, incarnation, asleep_until: 0, buffer: Vec::new(), is_dead: false };
         self.processes.insert(node, process);
@@ -128,6 +131,18 @@ impl World {
 
     pub fn machine(&mut self, node: u16) -> &mut Machine {
         &mut self.processes.get_mut(&node).unwrap().machine
+    }
+
+    /// It has a new map.
+    pub fn set_nodes(&mut self, node: u16, nodes: &BTreeMap<NodeId, Vec<SocketAddr>>) {
+        let now = self.now;
+        self.machine(node).set_nodes(now, nodes);
+    }
+
+    /// It has something to tell.
+    pub fn tell(&mut self, node: u16, rumour: Rumour) {
+        let now = self.now;
+        self.machine(node).tell(now, rumour).unwrap();
     }
 
     /// It is gone without a word.
@@ -295,7 +310,9 @@ impl World {
 
     fn send(&mut self, from: u16, to: SocketAddr, bytes: Vec<u8>) {
         assert!(bytes.len() <= 1232, "{} bytes", bytes.len());
-        let to = *self.processes.keys().find(|node| address(**node) == to).unwrap();
+        let Some(to) = self.processes.keys().copied().find(|node| address(*node) == to) else {
+            return;
+        };
         if self.cuts.contains(&(from, to)) || self.rng.random_range(0..100) < self.weather.loss {
             return;
         }
