@@ -32,6 +32,7 @@ pub use self::identity::Identity;
 use self::liaison::{Liaison, Thread};
 pub use self::options::{Formation, ServerOptions};
 use crate::agent::keeper::Keeper;
+use crate::gossip::Gossip;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
@@ -51,6 +52,7 @@ pub struct Server {
     network: Network,
     monitor: Option<Monitor>,
     liaison: Arc<Liaison>,
+    gossip: Gossip,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
@@ -173,6 +175,7 @@ impl Server {
             return Ok(());
         };
         self.gate.close();
+        self.gossip.close();
         self.keeper.close();
         self.is_stopping.store(true, Ordering::Release);
         self.driver.close();
