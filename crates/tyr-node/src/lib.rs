@@ -17,6 +17,7 @@ mod agent;
 #[cfg(feature = "broken-rules")]
 pub mod broken;
 pub mod clock;
+pub mod histogram;
 pub mod node;
 pub mod options;
 mod processor;

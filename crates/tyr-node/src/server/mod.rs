@@ -10,6 +10,7 @@
 //! gate opens. Stopping: the other way round.
 
 mod identity;
+mod observation;
 mod options;
 mod outlet;
 mod solo;
@@ -29,6 +30,9 @@ use tyr_store::store::{OpenedNode, Store};
 use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
 
 pub use self::identity::Identity;
+pub use self::observation::{
+    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
+};
 pub use self::options::ServerOptions;
 use self::outlet::{Exit, Leader};
 use crate::agent::holdings::{Holdings, Retention};

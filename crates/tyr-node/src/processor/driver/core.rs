@@ -9,6 +9,7 @@ use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
 use tyr_types::{Error, Result, Timestamp};
 
 use super::reads::{self, Found};
+use super::stopwatch::Stopwatch;
 use super::{Driver, Work};
 use crate::agent::holdings::{Holdings, staging};
 use crate::agent::journal::Journal;
@@ -19,6 +20,7 @@ pub(crate) struct Core {
     member: Member,
     holdings: Holdings,
     journal: Journal,
+    stopwatch: Stopwatch,
     /// The moment from which the monotonic clock counts.
     started: Instant,
     /// Kept for their memory.
@@ -41,6 +43,7 @@ impl Core {
             member,
             holdings,
             journal,
+            stopwatch: Stopwatch::default(),
             started: Instant::now(),
             effects: Vec::new(),
             room: Vec::new(),
@@ -78,11 +81,7 @@ impl Core {
 
     /// The time, for the member.
     pub fn now(&self) -> Now {
-        let since = self.started.elapsed().as_micros();
-        Now {
-            wall_us: clock::now_us(),
-            monotonic_us: u64::try_from(since).expect("no node runs for 580,000 years"),
-        }
+        Now { wall_us: clock::now_us(), monotonic_us: since_us(self.started) }
     }
 
     /// Works one thing off.
@@ -112,10 +111,11 @@ impl Core {
             if self.failure.is_some() {
                 return;
             }
+            let now = self.now();
             if let Event::Receive(envelope) = &event {
                 self.learn(&envelope.body);
+                self.stopwatch.asked(envelope, now.monotonic_us);
             }
-            let now = self.now();
             let mut effects = std::mem::take(&mut self.effects);
             self.member.step(now, event, &mut self.holdings, &mut effects);
             if let Some(error) = self.holdings.failure() {
@@ -144,6 +144,7 @@ impl Core {
                     return Some(Event::Receive(envelope));
                 }
                 if let Some(envelope) = self.sent(envelope) {
+                    self.note_answer(driver, to, &envelope.body);
                     driver.outlet.send(to, envelope);
                 }
                 None
@@ -226,14 +227,20 @@ impl Core {
     /// Reads the store as it is now. What is not in memory is fetched elsewhere.
     fn serve(&mut self, driver: &Arc<Driver>, request: ReadRequest, at: Option<Timestamp>) {
         let clock = self.member.clock();
-        let asker = request.asker;
+        let (asker, read) = (request.asker, request.read);
         match reads::begin(&mut self.holdings, request, at, clock) {
-            Found::Now(body) => driver.outlet.send(asker, self.envelope(body)),
+            Found::Now(body) => {
+                self.note_answer(driver, asker, &body);
+                driver.outlet.send(asker, self.envelope(body));
+            }
             Found::Later(later) => {
                 let template = self.envelope(Body::FetchMap);
                 let driver = Arc::clone(driver);
+                let (mut watch, started) = (self.stopwatch.hand_on(asker, read), self.started);
                 blocking::unblock(move || {
                     let body = later.finish();
+                    let answers = &driver.counts.answers;
+                    watch.answered(asker, &body, answers, since_us(started));
                     driver.outlet.send(asker, Envelope { body, ..template });
                     driver.outlet.flush();
                 })
@@ -245,4 +252,15 @@ impl Core {
     fn envelope(&self, body: Body) -> Envelope {
         self.member.envelope(body)
     }
+
+    /// Counts what a client is answered.
+    fn note_answer(&mut self, driver: &Driver, to: Address, body: &Body) {
+        if let Address::Client(_) = to {
+            self.stopwatch.answered(to, body, &driver.counts.answers, since_us(self.started));
+        }
+    }
+}
+
+fn since_us(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_micros()).expect("no node runs for 580,000 years")
 }
