@@ -11,14 +11,15 @@ use tyr_node::router::network::{
     Authenticate, Introduction, Network, NetworkConfig, NetworkParts, NodeAddresses, Peer,
     Principal, Receive,
 };
-use tyr_node::server::{Server, ServerOptions};
-use tyr_protocol::map::ClusterMap;
+use tyr_node::monitors::InitialNode;
+use tyr_node::server::{Formation, Server, ServerOptions};
+use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Envelope, Now};
 use tyr_protocol::session::{Answer, Call, CallId, Effect, Event, Place, Session, Want};
 use tyr_protocol::wire::Hello;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Number,
-    Operation, Payload, Result, Transform,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId,
+    Number, Operation, Payload, Result, Transform,
 };
 
 struct Client {
@@ -193,14 +194,14 @@ fn main() {
     let seconds: u64 = arguments[2].parse().unwrap();
     let is_reading = arguments.get(3).is_some_and(|kind| kind == "read");
     let folder = tempfile::tempdir().unwrap();
-    let map = Arc::new(ClusterMap::of(3, &[KeyspaceConfig::default()]));
     let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let places: Vec<_> = (0..3).map(|_| free()).collect();
-    let nodes: BTreeMap<NodeId, NodeAddresses> = (0..)
+    let initial: Vec<InitialNode> = (0..)
         .zip(&places)
-        .map(|(n, place)| {
-            let addresses = vec![place.to_string()];
-            (NodeId(n), NodeAddresses { addresses, tls_name: None })
+        .map(|(n, place)| InitialNode {
+            node: NodeId(n),
+            address: place.to_string(),
+            is_monitor: true,
         })
         .collect();
     let servers: Vec<Server> = (0..)
@@ -208,12 +209,42 @@ fn main() {
         .map(|(n, place): (u16, _)| {
             let mut options = ServerOptions::new(folder.path().join(n.to_string()), *place);
             options.node = Some(NodeId(n));
-            options.nodes = nodes.clone();
-            Server::start(options, Arc::clone(&map)).unwrap()
+            options.formation = Formation::Initial(initial.clone());
+            Server::start(options).unwrap()
+        })
+        .collect();
+    let begun = Instant::now();
+    while !servers.iter().all(Server::is_ready) {
+        std::thread::sleep(Duration::from_millis(50));
+        if begun.elapsed() > Duration::from_secs(30) {
+            servers.iter().for_each(|server| println!("{}", server.brief()));
+            std::process::exit(1);
+        }
+    }
+    println!("formed after {:?}", begun.elapsed());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let created = runtime.block_on(servers[1].metadata().propose(Change::CreateKeyspace {
+        name: KeyspaceName::new("bench").unwrap(),
+        config: KeyspaceConfig::default(),
+        seed: 42,
+    }));
+    println!("keyspace in epoch {:?} after {:?}", created.unwrap(), begun.elapsed());
+    let map = loop {
+        let map = servers[0].map().unwrap();
+        if !map.keyspaces.is_empty() {
+            break map;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let nodes: BTreeMap<NodeId, NodeAddresses> = (0..)
+        .zip(&places)
+        .map(|(n, place)| {
+            let addresses = vec![place.to_string()];
+            (NodeId(n), NodeAddresses { addresses, tls_name: None })
         })
         .collect();
     let client = connect(&map, &nodes);
-    std::thread::sleep(Duration::from_millis(3500));
+    std::thread::sleep(Duration::from_millis(300));
     if is_reading {
         client.begin(64);
         std::thread::sleep(Duration::from_secs(4));

@@ -7,7 +7,7 @@
 //!                 │
 //!               storage agent     group commit, folding, cache, files             agent/
 //!
-//!   cluster manager: an embedded node is a cluster of one, in epoch 0; it has none yet
+//!   cluster manager    what all nodes agree on: metadata, maps, leases   monitors/
 //! ```
 //!
 //! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers; this crate gives
@@ -18,6 +18,7 @@ mod agent;
 pub mod broken;
 pub mod clock;
 pub mod histogram;
+pub mod monitors;
 pub mod node;
 pub mod options;
 mod processor;

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tyr_protocol::Abort;
@@ -55,6 +55,7 @@ pub(crate) struct Refused {
 pub(crate) struct Gate {
     users: Arc<Users>,
     parts: OnceLock<Parts>,
+    is_closed: AtomicBool,
     /// The newest map the node goes by, for names of keyspaces.
     map: RwLock<Option<Arc<ClusterMap>>>,
     pub refused: Refused,
@@ -71,7 +72,8 @@ impl Gate {
     /// An entrance that nothing lies behind yet.
     pub fn new(users: Arc<Users>) -> Arc<Self> {
         let (parts, map) = (OnceLock::new(), RwLock::default());
-        Arc::new(Self { users, parts, map, refused: Refused::default() })
+        let (is_closed, refused) = (AtomicBool::new(false), Refused::default());
+        Arc::new(Self { users, parts, is_closed, map, refused })
     }
 
     /// Opens it.
@@ -83,6 +85,11 @@ impl Gate {
     ) {
         let opened = self.parts.set(Parts { driver, monitors, outlet });
         assert!(opened.is_ok(), "a gate is opened once");
+    }
+
+    /// Lets nobody in any more.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// The map by which names of keyspaces are told.
@@ -237,7 +244,8 @@ impl Gate {
 
 impl Receive for Gate {
     fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>) {
-        let Some(parts) = self.parts.get() else { return };
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let Some(parts) = self.parts.get().filter(|_| is_open) else { return };
         let mut is_answered = false;
         let mut admitted = Vec::with_capacity(batch.len());
         for envelope in batch.drain(..) {

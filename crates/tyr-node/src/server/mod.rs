@@ -1,67 +1,68 @@
 //! A node of a cluster: its parts, put together.
 //!
 //! ```text
-//!             network ──► gate ──► driver ──► holdings, journal      monitors (by role)
+//!             network ──► gate ──► driver ──► holdings, journal      monitor (by role)
 //!                ▲                   │            │   │                 │      ▲
-//!                └──── exit ◄────────┘         keeper syncer            └──────┘ renewals, maps
+//!                └──── exit ◄────────┘         keeper syncer         liaison ──┘ who, where, what
 //! ```
 //!
-//! Starting: identity (which start this is), network, store and log, member, monitors; then the
-//! gate opens. Stopping: the other way round.
+//! Starting: identity (which start this is), network, monitor, number and cluster, store and log,
+//! member; then the gate opens. Stopping: the other way round.
 
 mod identity;
+mod liaison;
 mod observation;
 mod options;
 mod outlet;
-mod solo;
+mod starting;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::member::{Member, MemberConfig, incarnation};
-use tyr_protocol::message::Address;
-use tyr_protocol::wire::{self, Hello};
 use tyr_store::disk::FolderLock;
-use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
+use tyr_types::{Error, NodeId, Result};
 
 pub use self::identity::Identity;
+use self::liaison::{Liaison, Thread};
 pub use self::observation::{
     Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
 };
-pub use self::options::ServerOptions;
-use self::outlet::{Exit, Leader};
-use crate::agent::holdings::{Holdings, Retention};
-use crate::agent::journal::Journal;
-use crate::processor::driver::{Core, Driver, Outlet};
-use crate::router::access::{self, Users};
-use crate::router::gate::{Gate, MonitorInlet};
-use crate::router::network::{Network, NetworkParts};
+pub use self::options::{Formation, ServerOptions};
+use crate::agent::keeper::Keeper;
+use crate::monitors::control::MetadataClient;
+pub use crate::monitors::InitialNode;
+use crate::monitors::{Monitor, NodeRecord};
+use crate::processor::driver::Driver;
+use crate::router::gate::Gate;
+use crate::router::network::Network;
 
 /// How often a node looks around.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The folder of the store within a node's.
-const STORE_FOLDER: &str = "store";
-
 /// A node of a cluster that runs. Dropping it stops it.
 pub struct Server {
     node: NodeId,
-    listen: std::net::SocketAddr,
+    listen: SocketAddr,
     driver: Arc<Driver>,
+    keeper: Arc<Keeper>,
     gate: Arc<Gate>,
     network: Network,
+    monitor: Option<Monitor>,
+    liaison: Arc<Liaison>,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
 
 struct Running {
     threads: Vec<JoinHandle<()>>,
-    _lock: FolderLock,
+    control: Thread,
+    lock: FolderLock,
 }
 
 impl std::fmt::Debug for Server {
@@ -71,59 +72,14 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts a node.
+    /// Starts a node. It takes part as soon as the cluster lets it: see [`Server::is_ready`].
     ///
     /// # Errors
-    /// `InvalidArgument` for options that cannot be; `Unavailable` when the folder or the address
-    /// is in use; `Corrupt` when the store is damaged.
-    pub fn start(options: ServerOptions, map: Arc<ClusterMap>) -> Result<Self> {
-        options.validate()?;
-        let identity = Identity::begin(&options.folder, options.node)?;
-        let node = NodeId(identity.node);
-        let users = Arc::new(match &options.secret {
-            Some(secret) => Users::with_secret(secret),
-            None => Users::unchecked(),
-        });
-        let gate = Gate::new(users);
-        let started = incarnation(identity.starts);
-        let token = options.secret.as_ref().map(|secret| access::token(access::ROOT, secret));
-        let hello = Hello {
-            cluster: None,
-            sender: Address::Node(node),
-            receiver: None,
-            incarnation: started,
-            token: Bytes::from(token.unwrap_or_default()),
-        };
-        let parts = NetworkParts {
-            identity: Arc::new(move || hello.clone()),
-            authenticate: Arc::clone(&gate) as _,
-            receive: Arc::clone(&gate) as _,
-            control: None,
-        };
-        let network = Network::start(options.network.clone(), parts)?;
-        let (core, lock) = open(&options, node, started)?;
-        let exit = Exit::new(node, network.clone());
-        let driver = Driver::new(core, Arc::clone(&exit) as Arc<dyn Outlet>);
-        gate.learn(Arc::clone(&map));
-        let monitors = solo::Solo::start(map, options.lease, Arc::clone(&exit));
-        exit.open(Arc::clone(&monitors) as Arc<dyn Leader>, Arc::clone(&driver));
-        gate.open(Arc::clone(&driver), monitors as Arc<dyn MonitorInlet>, exit);
-        let listen = network.listen(options.listen)?;
-        network.set_nodes(&options.nodes);
-
-        let is_stopping = Arc::new(AtomicBool::new(false));
-        let mut threads = Vec::new();
-        let syncing = Arc::clone(&driver);
-        threads.push(spawn("tyr-syncer", move || syncing.run_syncer())?);
-        let (ticking, stopping) = (Arc::clone(&driver), Arc::clone(&is_stopping));
-        threads.push(spawn("tyr-ticker", move || {
-            while !stopping.load(Ordering::Acquire) {
-                ticking.tick();
-                std::thread::sleep(TICK);
-            }
-        })?);
-        let running = Mutex::new(Some(Running { threads, _lock: lock }));
-        Ok(Self { node, listen, driver, gate, network, is_stopping, running })
+    /// `InvalidArgument` for options that cannot be, or that are not this folder's; `Unavailable`
+    /// when the folder or the address is in use, or nobody of the cluster to be joined answers;
+    /// `Corrupt` when the store is damaged.
+    pub fn start(options: ServerOptions) -> Result<Self> {
+        starting::start(options)
     }
 
     /// Its number.
@@ -132,8 +88,29 @@ impl Server {
     }
 
     /// Where it listens.
-    pub fn listen(&self) -> std::net::SocketAddr {
+    pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Whether it takes part: it holds a lease.
+    pub fn is_ready(&self) -> bool {
+        let core = self.driver.core();
+        core.failure().is_none() && core.member().has_lease()
+    }
+
+    /// The map it goes by.
+    pub fn map(&self) -> Option<Arc<ClusterMap>> {
+        self.driver.core().member().map().cloned()
+    }
+
+    /// Asks the monitors, in the cluster's own name.
+    pub fn metadata(&self) -> &MetadataClient {
+        self.liaison.client()
+    }
+
+    /// What the nodes of the cluster tell of themselves.
+    pub fn records(&self) -> std::collections::BTreeMap<NodeId, NodeRecord> {
+        self.liaison.records()
     }
 
     /// What goes on in it, for whoever looks for a failure.
@@ -152,21 +129,32 @@ impl Server {
         )
     }
 
-    /// Stops. Does nothing the second time.
+    /// Stops: what is acknowledged is on disk, and what was applied goes into the base. Does nothing
+    /// the second time.
     ///
     /// # Errors
-    /// `Unavailable` when a thread ended otherwise than it should.
+    /// `Unavailable` when the disk fails, or a thread ended otherwise than it should.
     pub fn stop(&self) -> Result<()> {
-        let Some(Running { threads, _lock }) = self.running.lock().take() else { return Ok(()) };
+        let Some(Running { threads, mut control, lock }) = self.running.lock().take() else {
+            return Ok(());
+        };
+        self.gate.close();
+        self.keeper.close();
         self.is_stopping.store(true, Ordering::Release);
         self.driver.close();
+        let mut ended = match &self.monitor {
+            Some(monitor) => control.handle.block_on(monitor.close()),
+            None => Ok(()),
+        };
         self.network.close();
-        let mut ended = Ok(());
+        control.close();
         for thread in threads {
             if thread.join().is_err() {
                 ended = Err(Error::unavailable("a thread of the node panicked"));
             }
         }
+        self.driver.core().holdings().store().base().close();
+        drop(lock);
         ended
     }
 }
@@ -176,30 +164,4 @@ impl Drop for Server {
         // Nobody is left to tell of a failure; whoever wants to know calls `stop`.
         let _ = self.stop();
     }
-}
-
-/// Opens the store, and tells the member what its log holds.
-fn open(options: &ServerOptions, node: NodeId, incarnation: u64) -> Result<(Core, FolderLock)> {
-    let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let read_timeout_us = us(options.snapshot_timeout);
-    let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
-    let config = MemberConfig { read_timeout_us, ..MemberConfig::default() };
-    let mut member = Member::new(node, incarnation, config);
-    let mut holdings: Option<Holdings> = None;
-    let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
-        let holdings =
-            holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), retention));
-        holdings.replay(&mut member, wire::decode_record(&body)?, extents)
-    };
-    let OpenedNode { store, log, lock } =
-        Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
-    let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, retention));
-    Ok((Core::new(member, holdings, Journal::new(log)), lock))
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
-            .with_source(error)
-    })
 }

@@ -184,10 +184,14 @@ impl Holdings {
                     }
                 }
             }
+            Record::Standing { map, .. } => map.iter().for_each(|map| self.learn(map)),
             Record::Fenced { .. }
             | Record::Decided { .. }
+            | Record::Answered { .. }
             | Record::Aborted { .. }
             | Record::Recalled { .. }
+            | Record::Remembered { .. }
+            | Record::Aside { .. }
             | Record::Installed { .. } => {}
         }
         member.replay(record, self);
@@ -432,6 +436,10 @@ impl member::Store for Holdings {
         if self.note(known) == Some(false) {
             self.expected.insert(name.clone(), Expected::default());
         }
+    }
+
+    fn is_awaited(&self, name: &ChunkName) -> bool {
+        self.is_expected(&name.0, name.1)
     }
 
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {

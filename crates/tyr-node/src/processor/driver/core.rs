@@ -66,6 +66,11 @@ impl Core {
         &mut self.journal
     }
 
+    /// What the log's end so far stands for, after the pages up to the clock `after`.
+    pub fn checkpoint(&mut self, after: u64) -> Vec<Record> {
+        self.member.checkpoint(after)
+    }
+
     /// Why the node does nothing any more: it lets its lease run out.
     pub fn failure(&self) -> Option<&Error> {
         self.failure.as_ref().or_else(|| self.journal.failure())
@@ -196,7 +201,11 @@ impl Core {
             Record::Map(_)
             | Record::Fenced { .. }
             | Record::Decided { .. }
+            | Record::Answered { .. }
             | Record::Recalled { .. }
+            | Record::Remembered { .. }
+            | Record::Standing { .. }
+            | Record::Aside { .. }
             | Record::Installed { .. } => Ok(None),
         }
     }
