@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tyr_node::NodeId;
-use tyr_node::lease::LeaseConfig;
 use tyr_node::network::{NetworkConfig, TlsConfig};
 use tyr_node::router::access::Key;
-use tyr_node::server::{Formation, Identity, InitialNode, ServerOptions};
+use tyr_node::server::{
+    Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions,
+};
 
 use crate::configuration::Configuration;
 use crate::logging::{AuditPlan, LogPlan};

@@ -26,7 +26,8 @@ use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
 use tyr_store::disk::FolderLock;
-use tyr_types::{Error, NodeId, Result};
+pub use tyr_types::NodeId;
+use tyr_types::{Error, Result};
 
 pub use self::identity::Identity;
 use self::liaison::{Liaison, Thread};
