@@ -16,6 +16,7 @@
 mod agent;
 #[cfg(feature = "broken-rules")]
 pub mod broken;
+pub mod client;
 pub mod clock;
 pub mod histogram;
 pub mod monitors;
@@ -39,3 +40,4 @@ pub use tyr_store::check::{
     Finding as CheckFinding, Report as CheckReport, Severity as CheckSeverity,
 };
 pub use tyr_store::recent::ExtentLease;
+pub use tyr_store::store::Attributes;

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use futures_core::Stream;
 use tyr_types::{
     ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Result, Stat,
-    Timestamp, Transform, limits,
+    Transform, limits,
 };
 
 use crate::Reader;
@@ -148,13 +148,8 @@ impl Keyspace {
     pub async fn read(&self, key: impl ToKey, offset: u64, len: u64) -> Result<Bytes> {
         let name = self.inner.blob(key)?;
         let range = blocking::read_range(offset, len)?;
-        let (node, entry) = (&self.inner.node, &self.inner.entry);
-        if let Some(answer) = node.read_resident(entry, &name, range, Timestamp::MAX) {
-            let answer = answer?;
-            return answer.map(|(_, bytes)| bytes).ok_or_else(|| self.inner.absent(&name));
-        }
-        let inner = self.inner.clone();
-        offload(move || inner.read(name.key, offset, len)).await
+        let answer = self.inner.space.fetch(&name, range).await?;
+        answer.map(|found| found.bytes).ok_or_else(|| self.inner.absent(&name))
     }
 
     /// Reads a whole blob.
@@ -163,8 +158,9 @@ impl Keyspace {
     /// As [`Keyspace::read`]; `InvalidArgument` for a blob above 64 MiB: use
     /// [`Keyspace::reader`].
     pub async fn get(&self, key: impl ToKey) -> Result<Bytes> {
-        let (inner, key) = (self.inner.clone(), key.to_key()?);
-        offload(move || inner.get(key)).await
+        let name = self.inner.blob(key)?;
+        let answer = self.inner.space.fetch_whole(&name).await?;
+        self.inner.whole(&name, answer)
     }
 
     /// Reads any part of a blob as a stream, at one version.
@@ -172,8 +168,11 @@ impl Keyspace {
     /// # Errors
     /// `NotFound`; later, from the stream, `SnapshotTooOld` after 5 minutes.
     pub async fn reader(&self, key: impl ToKey, range: ByteRange) -> Result<Reader> {
-        let (inner, key) = (self.inner.clone(), key.to_key()?);
-        offload(move || inner.reader(key, range)).await.map(Reader::from_blocking)
+        let (inner, name) = (self.inner.clone(), self.inner.blob(key)?);
+        let view = inner.space.take_view_of(&name).await?;
+        let (view, size) = view.ok_or_else(|| inner.absent(&name))?;
+        let snapshot = blocking::Snapshot::new(view);
+        Ok(Reader::from_blocking(blocking::Reader::new(snapshot, inner, name, range, size)))
     }
 
     /// Cuts a blob to `len` bytes, or extends it with zeros; makes it if there is none.
@@ -197,8 +196,9 @@ impl Keyspace {
     /// # Errors
     /// `NotFound`.
     pub async fn stat(&self, key: impl ToKey) -> Result<Stat> {
-        let (inner, key) = (self.inner.clone(), key.to_key()?);
-        offload(move || inner.stat(key)).await
+        let name = self.inner.blob(key)?;
+        let stat = self.inner.space.fetch_stat(&name).await?;
+        stat.ok_or_else(|| self.inner.absent(&name))
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after
@@ -257,7 +257,7 @@ impl Keyspace {
 
     /// Takes a whole stream to disk. One piece at a time is in memory.
     async fn upload(&self, stream: impl Stream<Item = io::Result<Bytes>>) -> Result<Upload> {
-        let mut upload = Upload::new(self.inner.clone());
+        let mut upload = Upload::new(self.inner.space.clone());
         let mut stream = pin!(stream);
         while let Some(piece) = next(stream.as_mut()).await {
             let piece = piece.map_err(|error| Error::io("reading the data to store", error))?;

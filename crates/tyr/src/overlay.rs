@@ -3,8 +3,9 @@
 //! The operations are played in order over the bytes that the snapshot has. A transform needs all
 //! bytes of its number, so the range that is read grows until no transform sticks out of it.
 
-use tyr_node::Node;
 use tyr_types::{ByteRange, ExtentRef, Operation, Payload, Result};
+
+use crate::backend::Backend;
 
 /// The range that has to be read so that `wanted` can be computed after `operations`.
 pub(crate) fn needed_range(operations: &[Operation], wanted: ByteRange) -> ByteRange {
@@ -41,13 +42,13 @@ impl View {
     ///
     /// # Errors
     /// `Corrupt` and `Unavailable` when a large payload cannot be read back.
-    pub fn play(&mut self, node: &Node, operations: &[Operation]) -> Result<()> {
+    pub fn play(&mut self, backend: &Backend, operations: &[Operation]) -> Result<()> {
         for operation in operations {
             let size = self.size.unwrap_or(0);
             match operation {
                 Operation::Create => self.size = Some(size),
-                Operation::Write { offset, payload } => self.write(node, *offset, payload)?,
-                Operation::Append { payload, .. } => self.write(node, size, payload)?,
+                Operation::Write { offset, payload } => self.write(backend, *offset, payload)?,
+                Operation::Append { payload, .. } => self.write(backend, size, payload)?,
                 Operation::Truncate { len } => {
                     self.clear_from(*len);
                     self.size = Some(*len);
@@ -59,7 +60,7 @@ impl View {
                 Operation::Replace { payload } => {
                     self.clear_from(0);
                     self.size = Some(0);
-                    self.write(node, 0, payload)?;
+                    self.write(backend, 0, payload)?;
                 }
                 Operation::Apply { offset, transform } => {
                     let end = offset + transform.width() as u64;
@@ -75,7 +76,7 @@ impl View {
         Ok(())
     }
 
-    fn write(&mut self, node: &Node, offset: u64, payload: &Payload) -> Result<()> {
+    fn write(&mut self, backend: &Backend, offset: u64, payload: &Payload) -> Result<()> {
         match payload {
             Payload::Inline(bytes) => {
                 let whole = ByteRange { start: offset, end: offset + bytes.len() as u64 };
@@ -86,20 +87,25 @@ impl View {
                     self.part(shared).copy_from_slice(bytes);
                 }
             }
-            Payload::Extents(extents) => self.write_extents(node, offset, extents)?,
+            Payload::Extents(extents) => self.write_extents(backend, offset, extents)?,
         }
         self.size = Some(self.size.unwrap_or(0).max(offset + payload.len()));
         Ok(())
     }
 
-    fn write_extents(&mut self, node: &Node, offset: u64, extents: &[ExtentRef]) -> Result<()> {
+    fn write_extents(
+        &mut self,
+        backend: &Backend,
+        offset: u64,
+        extents: &[ExtentRef],
+    ) -> Result<()> {
         let mut start = offset;
         for extent in extents {
             let whole = ByteRange { start, end: start + u64::from(extent.len) };
             let shared = whole.intersection(self.range);
             if !shared.is_empty() {
                 let skip = (shared.start - start) as u32;
-                node.read_extent(extent, skip, self.part(shared))?;
+                backend.read_extent(extent, skip, self.part(shared))?;
             }
             start = whole.end;
         }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tyr_node::{ExtentLease, Held, KeyspaceEntry, Node, SnapshotGuard, Ticket};
+use tyr_node::{ExtentLease, Ticket};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, Operation, Payload, ReadCheck, Result,
-    Timestamp, Transaction, limits,
+    BlobName, BlobOperations, Bytes, Error, Operation, Payload, ReadCheck, Result, limits,
 };
+
+use crate::backend::{Backend, Looks, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;
@@ -28,6 +29,20 @@ pub(crate) struct Pending {
     reads: Vec<ReadCheck>,
     leases: Vec<Arc<ExtentLease>>,
     operations: usize,
+    /// Bytes that a transaction of a cluster carries.
+    carried: usize,
+}
+
+/// Refuses more bytes than a transaction of a cluster carries.
+pub(crate) fn check_carried(len: usize) -> Result<()> {
+    if len > limits::TRANSACTION_INLINE_MAX {
+        return Err(Error::invalid(format!(
+            "a transaction of a cluster carries at most {} bytes (16 MiB), this one has {len}; \
+             split it",
+            limits::TRANSACTION_INLINE_MAX
+        )));
+    }
+    Ok(())
 }
 
 impl Pending {
@@ -50,22 +65,27 @@ impl Pending {
         Ok(OperationId { blob, operation: operations.len() as u32 - 1 })
     }
 
-    /// Turns bytes into a payload: by value when short, else written to extents at once.
+    /// Turns bytes into a payload: by value when short or for a cluster, else written to extents at
+    /// once.
     ///
     /// # Errors
-    /// `Unavailable` when the disk is full or fails.
-    pub fn payload(
-        &mut self,
-        node: &Node,
-        keyspace: &KeyspaceEntry,
-        bytes: Bytes,
-    ) -> Result<Payload> {
-        if bytes.len() < limits::EXTENT_PAYLOAD_MIN {
-            return Ok(Payload::Inline(bytes));
-        }
+    /// `Unavailable` when the disk is full or fails; `InvalidArgument` beyond what a transaction of
+    /// a cluster carries.
+    pub fn payload(&mut self, space: &Space, bytes: Bytes) -> Result<Payload> {
+        let space = match space {
+            Space::Embedded(_) if bytes.len() < limits::EXTENT_PAYLOAD_MIN => {
+                return Ok(Payload::Inline(bytes));
+            }
+            Space::Embedded(space) => space,
+            Space::Remote(_) => {
+                self.carried += bytes.len();
+                check_carried(self.carried)?;
+                return Ok(Payload::Inline(bytes));
+            }
+        };
         let mut extents = Vec::new();
         for piece in bytes.chunks(limits::EXTENT_LEN_MAX as usize) {
-            let lease = node.upload(keyspace, piece)?;
+            let lease = space.upload(piece)?;
             extents.push(lease.extent());
             self.leases.push(lease);
         }
@@ -78,14 +98,8 @@ impl Pending {
     }
 
     /// Notes what was read, to be validated at commit.
-    pub fn note_read(
-        &mut self,
-        blob: BlobName,
-        range: ByteRange,
-        is_attributes: bool,
-        at: Timestamp,
-    ) {
-        self.reads.push(ReadCheck { blob, range, is_attributes, at });
+    pub fn note_read(&mut self, check: ReadCheck) {
+        self.reads.push(check);
     }
 
     /// What the transaction does to a blob so far.
@@ -93,12 +107,9 @@ impl Pending {
         self.position(name).map_or(&[], |position| &self.blobs[position as usize].operations)
     }
 
-    /// Commits it. `snapshot` is what its reads are of: it stays in use until they have been
-    /// validated.
-    pub fn commit(self, node: &Node, snapshot: Option<Arc<SnapshotGuard>>) -> Ticket {
-        let transaction =
-            Transaction { id: node.next_transaction_id(), blobs: self.blobs, reads: self.reads };
-        node.commit(transaction, Held { leases: self.leases, snapshot })
+    /// Commits it. `looks` is what it read: that stays in use until it has been validated.
+    pub fn commit(self, backend: &Backend, looks: Looks) -> Ticket {
+        backend.commit(self.blobs, self.reads, looks, self.leases)
     }
 
     /// Operations per blob, to find an outcome by its id later.

@@ -8,7 +8,6 @@ use futures_core::Stream;
 use tyr_types::{Bytes, Result};
 
 use crate::blocking;
-use crate::offload::offload;
 
 type Fetched = (blocking::Reader, Result<Option<Bytes>>);
 
@@ -42,10 +41,10 @@ impl Stream for Reader {
         loop {
             match std::mem::replace(&mut self.state, State::Over) {
                 State::Idle(mut reader) => {
-                    let fetch = offload(move || {
-                        let piece = reader.next();
+                    let fetch = async move {
+                        let piece = reader.fetch_next().await;
                         (reader, piece)
-                    });
+                    };
                     self.state = State::Fetching(Box::pin(fetch));
                 }
                 State::Fetching(mut fetching) => match fetching.as_mut().poll(context) {

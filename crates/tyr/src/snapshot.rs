@@ -1,6 +1,6 @@
 //! A read-only view of everything at one moment, for async code.
 
-use tyr_types::{ByteRange, Bytes, Key, Result, Stat, Timestamp};
+use tyr_types::{ByteRange, Bytes, Key, Result, Stat, Timestamp, limits};
 
 use crate::key::ToKey;
 use crate::offload::offload;
@@ -39,18 +39,11 @@ impl Snapshot {
         offset: u64,
         len: u64,
     ) -> Result<Bytes> {
-        let keyspace = keyspace.as_blocking().clone();
+        let keyspace = keyspace.as_blocking();
         let name = keyspace.blob(key)?;
         let range = blocking::read_range(offset, len)?;
-        let guard = &self.inner.guard;
-        if guard.is_settled()
-            && let Some(answer) =
-                self.inner.node.read_resident(&keyspace.entry, &name, range, guard.at())
-        {
-            return answer?.map(|(_, bytes)| bytes).ok_or_else(|| keyspace.absent(&name));
-        }
-        let inner = self.inner.clone();
-        offload(move || inner.read(&keyspace, name.key, offset, len)).await
+        let answer = self.inner.view.fetch(&keyspace.space, &name, range).await?;
+        answer.map(|found| found.bytes).ok_or_else(|| keyspace.absent(&name))
     }
 
     /// Reads a whole blob of up to 64 MiB.
@@ -58,8 +51,12 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::read`].
     pub async fn get(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<Bytes> {
-        let (inner, keyspace, key) = self.parts(keyspace, key)?;
-        offload(move || inner.get(&keyspace, key)).await
+        let key = key.to_key()?;
+        let size = self.stat(keyspace, &key).await?.size;
+        if size > limits::READ_LEN_MAX {
+            return Err(blocking::too_large(&key, size));
+        }
+        self.read(keyspace, key, 0, size).await
     }
 
     /// A blob's size and version then.
@@ -67,8 +64,10 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::read`].
     pub async fn stat(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
-        let (inner, keyspace, key) = self.parts(keyspace, key)?;
-        offload(move || inner.stat(&keyspace, key)).await
+        let keyspace = keyspace.as_blocking();
+        let name = keyspace.blob(key)?;
+        let stat = self.inner.view.fetch_stat(&keyspace.space, &name).await?;
+        stat.ok_or_else(|| keyspace.absent(&name))
     }
 
     /// Lists blobs as of then, in key order.
@@ -97,15 +96,11 @@ impl Snapshot {
         key: impl ToKey,
         range: ByteRange,
     ) -> Result<Reader> {
-        let (inner, keyspace, key) = self.parts(keyspace, key)?;
-        offload(move || inner.reader(&keyspace, key, range)).await.map(Reader::from_blocking)
-    }
-
-    fn parts(
-        &self,
-        keyspace: &Keyspace,
-        key: impl ToKey,
-    ) -> Result<(blocking::Snapshot, blocking::Keyspace, Key)> {
-        Ok((self.inner.clone(), keyspace.as_blocking().clone(), key.to_key()?))
+        let key = key.to_key()?;
+        let size = self.stat(keyspace, &key).await?.size;
+        let keyspace = keyspace.as_blocking().clone();
+        let name = keyspace.blob(key)?;
+        let reader = blocking::Reader::new(self.inner.clone(), keyspace, name, range, size);
+        Ok(Reader::from_blocking(reader))
     }
 }

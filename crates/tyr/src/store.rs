@@ -1,13 +1,13 @@
 //! A store, for async code.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
-use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, Result, limits};
+use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceName, Result, limits};
 
-use crate::blocking::{self};
+use crate::backend::Backend;
+use crate::blocking;
 use crate::offload::offload;
 use crate::{Keyspace, Snapshot, Transaction};
 
@@ -78,7 +78,8 @@ impl Options {
     /// # Errors
     /// As [`Tyr::open`].
     pub fn open_blocking(self, path: impl AsRef<Path>) -> Result<blocking::Tyr> {
-        Ok(blocking::Tyr { node: Node::open(path.as_ref(), self.0)? })
+        let backend = Backend::Embedded(Node::open(path.as_ref(), self.0)?);
+        Ok(blocking::Tyr { backend })
     }
 }
 
@@ -153,7 +154,8 @@ impl Tyr {
     /// # Errors
     /// `NotFound`.
     pub async fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        self.inner.keyspace(name).map(Keyspace::from_blocking)
+        let found = self.inner.backend.find_keyspace(&KeyspaceName::new(name)?).await?;
+        Ok(Keyspace::from_blocking(blocking::Keyspace::new(found)))
     }
 
     /// All keyspaces, by name.
@@ -161,7 +163,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the store is closed.
     pub async fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
-        self.inner.keyspaces()
+        self.inner.backend.list_keyspaces().await
     }
 
     /// Removes a keyspace and everything in it, for good.
@@ -210,7 +212,8 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the store is closed.
     pub async fn snapshot(&self) -> Result<Snapshot> {
-        self.inner.snapshot().map(Snapshot::from_blocking)
+        let view = self.inner.backend.take_view().await?;
+        Ok(Snapshot::from_blocking(blocking::Snapshot::new(view)))
     }
 
     /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.
@@ -219,8 +222,8 @@ impl Tyr {
     /// # Errors
     /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
     pub async fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
-        let (inner, wanted) = (self.inner.clone(), wanted.to_vec());
-        offload(move || inner.read_many(&wanted)).await
+        ReadRequest::check(wanted)?;
+        self.inner.backend.fetch_many(wanted).await
     }
 
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
@@ -243,8 +246,8 @@ impl Tyr {
         &self,
         mut progress: impl FnMut(f64) + Send + 'static,
     ) -> Result<CheckReport> {
-        let node: Arc<Node> = Arc::clone(&self.inner.node);
-        offload(move || node.check(&mut progress)).await
+        let inner = self.inner.clone();
+        offload(move || inner.check(&mut progress)).await
     }
 
     /// Writes everything back and closes the store. Other handles to it then fail.

@@ -1,10 +1,9 @@
 //! A transaction, for async code.
 
-use tyr_types::{ByteRange, Bytes, Result, Stat, Timestamp, Transform, limits};
+use tyr_types::{ByteRange, Bytes, Result, Stat, Transform, limits};
 
 use crate::committed::Committed;
 use crate::key::ToKey;
-use crate::offload::offload;
 use crate::pending::OperationId;
 use crate::{Keyspace, blocking};
 
@@ -93,7 +92,7 @@ impl Transaction {
         len: u64,
     ) -> Result<Bytes> {
         let range = blocking::read_range(offset, len)?;
-        self.read_range(keyspace, key, range).await.map(|(_, _, bytes)| bytes)
+        self.read_range(keyspace, key, range).await.map(|(_, bytes)| bytes)
     }
 
     /// Reads a whole blob of up to 64 MiB.
@@ -115,8 +114,7 @@ impl Transaction {
     /// As [`Transaction::read`].
     pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
         let nothing = ByteRange { start: 0, end: 0 };
-        let (size, version, _) = self.read_range(keyspace, key, nothing).await?;
-        Ok(Stat { size, version })
+        self.read_range(keyspace, key, nothing).await.map(|(stat, _)| stat)
     }
 
     /// Commits: everything takes effect, at once, or nothing.
@@ -139,30 +137,7 @@ impl Transaction {
         keyspace: &Keyspace,
         key: impl ToKey,
         range: ByteRange,
-    ) -> Result<(u64, Timestamp, Bytes)> {
-        let keyspace = keyspace.as_blocking();
-        let plan = self.inner.plan_read(keyspace, key, range)?;
-        let (node, entry) = (self.inner.node.clone(), keyspace.entry.clone());
-        let at = plan.guard.at();
-        let resident = if plan.guard.is_settled() {
-            node.read_resident(&entry, &plan.name, plan.needed, at)
-        } else {
-            None
-        };
-        let answer = match resident {
-            Some(answer) => answer?,
-            None => {
-                let (name, needed, guard) = (plan.name.clone(), plan.needed, plan.guard.clone());
-                offload(move || {
-                    guard.settle()?;
-                    node.read(&entry, &name, needed, at)
-                })
-                .await?
-            }
-        };
-        let version = answer.as_ref().map_or(Timestamp::ZERO, |(found, _)| found.version);
-        let answer = answer.map(|(found, bytes)| (found.size, bytes));
-        let (size, bytes) = self.inner.finish_read(keyspace, plan, answer)?;
-        Ok((size, version, bytes))
+    ) -> Result<(Stat, Bytes)> {
+        self.inner.fetch_part(keyspace.as_blocking(), key, range).await
     }
 }

@@ -30,9 +30,6 @@ const TICK: Duration = Duration::from_millis(50);
 /// than a millisecond.
 const COLLECT_MAX: usize = 512;
 
-/// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
-const GRACE_US: u64 = 2_000_000;
-
 /// How long a fold waits for what is in flight before it gives up and tries again later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,6 +46,8 @@ pub(crate) struct Limits {
     pub cache_bytes: usize,
     /// Bytes of log after which a fold begins.
     pub fold_log_bytes: u64,
+    /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
+    pub grace_us: u64,
 }
 
 /// Folds, cuts and tidies until it is closed.
@@ -201,7 +200,7 @@ impl Keeper {
                 (
                     core.member().applied_to() >= at,
                     core.journal().synced_to() + 1 >= sequence,
-                    now.clock >= at.clock + GRACE_US || now.epoch > at.epoch,
+                    now.clock >= at.clock + self.limits.grace_us || now.epoch > at.epoch,
                 )
             };
             let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;

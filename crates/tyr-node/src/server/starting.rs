@@ -31,6 +31,9 @@ use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Network, NetworkParts};
 
+/// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
+const FOLD_GRACE_US: u64 = 2_000_000;
+
 /// The folders of store and monitor within a node's.
 const STORE_FOLDER: &str = "store";
 const MONITOR_FOLDER: &str = "monitor";
@@ -90,6 +93,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let limits = Limits {
         cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
         fold_log_bytes: options.fold_log_bytes,
+        grace_us: FOLD_GRACE_US,
     };
     let keeper = Keeper::new(Arc::clone(&driver), limits);
     let is_stopping = Arc::new(AtomicBool::new(false));

@@ -2,6 +2,9 @@
 
 use tyr_types::{KeyspaceConfig, KeyspaceName};
 
+/// Why what is new is refused in a keyspace that was dropped.
+pub const DROPPED: &str = "the keyspace was dropped; look its name up again, or create it anew";
+
 /// A keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapKeyspace {

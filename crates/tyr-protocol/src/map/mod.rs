@@ -37,7 +37,7 @@ use tyr_types::{BlobName, Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 
 pub use self::balance::{Balance, Load, Spread};
 pub use self::change::{Change, Newcomer};
-pub use self::keyspace::MapKeyspace;
+pub use self::keyspace::{DROPPED, MapKeyspace};
 pub use self::node::{MapNode, Membership, NodeState};
 pub use self::ranges::losers;
 pub use self::ring::{Domain, Nodes, Ring, Share};
@@ -154,6 +154,11 @@ impl ClusterMap {
     /// Bytes of a chunk of this keyspace.
     pub fn chunk_size(&self, keyspace: KeyspaceId) -> Option<u64> {
         self.keyspaces.get(&keyspace).map(|keyspace| keyspace.config.chunk_size)
+    }
+
+    /// Whether there was such a keyspace and nothing new is done in it any more.
+    pub fn is_dropped(&self, keyspace: KeyspaceId) -> bool {
+        self.keyspaces.get(&keyspace).is_some_and(|it| it.is_dropped)
     }
 
     /// The keyspace of this name; dropped ones have none.

@@ -8,6 +8,7 @@ use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
 use crate::commit::{self, OUTCOME_WINDOW_US};
+use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
 
@@ -39,6 +40,11 @@ impl<S: Store> Turn<'_, S> {
             return self.reply(id, decision, Vec::new());
         }
         let is_remembered = self.remembers(id);
+        let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
+        let is_dropped = keyspaces.any(|keyspace| map.is_dropped(keyspace));
+        if is_dropped && !is_retry && !is_remembered {
+            return self.reply(id, refused(ErrorKind::NotFound, DROPPED), Vec::new());
+        }
         let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
         let is_ahead = begun_us > now_us.saturating_add(AHEAD_MAX_US);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{BlobName, BlobOperations, ByteRange, NodeId, ReadCheck, Timestamp, Transaction};
 
+use crate::map::ClusterMap;
 use crate::message::Envelope;
 
 /// A call, by the number its user gave it; no two in flight have the same.
@@ -111,6 +112,8 @@ pub enum Event {
     },
     /// A message arrived.
     Receive(Envelope),
+    /// A map that its user learned from the monitors.
+    Learn(Arc<ClusterMap>),
     /// Time has passed. At [`super::Session::due_us`], or every 50 ms or so.
     Tick,
 }

@@ -201,6 +201,8 @@ impl Session {
             Event::Call { call, what } => self.call(call, what, effects),
             Event::Cancel { call } => self.cancel(call, effects),
             Event::Receive(envelope) => self.receive(envelope, effects),
+            Event::Learn(map) if map.epoch > self.map.epoch => self.install(map, effects),
+            Event::Learn(_) => {}
             Event::Tick => {
                 self.ledger.expire(self.now_us);
                 self.routing.expire(self.now_us);
@@ -351,6 +353,12 @@ impl Session {
         }
     }
 
+    /// A node that lives, if there is one, other than `node`.
+    fn another_than(&mut self, node: NodeId) -> Option<NodeId> {
+        let live: Vec<NodeId> = self.map.live().filter(|other| *other != node).collect();
+        self.routing.choose(&live, &routing::Tries::new(), self.now_us)
+    }
+
     /// A node said its newest map: what waited for a newer one goes on.
     fn install(&mut self, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
         self.fetching_until_us = 0;
@@ -414,7 +422,14 @@ impl Session {
                     let Some(in_flight) = self.calls.get_mut(&call) else { continue };
                     in_flight.due_us = None;
                     match &in_flight.task {
-                        Task::Commit(_) => self.submit(call, effects),
+                        Task::Commit(submission) => {
+                            if let Some(head) = submission.waits_for() {
+                                // It may be gone, and nobody else would say so.
+                                let other = self.another_than(head);
+                                self.fetch_map(other, effects);
+                            }
+                            self.submit(call, effects);
+                        }
                         Task::Read(_) => self.advance(call, effects),
                     }
                 }

@@ -12,7 +12,7 @@ use super::event::{Began, Place, Want};
 use super::gather::{Gather, Question};
 use super::sizes::Sizes;
 use crate::abort::Abort;
-use crate::map::ClusterMap;
+use crate::map::{ClusterMap, DROPPED};
 use crate::message::ReadPart;
 use crate::rule::{Rule, Rules};
 
@@ -108,7 +108,8 @@ impl Reading {
     /// Goes on as far as it can with `room` more questions.
     ///
     /// # Errors
-    /// `InvalidArgument` when more is there than a read may answer.
+    /// `InvalidArgument` when more is there than a read may answer; `NotFound` when a keyspace was
+    /// dropped.
     pub fn advance(
         &mut self,
         room: usize,
@@ -129,6 +130,9 @@ impl Reading {
         }
         while self.next < self.wants.len() && advance.asks.len() < room {
             let want = &self.wants[self.next];
+            if map.is_dropped(want.blob.keyspace) {
+                return Err(Abort::new(ErrorKind::NotFound, DROPPED));
+            }
             let Some(chunk_size) = map.chunk_size(want.blob.keyspace) else {
                 advance.is_stuck = true;
                 break;

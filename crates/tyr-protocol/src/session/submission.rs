@@ -19,7 +19,7 @@ use super::{Answer, Effect, Session, Task, fail};
 use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{Decision, Outcomes};
-use crate::map::ClusterMap;
+use crate::map::{ClusterMap, DROPPED};
 use crate::message::Body;
 use crate::rule::Rule;
 
@@ -52,6 +52,11 @@ impl Submission {
     pub fn is_sent(&self) -> bool {
         self.head.is_some()
     }
+
+    /// Whose answer is waited for.
+    pub fn waits_for(&self) -> Option<NodeId> {
+        self.head.map(|head| head.to)
+    }
 }
 
 impl Session {
@@ -69,6 +74,10 @@ impl Session {
             let reason = error.message().to_owned().into();
             let abort = Abort { kind: error.kind(), reason, blob: None };
             return fail(call, abort, effects);
+        }
+        let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
+        if keyspaces.any(|keyspace| self.map.is_dropped(keyspace)) {
+            return fail(call, Abort::new(ErrorKind::NotFound, DROPPED), effects);
         }
         let sequence = self.ledger.open(call);
         transaction.id = TransactionId::new(self.client, sequence);

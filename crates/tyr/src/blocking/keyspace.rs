@@ -1,43 +1,42 @@
 //! A keyspace, for threads: every operation on single blobs.
 
 use std::io::Read;
-use std::sync::Arc;
 
-use tyr_node::{Committed, KeyspaceEntry, Node, Ticket};
+use tyr_node::{Committed, Ticket};
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Outcome,
-    Payload, Result, Stat, Timestamp, Transform, limits,
+    Payload, Result, Stat, Transform, limits,
 };
 
 use super::{Reader, Snapshot, Upload};
+use crate::backend::{Answer, Looks, Space};
 use crate::key::ToKey;
 use crate::pending::Pending;
 
 /// A namespace of blobs. Clone it freely.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
-    pub(crate) node: Arc<Node>,
-    pub(crate) entry: Arc<KeyspaceEntry>,
+    pub(crate) space: Space,
 }
 
 impl Keyspace {
-    pub(crate) fn new(node: Arc<Node>, entry: Arc<KeyspaceEntry>) -> Self {
-        Self { node, entry }
+    pub(crate) fn new(space: Space) -> Self {
+        Self { space }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        self.entry.info().name.as_str()
+        self.space.info().name.as_str()
     }
 
     /// Its number, which no other keyspace ever gets.
     pub fn id(&self) -> KeyspaceId {
-        self.entry.info().id
+        self.space.info().id
     }
 
     /// What it was created with.
     pub fn config(&self) -> &KeyspaceConfig {
-        &self.entry.info().config
+        &self.space.info().config
     }
 
     /// The same keyspace, for async code and for [`ReadRequest`](crate::ReadRequest).
@@ -121,8 +120,8 @@ impl Keyspace {
     pub fn read(&self, key: impl ToKey, offset: u64, len: u64) -> Result<Bytes> {
         let name = self.blob(key)?;
         let range = read_range(offset, len)?;
-        let answer = self.node.read(&self.entry, &name, range, Timestamp::MAX)?;
-        answer.map(|(_, bytes)| bytes).ok_or_else(|| self.absent(&name))
+        let answer = self.space.read(&name, range)?;
+        answer.map(|found| found.bytes).ok_or_else(|| self.absent(&name))
     }
 
     /// Reads a whole blob.
@@ -132,18 +131,8 @@ impl Keyspace {
     /// [`Keyspace::reader`].
     pub fn get(&self, key: impl ToKey) -> Result<Bytes> {
         let name = self.blob(key)?;
-        let before = self.node.attributes(&self.entry, &name, Timestamp::MAX)?;
-        if let Some(found) = before.filter(|found| found.size > limits::READ_LEN_MAX) {
-            return Err(too_large(&name.key, found.size));
-        }
-        let range = ByteRange { start: 0, end: limits::READ_LEN_MAX };
-        let answer = self.node.read(&self.entry, &name, range, Timestamp::MAX)?;
-        let (attributes, bytes) = answer.ok_or_else(|| self.absent(&name))?;
-        // It may have grown in between.
-        if attributes.size > limits::READ_LEN_MAX {
-            return Err(too_large(&name.key, attributes.size));
-        }
-        Ok(bytes)
+        let answer = self.space.read_whole(&name)?;
+        self.whole(&name, answer)
     }
 
     /// Reads any part of a blob as a stream, at one version.
@@ -151,8 +140,10 @@ impl Keyspace {
     /// # Errors
     /// `NotFound`; later, from the stream, `SnapshotTooOld` after 5 minutes.
     pub fn reader(&self, key: impl ToKey, range: ByteRange) -> Result<Reader> {
-        let snapshot = Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?);
-        snapshot.reader(self, key, range)
+        let name = self.blob(key)?;
+        let view = self.space.view_of(&name)?;
+        let (view, size) = view.ok_or_else(|| self.absent(&name))?;
+        Ok(Reader::new(Snapshot::new(view), self.clone(), name, range, size))
     }
 
     /// Cuts a blob to `len` bytes, or extends it with zeros; makes it if there is none.
@@ -177,8 +168,7 @@ impl Keyspace {
     /// `NotFound`.
     pub fn stat(&self, key: impl ToKey) -> Result<Stat> {
         let name = self.blob(key)?;
-        let attributes = self.node.attributes(&self.entry, &name, Timestamp::MAX)?;
-        attributes.and_then(|found| found.stat()).ok_or_else(|| self.absent(&name))
+        self.space.stat(&name)?.ok_or_else(|| self.absent(&name))
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after
@@ -192,8 +182,7 @@ impl Keyspace {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
-        let snapshot = Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?);
-        snapshot.scan(self, prefix, after, limit)
+        Snapshot::new(self.space.backend().view()?).scan(self, prefix, after, limit)
     }
 
     /// Lists all blobs whose keys begin with `prefix`, in key order, page by page; each page is of
@@ -255,12 +244,12 @@ impl Keyspace {
         let mut pending = Pending::default();
         let operation = operation(&mut pending)?;
         pending.add(self.blob(key)?, operation)?;
-        Ok(pending.commit(&self.node, None))
+        Ok(self.commit(pending))
     }
 
     pub(crate) fn begin_put(&self, key: impl ToKey, data: Bytes) -> Result<Ticket> {
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.node, &self.entry, data)?;
+            let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Replace { payload })
         })
     }
@@ -268,7 +257,7 @@ impl Keyspace {
     pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Bytes) -> Result<Ticket> {
         ByteRange::at(offset, data.len() as u64)?;
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.node, &self.entry, data)?;
+            let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Write { offset, payload })
         })
     }
@@ -280,7 +269,7 @@ impl Keyspace {
         expected: Option<u64>,
     ) -> Result<Ticket> {
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.node, &self.entry, data)?;
+            let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Append { payload, expected })
         })
     }
@@ -295,9 +284,9 @@ impl Keyspace {
         let name = self.blob(key)?;
         let mut pending = Pending::default();
         pending.add(name.clone(), Operation::Compare { offset, expected })?;
-        let payload = pending.payload(&self.node, &self.entry, new)?;
+        let payload = pending.payload(&self.space, new)?;
         pending.add(name, Operation::Write { offset, payload })?;
-        Ok(pending.commit(&self.node, None))
+        Ok(self.commit(pending))
     }
 
     /// Commits an upload as one operation.
@@ -314,14 +303,28 @@ impl Keyspace {
         })
     }
 
+    fn commit(&self, pending: Pending) -> Ticket {
+        let backend = self.space.backend();
+        pending.commit(&backend, Looks::new(&backend))
+    }
+
     fn upload(&self, mut source: impl Read) -> Result<Upload> {
-        let mut upload = Upload::new(self.clone());
+        let mut upload = Upload::new(self.space.clone());
         upload.fill_from(&mut source)?;
         Ok(upload)
     }
 
     pub(crate) fn blob(&self, key: impl ToKey) -> Result<BlobName> {
         Ok(BlobName { keyspace: self.id(), key: key.to_key()? })
+    }
+
+    /// A whole blob, if it is not too large to be answered at once.
+    pub(crate) fn whole(&self, name: &BlobName, answer: Answer) -> Result<Bytes> {
+        let found = answer.ok_or_else(|| self.absent(name))?;
+        match found.size {
+            Some(size) if size > limits::READ_LEN_MAX => Err(too_large(&name.key, size)),
+            Some(_) | None => Ok(found.bytes),
+        }
     }
 
     pub(crate) fn absent(&self, name: &BlobName) -> Error {

@@ -5,6 +5,7 @@ use std::io;
 use tyr_types::{BlobName, ByteRange, Bytes, ErrorKind, Result};
 
 use super::{Keyspace, Snapshot};
+use crate::backend::Answer;
 
 /// Bytes fetched at a time.
 pub(crate) const PIECE: u64 = 1 << 20;
@@ -32,7 +33,8 @@ impl Reader {
         range: ByteRange,
         size: u64,
     ) -> Self {
-        Self { snapshot, keyspace, name, rest: range, size, piece: Bytes::new() }
+        let rest = range.intersection(ByteRange { start: 0, end: size });
+        Self { snapshot, keyspace, name, rest, size, piece: Bytes::new() }
     }
 
     /// The size of the whole blob.
@@ -54,16 +56,31 @@ impl Reader {
         if !self.piece.is_empty() {
             return Ok(Some(std::mem::take(&mut self.piece)));
         }
-        if self.rest.is_empty() {
-            return Ok(None);
+        let Some(range) = self.next_range() else { return Ok(None) };
+        let answer = self.snapshot.view.read(&self.keyspace.space, &self.name, range)?;
+        self.take(range, answer)
+    }
+
+    /// The same, for async code.
+    pub(crate) async fn fetch_next(&mut self) -> Result<Option<Bytes>> {
+        if !self.piece.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.piece)));
         }
-        // Aligned, so that pieces match the extents of a blob written in order.
+        let Some(range) = self.next_range() else { return Ok(None) };
+        let answer = self.snapshot.view.fetch(&self.keyspace.space, &self.name, range).await?;
+        self.take(range, answer)
+    }
+
+    /// Aligned, so that pieces match the extents of a blob written in order.
+    fn next_range(&self) -> Option<ByteRange> {
         let end = self.rest.end.min((self.rest.start / PIECE + 1) * PIECE);
-        let range = ByteRange { start: self.rest.start, end };
-        let bytes = self.snapshot.read_at(&self.keyspace, &self.name, range)?;
-        let bytes = bytes.ok_or_else(|| self.keyspace.absent(&self.name))?;
-        self.rest.start = end;
-        Ok(Some(bytes))
+        (!self.rest.is_empty()).then_some(ByteRange { start: self.rest.start, end })
+    }
+
+    fn take(&mut self, range: ByteRange, answer: Answer) -> Result<Option<Bytes>> {
+        let found = answer.ok_or_else(|| self.keyspace.absent(&self.name))?;
+        self.rest.start = range.end;
+        Ok(Some(found.bytes))
     }
 }
 

@@ -1,31 +1,28 @@
 //! A read-only view of everything at one moment, for threads.
 
-use std::sync::Arc;
-
-use tyr_node::{Node, SnapshotGuard};
 use tyr_types::{BlobName, ByteRange, Bytes, Error, Key, Result, Stat, Timestamp, limits};
 
 use super::keyspace::{read_range, too_large};
 use super::{Keyspace, Reader};
 use crate::ReadRequest;
+use crate::backend::View;
 use crate::key::ToKey;
 
 /// Everything as it was at one moment. Writers go on; they do not wait for it, nor it for them.
 /// Dropping it lets the old versions go. Clones share the moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    pub(crate) node: Arc<Node>,
-    pub(crate) guard: Arc<SnapshotGuard>,
+    pub(crate) view: View,
 }
 
 impl Snapshot {
-    pub(crate) fn new(node: Arc<Node>, guard: SnapshotGuard) -> Self {
-        Self { node, guard: Arc::new(guard) }
+    pub(crate) fn new(view: View) -> Self {
+        Self { view }
     }
 
     /// Its moment.
     pub fn version(&self) -> Timestamp {
-        self.guard.at()
+        self.view.at()
     }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
@@ -77,14 +74,8 @@ impl Snapshot {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
-        if !(1..=limits::SCAN_LIMIT_MAX).contains(&limit) {
-            return Err(Error::invalid(format!(
-                "a scan's limit is 1 to {}, not {limit}",
-                limits::SCAN_LIMIT_MAX
-            )));
-        }
-        self.guard.settle()?;
-        self.node.scan(&keyspace.entry, prefix, after, limit, self.guard.at())
+        check_limit(limit)?;
+        self.view.scan(&keyspace.space, prefix, after, limit)
     }
 
     /// Reads any part of a blob as a stream.
@@ -94,7 +85,6 @@ impl Snapshot {
     pub fn reader(&self, keyspace: &Keyspace, key: impl ToKey, range: ByteRange) -> Result<Reader> {
         let name = keyspace.blob(key)?;
         let size = self.stat_blob(keyspace, &name)?.size;
-        let range = range.intersection(ByteRange { start: 0, end: size });
         Ok(Reader::new(self.clone(), keyspace.clone(), name, range, size))
     }
 
@@ -110,9 +100,8 @@ impl Snapshot {
         name: &BlobName,
         range: ByteRange,
     ) -> Result<Option<Bytes>> {
-        self.guard.settle()?;
-        let answer = self.node.read(&keyspace.entry, name, range, self.guard.at())?;
-        Ok(answer.map(|(_, bytes)| bytes))
+        let answer = self.view.read(&keyspace.space, name, range)?;
+        Ok(answer.map(|found| found.bytes))
     }
 
     /// Fills `out` with the bytes from `offset` on, which must be within the blob.
@@ -123,15 +112,22 @@ impl Snapshot {
         offset: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        self.guard.settle()?;
-        let range = ByteRange::at(offset, out.len() as u64)?;
-        let found = self.node.read_into(&keyspace.entry, name, range, self.guard.at(), out)?;
-        found.map(drop).ok_or_else(|| keyspace.absent(name))
+        match self.view.read_into(&keyspace.space, name, offset, out)? {
+            true => Ok(()),
+            false => Err(keyspace.absent(name)),
+        }
     }
 
     fn stat_blob(&self, keyspace: &Keyspace, name: &BlobName) -> Result<Stat> {
-        self.guard.settle()?;
-        let attributes = self.node.attributes(&keyspace.entry, name, self.guard.at())?;
-        attributes.and_then(|found| found.stat()).ok_or_else(|| keyspace.absent(name))
+        self.view.stat(&keyspace.space, name)?.ok_or_else(|| keyspace.absent(name))
     }
+}
+
+/// Refuses a scan of no keys or of too many.
+fn check_limit(limit: usize) -> Result<()> {
+    if (1..=limits::SCAN_LIMIT_MAX).contains(&limit) {
+        return Ok(());
+    }
+    let max = limits::SCAN_LIMIT_MAX;
+    Err(Error::invalid(format!("a scan's limit is 1 to {max}, not {limit}")))
 }

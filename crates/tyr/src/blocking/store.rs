@@ -1,13 +1,13 @@
 //! A store, for threads.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
+use tyr_node::{CheckReport, KeyspaceInfo, Statistics};
 use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
+use crate::backend::Backend;
 use crate::{Options, ReadRequest};
 
 /// How often [`Tyr::transact`] runs a transaction that meets conflicts.
@@ -16,7 +16,7 @@ pub(crate) const ATTEMPTS_MAX: u32 = 64;
 /// A store. Clone it freely: clones share it. The last one to go closes it.
 #[derive(Clone, Debug)]
 pub struct Tyr {
-    pub(crate) node: Arc<Node>,
+    pub(crate) backend: Backend,
 }
 
 impl Tyr {
@@ -44,8 +44,7 @@ impl Tyr {
     /// # Errors
     /// `AlreadyExists`; `InvalidArgument` with the allowed range.
     pub fn create_keyspace(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
-        let entry = self.node.create_keyspace(&KeyspaceName::new(name)?, &config)?;
-        Ok(Keyspace::new(Arc::clone(&self.node), entry))
+        self.backend.create_keyspace(&KeyspaceName::new(name)?, &config).map(Keyspace::new)
     }
 
     /// Finds a keyspace.
@@ -53,13 +52,12 @@ impl Tyr {
     /// # Errors
     /// `NotFound`.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        let entry = self.node.keyspace(&KeyspaceName::new(name)?)?;
-        Ok(Keyspace::new(Arc::clone(&self.node), entry))
+        self.backend.keyspace(&KeyspaceName::new(name)?).map(Keyspace::new)
     }
 
     /// All keyspaces, by name.
     pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
-        Ok(self.node.keyspaces())
+        self.backend.keyspaces()
     }
 
     /// Removes a keyspace and everything in it, for good.
@@ -67,12 +65,12 @@ impl Tyr {
     /// # Errors
     /// `NotFound`.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.node.drop_keyspace(&KeyspaceName::new(name)?)
+        self.backend.drop_keyspace(&KeyspaceName::new(name)?)
     }
 
     /// Begins a transaction.
     pub fn begin(&self) -> Transaction {
-        Transaction::new(Arc::clone(&self.node))
+        Transaction::new(self.backend.clone())
     }
 
     /// Runs `body` in a transaction and commits it; runs it again, after a pause that grows, when
@@ -101,7 +99,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the store is closed.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(Snapshot::new(Arc::clone(&self.node), self.node.snapshot()?))
+        self.backend.view().map(Snapshot::new)
     }
 
     /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.
@@ -111,19 +109,18 @@ impl Tyr {
     /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
     pub fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
         ReadRequest::check(wanted)?;
-        let snapshot = self.snapshot()?;
-        wanted.iter().map(|request| snapshot.read_key(request)).collect()
+        self.backend.read_many(wanted)
     }
 
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
     /// from there on are missing.
     pub fn damage(&self) -> Option<&Error> {
-        self.node.damage()
+        self.backend.damage()
     }
 
     /// Counters and sizes.
     pub fn statistics(&self) -> Statistics {
-        self.node.statistics()
+        self.backend.statistics()
     }
 
     /// Verifies every checksum and every cross-reference on disk. `progress` gets the share done,
@@ -132,7 +129,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the disk fails. Damage is in the report, not an error.
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
-        self.node.check(progress)
+        self.backend.check(progress)
     }
 
     /// Writes everything back and closes the store. Other handles to it then fail.
@@ -140,7 +137,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the disk fails; what was acknowledged stays durable all the same.
     pub fn close(self) -> Result<()> {
-        self.node.close()
+        self.backend.close()
     }
 }
 

@@ -1,14 +1,13 @@
 //! A transaction, for threads.
 
-use std::sync::Arc;
-
-use tyr_node::{Node, SnapshotGuard, Ticket};
+use tyr_node::Ticket;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Operation, Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
 use super::keyspace::{read_range, too_large};
+use crate::backend::{Backend, Found, Look, Looks};
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
@@ -20,27 +19,28 @@ use crate::pending::{OperationId, Pending};
 /// own writes, and are validated at commit. Dropping it without commit rolls it back.
 #[derive(Debug)]
 pub struct Transaction {
-    pub(crate) node: Arc<Node>,
-    pub(crate) pending: Pending,
-    /// The version that is read, from the first read on.
-    snapshot: Option<Arc<SnapshotGuard>>,
+    backend: Backend,
+    pending: Pending,
+    looks: Looks,
 }
 
 /// What has to be read from the store for one read of a transaction.
 #[derive(Debug)]
-pub(crate) struct ReadPlan {
-    pub name: BlobName,
-    pub guard: Arc<SnapshotGuard>,
+struct ReadPlan {
+    name: BlobName,
     /// What the user wants.
     wanted: ByteRange,
     /// What has to be read for it.
-    pub needed: ByteRange,
+    needed: ByteRange,
+    /// Whether the answer depends on where the blob ends, however much is read.
+    is_attributes: bool,
     has_own_writes: bool,
 }
 
 impl Transaction {
-    pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, pending: Pending::default(), snapshot: None }
+    pub(crate) fn new(backend: Backend) -> Self {
+        let looks = Looks::new(&backend);
+        Self { backend, pending: Pending::default(), looks }
     }
 
     /// Makes an empty blob; the commit fails with `AlreadyExists` if there is one.
@@ -62,7 +62,7 @@ impl Transaction {
         data: impl Into<Bytes>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;
-        let payload = self.pending.payload(&self.node, &keyspace.entry, data.into())?;
+        let payload = self.pending.payload(&keyspace.space, data.into())?;
         self.pending.add(name, Operation::Replace { payload })
     }
 
@@ -79,7 +79,7 @@ impl Transaction {
     ) -> Result<OperationId> {
         let (name, data) = (keyspace.blob(key)?, data.into());
         ByteRange::at(offset, data.len() as u64)?;
-        let payload = self.pending.payload(&self.node, &keyspace.entry, data)?;
+        let payload = self.pending.payload(&keyspace.space, data)?;
         self.pending.add(name, Operation::Write { offset, payload })
     }
 
@@ -119,7 +119,7 @@ impl Transaction {
         expected: Option<u64>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;
-        let payload = self.pending.payload(&self.node, &keyspace.entry, data)?;
+        let payload = self.pending.payload(&keyspace.space, data)?;
         self.pending.add(name, Operation::Append { payload, expected })
     }
 
@@ -186,11 +186,8 @@ impl Transaction {
         offset: u64,
         len: u64,
     ) -> Result<Bytes> {
-        let plan = self.plan_read(keyspace, key, read_range(offset, len)?)?;
-        plan.guard.settle()?;
-        let answer = self.node.read(&keyspace.entry, &plan.name, plan.needed, plan.guard.at())?;
-        let answer = answer.map(|(attributes, bytes)| (attributes.size, bytes));
-        self.finish_read(keyspace, plan, answer).map(|(_, bytes)| bytes)
+        let range = read_range(offset, len)?;
+        self.read_part(keyspace, key, range).map(|(_, bytes)| bytes)
     }
 
     /// Reads a whole blob of up to 64 MiB.
@@ -211,13 +208,8 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::read`].
     pub fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
-        let plan = self.plan_read(keyspace, key, ByteRange { start: 0, end: 0 })?;
-        plan.guard.settle()?;
-        let found = self.node.attributes(&keyspace.entry, &plan.name, plan.guard.at())?;
-        let version = found.map_or(Timestamp::ZERO, |attributes| attributes.version);
-        let answer = found.map(|attributes| (attributes.size, Bytes::new()));
-        let (size, _) = self.finish_read(keyspace, plan, answer)?;
-        Ok(Stat { size, version })
+        let nothing = ByteRange { start: 0, end: 0 };
+        self.read_part(keyspace, key, nothing).map(|(stat, _)| stat)
     }
 
     /// Commits: everything takes effect, at once, or nothing.
@@ -238,57 +230,77 @@ impl Transaction {
     /// Sends it.
     pub(crate) fn begin_commit(self) -> (Ticket, Vec<u32>) {
         let shape = self.pending.shape();
-        (self.pending.commit(&self.node, self.snapshot), shape)
+        (self.pending.commit(&self.backend, self.looks), shape)
     }
 
-    pub(crate) fn plan_read(
+    /// Reads a range, empty for size and version alone.
+    fn read_part(
         &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        wanted: ByteRange,
+    ) -> Result<(Stat, Bytes)> {
+        let plan = self.plan_read(keyspace, key, wanted)?;
+        let (name, needed, is_attributes) = (&plan.name, plan.needed, plan.is_attributes);
+        let look = self.looks.read(&keyspace.space, name, needed, is_attributes)?;
+        self.finish_read(keyspace, &plan, look)
+    }
+
+    /// The same, for async code.
+    pub(crate) async fn fetch_part(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        wanted: ByteRange,
+    ) -> Result<(Stat, Bytes)> {
+        let plan = self.plan_read(keyspace, key, wanted)?;
+        let (name, needed, is_attributes) = (&plan.name, plan.needed, plan.is_attributes);
+        let look = self.looks.fetch(&keyspace.space, name, needed, is_attributes).await?;
+        self.finish_read(keyspace, &plan, look)
+    }
+
+    fn plan_read(
+        &self,
         keyspace: &Keyspace,
         key: impl ToKey,
         wanted: ByteRange,
     ) -> Result<ReadPlan> {
         let name = keyspace.blob(key)?;
-        let guard = match &self.snapshot {
-            Some(guard) => Arc::clone(guard),
-            None => {
-                let guard = Arc::new(self.node.snapshot()?);
-                self.snapshot = Some(Arc::clone(&guard));
-                guard
-            }
-        };
         let operations = self.pending.operations_on(&name);
         let needed = needed_range(operations, wanted);
         let has_own_writes = !operations.is_empty();
-        Ok(ReadPlan { name, guard, wanted, needed, has_own_writes })
+        let is_attributes = wanted.is_empty() || has_own_writes;
+        Ok(ReadPlan { name, wanted, needed, is_attributes, has_own_writes })
     }
 
-    /// Notes the read and lays the transaction's own writes over `answer` (size and bytes of the
-    /// needed range; `None`: absent). Answers the size and the wanted bytes.
-    pub(crate) fn finish_read(
+    /// Notes the read and lays the transaction's own writes over what was found. Answers size and
+    /// version, and the wanted bytes.
+    fn finish_read(
         &mut self,
         keyspace: &Keyspace,
-        plan: ReadPlan,
-        answer: Option<(u64, Bytes)>,
-    ) -> Result<(u64, Bytes)> {
-        let is_short = answer.as_ref().is_none_or(|(size, _)| *size < plan.wanted.end);
-        let is_attributes = is_short || plan.wanted.is_empty() || plan.has_own_writes;
-        let at = plan.guard.at();
-        self.pending.note_read(plan.name.clone(), plan.needed, is_attributes, at);
+        plan: &ReadPlan,
+        look: Look,
+    ) -> Result<(Stat, Bytes)> {
+        self.pending.note_read(look.check);
+        let version = look.answer.as_ref().map_or(Timestamp::ZERO, |found| found.version);
+        // Where the size is not known, all that was wanted is there.
+        let size = |found: &Found| found.size.unwrap_or(plan.needed.end);
         if !plan.has_own_writes {
-            return answer.ok_or_else(|| keyspace.absent(&plan.name));
+            let found = look.answer.ok_or_else(|| keyspace.absent(&plan.name))?;
+            return Ok((Stat { size: size(&found), version }, found.bytes));
         }
-        let (size, bytes) = match answer {
-            Some((size, bytes)) => (Some(size), bytes),
+        let (size, bytes) = match look.answer {
+            Some(found) => (Some(size(&found)), found.bytes),
             None => (None, Bytes::new()),
         };
         let mut bytes = bytes.to_vec();
         bytes.resize(plan.needed.len() as usize, 0);
         let mut view = View { range: plan.needed, bytes, size };
-        view.play(&self.node, self.pending.operations_on(&plan.name))?;
+        view.play(&self.backend, self.pending.operations_on(&plan.name))?;
         let size = view.size.ok_or_else(|| keyspace.absent(&plan.name))?;
         let wanted = plan.wanted.intersection(ByteRange { start: 0, end: size });
         let start = (wanted.start - plan.needed.start) as usize;
         let bytes = Bytes::from(view.bytes).slice(start..start + wanted.len() as usize);
-        Ok((size, bytes))
+        Ok((Stat { size, version }, bytes))
     }
 }

@@ -1,4 +1,5 @@
-//! A payload of any length on its way to disk, before the transaction that refers to it.
+//! A payload of any length on its way to disk, before the transaction that refers to it. To a
+//! cluster it goes with its transaction, so there it is gathered in memory, up to a bound.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -6,21 +7,22 @@ use std::sync::Arc;
 use tyr_node::ExtentLease;
 use tyr_types::{Bytes, Error, Payload, Result, limits};
 
-use super::Keyspace;
+use crate::backend::Space;
+use crate::pending::check_carried;
 
 /// Takes bytes as they come and writes them to extents, a few MiB at a time. Dropping it gives
 /// the space back.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    keyspace: Keyspace,
+    space: Space,
     buffer: Vec<u8>,
     leases: Vec<Arc<ExtentLease>>,
     len: u64,
 }
 
 impl Upload {
-    pub fn new(keyspace: Keyspace) -> Self {
-        Self { keyspace, buffer: Vec::new(), leases: Vec::new(), len: 0 }
+    pub fn new(space: Space) -> Self {
+        Self { space, buffer: Vec::new(), leases: Vec::new(), len: 0 }
     }
 
     /// Bytes taken so far.
@@ -31,7 +33,7 @@ impl Upload {
     /// Takes some more bytes.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let room = limits::EXTENT_LEN_MAX as usize - self.buffer.len();
+            let room = self.room();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.buffer.extend_from_slice(now);
             self.advance(now.len())?;
@@ -43,8 +45,8 @@ impl Upload {
     /// Takes everything that `source` has.
     pub fn fill_from(&mut self, source: &mut dyn Read) -> Result<()> {
         loop {
-            let room = (limits::EXTENT_LEN_MAX as usize - self.buffer.len()) as u64;
-            let read = (&mut *source).take(room).read_to_end(&mut self.buffer);
+            let room = self.room();
+            let read = (&mut *source).take(room as u64).read_to_end(&mut self.buffer);
             match read {
                 Ok(0) => return Ok(()),
                 Ok(n) => self.advance(n)?,
@@ -56,7 +58,8 @@ impl Upload {
 
     /// Ends it: the payload, and the leases that keep it until the commit.
     pub fn finish(mut self) -> Result<(Payload, Vec<Arc<ExtentLease>>)> {
-        if self.leases.is_empty() && self.buffer.len() < limits::EXTENT_PAYLOAD_MIN {
+        let is_short = self.leases.is_empty() && self.buffer.len() < limits::EXTENT_PAYLOAD_MIN;
+        if is_short || !self.is_embedded() {
             return Ok((Payload::Inline(Bytes::from(self.buffer)), Vec::new()));
         }
         if !self.buffer.is_empty() {
@@ -66,10 +69,30 @@ impl Upload {
         Ok((Payload::Extents(extents), self.leases))
     }
 
+    /// Bytes that the buffer takes before something is done about it.
+    fn room(&self) -> usize {
+        let max = match self.space {
+            Space::Embedded(_) => limits::EXTENT_LEN_MAX as usize,
+            // One more than it may become.
+            Space::Remote(_) => limits::TRANSACTION_INLINE_MAX + 1,
+        };
+        max - self.buffer.len()
+    }
+
+    fn is_embedded(&self) -> bool {
+        match self.space {
+            Space::Embedded(_) => true,
+            Space::Remote(_) => false,
+        }
+    }
+
     fn advance(&mut self, n: usize) -> Result<()> {
         self.len += n as u64;
         if self.len > limits::BLOB_SIZE_MAX {
             return Err(Error::invalid("a blob has at most 2^63-1 bytes"));
+        }
+        if !self.is_embedded() {
+            return check_carried(self.buffer.len());
         }
         if self.buffer.len() == limits::EXTENT_LEN_MAX as usize {
             self.write_buffer()?;
@@ -78,9 +101,10 @@ impl Upload {
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        let lease = self.keyspace.node.upload(&self.keyspace.entry, &self.buffer)?;
-        self.leases.push(lease);
-        self.buffer.clear();
+        if let Space::Embedded(space) = &self.space {
+            self.leases.push(space.upload(&self.buffer)?);
+            self.buffer.clear();
+        }
         Ok(())
     }
 }

@@ -183,3 +183,36 @@ fn map_without(client: &Client, node: NodeId) -> ClusterMap {
     newer.nodes.get_mut(&node).unwrap().state = crate::map::NodeState::Down;
     newer
 }
+
+#[test]
+fn while_a_head_is_silent_others_are_asked_for_the_map() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let head = client.submitted_one().to;
+    client.pass(1_300_000);
+    let fetched = |(to, body): &(NodeId, Body)| (*body == Body::FetchMap).then_some(*to);
+    let asked: Vec<NodeId> = client.sent.iter().filter_map(fetched).collect();
+    assert!(asked.len() == 1 && asked[0] != head);
+    let mut newer = later(&client.session.map, 1);
+    newer.nodes.get_mut(&head).unwrap().state = crate::map::NodeState::Down;
+    client.submitted();
+    client.receive_of(newer.epoch, asked[0], Body::NewerMap(Arc::new(newer)));
+    let again = client.submitted_one();
+    assert!(again.is_retry && again.to != head);
+}
+
+#[test]
+fn nothing_new_is_done_in_a_keyspace_that_was_dropped() {
+    let mut client = Client::with_time();
+    let mut newer = later(&client.session.map, 1);
+    newer.keyspaces.get_mut(&KeyspaceId(1)).unwrap().is_dropped = true;
+    client.step(Event::Learn(Arc::new(map())));
+    client.read("a", range(0, 4), Place::Newest);
+    assert_eq!(client.asked().len(), 1, "an older map changes nothing");
+    client.step(Event::Learn(Arc::new(newer)));
+    client.commit(vec![append("a", 10)]);
+    assert_eq!(client.refusal().kind, ErrorKind::NotFound);
+    client.read("a", range(0, 4), Place::Newest);
+    assert_eq!(client.refusal().kind, ErrorKind::NotFound);
+    assert!(client.submitted().is_empty());
+}

@@ -19,6 +19,7 @@ use tyr_types::{Durability, KeyspaceConfig, NodeId};
 
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
+use crate::agent::keeper::{Keeper, Limits};
 use crate::clock;
 use crate::processor::driver::{Core, Driver, Outlet};
 
@@ -142,6 +143,22 @@ impl Web {
     pub fn kill_and_restart(&mut self) {
         self.end();
         self.start();
+    }
+
+    /// Every node folds, and cuts its log.
+    pub fn fold(&self) {
+        let limits = Limits { cache_bytes: 64 << 20, fold_log_bytes: 1 << 20, grace_us: 0 };
+        for running in &self.running {
+            Keeper::new(Arc::clone(&running.driver), limits).fold().unwrap();
+        }
+    }
+
+    /// What is cached goes.
+    pub fn forget(&self) {
+        for running in &self.running {
+            let store = Arc::clone(running.driver.core().holdings().store());
+            (0..3).for_each(|_| store.recent().shrink(0));
+        }
     }
 
     fn end(&mut self) {

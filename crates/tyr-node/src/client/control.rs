@@ -1,0 +1,21 @@
+//! What a client needs of the monitors: the newest map, and changes of it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tyr_protocol::map::{Change, ClusterMap};
+use tyr_types::{Epoch, Result};
+
+/// An answer of the monitors, later.
+pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+/// The monitors, as a client sees them.
+pub trait Control: Send + Sync + 'static {
+    /// The newest map that holds; every change that was answered before is in it.
+    fn map(&self) -> Asked<Arc<ClusterMap>>;
+    /// A change of the map. The answer is the epoch from which it holds.
+    fn propose(&self, change: Change) -> Asked<Epoch>;
+    /// Nothing is asked any more. Does nothing the second time.
+    fn close(&self);
+}

@@ -1,0 +1,4 @@
+//! The client against nodes that a test plays, and against nodes that run in this process.
+
+mod cluster;
+mod script;

@@ -1,0 +1,154 @@
+//! A store in this process. Every call may block for the disk, but for what memory answers.
+
+use std::sync::Arc;
+
+use tyr_node::{
+    Attributes, ExtentLease, Held, KeyspaceEntry, KeyspaceInfo, Node, SnapshotGuard, Ticket,
+};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Key, ReadCheck, Result, Stat, Timestamp,
+    Transaction, limits,
+};
+
+use super::{Answer, Found, Looks};
+
+/// A keyspace of a store in this process.
+#[derive(Clone, Debug)]
+pub(crate) struct EmbeddedSpace {
+    node: Arc<Node>,
+    entry: Arc<KeyspaceEntry>,
+}
+
+/// A store in this process, at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct EmbeddedView {
+    node: Arc<Node>,
+    guard: Arc<SnapshotGuard>,
+}
+
+impl EmbeddedSpace {
+    pub fn new(node: &Arc<Node>, entry: Arc<KeyspaceEntry>) -> Self {
+        Self { node: Arc::clone(node), entry }
+    }
+
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    pub fn info(&self) -> &KeyspaceInfo {
+        self.entry.info()
+    }
+
+    pub fn read(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        self.node.read(&self.entry, name, range, Timestamp::MAX).map(found)
+    }
+
+    /// The same if memory can answer.
+    pub fn read_resident(&self, name: &BlobName, range: ByteRange) -> Option<Result<Answer>> {
+        let answer = self.node.read_resident(&self.entry, name, range, Timestamp::MAX)?;
+        Some(answer.map(found))
+    }
+
+    pub fn read_whole(&self, name: &BlobName) -> Result<Answer> {
+        let before = self.node.attributes(&self.entry, name, Timestamp::MAX)?;
+        if let Some(before) = before.filter(|before| before.size > limits::READ_LEN_MAX) {
+            let (size, version) = (Some(before.size), before.version);
+            return Ok(Some(Found { size, version, bytes: Bytes::new() }));
+        }
+        self.read(name, ByteRange { start: 0, end: limits::READ_LEN_MAX })
+    }
+
+    pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        let attributes = self.node.attributes(&self.entry, name, Timestamp::MAX)?;
+        Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.
+    pub fn upload(&self, piece: &[u8]) -> Result<Arc<ExtentLease>> {
+        self.node.upload(&self.entry, piece)
+    }
+}
+
+impl EmbeddedView {
+    pub fn new(node: &Arc<Node>) -> Result<Self> {
+        let guard = Arc::new(node.snapshot()?);
+        Ok(Self { node: Arc::clone(node), guard })
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.guard.at()
+    }
+
+    /// What keeps its versions.
+    pub fn into_guard(self) -> Arc<SnapshotGuard> {
+        self.guard
+    }
+
+    pub fn read(&self, space: &EmbeddedSpace, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        self.guard.settle()?;
+        self.node.read(&space.entry, name, range, self.guard.at()).map(found)
+    }
+
+    /// The same if memory can answer.
+    pub fn read_resident(
+        &self,
+        space: &EmbeddedSpace,
+        name: &BlobName,
+        range: ByteRange,
+    ) -> Option<Result<Answer>> {
+        if !self.guard.is_settled() {
+            return None;
+        }
+        let answer = self.node.read_resident(&space.entry, name, range, self.guard.at())?;
+        Some(answer.map(found))
+    }
+
+    pub fn read_into(
+        &self,
+        space: &EmbeddedSpace,
+        name: &BlobName,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<bool> {
+        self.guard.settle()?;
+        let range = ByteRange::at(offset, out.len() as u64)?;
+        let found = self.node.read_into(&space.entry, name, range, self.guard.at(), out)?;
+        Ok(found.is_some())
+    }
+
+    pub fn stat(&self, space: &EmbeddedSpace, name: &BlobName) -> Result<Option<Stat>> {
+        self.guard.settle()?;
+        let attributes = self.node.attributes(&space.entry, name, self.guard.at())?;
+        Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    pub fn scan(
+        &self,
+        space: &EmbeddedSpace,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        self.guard.settle()?;
+        self.node.scan(&space.entry, prefix, after, limit, self.guard.at())
+    }
+}
+
+/// Commits a transaction.
+pub(super) fn commit(
+    node: &Arc<Node>,
+    blobs: Vec<BlobOperations>,
+    reads: Vec<ReadCheck>,
+    looks: Looks,
+    leases: Vec<Arc<ExtentLease>>,
+) -> Ticket {
+    let transaction = Transaction { id: node.next_transaction_id(), blobs, reads };
+    node.commit(transaction, Held { leases, snapshot: looks.into_guard() })
+}
+
+fn found(answer: Option<(Attributes, Bytes)>) -> Answer {
+    answer.map(|(Attributes { size, version, .. }, bytes)| {
+        let size = Some(size);
+        Found { size, version, bytes }
+    })
+}

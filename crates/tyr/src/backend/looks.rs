@@ -1,0 +1,162 @@
+//! What a transaction looks at: at which versions, and what has to be validated for it.
+//!
+//! Embedded, all reads of a transaction are of one snapshot. In a cluster each blob has its own S,
+//! from its first read on (R3, R4): which of several blobs' versions belong together is found out
+//! by validation (C1), and no node's clock has to wait for another's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_node::SnapshotGuard;
+use tyr_node::client::{Client, Lease, Place, Want, block_on};
+use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Stat, Timestamp};
+
+use super::remote::{found, unplaced};
+use super::{Answer, Backend, Found, Space, View};
+
+/// The versions that a transaction reads.
+#[derive(Debug)]
+pub(crate) enum Looks {
+    /// One snapshot, from the first read on.
+    Embedded(Option<View>),
+    /// An S for each blob, from its first read on.
+    Remote(RemoteLooks),
+}
+
+/// What a transaction of a cluster has read.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteLooks {
+    /// Bounded by the reads of the transaction.
+    at: BTreeMap<BlobName, Timestamp>,
+    /// Keep those versions.
+    leases: Vec<Lease>,
+}
+
+/// What a read of a transaction found, and what it is validated by.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub answer: Answer,
+    pub check: ReadCheck,
+}
+
+impl Looks {
+    /// Those of a transaction that has read nothing.
+    pub fn new(backend: &Backend) -> Self {
+        match backend {
+            Backend::Embedded(_) => Self::Embedded(None),
+            Backend::Remote(_) => Self::Remote(RemoteLooks::default()),
+        }
+    }
+
+    /// Reads a range, at the transaction's version; with the size if it is wanted.
+    pub fn read(
+        &mut self,
+        space: &Space,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Look> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(_)) => {
+                let view = begun(view, space)?;
+                let answer = match range.is_empty() {
+                    true => stated(view.stat(space, name)?),
+                    false => view.read(space, name, range)?,
+                };
+                Ok(look(answer, name, range, is_attributes, view.at()))
+            }
+            (Self::Remote(looks), Space::Remote(space)) => {
+                block_on(looks.read(space.client(), name, range, is_attributes))
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(super::strange(space))
+            }
+        }
+    }
+
+    pub async fn fetch(
+        &mut self,
+        space: &Space,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Look> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(_)) => {
+                let view = begun(view, space)?;
+                let answer = view.fetch(space, name, range).await?;
+                Ok(look(answer, name, range, is_attributes, view.at()))
+            }
+            (Self::Remote(looks), Space::Remote(space)) => {
+                looks.read(space.client(), name, range, is_attributes).await
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(super::strange(space))
+            }
+        }
+    }
+
+    /// What keeps the versions of an embedded store.
+    pub fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
+        match self {
+            Self::Embedded(view) => view.and_then(View::into_guard),
+            Self::Remote(_) => None,
+        }
+    }
+
+    /// What keeps the versions in a cluster.
+    pub fn into_leases(self) -> Vec<Lease> {
+        match self {
+            Self::Embedded(_) => Vec::new(),
+            Self::Remote(looks) => looks.leases,
+        }
+    }
+}
+
+impl RemoteLooks {
+    async fn read(
+        &mut self,
+        client: &Client,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Look> {
+        let known = self.at.get(name).copied();
+        let place = known.map_or(Place::Transaction, Place::At);
+        let want = Want { blob: name.clone(), range, is_attributes };
+        let sight = client.read(want, place).answer().await?;
+        let check = sight.seen.check().ok_or_else(unplaced)?;
+        if known.is_none() {
+            self.at.insert(name.clone(), check.at);
+        }
+        self.leases.extend(sight.lease);
+        Ok(Look { answer: found(&sight.seen), check })
+    }
+}
+
+/// The snapshot of a transaction, begun by its first read.
+fn begun<'a>(view: &'a mut Option<View>, space: &Space) -> Result<&'a View> {
+    match view {
+        Some(view) => Ok(view),
+        None => Ok(view.insert(space.backend().view()?)),
+    }
+}
+
+fn stated(stat: Option<Stat>) -> Answer {
+    let bytes = Bytes::new();
+    stat.map(|Stat { size, version }| Found { size: Some(size), version, bytes })
+}
+
+/// What an embedded store answered: all of the range counts as read, and where the blob ends, if
+/// that was met.
+fn look(
+    answer: Answer,
+    name: &BlobName,
+    range: ByteRange,
+    is_attributes: bool,
+    at: Timestamp,
+) -> Look {
+    let size = answer.as_ref().and_then(|found| found.size);
+    let is_attributes = is_attributes || size.is_none_or(|size| size < range.end);
+    Look { answer, check: ReadCheck { blob: name.clone(), range, is_attributes, at } }
+}

@@ -1,0 +1,455 @@
+//! What the public API stands on: a store in this process, or a cluster.
+//!
+//! ```text
+//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node     blocks; memory answers at once
+//!                                └──► remote: tyr_node::Client     waits for nodes, on any executor
+//! ```
+//!
+//! Everything that the two do differently is here, behind enums; above it there is one API. The
+//! embedded half blocks, so async callers take it to a pool of threads unless memory can answer;
+//! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
+//! [`Space`] a keyspace of one, [`View`] a moment of one, [`Looks`] what a transaction reads.
+//!
+//! It must not know what operations do.
+
+mod embedded;
+mod looks;
+mod remote;
+
+use std::sync::Arc;
+
+use tyr_node::client::{Client, block_on};
+use tyr_node::{CheckReport, ExtentLease, KeyspaceInfo, Node, SnapshotGuard, Statistics, Ticket};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, Key, KeyspaceConfig,
+    KeyspaceName, ReadCheck, Result, Stat, Timestamp,
+};
+
+pub(crate) use self::looks::{Look, Looks};
+
+use self::embedded::{EmbeddedSpace, EmbeddedView};
+use self::remote::{RemoteSpace, RemoteView};
+use crate::ReadRequest;
+use crate::blocking::Snapshot;
+use crate::offload::offload;
+
+/// What a read found; `None`: no such blob.
+pub(crate) type Answer = Option<Found>;
+
+/// What a read found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The blob's size. A cluster may leave it out when all bytes that were wanted are there, and
+    /// nothing else was.
+    pub size: Option<u64>,
+    /// The newest version among what was read; of an embedded store, of the blob.
+    pub version: Timestamp,
+    /// The bytes; fewer than wanted where the blob ends.
+    pub bytes: Bytes,
+}
+
+impl Found {
+    /// What is known without the bytes, where the size was asked for.
+    pub fn stat(&self) -> Option<Stat> {
+        self.size.map(|size| Stat { size, version: self.version })
+    }
+}
+
+/// A store.
+#[derive(Clone, Debug)]
+pub(crate) enum Backend {
+    /// In this process.
+    Embedded(Arc<Node>),
+    /// A cluster.
+    Remote(Arc<Client>),
+}
+
+/// A keyspace of a store.
+#[derive(Clone, Debug)]
+pub(crate) enum Space {
+    Embedded(EmbeddedSpace),
+    Remote(RemoteSpace),
+}
+
+/// A store at one moment.
+#[derive(Clone, Debug)]
+pub(crate) enum View {
+    Embedded(EmbeddedView),
+    Remote(RemoteView),
+}
+
+impl Backend {
+    pub fn create_keyspace(&self, name: &KeyspaceName, config: &KeyspaceConfig) -> Result<Space> {
+        match self {
+            Self::Embedded(node) => {
+                let entry = node.create_keyspace(name, config)?;
+                Ok(Space::Embedded(EmbeddedSpace::new(node, entry)))
+            }
+            Self::Remote(client) => {
+                let info = block_on(client.create_keyspace(name, config))?;
+                Ok(Space::Remote(RemoteSpace::new(client, info)))
+            }
+        }
+    }
+
+    pub fn keyspace(&self, name: &KeyspaceName) -> Result<Space> {
+        match self {
+            Self::Embedded(node) => {
+                let entry = node.keyspace(name)?;
+                Ok(Space::Embedded(EmbeddedSpace::new(node, entry)))
+            }
+            Self::Remote(client) => {
+                let info = block_on(client.keyspace(name))?;
+                Ok(Space::Remote(RemoteSpace::new(client, info)))
+            }
+        }
+    }
+
+    pub async fn find_keyspace(&self, name: &KeyspaceName) -> Result<Space> {
+        match self {
+            Self::Embedded(_) => self.keyspace(name),
+            Self::Remote(client) => {
+                let info = client.keyspace(name).await?;
+                Ok(Space::Remote(RemoteSpace::new(client, info)))
+            }
+        }
+    }
+
+    pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        match self {
+            Self::Embedded(node) => Ok(node.keyspaces()),
+            Self::Remote(client) => block_on(client.keyspaces()),
+        }
+    }
+
+    pub async fn list_keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        match self {
+            Self::Embedded(node) => Ok(node.keyspaces()),
+            Self::Remote(client) => client.keyspaces().await,
+        }
+    }
+
+    pub fn drop_keyspace(&self, name: &KeyspaceName) -> Result<()> {
+        match self {
+            Self::Embedded(node) => node.drop_keyspace(name),
+            Self::Remote(client) => block_on(client.drop_keyspace(name)),
+        }
+    }
+
+    /// The store as it is now, for as long as the view is held.
+    pub fn view(&self) -> Result<View> {
+        match self {
+            Self::Embedded(node) => Ok(View::Embedded(EmbeddedView::new(node)?)),
+            Self::Remote(client) => Ok(View::Remote(block_on(RemoteView::new(client))?)),
+        }
+    }
+
+    pub async fn take_view(&self) -> Result<View> {
+        match self {
+            Self::Embedded(_) => self.view(),
+            Self::Remote(client) => Ok(View::Remote(RemoteView::new(client).await?)),
+        }
+    }
+
+    /// Parts of many blobs at one moment, which everything acknowledged before precedes.
+    pub fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+        match self {
+            Self::Embedded(_) => {
+                let snapshot = Snapshot::new(self.view()?);
+                wanted.iter().map(|request| snapshot.read_key(request)).collect()
+            }
+            Self::Remote(client) => block_on(remote::read_many(client, wanted)),
+        }
+    }
+
+    pub async fn fetch_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+        match self {
+            Self::Embedded(_) => {
+                let (backend, wanted) = (self.clone(), wanted.to_vec());
+                offload(move || backend.read_many(&wanted)).await
+            }
+            Self::Remote(client) => remote::read_many(client, wanted).await,
+        }
+    }
+
+    /// Commits a transaction. What it looked at stays until it is decided, as do the extents.
+    pub fn commit(
+        &self,
+        blobs: Vec<BlobOperations>,
+        reads: Vec<ReadCheck>,
+        looks: Looks,
+        leases: Vec<Arc<ExtentLease>>,
+    ) -> Ticket {
+        match self {
+            Self::Embedded(node) => embedded::commit(node, blobs, reads, looks, leases),
+            Self::Remote(client) => client.commit(blobs, reads, looks.into_leases()),
+        }
+    }
+
+    /// Reads part of a payload back that was written ahead of its transaction.
+    pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Embedded(node) => node.read_extent(extent, skip, out),
+            Self::Remote(_) => Err(Error::invalid(
+                "this payload was written to the disk of an embedded store; give its bytes to \
+                 the cluster",
+            )),
+        }
+    }
+
+    pub fn damage(&self) -> Option<&Error> {
+        match self {
+            Self::Embedded(node) => node.damage(),
+            Self::Remote(_) => None,
+        }
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        match self {
+            Self::Embedded(node) => node.statistics(),
+            Self::Remote(client) => client.statistics(),
+        }
+    }
+
+    pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
+        match self {
+            Self::Embedded(node) => node.check(progress),
+            Self::Remote(_) => Err(Error::invalid(
+                "a check is of the files of one store; run `tyr check` on the folders of the \
+                 cluster's nodes, one at a time",
+            )),
+        }
+    }
+
+    pub fn close(&self) -> Result<()> {
+        match self {
+            Self::Embedded(node) => node.close(),
+            Self::Remote(client) => {
+                client.close();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Space {
+    pub fn info(&self) -> &KeyspaceInfo {
+        match self {
+            Self::Embedded(space) => space.info(),
+            Self::Remote(space) => space.info(),
+        }
+    }
+
+    /// The store that it is of.
+    pub fn backend(&self) -> Backend {
+        match self {
+            Self::Embedded(space) => Backend::Embedded(Arc::clone(space.node())),
+            Self::Remote(space) => Backend::Remote(Arc::clone(space.client())),
+        }
+    }
+
+    /// The newest bytes of a range.
+    pub fn read(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match self {
+            Self::Embedded(space) => space.read(name, range),
+            Self::Remote(space) => block_on(space.read(name, range, false)),
+        }
+    }
+
+    pub async fn fetch(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match self {
+            Self::Embedded(space) => match space.read_resident(name, range) {
+                Some(answer) => answer,
+                None => {
+                    let (space, name) = (space.clone(), name.clone());
+                    offload(move || space.read(&name, range)).await
+                }
+            },
+            Self::Remote(space) => space.read(name, range, false).await,
+        }
+    }
+
+    /// The newest of a whole blob, with its size. The bytes are left out when they are too many
+    /// for one read.
+    pub fn read_whole(&self, name: &BlobName) -> Result<Answer> {
+        match self {
+            Self::Embedded(space) => space.read_whole(name),
+            Self::Remote(space) => block_on(space.read_whole(name)),
+        }
+    }
+
+    pub async fn fetch_whole(&self, name: &BlobName) -> Result<Answer> {
+        match self {
+            Self::Embedded(space) => {
+                let (space, name) = (space.clone(), name.clone());
+                offload(move || space.read_whole(&name)).await
+            }
+            Self::Remote(space) => space.read_whole(name).await,
+        }
+    }
+
+    /// Size and version; `None`: no such blob.
+    pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        match self {
+            Self::Embedded(space) => space.stat(name),
+            Self::Remote(space) => block_on(space.stat(name)),
+        }
+    }
+
+    pub async fn fetch_stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        match self {
+            Self::Embedded(space) => {
+                let (space, name) = (space.clone(), name.clone());
+                offload(move || space.stat(&name)).await
+            }
+            Self::Remote(space) => space.stat(name).await,
+        }
+    }
+
+    /// A view of one blob, with its size: what a stream of it reads. `None`: no such blob.
+    pub fn view_of(&self, name: &BlobName) -> Result<Option<(View, u64)>> {
+        match self {
+            Self::Embedded(space) => {
+                let view = View::Embedded(EmbeddedView::new(space.node())?);
+                let stat = view.stat(self, name)?;
+                Ok(stat.map(|stat| (view, stat.size)))
+            }
+            Self::Remote(space) => block_on(self.take_view_of_remote(space, name)),
+        }
+    }
+
+    pub async fn take_view_of(&self, name: &BlobName) -> Result<Option<(View, u64)>> {
+        match self {
+            Self::Embedded(_) => {
+                let (space, name) = (self.clone(), name.clone());
+                offload(move || space.view_of(&name)).await
+            }
+            Self::Remote(space) => self.take_view_of_remote(space, name).await,
+        }
+    }
+
+    async fn take_view_of_remote(
+        &self,
+        space: &RemoteSpace,
+        name: &BlobName,
+    ) -> Result<Option<(View, u64)>> {
+        let found = RemoteView::of_blob(space.client(), name).await?;
+        Ok(found.map(|(view, size)| (View::Remote(view), size)))
+    }
+}
+
+impl View {
+    /// Its moment.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Embedded(view) => view.at(),
+            Self::Remote(view) => view.at(),
+        }
+    }
+
+    /// What keeps its versions, in an embedded store.
+    fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
+        match self {
+            Self::Embedded(view) => Some(view.into_guard()),
+            Self::Remote(_) => None,
+        }
+    }
+
+    pub fn read(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => view.read(space, name, range),
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.read(name, range, false)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    pub async fn fetch(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                match view.read_resident(space, name, range) {
+                    Some(answer) => answer,
+                    None => {
+                        let (view, space, name) = (view.clone(), space.clone(), name.clone());
+                        offload(move || view.read(&space, &name, range)).await
+                    }
+                }
+            }
+            (Self::Remote(view), Space::Remote(_)) => view.read(name, range, false).await,
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    /// Size and version then; `None`: no such blob.
+    pub fn stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => view.stat(space, name),
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.stat(name)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    pub async fn fetch_stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
+        match (self, space) {
+            (Self::Remote(view), Space::Remote(_)) => view.stat(name).await,
+            (Self::Embedded(_) | Self::Remote(_), _) => {
+                let (view, space, name) = (self.clone(), space.clone(), name.clone());
+                offload(move || view.stat(&space, &name)).await
+            }
+        }
+    }
+
+    /// Fills `out` with the bytes from `offset` on, which must be within the blob; `false`: no
+    /// such blob.
+    pub fn read_into(
+        &self,
+        space: &Space,
+        name: &BlobName,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<bool> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                view.read_into(space, name, offset, out)
+            }
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.read_into(name, offset, out)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    /// Keys with `prefix` after `after`, in order, at most `limit`.
+    pub fn scan(
+        &self,
+        space: &Space,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                view.scan(space, prefix, after, limit)
+            }
+            (Self::Remote(_), Space::Remote(_)) => {
+                Err(Error::unavailable("a cluster does not list its blobs yet"))
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+}
+
+fn strange(space: &Space) -> Error {
+    let name = &space.info().name;
+    Error::invalid(format!(
+        "keyspace {name} is of another store than the snapshot or transaction; find it in the \
+         same one"
+    ))
+}

@@ -1,0 +1,168 @@
+//! A cluster. Every call is a future that waits for nodes; dropping it withdraws what was asked.
+
+use std::sync::Arc;
+
+use tyr_node::KeyspaceInfo;
+use tyr_node::client::{Client, Lease, Place, Seen, Want};
+use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Stat, Timestamp, limits};
+
+use super::{Answer, Found};
+use crate::ReadRequest;
+
+/// A keyspace of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteSpace {
+    client: Arc<Client>,
+    info: Arc<KeyspaceInfo>,
+}
+
+/// A cluster, at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteView {
+    client: Arc<Client>,
+    /// `None` in a cluster that had no keyspace then.
+    at: Option<Timestamp>,
+    /// Keeps the versions of the blob whose first read began it.
+    _lease: Option<Arc<Lease>>,
+}
+
+impl RemoteSpace {
+    pub fn new(client: &Arc<Client>, info: KeyspaceInfo) -> Self {
+        Self { client: Arc::clone(client), info: Arc::new(info) }
+    }
+
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub fn info(&self) -> &KeyspaceInfo {
+        &self.info
+    }
+
+    /// The newest bytes of a range, and the size if it is wanted.
+    pub async fn read(
+        &self,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Answer> {
+        let want = Want { blob: name.clone(), range, is_attributes };
+        let sight = self.client.read(want, Place::Newest).answer().await?;
+        Ok(found(&sight.seen))
+    }
+
+    pub async fn read_whole(&self, name: &BlobName) -> Result<Answer> {
+        self.read(name, ByteRange { start: 0, end: limits::READ_LEN_MAX }, true).await
+    }
+
+    pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        let sight = self.client.read(Want::stat(name.clone()), Place::Newest).answer().await?;
+        stat(found(&sight.seen))
+    }
+}
+
+impl RemoteView {
+    /// The cluster as it is now: everything acknowledged before is in it.
+    pub async fn new(client: &Arc<Client>) -> Result<Self> {
+        let mut at = client.moment().await?;
+        if at.is_none() && !client.keyspaces().await?.is_empty() {
+            // Somebody else has made the first one.
+            at = client.moment().await?;
+        }
+        Ok(Self { client: Arc::clone(client), at, _lease: None })
+    }
+
+    /// The same for one blob, whose versions stay as long as the view does; with its size. `None`:
+    /// no such blob.
+    pub async fn of_blob(client: &Arc<Client>, name: &BlobName) -> Result<Option<(Self, u64)>> {
+        let sight = client.read(Want::stat(name.clone()), Place::Snapshot).answer().await?;
+        let Some(stat) = stat(found(&sight.seen))? else { return Ok(None) };
+        let at = Some(sight.seen.at.ok_or_else(unplaced)?);
+        let lease = sight.lease.map(Arc::new);
+        Ok(Some((Self { client: Arc::clone(client), at, _lease: lease }, stat.size)))
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.at.unwrap_or(Timestamp::ZERO)
+    }
+
+    /// The bytes of a range then, and the size if it is wanted.
+    pub async fn read(
+        &self,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Answer> {
+        let Some(at) = self.at else { return Ok(None) };
+        let want = Want { blob: name.clone(), range, is_attributes };
+        let sight = self.client.read(want, Place::At(at)).answer().await?;
+        Ok(found(&sight.seen))
+    }
+
+    pub async fn read_into(&self, name: &BlobName, offset: u64, out: &mut [u8]) -> Result<bool> {
+        let range = ByteRange::at(offset, out.len() as u64)?;
+        let Some(found) = self.read(name, range, false).await? else { return Ok(false) };
+        if found.bytes.len() != out.len() {
+            return Err(Error::corrupt(format!(
+                "{name} has fewer bytes at {offset} than its size says, at one version"
+            )));
+        }
+        out.copy_from_slice(&found.bytes);
+        Ok(true)
+    }
+
+    pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        stat(self.read(name, ByteRange { start: 0, end: 0 }, true).await?)
+    }
+}
+
+/// Reads parts of many blobs at one moment (R6).
+pub(super) async fn read_many(
+    client: &Arc<Client>,
+    wanted: &[ReadRequest],
+) -> Result<Vec<Option<Bytes>>> {
+    let want = |request: &ReadRequest| {
+        let keyspace = request.keyspace.id();
+        Want::bytes(BlobName { keyspace, key: request.key.clone() }, request.range)
+    };
+    let bytes: u128 = wanted.iter().map(|request| u128::from(request.range.len())).sum();
+    if bytes <= u128::from(limits::READ_LEN_MAX) {
+        let (_, seen) = client.read_many(wanted.iter().map(want).collect()).answer().await?;
+        return Ok(seen.iter().map(|seen| found(seen).map(|found| found.bytes)).collect());
+    }
+    // More than the nodes answer together: the moment first, then one after the other.
+    let stats = wanted.iter().map(|request| Want::stat(want(request).blob)).collect();
+    let (at, _) = client.read_many(stats).answer().await?;
+    let mut all = Vec::with_capacity(wanted.len());
+    for request in wanted {
+        let sight = client.read(want(request), Place::At(at)).answer().await?;
+        all.push(found(&sight.seen).map(|found| found.bytes));
+    }
+    Ok(all)
+}
+
+/// What a read found.
+pub(super) fn found(seen: &Seen) -> Answer {
+    if seen.is_absent() {
+        return None;
+    }
+    let (size, version, bytes) = (seen.size.flatten(), seen.version, seen.bytes.clone());
+    Some(Found { size, version, bytes })
+}
+
+/// What a read that asked for the size found of it.
+fn stat(answer: Answer) -> Result<Option<Stat>> {
+    let stat = answer.map(|found| found.stat().ok_or_else(unsized_));
+    stat.transpose()
+}
+
+/// A node's answer that lacks S.
+pub(super) fn unplaced() -> Error {
+    let text = "a node answered a first read without its timestamp; report this";
+    Error::new(ErrorKind::Unavailable, text)
+}
+
+fn unsized_() -> Error {
+    let text = "a node answered without the size that was asked for; report this";
+    Error::new(ErrorKind::Unavailable, text)
+}
