@@ -21,6 +21,7 @@ use crate::commands::secret::SecretArguments;
 use crate::commands::txn::TxnArguments;
 use crate::commands::writing::{AppendArguments, CreateArguments, PutArguments, WriteArguments};
 use crate::demo::DemoArguments;
+use crate::dev::DevArguments;
 use crate::serve::ServeArguments;
 use crate::telemetry::TelemetryCommand;
 
@@ -106,6 +107,8 @@ pub enum Command {
     Telemetry(Box<TelemetryCommand>),
     /// Run a node of a cluster until it is told to stop
     Serve(Box<ServeArguments>),
+    /// Run a small cluster on this machine, for trying things
+    Dev(DevArguments),
     /// Draw a secret for a cluster
     Secret(SecretArguments),
     #[command(hide = true)]

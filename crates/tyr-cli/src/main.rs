@@ -13,6 +13,7 @@ mod commands;
 mod configuration;
 mod data;
 mod demo;
+mod dev;
 mod failure;
 mod interrupt;
 mod logging;

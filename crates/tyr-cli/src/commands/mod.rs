@@ -21,7 +21,7 @@ pub mod writing;
 use crate::arguments::Command;
 use crate::failure::Outcome;
 use crate::session::Session;
-use crate::{bench, demo, serve, telemetry};
+use crate::{bench, demo, dev, serve, telemetry};
 
 /// Does what the command line says.
 pub fn run(session: &mut Session, command: Command) -> Outcome {
@@ -47,6 +47,7 @@ pub fn run(session: &mut Session, command: Command) -> Outcome {
         Command::Demo(arguments) => demo::run(session, &arguments),
         Command::Telemetry(command) => telemetry::run(session, *command),
         Command::Serve(arguments) => serve::run(session, &arguments),
+        Command::Dev(arguments) => dev::run(session, &arguments),
         Command::Secret(arguments) => secret::run(session, &arguments),
         Command::Reference(arguments) => reference::run(session, &arguments),
         Command::Completions(arguments) => completions::run(session, &arguments),

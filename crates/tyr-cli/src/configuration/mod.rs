@@ -26,6 +26,5 @@ pub mod table;
 mod tests;
 
 pub use flags::SettingFlags;
-pub use kind::Value;
 pub use layers::{Configuration, Layers};
-pub use source::Source;
+

@@ -7,7 +7,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
 /// All settings.
-pub static SETTINGS: [Setting; 41] = [
+pub static SETTINGS: [Setting; 40] = [
     Setting {
         name: "node",
         group: Group::Node,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::configuration::source::Source;
 use crate::configuration::setting::Group;
 use crate::configuration::table::SETTINGS;
 

@@ -93,6 +93,8 @@ impl Review<'_> {
         options.snapshot_timeout = settings.span("snapshot_timeout");
         options.linger = settings.span("linger");
         options.lease = Some(lease);
+        let times = ["heartbeat", "election"].map(|name| settings.span(name));
+        options.heartbeat_and_election = Some(times.into());
         options.network = network;
         Some(options)
     }

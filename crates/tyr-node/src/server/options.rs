@@ -61,6 +61,9 @@ pub struct ServerOptions {
     pub linger: Duration,
     /// Leases, as the monitors give them (M3); `None` for the usual ones.
     pub lease: Option<LeaseConfig>,
+    /// How often the leader of the monitors is heard of, and after how long at most a silent one is
+    /// replaced; `None` for the usual times.
+    pub heartbeat_and_election: Option<(Duration, Duration)>,
     /// The network's bounds and files for TLS.
     pub network: NetworkConfig,
 }
@@ -84,6 +87,7 @@ impl ServerOptions {
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_millis(100),
             lease: None,
+            heartbeat_and_election: None,
             network: NetworkConfig::default(),
         }
     }
