@@ -25,9 +25,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
+use tyr_protocol::member::{ChunkName, Store as _};
 use tyr_store::disk::FolderLock;
 pub use tyr_types::NodeId;
 use tyr_types::{Error, Result};
+use xxhash_rust::xxh3::Xxh3;
 
 pub use self::identity::Identity;
 use self::liaison::{Liaison, Thread};
@@ -58,6 +60,17 @@ pub struct Server {
     liaison: Arc<Liaison>,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
+}
+
+/// What a chunk holds, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkSum {
+    /// The chunk.
+    pub name: ChunkName,
+    /// Bytes held of it.
+    pub len: u64,
+    /// XXH3 of its bytes and attributes.
+    pub sum: u64,
 }
 
 struct Running {
@@ -112,6 +125,33 @@ impl Server {
     /// What the nodes of the cluster tell of themselves.
     pub fn records(&self) -> std::collections::BTreeMap<NodeId, NodeRecord> {
         self.liaison.records()
+    }
+
+    /// Sums of the newest content of the chunks that the node holds, in order, after this one; at
+    /// most `limit`. Chunks that are still being copied here are left out. Equal replicas have equal
+    /// sums once nothing is written.
+    ///
+    /// # Errors
+    /// `Corrupt` when what is on disk is damaged; `Unavailable` when the disk fails.
+    pub fn chunk_sums(&self, after: Option<&ChunkName>, limit: usize) -> Result<Vec<ChunkSum>> {
+        let names = self.driver.core().holdings().held(after, limit);
+        let mut sums = Vec::with_capacity(names.len());
+        for name in names {
+            let (planned, store) = {
+                let mut core = self.driver.core();
+                let holdings = core.holdings();
+                (holdings.plan_whole(&name)?, Arc::clone(holdings.store()))
+            };
+            let Some(planned) = planned else { continue };
+            let reading = store.finish_chunk_read(planned)?;
+            let size = (name.1 == 0).then_some(reading.attributes.size);
+            let mut hash = Xxh3::new();
+            hash.update(&reading.bytes);
+            hash.update(&size.unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(&[u8::from(reading.attributes.exists)]);
+            sums.push(ChunkSum { name, len: reading.bytes.len() as u64, sum: hash.digest() });
+        }
+        Ok(sums)
     }
 
     /// What goes on in it, for whoever looks for a failure.

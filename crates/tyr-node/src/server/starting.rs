@@ -22,14 +22,12 @@ use super::{Running, Server, TICK};
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
 use crate::agent::keeper::{Keeper, Limits};
-use crate::monitors::control::{
-    self, Answering, ClientOptions, Connect, MetadataClient, TcpConnect,
-};
+use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
 use crate::processor::driver::{Core, Driver, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
-use crate::router::network::{Network, NetworkParts};
+use crate::router::network::{Dialer, Network, NetworkParts};
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
 const FOLD_GRACE_US: u64 = 2_000_000;
@@ -56,9 +54,10 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         None => Users::unchecked(),
     });
     let control = Thread::start()?;
-    let connect: Arc<dyn Connect> = Arc::new(TcpConnect);
+    let connect: Arc<dyn Connect> = Arc::new(Dialer::new(options.network.tls.as_ref())?);
     let who = settle(&options, &control, &connect)?;
-    let gate = Gate::new(Arc::clone(&users));
+    let domain = options.network.tls.as_ref().map(|tls| tls.domain.clone());
+    let gate = Gate::new(Arc::clone(&users), domain);
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
     let (core, lock) = open(&options, &who)?;

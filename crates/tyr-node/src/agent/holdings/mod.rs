@@ -224,6 +224,18 @@ impl Holdings {
         self.store.plan_chunk_read(&cell, place, range, at)
     }
 
+    /// Chooses what a reading of a whole chunk sees now; `None` while its base is still to come.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unavailable`.
+    pub fn plan_whole(&self, name: &ChunkName) -> Result<Option<ChunkRead>> {
+        if self.is_expected(&name.0, name.1) {
+            return Ok(None);
+        }
+        let range = self.place(name.0.keyspace, name.1).range;
+        self.plan_read(&name.0, range, None).map(Some)
+    }
+
     /// Takes note of a failure of the disk.
     fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.failure.get_or_insert(error)).ok()

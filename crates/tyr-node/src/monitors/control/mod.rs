@@ -26,6 +26,9 @@ pub mod peers;
 pub mod proposal;
 pub mod server;
 
+#[cfg(test)]
+mod tests;
+
 pub use self::client::{ClientOptions, ClientWatch, MetadataClient};
 pub use self::connect::{Connect, Opening, Stream, TcpConnect};
 pub use self::connection::{Answers, CallError, Connection};

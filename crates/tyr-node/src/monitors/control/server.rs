@@ -159,36 +159,30 @@ impl Server {
         question: Question,
         frames: mpsc::Sender<Vec<u8>>,
     ) {
-        let Question { actor, is_handed_on, request } = question;
         // Only nodes speak for others.
-        let actor = match &identity {
-            Identity::Node(_) => actor.unwrap_or(Actor::System),
-            Identity::User { .. } => identity.actor(),
+        let actor = match (&identity, &question.actor) {
+            (Identity::Node(_), Some(actor)) => actor.clone(),
+            (Identity::Node(_), None) | (Identity::User { .. }, _) => identity.actor(),
         };
-        if let Request::Watch { prefix, after } = request {
+        if let Request::Watch { prefix, after } = question.request {
             return self.watch(actor, prefix, after, (number, frames)).await;
         }
-        let is_raft = matches!(request, Request::Raft(_));
+        let is_raft = matches!(question.request, Request::Raft(_));
         let result = match (is_raft, &identity) {
             (true, Identity::User { .. }) => {
                 let error = Error::new(ErrorKind::PermissionDenied, "only monitors speak Raft");
                 Err(Fault::Refused(error.into()))
             }
-            (true | false, _) => self.answer(actor, request, is_handed_on).await,
+            (true | false, _) => self.answer(actor, question).await,
         };
         _ = reply(&frames, number, result).await;
     }
 
-    async fn answer(
-        &self,
-        actor: Actor,
-        request: Request,
-        is_handed_on: bool,
-    ) -> Result<Answer, Fault> {
+    async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
         match &self.answering {
-            Answering::Monitor(monitor) => monitor.answer(actor, request, is_handed_on).await,
-            Answering::Relay(_) if is_handed_on => Err(Fault::NotLeader),
-            Answering::Relay(client) => client.hand_on(Some(actor), request).await,
+            Answering::Monitor(monitor) => monitor.answer(actor, question).await,
+            Answering::Relay(_) if question.is_handed_on => Err(Fault::NotLeader),
+            Answering::Relay(client) => client.hand_on(Some(actor), question.request).await,
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
@@ -21,8 +20,6 @@ pub(crate) struct Core {
     holdings: Holdings,
     journal: Journal,
     stopwatch: Stopwatch,
-    /// The moment from which the monotonic clock counts.
-    started: Instant,
     /// Kept for their memory.
     effects: Vec<Effect>,
     room: Vec<Work>,
@@ -44,7 +41,6 @@ impl Core {
             holdings,
             journal,
             stopwatch: Stopwatch::default(),
-            started: Instant::now(),
             effects: Vec::new(),
             room: Vec::new(),
             failure: None,
@@ -86,7 +82,7 @@ impl Core {
 
     /// The time, for the member.
     pub fn now(&self) -> Now {
-        Now { wall_us: clock::now_us(), monotonic_us: since_us(self.started) }
+        Now { wall_us: clock::now_us(), monotonic_us: clock::steady_us() }
     }
 
     /// Works one thing off.
@@ -245,11 +241,11 @@ impl Core {
             Found::Later(later) => {
                 let template = self.envelope(Body::FetchMap);
                 let driver = Arc::clone(driver);
-                let (mut watch, started) = (self.stopwatch.hand_on(asker, read), self.started);
+                let mut watch = self.stopwatch.hand_on(asker, read);
                 blocking::unblock(move || {
                     let body = later.finish();
                     let answers = &driver.counts.answers;
-                    watch.answered(asker, &body, answers, since_us(started));
+                    watch.answered(asker, &body, answers, clock::steady_us());
                     driver.outlet.send(asker, Envelope { body, ..template });
                     driver.outlet.flush();
                 })
@@ -265,11 +261,7 @@ impl Core {
     /// Counts what a client is answered.
     fn note_answer(&mut self, driver: &Driver, to: Address, body: &Body) {
         if let Address::Client(_) = to {
-            self.stopwatch.answered(to, body, &driver.counts.answers, since_us(self.started));
+            self.stopwatch.answered(to, body, &driver.counts.answers, clock::steady_us());
         }
     }
-}
-
-fn since_us(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_micros()).expect("no node runs for 580,000 years")
 }

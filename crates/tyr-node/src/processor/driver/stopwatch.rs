@@ -80,13 +80,13 @@ impl Stopwatch {
             Body::Reply { id, decision, .. } => {
                 let begun_us = self.open.remove(&Question::Transaction(*id));
                 match decision {
-                    Decision::Commit(_) => answers.committed(begun_us.map(|it| now_us - it)),
+                    Decision::Commit(_) => answers.committed(begun_us.map(|it| now_us.saturating_sub(it))),
                     Decision::Abort(abort) => answers.aborted(abort.kind),
                 }
             }
             Body::Part(part) => {
                 let begun_us = self.open.remove(&Question::Read { client, read: part.read });
-                answers.read(part.bytes.len() as u64, begun_us.map(|it| now_us - it));
+                answers.read(part.bytes.len() as u64, begun_us.map(|it| now_us.saturating_sub(it)));
             }
             Body::Refused { read, abort } => {
                 self.open.remove(&Question::Read { client, read: *read });
