@@ -15,10 +15,14 @@ use crate::commands::inspect::InspectArguments;
 use crate::commands::keyspace::KeyspaceCommand;
 use crate::commands::listing::{ListArguments, StatArguments};
 use crate::commands::reading::{CatArguments, GetArguments};
+use crate::commands::reference::ReferenceArguments;
 use crate::commands::removal::{RemoveArguments, TruncateArguments};
+use crate::commands::secret::SecretArguments;
 use crate::commands::txn::TxnArguments;
 use crate::commands::writing::{AppendArguments, CreateArguments, PutArguments, WriteArguments};
 use crate::demo::DemoArguments;
+use crate::dev::DevArguments;
+use crate::serve::ServeArguments;
 use crate::telemetry::TelemetryCommand;
 
 const AFTER_HELP: &str = "\
@@ -101,6 +105,14 @@ pub enum Command {
     /// The monitoring store: take measurements in, query them, verify them
     #[command(subcommand)]
     Telemetry(Box<TelemetryCommand>),
+    /// Run a node of a cluster until it is told to stop
+    Serve(Box<ServeArguments>),
+    /// Run a small cluster on this machine, for trying things
+    Dev(DevArguments),
+    /// Draw a secret for a cluster
+    Secret(SecretArguments),
+    #[command(hide = true)]
+    Reference(ReferenceArguments),
     /// Print a script that completes tyr's arguments in a shell
     Completions(CompletionsArguments),
 }
@@ -125,7 +137,11 @@ mod tests {
 
     #[test]
     fn the_reference_page_has_every_command_and_every_flag() {
-        let page = include_str!("../../../docs/reference/cli.md");
+        // What sets a node up has a page of its own.
+        let page = concat!(
+            include_str!("../../../docs/reference/cli.md"),
+            include_str!("../../../docs/reference/configuration.md")
+        );
         let mut seen = 0;
         let mut path = Vec::new();
         check_page(page, &Arguments::command(), &mut path, &mut seen);

@@ -11,6 +11,7 @@
 
 mod identity;
 mod liaison;
+mod observation;
 mod options;
 mod outlet;
 mod starting;
@@ -22,18 +23,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{ChunkName, Store as _};
 use tyr_store::disk::FolderLock;
-use tyr_types::{Error, NodeId, Result};
+pub use tyr_types::NodeId;
+use tyr_types::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 pub use self::identity::Identity;
 use self::liaison::{Liaison, Thread};
+pub use self::observation::{
+    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
+};
 pub use self::options::{Formation, ServerOptions};
 use crate::agent::keeper::Keeper;
 use crate::gossip::Gossip;
 use crate::monitors::control::MetadataClient;
+pub use crate::monitors::InitialNode;
 use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;

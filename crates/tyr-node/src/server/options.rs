@@ -64,6 +64,9 @@ pub struct ServerOptions {
     pub lease: Option<LeaseConfig>,
     /// How gossip finds who is gone (M2).
     pub gossip: GossipConfig,
+    /// How often the leader of the monitors is heard of, and after how long at most a silent one is
+    /// replaced; `None` for the usual times.
+    pub heartbeat_and_election: Option<(Duration, Duration)>,
     /// The network's bounds and files for TLS.
     pub network: NetworkConfig,
 }
@@ -88,6 +91,7 @@ impl ServerOptions {
             linger: Duration::from_millis(100),
             lease: None,
             gossip: GossipConfig::default(),
+            heartbeat_and_election: None,
             network: NetworkConfig::default(),
         }
     }

@@ -201,6 +201,8 @@ fn start_monitor(
     let mut monitor = MonitorOptions::new(who.node, disk, who.record.clone());
     monitor.token = who.token.clone();
     monitor.lease = options.lease.unwrap_or(monitor.lease);
+    let times = options.heartbeat_and_election;
+    (monitor.heartbeat, monitor.election) = times.unwrap_or((monitor.heartbeat, monitor.election));
     if let Formation::Initial(initial) = &options.formation {
         monitor.initial = initial.clone();
     }

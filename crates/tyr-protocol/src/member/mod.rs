@@ -258,6 +258,14 @@ impl Member {
         self.is_member() && self.lease.is_held(self.now.monotonic_us) && !self.is_broken
     }
 
+    /// How long its lease lasts yet, in microseconds; 0 when it has none (M3).
+    pub fn lease_left_us(&self) -> u64 {
+        match self.has_lease() {
+            true => self.lease.until_us().saturating_sub(self.now.monotonic_us),
+            false => 0,
+        }
+    }
+
     /// The number of transactions known here and not finished with.
     pub fn in_flight(&self) -> usize {
         self.commit.len()

@@ -8,6 +8,7 @@ use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
 use tyr_types::{Error, Result, Timestamp};
 
 use super::reads::{self, Found};
+use super::stopwatch::Stopwatch;
 use super::{Driver, Work};
 use crate::agent::holdings::{Holdings, staging};
 use crate::agent::journal::Journal;
@@ -18,6 +19,7 @@ pub(crate) struct Core {
     member: Member,
     holdings: Holdings,
     journal: Journal,
+    stopwatch: Stopwatch,
     /// Kept for their memory.
     effects: Vec<Effect>,
     room: Vec<Work>,
@@ -38,6 +40,7 @@ impl Core {
             member,
             holdings,
             journal,
+            stopwatch: Stopwatch::default(),
             effects: Vec::new(),
             room: Vec::new(),
             failure: None,
@@ -109,10 +112,11 @@ impl Core {
             if self.failure.is_some() {
                 return;
             }
+            let now = self.now();
             if let Event::Receive(envelope) = &event {
                 self.learn(&envelope.body);
+                self.stopwatch.asked(envelope, now.monotonic_us);
             }
-            let now = self.now();
             let mut effects = std::mem::take(&mut self.effects);
             self.member.step(now, event, &mut self.holdings, &mut effects);
             if let Some(error) = self.holdings.failure() {
@@ -141,6 +145,7 @@ impl Core {
                     return Some(Event::Receive(envelope));
                 }
                 if let Some(envelope) = self.sent(envelope) {
+                    self.note_answer(driver, to, &envelope.body);
                     driver.outlet.send(to, envelope);
                 }
                 None
@@ -227,14 +232,20 @@ impl Core {
     /// Reads the store as it is now. What is not in memory is fetched elsewhere.
     fn serve(&mut self, driver: &Arc<Driver>, request: ReadRequest, at: Option<Timestamp>) {
         let clock = self.member.clock();
-        let asker = request.asker;
+        let (asker, read) = (request.asker, request.read);
         match reads::begin(&mut self.holdings, request, at, clock) {
-            Found::Now(body) => driver.outlet.send(asker, self.envelope(body)),
+            Found::Now(body) => {
+                self.note_answer(driver, asker, &body);
+                driver.outlet.send(asker, self.envelope(body));
+            }
             Found::Later(later) => {
                 let template = self.envelope(Body::FetchMap);
                 let driver = Arc::clone(driver);
+                let mut watch = self.stopwatch.hand_on(asker, read);
                 blocking::unblock(move || {
                     let body = later.finish();
+                    let answers = &driver.counts.answers;
+                    watch.answered(asker, &body, answers, clock::steady_us());
                     driver.outlet.send(asker, Envelope { body, ..template });
                     driver.outlet.flush();
                 })
@@ -245,5 +256,12 @@ impl Core {
 
     fn envelope(&self, body: Body) -> Envelope {
         self.member.envelope(body)
+    }
+
+    /// Counts what a client is answered.
+    fn note_answer(&mut self, driver: &Driver, to: Address, body: &Body) {
+        if let Address::Client(_) = to {
+            self.stopwatch.answered(to, body, &driver.counts.answers, clock::steady_us());
+        }
     }
 }

@@ -12,12 +12,15 @@
 //! in the inbox; whoever drives takes all of it before leaving. Disk work is never done here but
 //! for what is not in memory of a chunk that is changed.
 
+mod answers;
 mod core;
 mod reads;
+mod stopwatch;
 mod syncer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use tyr_protocol::member::Event;
@@ -25,8 +28,11 @@ use tyr_protocol::message::{Address, Envelope};
 use tyr_store::log::PendingWrite;
 use tyr_types::{NodeId, Result};
 
+pub use self::answers::AnswerStatistics;
+pub(crate) use self::answers::Answers;
 pub(crate) use self::core::Core;
 use self::syncer::Syncer;
+use crate::histogram::Histogram;
 
 /// Events in the inbox above which what clients ask is refused: what a node works off in about a
 /// second, the time after which clients ask again.
@@ -59,6 +65,10 @@ pub(crate) struct Counts {
     pub in_flight: AtomicUsize,
     /// Reads that waited after the last round.
     pub waiting_reads: AtomicUsize,
+    /// What clients were answered.
+    pub answers: Answers,
+    /// How long the log took to be written and synced, each time.
+    pub syncs: Histogram,
 }
 
 /// Drives a member.
@@ -118,13 +128,32 @@ impl Driver {
         self.core.lock()
     }
 
+    /// Looks at the core when nobody drives, and works off what came meanwhile. What is done there
+    /// must be short.
+    pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Core) -> T) -> T {
+        let seen = look(&mut self.core.lock());
+        // Who brought work found the core taken, and left it in the inbox.
+        if !self.inbox.lock().is_empty() {
+            self.drive();
+        }
+        seen
+    }
+
+    /// Events that wait to be worked off.
+    pub fn waiting_events(&self) -> usize {
+        self.inbox.lock().len()
+    }
+
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
         let store = Arc::clone(self.core().holdings().store());
         while let Some(pending) = self.syncer.wait() {
+            let begun = Instant::now();
             // What records refer to is durable before they are.
             let synced = store.extents().sync();
             let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
+            let took_us = begun.elapsed().as_micros();
+            self.counts.syncs.note(u64::try_from(took_us).unwrap_or(u64::MAX));
             self.give(Work::Synced(pending, result));
         }
     }
