@@ -27,4 +27,3 @@ mod tests;
 
 pub use flags::SettingFlags;
 pub use layers::{Configuration, Layers};
-

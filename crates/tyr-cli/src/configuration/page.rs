@@ -39,7 +39,8 @@ pub fn page() -> String {
         page.push_str("| setting | variable, flag | default | allowed | meaning |\n");
         page.push_str("|---|---|---|---|---|\n");
         for setting in SETTINGS.iter().filter(|setting| setting.group == group) {
-            let fallback = setting.default.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
+            let fallback =
+                setting.default.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
             writeln!(
                 page,
                 "| `{}` | `{}` `--{}` | {fallback} | {} | {} Example: `{}` |",

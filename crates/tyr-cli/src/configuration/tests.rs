@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::*;
-use crate::configuration::source::Source;
 use crate::configuration::setting::Group;
+use crate::configuration::source::Source;
 use crate::configuration::table::SETTINGS;
 
 fn flags(given: &[(&'static str, &str)]) -> SettingFlags {

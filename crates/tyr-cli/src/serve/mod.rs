@@ -151,10 +151,9 @@ fn serve(
     drop(http);
     server.stop()?;
     tracing::info!(node, "stopped");
-    session.output.record(
-        &json!({"event": "stopped", "node": node}),
-        &format!("node {node} has stopped"),
-    )
+    session
+        .output
+        .record(&json!({"event": "stopped", "node": node}), &format!("node {node} has stopped"))
 }
 
 /// Says that the node serves.

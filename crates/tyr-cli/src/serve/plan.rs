@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use tyr_node::network::{NetworkConfig, TlsConfig};
 use tyr_node::router::access::Key;
-use tyr_node::server::{
-    Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions,
-};
+use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
 
 use crate::configuration::Configuration;
 use crate::logging::{AuditPlan, LogPlan};

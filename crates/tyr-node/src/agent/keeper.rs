@@ -86,7 +86,7 @@ struct State {
 impl Keeper {
     /// Keeps what this driver drives.
     pub fn new(driver: Arc<Driver>, limits: Limits, floor: SnapshotFloor) -> Arc<Self> {
-        let store = Arc::clone(driver.core().holdings().store());
+        let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
         let (state, changed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { driver, store, limits, floor, state, changed })
     }
@@ -125,21 +125,21 @@ impl Keeper {
     pub fn fold(&self) -> Result<()> {
         let (mut promises, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.driver.core().member().checkpoint_page(after, CHECKPOINT_PAGE);
+            let page =
+                self.driver.look(|engine| engine.member().checkpoint_page(after, CHECKPOINT_PAGE));
             let Some((record, next)) = page else { break };
             promises.push(record);
             after = next;
         }
         let dead = self.store.take_dead();
-        let (sequence, at) = {
-            let mut core = self.driver.core();
-            promises.extend(core.checkpoint(after));
-            let sequence = core.journal().next_sequence();
-            let clock = core.member().clock();
-            (sequence, core.holdings().floors().begin_fold(clock))
-        };
+        let (sequence, at) = self.driver.look(|engine| {
+            promises.extend(engine.checkpoint(after));
+            let sequence = engine.journal().next_sequence();
+            let clock = engine.member().clock();
+            (sequence, engine.holdings().floors().begin_fold(clock))
+        });
         let folded = self.fold_at(sequence, at, dead, &promises);
-        self.driver.core().holdings().floors().end_fold();
+        self.driver.look(|engine| engine.holdings().floors().end_fold());
         folded
     }
 
@@ -151,7 +151,7 @@ impl Keeper {
 
     fn fold_and_note(&self, now_us: u64) {
         let folded = self.fold();
-        let log_bytes_after = self.driver.core().journal().bytes();
+        let log_bytes_after = self.driver.look(|engine| engine.journal().bytes());
         let mut state = self.state.lock();
         state.log_bytes_after = log_bytes_after;
         state.failure = folded.as_ref().err().map(ToString::to_string);
@@ -166,7 +166,7 @@ impl Keeper {
 
     fn is_fold_due(&self) -> bool {
         let dirty = self.store.recent().dirty_memory();
-        let log_bytes = self.driver.core().journal().bytes();
+        let log_bytes = self.driver.look(|engine| engine.journal().bytes());
         let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
         grown >= self.limits.fold_log_bytes || dirty >= self.limits.cache_bytes / 2
     }
@@ -195,12 +195,12 @@ impl Keeper {
         }
         self.store.end_fold(fold, sequence)?;
         self.store.remove_old_promises()?;
-        let removal = self.driver.core().journal().cut(sequence);
+        let removal = self.driver.look(|engine| engine.journal().cut(sequence));
         removal.run()
     }
 
-    /// Whether snapshots below `at` stand in the way of a fold: those known to be in use, while there
-    /// is room; and those that began just now, of which nobody has heard yet.
+    /// Whether snapshots below `at` stand in the way of a fold: those known to be in use, while
+    /// there is room; and those that began just now, of which nobody has heard yet.
     fn is_read_below(&self, at: Timestamp, clock: Timestamp, log_bytes: u64) -> bool {
         let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
         let is_long = grown > PATIENCE_FACTOR * self.limits.fold_log_bytes;
@@ -217,18 +217,16 @@ impl Keeper {
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
         let begun = std::time::Instant::now();
         loop {
-            let (is_applied, is_synced, clock, log_bytes) = {
-                let mut core = self.driver.core();
-                if let Some(failure) = core.failure() {
-                    return Err(failure.duplicate());
-                }
-                (
-                    core.member().applied_to() >= at,
-                    core.journal().synced_to() + 1 >= sequence,
-                    core.member().clock(),
-                    core.journal().bytes(),
-                )
-            };
+            let seen = self.driver.look(|engine| match engine.failure() {
+                Some(failure) => Err(failure.duplicate()),
+                None => Ok((
+                    engine.member().applied_to() >= at,
+                    engine.journal().synced_to() + 1 >= sequence,
+                    engine.member().clock(),
+                    engine.journal().bytes(),
+                )),
+            });
+            let (is_applied, is_synced, clock, log_bytes) = seen?;
             let is_ready = is_applied && is_synced;
             if is_ready && !self.is_read_below(at, clock, log_bytes) {
                 return Ok(());
@@ -255,13 +253,12 @@ impl Keeper {
 
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
-        {
-            let mut core = self.driver.core();
-            let clock = core.member().clock();
-            let holdings = core.holdings();
-            let store = Arc::clone(holdings.store());
-            store.recent().collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
-        }
+        self.driver.look(|engine| {
+            let clock = engine.member().clock();
+            let holdings = engine.holdings();
+            let recent = self.store.recent();
+            recent.collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
+        });
         self.store.recent().shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.
         let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);

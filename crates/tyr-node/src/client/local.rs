@@ -26,7 +26,7 @@ use super::{Client, ClientConfig, ClientParts, Inbox, Transport};
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
 use crate::clock;
-use crate::processor::driver::{Core, Driver, Outlet};
+use crate::processor::driver::{Driver, Engine, Outlet};
 
 const RETENTION: Retention = Retention { read_timeout_us: 300_000_000, linger_us: 1_000_000 };
 
@@ -192,14 +192,15 @@ impl LocalCluster {
     fn start_node(&mut self, node: NodeId, folder: &Path) -> Result<()> {
         let mut member = Member::new(node, incarnation(1), MemberConfig::default());
         let mut holdings: Option<Holdings> = None;
-        let OpenedNode { store, log, lock } = Store::open_node(folder, &mut |store, body, extents| {
-            let holdings =
-                holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
-            holdings.replay(&mut member, wire::decode_record(&body)?, extents)
-        })?;
+        let OpenedNode { store, log, lock } =
+            Store::open_node(folder, &mut |store, body, extents| {
+                let holdings = holdings
+                    .get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
+                holdings.replay(&mut member, wire::decode_record(&body)?, extents)
+            })?;
         let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, RETENTION));
-        let core = Core::new(member, holdings, Journal::new(log));
-        let driver = Driver::new(core, Arc::new(Arc::downgrade(&self.lines)));
+        let engine = Engine::new(member, holdings, Journal::new(log));
+        let driver = Driver::new(engine, Arc::new(Arc::downgrade(&self.lines)));
         let (sender, receiver) = channel();
         self.lines.nodes.lock().insert(node, sender);
         let (reading, syncing) = (Arc::clone(&driver), Arc::clone(&driver));

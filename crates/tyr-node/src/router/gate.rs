@@ -320,8 +320,8 @@ fn strange_node(node: NodeId) -> Error {
     Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "node {} does not show this cluster's secret, or no certificate with its name; give all \
-             nodes the same secret file, and each a certificate of its own",
+            "node {} does not show this cluster's secret, or no certificate with its name; give \
+             all nodes the same secret file, and each a certificate of its own",
             node.0
         ),
     )

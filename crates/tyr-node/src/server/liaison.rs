@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -124,8 +124,18 @@ impl Drop for Thread {
 impl Liaison {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
-        let Parts { node, folder, client, monitor, network, gate, users, identity, record, is_joining } =
-            parts;
+        let Parts {
+            node,
+            folder,
+            client,
+            monitor,
+            network,
+            gate,
+            users,
+            identity,
+            record,
+            is_joining,
+        } = parts;
         let liaison = Arc::new(Self {
             node,
             folder,
@@ -160,21 +170,15 @@ impl Liaison {
     }
 
     /// Gossip says that a node is gone: the monitors decide (M2).
-    pub fn report_down(
-        self: Arc<Self>,
-        node: NodeId,
-        incarnation: u64,
-    ) -> impl Future<Output = ()> + Send {
-        async move {
-            let Some(map) = self.map() else { return };
-            let is_current = map.incarnation(node).is_some_and(|known| known <= incarnation);
-            if !map.is_live(node) || !is_current {
-                return;
-            }
-            tracing::warn!(node = node.0, "gossip takes a node for gone; the monitors are told");
-            if let Err(error) = self.client.propose(Change::Down(node)).await {
-                tracing::info!(%error, node = node.0, "the node is not declared down");
-            }
+    pub async fn report_down(self: Arc<Self>, node: NodeId, incarnation: u64) {
+        let Some(map) = self.map() else { return };
+        let is_current = map.incarnation(node).is_some_and(|known| known <= incarnation);
+        if !map.is_live(node) || !is_current {
+            return;
+        }
+        tracing::warn!(node = node.0, "gossip takes a node for gone; the monitors are told");
+        if let Err(error) = self.client.propose(Change::Down(node)).await {
+            tracing::info!(%error, node = node.0, "the node is not declared down");
         }
     }
 
@@ -278,7 +282,8 @@ impl Liaison {
         if let Some(gossip) = self.gossip.get() {
             gossip.set_nodes(&nodes);
         }
-        let is_monitor = |(node, record): (&NodeId, &NodeRecord)| record.is_monitor.then_some(*node);
+        let is_monitor =
+            |(node, record): (&NodeId, &NodeRecord)| record.is_monitor.then_some(*node);
         *self.monitors.write() = records.iter().filter_map(is_monitor).collect();
         let others = records.iter().filter(|(node, _)| **node != self.node);
         let peers: Vec<String> =

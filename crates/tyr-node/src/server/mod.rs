@@ -39,8 +39,8 @@ pub use self::observation::{
 pub use self::options::{Formation, ServerOptions};
 use crate::agent::keeper::Keeper;
 use crate::gossip::Gossip;
-use crate::monitors::control::MetadataClient;
 pub use crate::monitors::InitialNode;
+use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
@@ -110,13 +110,12 @@ impl Server {
 
     /// Whether it takes part: it holds a lease.
     pub fn is_ready(&self) -> bool {
-        let core = self.driver.core();
-        core.failure().is_none() && core.member().has_lease()
+        self.driver.look(|engine| engine.failure().is_none() && engine.member().has_lease())
     }
 
     /// The map it goes by.
     pub fn map(&self) -> Option<Arc<ClusterMap>> {
-        self.driver.core().member().map().cloned()
+        self.driver.look(|engine| engine.member().map().cloned())
     }
 
     /// Asks the monitors, in the cluster's own name.
@@ -130,21 +129,20 @@ impl Server {
     }
 
     /// Sums of the newest content of the chunks that the node holds, in order, after this one; at
-    /// most `limit`. Chunks that are still being copied here are left out. Equal replicas have equal
-    /// sums once nothing is written.
+    /// most `limit`. Chunks that are still being copied here are left out. Equal replicas have
+    /// equal sums once nothing is written.
     ///
     /// # Errors
     /// `Corrupt` when what is on disk is damaged; `Unavailable` when the disk fails.
     pub fn chunk_sums(&self, after: Option<&ChunkName>, limit: usize) -> Result<Vec<ChunkSum>> {
-        let names = self.driver.core().holdings().held(after, limit);
+        let names = self.driver.look(|engine| engine.holdings().held(after, limit));
         let mut sums = Vec::with_capacity(names.len());
         for name in names {
-            let (planned, store) = {
-                let mut core = self.driver.core();
-                let holdings = core.holdings();
-                (holdings.plan_whole(&name)?, Arc::clone(holdings.store()))
-            };
-            let Some(planned) = planned else { continue };
+            let (planned, store) = self.driver.look(|engine| {
+                let holdings = engine.holdings();
+                (holdings.plan_whole(&name), Arc::clone(holdings.store()))
+            });
+            let Some(planned) = planned? else { continue };
             let reading = store.finish_chunk_read(planned)?;
             let size = (name.1 == 0).then_some(reading.attributes.size);
             let mut hash = Xxh3::new();
@@ -156,24 +154,7 @@ impl Server {
         Ok(sums)
     }
 
-    /// What goes on in it, for whoever looks for a failure.
-    pub fn brief(&self) -> String {
-        let core = self.driver.core();
-        let member = core.member();
-        format!(
-            "node {}: epoch {:?}, lease {}, in flight {}, reads waiting {}, failure {:?}\n{}",
-            self.node.0,
-            member.map().map(|map| map.epoch),
-            member.has_lease(),
-            member.in_flight(),
-            member.waiting_reads(),
-            core.failure(),
-            member.brief(),
-        )
-    }
-
-    /// Stops: what is acknowledged is on disk, and what was applied goes into the base. Does nothing
-    /// the second time.
+    /// Stops: what is acknowledged is on disk. Does nothing the second time.
     ///
     /// # Errors
     /// `Unavailable` when the disk fails, or a thread ended otherwise than it should.
@@ -197,7 +178,7 @@ impl Server {
                 ended = Err(Error::unavailable("a thread of the node panicked"));
             }
         }
-        self.driver.core().holdings().store().base().close();
+        self.driver.look(|engine| engine.holdings().store().base().close());
         drop(lock);
         ended
     }

@@ -1,6 +1,6 @@
 //! What a node shows of itself: numbers for metrics, whether it serves, and how it stands.
 //!
-//! Looking is cheap and holds nobody up for long: counters are read as they are, and the core is
+//! Looking is cheap and holds nobody up for long: counters are read as they are, and the engine is
 //! looked at once. Nothing here changes anything, so any thread may look at any time.
 
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tyr_types::NodeId;
 use super::Server;
 use crate::agent::keeper::Keeper;
 use crate::histogram::Times;
-use crate::processor::driver::{AnswerStatistics, Core, Driver};
+use crate::processor::driver::{AnswerStatistics, Driver, Engine};
 use crate::router::gate::Gate;
 use crate::router::network::{Network, NetworkStatistics};
 
@@ -215,12 +215,11 @@ impl Pace {
         let (since, installed) = *self.0.get_or_insert((now, progress.installed));
         let came = progress.installed.saturating_sub(installed);
         let passed = now.duration_since(since).as_secs_f64();
-        (came > 0 && progress.missing > 0)
-            .then(|| passed / came as f64 * progress.missing as f64)
+        (came > 0 && progress.missing > 0).then(|| passed / came as f64 * progress.missing as f64)
     }
 }
 
-/// What is read of the core, all at once.
+/// What is read of the engine, all at once.
 struct Seen {
     map: Option<Arc<ClusterMap>>,
     lease_left_us: u64,
@@ -231,27 +230,28 @@ struct Seen {
     log_bytes: u64,
 }
 
-fn see(core: &mut Core) -> Seen {
-    let map = core.member().map().cloned();
-    let lease_left_us = core.member().lease_left_us();
-    let health = Health { reasons: reasons(core, map.as_deref()) };
-    let progress = core.member().progress();
-    let expected_bytes = core.holdings().expected_bytes() as u64;
-    let journal = core.journal();
+fn see(engine: &mut Engine) -> Seen {
+    let map = engine.member().map().cloned();
+    let lease_left_us = engine.member().lease_left_us();
+    let health = Health { reasons: reasons(engine, map.as_deref()) };
+    let progress = engine.member().progress();
+    let expected_bytes = engine.holdings().expected_bytes() as u64;
+    let journal = engine.journal();
     let (log_records, log_bytes) = (journal.next_sequence(), journal.bytes());
     Seen { map, lease_left_us, health, progress, expected_bytes, log_records, log_bytes }
 }
 
-fn reasons(core: &Core, map: Option<&ClusterMap>) -> Vec<String> {
-    let member = core.member();
+fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
+    let member = engine.member();
     let mut reasons = Vec::new();
-    if let Some(failure) = core.failure() {
+    if let Some(failure) = engine.failure() {
         reasons.push(format!("the store failed, and the node has to be started again: {failure}"));
     }
     if map.is_none() {
         reasons.push("it knows no cluster map yet: it waits for the monitors".to_owned());
     } else if !member.has_lease() {
-        reasons.push("it has no lease: it does not reach the monitors, or was declared down".into());
+        reasons
+            .push("it has no lease: it does not reach the monitors, or was declared down".into());
     }
     let state = map.and_then(|map| map.nodes.get(&member.node())).map(|seat| seat.state.name());
     if state == Some("returning") {
@@ -263,7 +263,7 @@ fn reasons(core: &Core, map: Option<&ClusterMap>) -> Vec<String> {
 impl Observer {
     /// Looks at this node.
     pub fn of(server: &Server) -> Self {
-        let incarnation = server.driver.look(|core| core.member().incarnation());
+        let incarnation = server.driver.look(|engine| engine.member().incarnation());
         Self(Arc::new(Parts {
             node: server.node,
             starts: incarnation.saturating_sub(1) / INCARNATIONS_PER_START + 1,
@@ -287,7 +287,7 @@ impl Observer {
         let Parts { driver, keeper, gate, network, started, starts, pace, .. } = &*self.0;
         let (folds, fold_failure) = keeper.folds();
         let (seen, store) =
-            driver.look(|core| (see(core), Arc::clone(core.holdings().store())));
+            driver.look(|engine| (see(engine), Arc::clone(engine.holdings().store())));
         let counts = &driver.counts;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NodeStatistics {
@@ -323,13 +323,13 @@ impl Observer {
 
     /// Whether the process is of any use; if not, it has to be started again.
     pub fn live(&self) -> Health {
-        let failure = self.0.driver.look(|core| core.failure().map(ToString::to_string));
+        let failure = self.0.driver.look(|engine| engine.failure().map(ToString::to_string));
         Health { reasons: failure.into_iter().collect() }
     }
 
     /// Whether the node serves.
     pub fn ready(&self) -> Health {
-        self.0.driver.look(|core| see(core).health)
+        self.0.driver.look(|engine| see(engine).health)
     }
 
     /// How it stands.

@@ -26,7 +26,7 @@ use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard, Rumour};
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
-use crate::processor::driver::{Core, Driver, Outlet};
+use crate::processor::driver::{Driver, Engine, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Dialer, Network, NetworkParts};
@@ -68,9 +68,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gate = Gate::new(Arc::clone(&users), domain);
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (core, lock) = open(&options, &who)?;
+    let (engine, lock) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
-    let driver = Driver::new(core, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -244,7 +244,7 @@ fn metadata_client(
 }
 
 /// Opens the store, and tells the member what its log holds.
-fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
+fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
@@ -259,7 +259,7 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
     let OpenedNode { store, log, lock } =
         Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
     let holdings = holdings.unwrap_or_else(|| Holdings::new(who.node, store, retention));
-    Ok((Core::new(member, holdings, Journal::new(log)), lock))
+    Ok((Engine::new(member, holdings, Journal::new(log)), lock))
 }
 
 /// Gossips at the node's address; who is gone is told to the monitors (M2).
@@ -286,9 +286,8 @@ fn start_gossip(
                 handle.spawn(liaison.report_down(node, incarnation));
             }
             // A node that is back tells the monitors itself; maps come with leases.
-            GossipEvent::Alive { .. }
-            | GossipEvent::Suspect { .. }
-            | GossipEvent::Epoch { .. } => {}
+            GossipEvent::Alive { .. } | GossipEvent::Suspect { .. } | GossipEvent::Epoch { .. } => {
+            }
         }
     };
     Gossip::start(options, Arc::new(on_event))
@@ -300,20 +299,22 @@ fn snapshot_floor(gossip: &Gossip) -> SnapshotFloor {
     let gossip = gossip.clone();
     Arc::new(move || {
         let fresh = |heard: &Heard| heard.age_us < RUMOUR_AGE_MAX_US;
-        gossip.rumours().iter().filter(|heard| fresh(heard)).map(|it| it.rumour.snapshot_floor).min()
+        gossip
+            .rumours()
+            .iter()
+            .filter(|heard| fresh(heard))
+            .map(|it| it.rumour.snapshot_floor)
+            .min()
     })
 }
 
 /// What the node tells others of itself.
-fn rumour(driver: &Driver) -> Rumour {
-    let core = driver.core();
-    let member = core.member();
-    Rumour {
-        epoch: member.map().map_or(Epoch(0), |map| map.epoch),
-        snapshot_floor: member.snapshot_floor(),
-        load_permille: 0,
-        totals: BTreeMap::new(),
-    }
+fn rumour(driver: &Arc<Driver>) -> Rumour {
+    let (epoch, snapshot_floor) = driver.look(|engine| {
+        let member = engine.member();
+        (member.map().map_or(Epoch(0), |map| map.epoch), member.snapshot_floor())
+    });
+    Rumour { epoch, snapshot_floor, load_permille: 0, totals: BTreeMap::new() }
 }
 
 fn start_threads(
@@ -345,7 +346,6 @@ fn start_threads(
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
-            .with_source(error)
+        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}")).with_source(error)
     })
 }

@@ -57,11 +57,7 @@ pub static METRICS: [Metric; 45] = [
         Level(|it| it.lease_left.as_secs_f64()),
     ),
     metric("tyr_map_epoch", "The epoch of its cluster map.", Level(|it| f64::from(it.epoch))),
-    metric(
-        "tyr_uptime_seconds",
-        "How long the node has run.",
-        Level(|it| it.uptime.as_secs_f64()),
-    ),
+    metric("tyr_uptime_seconds", "How long the node has run.", Level(|it| it.uptime.as_secs_f64())),
     metric("tyr_starts", "How often the node was started in its life.", Count(|it| it.starts)),
     // What clients get.
     metric(
@@ -223,9 +219,7 @@ pub static METRICS: [Metric; 45] = [
     metric(
         "tyr_network_calls",
         "System calls that read and wrote them.",
-        Counts("direction", |it| {
-            labelled(&[("in", it.network.reads), ("out", it.network.writes)])
-        }),
+        Counts("direction", |it| labelled(&[("in", it.network.reads), ("out", it.network.writes)])),
     ),
     metric(
         "tyr_network_dropped",
@@ -263,9 +257,8 @@ pub static METRICS: [Metric; 45] = [
         "1 while the node that this one connects to is connected, else 0, by its number.",
         Levels("node", |it| {
             let targets = it.network.targets.iter();
-            let connected = targets.map(|(node, status)| {
-                (node.0.to_string(), f64::from(status.connected.is_some()))
-            });
+            let connected = targets
+                .map(|(node, status)| (node.0.to_string(), f64::from(status.connected.is_some())));
             connected.collect()
         }),
     ),

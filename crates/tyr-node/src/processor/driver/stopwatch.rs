@@ -1,7 +1,7 @@
 //! What clients asked, what they were answered, and how long that took.
 //!
 //! Times count from when the driver takes a question up to when the answer goes to the network. The
-//! core has one of these, so nothing here is shared but the counters.
+//! engine has one of these, so nothing here is shared but the counters.
 
 use std::collections::HashMap;
 
@@ -80,7 +80,9 @@ impl Stopwatch {
             Body::Reply { id, decision, .. } => {
                 let begun_us = self.open.remove(&Question::Transaction(*id));
                 match decision {
-                    Decision::Commit(_) => answers.committed(begun_us.map(|it| now_us.saturating_sub(it))),
+                    Decision::Commit(_) => {
+                        answers.committed(begun_us.map(|it| now_us.saturating_sub(it)))
+                    }
                     Decision::Abort(abort) => answers.aborted(abort.kind),
                 }
             }

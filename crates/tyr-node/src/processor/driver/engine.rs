@@ -15,7 +15,7 @@ use crate::agent::journal::Journal;
 use crate::clock;
 
 /// What there is one of: the member, what it holds and its log.
-pub(crate) struct Core {
+pub(crate) struct Engine {
     member: Member,
     holdings: Holdings,
     journal: Journal,
@@ -27,13 +27,13 @@ pub(crate) struct Core {
     failure: Option<Error>,
 }
 
-impl std::fmt::Debug for Core {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({:?})", self.holdings)
+        write!(f, "Engine({:?})", self.holdings)
     }
 }
 
-impl Core {
+impl Engine {
     /// A member that has been told what its log holds.
     pub fn new(member: Member, holdings: Holdings, journal: Journal) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Core {
             Work::Synced(pending, result) => {
                 let is_synced = result.is_ok();
                 if let Err(error) = &result {
-                    tracing::error!(%error, "the log takes no more until the node is started again");
+                    tracing::error!(%error, "the log takes no more until the node starts again");
                 }
                 for number in self.journal.settle(pending, &result) {
                     let event = match is_synced {
@@ -163,9 +163,8 @@ impl Core {
 
     fn persist(&mut self, record: &Record, waited: Option<u64>, number: u64) -> Option<Event> {
         let staged = self.staged(record);
-        let appended = staged.and_then(|staged| {
-            self.journal.append(staged.as_ref().unwrap_or(record), waited)
-        });
+        let appended = staged
+            .and_then(|staged| self.journal.append(staged.as_ref().unwrap_or(record), waited));
         match appended {
             Ok(()) => None,
             Err(error) => {
@@ -175,8 +174,8 @@ impl Core {
         }
     }
 
-    /// The record as the log keeps it, if that is not as it is: large payloads are written once, where
-    /// they will stay.
+    /// The record as the log keeps it, if that is not as it is: large payloads are written once,
+    /// where they will stay.
     fn staged(&mut self, record: &Record) -> Result<Option<Record>> {
         match record {
             Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
