@@ -31,14 +31,14 @@ use tyr_protocol::map::{ClusterMap, MapKeyspace};
 use tyr_protocol::member::{self, ChunkName, Member, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
-use tyr_protocol::{Abort, Chain, View};
+use tyr_protocol::{Chain, View};
 use tyr_store::recent::Readers;
 use tyr_store::recent::chunk::{Installed, Place, Start};
 use tyr_store::store::Store;
-use tyr_store::store::chunks::{ChunkRead, chunk_name, stored_name};
+use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ErrorKind, ExtentRef, KeyspaceId, NodeId,
-    Operation, Outcome, Payload, Result, Timestamp, Transaction, TransactionId, limits,
+    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Outcome,
+    Payload, Result, Timestamp, Transaction, TransactionId, limits,
 };
 
 pub(crate) use self::expected::Expected;
