@@ -1,13 +1,13 @@
 //! A node of Týr: the only place with threads, clocks, random numbers and disks.
 //!
 //! ```text
-//!   callers ──> query router      which keyspace, is the request well-formed      router.rs
+//!   callers ──> query router      which keyspace, is the request well-formed      router/
 //!                 │
 //!               query processor   the commit machine under one lock, snapshots    processor/
 //!                 │
 //!               storage agent     group commit, folding, cache, files             agent/
 //!
-//!   cluster manager: an embedded node is a cluster of one, in epoch 0; it has none yet
+//!   cluster manager    what all nodes agree on: metadata, maps, leases   monitors/
 //! ```
 //!
 //! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers; this crate gives
@@ -18,10 +18,12 @@ mod agent;
 pub mod broken;
 pub mod client;
 pub mod clock;
+pub mod monitors;
 pub mod node;
 pub mod options;
 mod processor;
-mod router;
+pub mod router;
+pub mod server;
 pub mod statistics;
 pub mod ticket;
 
@@ -29,7 +31,7 @@ pub use node::Node;
 pub use options::Options;
 pub use processor::Held;
 pub use processor::snapshot::SnapshotGuard;
-pub use router::KeyspaceEntry;
+pub use router::{KeyspaceEntry, network};
 pub use statistics::Statistics;
 pub use ticket::{Committed, Ticket};
 pub use tyr_store::base::KeyspaceInfo;

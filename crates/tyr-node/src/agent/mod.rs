@@ -9,4 +9,4 @@ pub(crate) mod committer;
 pub(crate) mod folder;
 pub(crate) mod holdings;
 pub(crate) mod journal;
-// KEEPER
+pub(crate) mod keeper;

@@ -83,6 +83,35 @@ impl Grants {
         grants
     }
 
+    /// What follows monitors that failed or were cut off: `map` is the newest that took effect,
+    /// `reserved` the highest epoch that anybody was ever asked to prepare for.
+    ///
+    /// Whoever holds a lease from them may hold it as long as one that began just now. Whoever has
+    /// an older map gets none before it has this one, since nobody knows by which map somebody lost
+    /// something. If there was something pending, nodes have stopped what it would have taken from
+    /// them; so that they go on, the same map is published again, above what they prepared for.
+    pub fn take_over(
+        config: LeaseConfig,
+        map: Arc<ClusterMap>,
+        reserved: Epoch,
+        now_us: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Self {
+        let epoch_min = map.epoch;
+        let map = match reserved > map.epoch {
+            true => Arc::new(map.at(Epoch(reserved.0 + 1))),
+            false => map,
+        };
+        if map.epoch > epoch_min {
+            effects.push(Effect::Publish(Arc::clone(&map)));
+        }
+        let mut grants = Self::new(config, map, now_us);
+        for seat in grants.seats.values_mut() {
+            seat.epoch_min = epoch_min;
+        }
+        grants
+    }
+
     /// Takes a rule away, for a test that wants to see its checker notice.
     #[cfg(feature = "broken-rules")]
     pub fn break_rule(&mut self, rule: Rule) {
@@ -97,6 +126,16 @@ impl Grants {
     /// The map that waits for all to have prepared.
     pub fn pending(&self) -> Option<&Arc<ClusterMap>> {
         self.pending.as_ref().map(|pending| &pending.map)
+    }
+
+    /// Who has not prepared for the pending map.
+    pub fn waiting(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.pending.iter().flat_map(|pending| pending.waiting.iter().copied())
+    }
+
+    /// What is known of each node.
+    pub fn seats(&self) -> &BTreeMap<NodeId, Seat> {
+        &self.seats
     }
 
     /// Handles one event at `now_us` of the monitors' monotonic clock.

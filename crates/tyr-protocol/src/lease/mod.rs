@@ -39,3 +39,4 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 pub use self::grants::Grants;
 pub use self::holder::{Holder, Renewal};
+pub use self::seat::Seat;

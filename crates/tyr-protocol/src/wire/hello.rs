@@ -1,8 +1,10 @@
-//! The first bytes of every connection, in both directions: who speaks, and which version.
+//! The first bytes of every connection, in both directions: who speaks, to whom, which version; or
+//! why nobody is going to.
 //!
 //! ```text
 //!   0          8         10       12         16
-//!   | TYR-WIRE | version | length | checksum | address | incarnation | token
+//!   | TYR-WIRE | version | length | checksum | 0 cluster | sender | receiver | incarnation | token
+//!                                            | 1 kind of error | text
 //! ```
 //!
 //! The first 12 bytes stay as they are in all versions to come, so that each can tell the others
@@ -11,30 +13,42 @@
 use std::fmt;
 
 use bytes::{Buf, BytesMut};
-use tyr_types::{Bytes, Error, Result};
+use tyr_types::{Bytes, Error, ErrorKind, Result};
 
-use super::encoded::encoded_struct;
-use super::input::Input;
+use super::encoded::{Encoded, encoded_enum, encoded_struct};
+use super::input::{Input, Malformed};
 use super::output::{Outgoing, Output};
 use crate::message::Address;
 
 /// The version of the wire format that this program speaks.
 pub const VERSION: u16 = 1;
 
-const MAGIC: [u8; 8] = *b"TYR-WIRE";
+/// The bytes that every connection of this protocol begins with, in both directions.
+pub const MAGIC: [u8; 8] = *b"TYR-WIRE";
+
 const PREFIX_LEN: usize = 16;
 
 /// Bytes of a hello's token at most: a password or a signed ticket, not a document.
 pub const TOKEN_LEN_MAX: usize = 1024;
 
-/// Bytes after the prefix at most: address, incarnation and the token's length are numbers.
-const CONTENT_LEN_MAX: usize = TOKEN_LEN_MAX + 1 + 10 + 10 + 2;
+/// Bytes of the text of a refusal at most: two or three sentences.
+pub const REFUSAL_LEN_MAX: usize = 512;
+
+/// Bytes after the prefix at most: tag, cluster, sender and receiver, whose numbers take up to 10
+/// bytes as the incarnation does, and the token's length.
+const CONTENT_LEN_MAX: usize = 1 + 17 + 11 + 12 + 10 + 2 + TOKEN_LEN_MAX;
+
+const _: () = assert!(1 + 1 + 2 + REFUSAL_LEN_MAX <= CONTENT_LEN_MAX);
 
 /// What a peer says first.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hello {
+    /// The cluster that it belongs to, if it knows. Two of different clusters do not speak.
+    pub cluster: Option<u128>,
     /// Who it is.
     pub sender: Address,
+    /// Whom it means to speak to, if it knows: an address may have passed to somebody else.
+    pub receiver: Option<Address>,
     /// Its incarnation, when it is a node; else 0.
     pub incarnation: u64,
     /// What shows that it may say so; up to [`TOKEN_LEN_MAX`] bytes, without authentication none.
@@ -44,12 +58,60 @@ pub struct Hello {
 /// Without the token, which is a secret.
 impl fmt::Debug for Hello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sender, incarnation, token } = self;
-        write!(f, "Hello({sender:?}, incarnation {incarnation}, {} bytes of token)", token.len())
+        let Self { cluster, sender, receiver, incarnation, token } = self;
+        write!(f, "Hello({sender:?}, incarnation {incarnation}, to {receiver:?}, ")?;
+        write!(f, "cluster {cluster:x?}, {} bytes of token)", token.len())
     }
 }
 
-encoded_struct!(Hello, 3, { sender, incarnation, token });
+/// What a connection begins with.
+enum Greeting {
+    Hello(Hello),
+    Refused(ErrorKind, String),
+}
+
+encoded_struct!(Hello, 5, { cluster, sender, receiver, incarnation, token });
+encoded_enum!(Greeting, "greeting", { 0 => Hello(hello), 1 => Refused(kind, text) });
+
+impl Encoded for u128 {
+    const LEN_MIN: usize = 16;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.raw(&self.to_le_bytes());
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        input.array().map(Self::from_le_bytes)
+    }
+}
+
+impl Greeting {
+    fn to_bytes(&self) -> Bytes {
+        let mut content = Outgoing::new();
+        Output::put(self, &mut content);
+        let len = content.remaining() as u16;
+        let mut bytes = BytesMut::with_capacity(PREFIX_LEN + content.remaining());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&len.to_le_bytes());
+        let content = content.take_bytes();
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes), &content);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes.extend_from_slice(&content);
+        bytes.freeze()
+    }
+}
+
+/// What to send instead of a hello to a peer that is not spoken to: [`Hello::take`] gives it to
+/// the peer as an error of the same kind, with the same text. Send it and close the connection.
+pub fn refusal_bytes(error: &Error) -> Bytes {
+    let mut text = error.to_string();
+    let end = (0..=REFUSAL_LEN_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    Greeting::Refused(error.kind(), text).to_bytes()
+}
 
 impl Hello {
     /// Its bytes, in this program's [`VERSION`].
@@ -63,25 +125,15 @@ impl Hello {
                 self.token.len()
             )));
         }
-        let mut content = Outgoing::new();
-        Output::put(self, &mut content);
-        let len = content.remaining() as u16;
-        let mut bytes = BytesMut::with_capacity(PREFIX_LEN + content.remaining());
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&len.to_le_bytes());
-        let content = content.take_bytes();
-        let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes), &content);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
-        bytes.extend_from_slice(&content);
-        Ok(bytes.freeze())
+        Ok(Greeting::Hello(self.clone()).to_bytes())
     }
 
     /// Takes the hello off the beginning of a stream; `None` until more of it is in.
     ///
     /// # Errors
     /// `InvalidArgument` when the peer speaks another version; `Corrupt` when it does not speak
-    /// this protocol at all, or its hello was damaged. Close the connection.
+    /// this protocol at all, or its hello was damaged; what the peer says when it refuses to speak
+    /// ([`refusal_bytes`]). Close the connection.
     pub fn take(stream: &mut BytesMut) -> Result<Option<Self>> {
         let seen = stream.len().min(MAGIC.len());
         if stream[..seen] != MAGIC[..seen] {
@@ -113,12 +165,13 @@ impl Hello {
             return Err(Error::corrupt("not a hello: its bytes do not have its checksum"));
         }
         let bytes = stream.split_to(whole).freeze();
-        let hello: Self = Input::new(&bytes, PREFIX_LEN)
+        let greeting: Greeting = Input::new(&bytes, PREFIX_LEN)
             .all()
             .map_err(|malformed| malformed.error("a hello", whole))?;
-        match hello.token.len() <= TOKEN_LEN_MAX {
-            true => Ok(Some(hello)),
-            false => Err(Error::corrupt("not a hello: its token is too long")),
+        match greeting {
+            Greeting::Hello(hello) if hello.token.len() <= TOKEN_LEN_MAX => Ok(Some(hello)),
+            Greeting::Hello(_) => Err(Error::corrupt("not a hello: its token is too long")),
+            Greeting::Refused(kind, text) => Err(Error::new(kind, text)),
         }
     }
 }

@@ -36,7 +36,7 @@ pub mod strategies;
 mod tests;
 
 pub use self::frame::{Decoder, FRAME_LEN_MAX, READ_BUFFER_LEN, decode, encode};
-pub use self::hello::{Hello, TOKEN_LEN_MAX, VERSION};
+pub use self::hello::{Hello, MAGIC, REFUSAL_LEN_MAX, TOKEN_LEN_MAX, VERSION, refusal_bytes};
 pub use self::map::{decode_map, encode_map};
 pub use self::output::{Outgoing, SHARED_LEN_MIN};
 pub use self::record::{decode_record, encode_record};

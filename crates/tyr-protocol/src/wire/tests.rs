@@ -4,7 +4,7 @@ mod samples;
 
 use bytes::{Buf, BytesMut};
 use proptest::prelude::*;
-use tyr_types::{Bytes, Epoch, ErrorKind, NodeId, Result, TransactionId};
+use tyr_types::{Bytes, Epoch, Error, ErrorKind, NodeId, Result, TransactionId};
 
 use super::encoded::Encoded;
 use super::frame::PREFIX_LEN;
@@ -282,7 +282,8 @@ fn large_payloads_are_shared_both_ways() {
 
 fn hello() -> Hello {
     let token = Bytes::from_static(b"secret");
-    Hello { sender: Address::Client(77), incarnation: 0, token }
+    let receiver = Some(Address::Node(tyr_types::NodeId(2)));
+    Hello { cluster: Some(0x1234), sender: Address::Client(77), receiver, incarnation: 0, token }
 }
 
 #[test]
@@ -300,8 +301,28 @@ fn a_hello_comes_back_once_it_is_whole_and_leaves_what_follows() {
 
 #[test]
 fn the_bytes_of_a_hello_stay_as_they_are() {
-    let expected = "5459522d5749524501000a0031405946014d0006736563726574";
+    let expected = "5459522d5749524501001f00b5796c50\
+                    000134120000000000000000000000000000014d0100020006736563726574";
     assert_eq!(hex(&hello().to_bytes().unwrap()), expected);
+}
+
+#[test]
+fn a_refusal_is_the_same_error_at_the_peer_whose_text_may_be_cut() {
+    let error = Error::new(ErrorKind::PermissionDenied, "nobody knows you; ask for a token");
+    let bytes = refusal_bytes(&error);
+    let expected = "5459522d57495245010024009bf1017b0107216e6f626f6479206b6e6f777320796f75";
+    assert!(hex(&bytes).starts_with(expected), "{}", hex(&bytes));
+    let mut stream = BytesMut::new();
+    for byte in &bytes[..bytes.len() - 1] {
+        stream.extend_from_slice(&[*byte]);
+        assert_eq!(Hello::take(&mut stream).unwrap(), None);
+    }
+    stream.extend_from_slice(&bytes[bytes.len() - 1..]);
+    let heard = Hello::take(&mut stream).unwrap_err();
+    assert_eq!((heard.kind(), heard.message()), (error.kind(), error.message()));
+    let long = Error::unavailable("ý".repeat(REFUSAL_LEN_MAX));
+    let heard = Hello::take(&mut BytesMut::from(&refusal_bytes(&long)[..])).unwrap_err();
+    assert_eq!(heard.message(), "ý".repeat(REFUSAL_LEN_MAX / 2));
 }
 
 #[test]
@@ -349,7 +370,13 @@ fn a_token_too_long_is_refused() {
     let token = Bytes::from(vec![0; TOKEN_LEN_MAX + 1]);
     assert!(Hello { token, ..hello() }.to_bytes().is_err());
     let token = Bytes::from(vec![0; TOKEN_LEN_MAX]);
-    let longest = Hello { token, sender: Address::Client(u64::MAX), incarnation: u64::MAX };
+    let longest = Hello {
+        token,
+        sender: Address::Client(u64::MAX),
+        receiver: Some(Address::Client(u64::MAX)),
+        incarnation: u64::MAX,
+        cluster: Some(u128::MAX),
+    };
     let mut stream = BytesMut::from(&longest.to_bytes().unwrap()[..]);
     assert_eq!(Hello::take(&mut stream).unwrap(), Some(longest));
 }

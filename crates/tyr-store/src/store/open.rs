@@ -60,13 +60,14 @@ pub struct OpenedNode<L = FolderLock> {
 
 impl Store {
     /// Opens the store of a node of a cluster, or makes one there; `visit` gets everything that the
-    /// node has logged since its last checkpoint, in order, with the store as it was then.
+    /// node has logged since its last checkpoint, in order, with the store as it was then; it adds
+    /// the extents that the record refers to.
     ///
     /// # Errors
     /// As [`Store::open`], and what `visit` says.
     pub fn open_node(
         path: &Path,
-        visit: &mut dyn FnMut(&Arc<Self>, Bytes) -> Result<()>,
+        visit: &mut dyn FnMut(&Arc<Self>, Bytes, &mut Vec<ExtentRef>) -> Result<()>,
     ) -> Result<OpenedNode> {
         let disk = RealDisk::create(path)?;
         let lock = disk.lock()?;
@@ -84,7 +85,7 @@ impl Store {
     /// As [`Store::open_node`].
     pub fn assemble_node(
         parts: Parts,
-        visit: &mut dyn FnMut(&Arc<Self>, Bytes) -> Result<()>,
+        visit: &mut dyn FnMut(&Arc<Self>, Bytes, &mut Vec<ExtentRef>) -> Result<()>,
     ) -> Result<OpenedNode<()>> {
         let Parts { disk, index, log, extents, is_read_only: _ } = parts;
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
@@ -92,19 +93,20 @@ impl Store {
         let recent = Recent::default();
         let store = Arc::new(Self { disk, extents, base, recent, damage: None });
         let from = store.base.last_checkpoint().sequence;
+        let mut in_log = Vec::new();
         if from > 0 {
-            promises::read(&*store.disk, from, &mut |record| visit(&store, record))?;
+            promises::read(&*store.disk, from, &mut |record| visit(&store, record, &mut in_log))?;
         }
         promises::remove_others(&*store.disk, from)?;
         let mut play = |_: u64, _: Timestamp, entry: Entry| match entry {
-            Entry::Node(body) => visit(&store, body),
+            Entry::Node(body) => visit(&store, body, &mut in_log),
             Entry::Transaction(_) => Err(Error::invalid(
                 "the folder holds an embedded store, not a node of a cluster; give the node a \
                  folder of its own",
             )),
         };
         let replayed = log::replay(&*store.disk, from, ReplayMode::Cut, &mut play)?;
-        store.base.reclaim(&[])?;
+        store.base.reclaim(&in_log)?;
         let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
         Ok(OpenedNode { store, log, lock: () })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tyr_protocol::movement::ChunkCopy;
 use tyr_store::recent::chunk::Start;
-use tyr_types::{BlobOperations, Operation, Timestamp};
+use tyr_types::{Operation, Timestamp};
 
 /// What was applied to a chunk before its base came.
 #[derive(Clone, Debug)]
@@ -25,11 +25,8 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
-    pub fn lay_aside(&mut self, at: Timestamp, entry: &BlobOperations, start: Start) {
-        self.aside.entry(at).or_insert_with(|| LaidAside {
-            operations: entry.operations.as_slice().into(),
-            start,
-        });
+    pub fn lay_aside(&mut self, at: Timestamp, operations: Vec<Operation>, start: Start) {
+        self.aside.entry(at).or_insert_with(|| LaidAside { operations: operations.into(), start });
     }
 
     /// Adds a piece of the base of a chunk that begins at byte `start` of its blob.

@@ -15,8 +15,10 @@
 
 mod expected;
 mod floor;
+pub(crate) mod staging;
 mod touched;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -32,12 +34,13 @@ use tyr_store::recent::chunk::{Installed, Place, Start};
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{ChunkRead, chunk_name, later, stored_name};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ErrorKind, KeyspaceId, NodeId, Operation, Outcome,
-    Result, Timestamp, Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Error, ErrorKind, ExtentRef, KeyspaceId, NodeId,
+    Operation, Outcome, Payload, Result, Timestamp, Transaction, TransactionId, limits,
 };
 
 pub(crate) use self::expected::Expected;
 pub(crate) use self::floor::{Floors, Retention};
+use self::staging::{Staging, Written};
 
 /// Chunks that an overlap is looked for in one by one; with more, those that are here are listed.
 const LOOKED_UP_MAX: u64 = 64;
@@ -50,6 +53,7 @@ const PAGE: usize = 1024;
 struct Keyspace {
     chunk_size: u64,
     is_multi_versioned: bool,
+    is_compressed: bool,
 }
 
 /// The chunks that a node holds.
@@ -61,6 +65,7 @@ pub(crate) struct Holdings {
     /// Chunks whose base is still to come.
     expected: BTreeMap<ChunkName, Expected>,
     floors: Floors,
+    staging: Staging,
     failure: Option<Error>,
 }
 
@@ -80,6 +85,7 @@ impl Holdings {
             map: None,
             expected: BTreeMap::new(),
             floors: Floors::new(retention),
+            staging: Staging::default(),
             failure: None,
         }
     }
@@ -114,21 +120,79 @@ impl Holdings {
             if !self.keyspaces.contains_key(id) {
                 let adopted = self.store.adopt_keyspace(*id, name, config);
                 self.note(adopted);
-                let chunk_size = config.chunk_size;
-                let is_multi_versioned = config.is_multi_versioned;
-                self.keyspaces.insert(*id, Keyspace { chunk_size, is_multi_versioned });
+                let known = Keyspace {
+                    chunk_size: config.chunk_size,
+                    is_multi_versioned: config.is_multi_versioned,
+                    is_compressed: config.is_compressed,
+                };
+                self.keyspaces.insert(*id, known);
             }
         }
         self.map = Some(Arc::clone(map));
     }
 
-    /// Takes in a record of the log at a start, in the order they were written.
+    /// Writes the large payloads of a transaction that is about to be logged; answers it as the log
+    /// is to keep it, `None` when that is as it is.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses.
+    pub fn stage(&mut self, transaction: &Transaction) -> Result<Option<Transaction>> {
+        let keyspaces = &self.keyspaces;
+        self.staging.stage(&self.store, transaction, |entry| {
+            let known = keyspaces.get(&entry.blob.keyspace);
+            known.map_or((limits::CHUNK_SIZE_DEFAULT, false), |it| (it.chunk_size, it.is_compressed))
+        })
+    }
+
+    /// A transaction is over here without having been applied.
+    pub fn forget_staged(&mut self, id: TransactionId) {
+        self.staging.end(id);
+    }
+
+    /// The transaction with all its payloads by value.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn inlined(&self, transaction: &Transaction) -> Result<Transaction> {
+        let inlined = |entry: &BlobOperations| {
+            let operations = staging::inline(&self.store, &entry.operations)?;
+            Ok(BlobOperations { blob: entry.blob.clone(), operations })
+        };
+        let blobs: Result<Vec<_>> = transaction.blobs.iter().map(inlined).collect();
+        let (id, reads) = (transaction.id, transaction.reads.clone());
+        Ok(Transaction { id, blobs: blobs?, reads })
+    }
+
+    /// Takes in a record of the log at a start, in the order they were written; adds the extents
+    /// that it refers to.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn replay(&mut self, member: &mut Member, record: Record) -> Result<()> {
-        if let Record::Map(map) = &record {
-            self.learn(map);
+    pub fn replay(
+        &mut self,
+        member: &mut Member,
+        record: Record,
+        extents: &mut Vec<ExtentRef>,
+    ) -> Result<()> {
+        match &record {
+            Record::Map(map) => self.learn(map),
+            Record::Validated { transaction, .. } => {
+                let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+                for payload in operations.filter_map(|operation| operation.payload()) {
+                    if let Payload::Extents(of) = payload {
+                        extents.extend(of);
+                    }
+                }
+            }
+            Record::Standing { map, .. } => map.iter().for_each(|map| self.learn(map)),
+            Record::Fenced { .. }
+            | Record::Decided { .. }
+            | Record::Answered { .. }
+            | Record::Aborted { .. }
+            | Record::Recalled { .. }
+            | Record::Remembered { .. }
+            | Record::Aside { .. }
+            | Record::Installed { .. } => {}
         }
         member.replay(record, self);
         match &self.failure {
@@ -207,10 +271,35 @@ impl Holdings {
         Some(look(&state))
     }
 
+    /// The operations as they are applied: large payloads by reference, if each piece lies in one
+    /// chunk.
+    fn operations<'e>(
+        &mut self,
+        id: TransactionId,
+        (number, entry): (usize, &'e BlobOperations),
+        append_at: u64,
+    ) -> (Cow<'e, [Operation]>, Vec<(ExtentRef, ByteRange)>, Option<Written>) {
+        let chunk_size = self.chunk_size(entry.blob.keyspace);
+        let whole = |operations: &[Operation]| staging::spans(operations, append_at, chunk_size);
+        if let Some((operations, written)) = self.staging.take(id, number, entry) {
+            return match whole(&operations) {
+                Some(spans) => (Cow::Owned(operations), spans, Some(written)),
+                None => (Cow::Borrowed(&entry.operations), Vec::new(), None),
+            };
+        }
+        match whole(&entry.operations) {
+            Some(spans) => (Cow::Borrowed(&entry.operations), spans, None),
+            None => {
+                let inlined = staging::inline(&self.store, &entry.operations);
+                (Cow::Owned(self.note(inlined).unwrap_or_default()), Vec::new(), None)
+            }
+        }
+    }
+
     fn apply_blob(
         &mut self,
-        at: Timestamp,
-        entry: &BlobOperations,
+        (id, at): (TransactionId, Timestamp),
+        (place_in, entry): (usize, &BlobOperations),
         chunks: &[u64],
         guess: u64,
     ) -> Vec<(usize, Outcome)> {
@@ -221,17 +310,27 @@ impl Holdings {
             false => Start::Guessed(guess),
         };
         let readers = self.readers(blob, at);
+        let append_at = match start {
+            Start::Known(size) => size,
+            Start::Guessed(guess) => guess,
+        };
+        let (operations, spans, written) = self.operations(id, (place_in, entry), append_at);
         let mut outcomes = Vec::new();
         for number in chunks {
-            if let Some(expected) = self.expected.get_mut(&(blob.clone(), *number)) {
-                expected.lay_aside(at, entry, start);
+            if self.is_expected(blob, *number) {
+                self.lay_aside((blob, *number), at, entry, start);
                 continue;
             }
             let place = self.place(blob.keyspace, *number);
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
-                let what = (entry.operations.as_slice(), start);
-                self.store.apply_chunk(&cell, place, what, (at, readers))
+                self.store.apply_chunk(&cell, place, (&operations, start), (at, readers))
             });
+            if let Some(written) = &written {
+                let is_placed = |extent: &ExtentRef| {
+                    spans.iter().any(|(of, span)| of == extent && place.range.contains(*span))
+                };
+                written.adopt(is_placed);
+            }
             let answers = self.note(applied).unwrap_or_default();
             let is_told = |outcome: &Outcome| match outcome {
                 Outcome::Value(_) => true,
@@ -242,6 +341,21 @@ impl Holdings {
         }
         outcomes.sort_unstable_by_key(|(operation, _)| *operation);
         outcomes
+    }
+
+    /// Keeps what is applied to a chunk whose base is still to come, by value.
+    fn lay_aside(
+        &mut self,
+        (blob, chunk): (&BlobName, u64),
+        at: Timestamp,
+        entry: &BlobOperations,
+        start: Start,
+    ) {
+        let inlined = staging::inline(&self.store, &entry.operations);
+        let Some(operations) = self.note(inlined) else { return };
+        if let Some(expected) = self.expected.get_mut(&(blob.clone(), chunk)) {
+            expected.lay_aside(at, operations, start);
+        }
     }
 
     fn is_expected(&self, blob: &BlobName, chunk: u64) -> bool {
@@ -298,12 +412,14 @@ impl member::Store for Holdings {
             let size = || self.stat(&entry.blob).unwrap_or(0);
             let chunk_size = self.chunk_size(entry.blob.keyspace);
             let chunks = touched::chunks(entry, part, chunk_size, size);
-            let answers = self.apply_blob(at, entry, &chunks, guess);
+            let place = (number as usize, entry);
+            let answers = self.apply_blob((transaction.id, at), place, &chunks, guess);
             outcomes.extend(answers.into_iter().map(|(operation, outcome)| {
                 let operation = u32::try_from(operation).expect("operations are few");
                 Answered { blob: number, operation, outcome }
             }));
         }
+        self.staging.end(transaction.id);
         outcomes
     }
 
@@ -320,6 +436,10 @@ impl member::Store for Holdings {
         if self.note(known) == Some(false) {
             self.expected.insert(name.clone(), Expected::default());
         }
+    }
+
+    fn is_awaited(&self, name: &ChunkName) -> bool {
+        self.is_expected(&name.0, name.1)
     }
 
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
@@ -343,6 +463,7 @@ impl member::Store for Holdings {
 
     fn clear(&mut self) {
         self.expected.clear();
+        self.staging.clear();
         self.floors.clear();
         let cleared = self.store.clear_chunks();
         self.note(cleared);

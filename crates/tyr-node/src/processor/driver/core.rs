@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
-use tyr_types::{Error, Timestamp};
+use tyr_types::{Error, Result, Timestamp};
 
 use super::reads::{self, Found};
 use super::{Driver, Work};
-use crate::agent::holdings::Holdings;
+use crate::agent::holdings::{Holdings, staging};
 use crate::agent::journal::Journal;
 use crate::clock;
 
@@ -61,6 +61,11 @@ impl Core {
     /// Its log.
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
+    }
+
+    /// What the log's end so far stands for, after the pages up to the clock `after`.
+    pub fn checkpoint(&mut self, after: u64) -> Vec<Record> {
+        self.member.checkpoint(after)
     }
 
     /// Why the node does nothing any more: it lets its lease run out.
@@ -143,7 +148,9 @@ impl Core {
                 if to == Address::Node(self.member.node()) {
                     return Some(Event::Receive(envelope));
                 }
-                driver.outlet.send(to, envelope);
+                if let Some(envelope) = self.sent(envelope) {
+                    driver.outlet.send(to, envelope);
+                }
                 None
             }
             Effect::Persist { number, record, is_synced } => {
@@ -158,13 +165,71 @@ impl Core {
     }
 
     fn persist(&mut self, record: &Record, waited: Option<u64>, number: u64) -> Option<Event> {
-        match self.journal.append(record, waited) {
+        let staged = self.staged(record);
+        let appended = staged.and_then(|staged| {
+            self.journal.append(staged.as_ref().unwrap_or(record), waited)
+        });
+        match appended {
             Ok(()) => None,
             Err(error) => {
                 tracing::warn!(%error, "a record is not in the log");
                 Some(Event::PersistFailed { number })
             }
         }
+    }
+
+    /// The record as the log keeps it, if that is not as it is: large payloads are written once, where
+    /// they will stay.
+    fn staged(&mut self, record: &Record) -> Result<Option<Record>> {
+        match record {
+            Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
+                let staged = self.holdings.stage(transaction)?;
+                Ok(staged.map(|transaction| Record::Validated {
+                    transaction: Arc::new(transaction),
+                    chain: chain.clone(),
+                    attempt: *attempt,
+                    begun: *begun,
+                    proposal: *proposal,
+                    placed: placed.clone(),
+                }))
+            }
+            Record::Aborted { id, .. } => {
+                self.holdings.forget_staged(*id);
+                Ok(None)
+            }
+            Record::Map(_)
+            | Record::Fenced { .. }
+            | Record::Decided { .. }
+            | Record::Answered { .. }
+            | Record::Recalled { .. }
+            | Record::Remembered { .. }
+            | Record::Standing { .. }
+            | Record::Aside { .. }
+            | Record::Installed { .. } => Ok(None),
+        }
+    }
+
+    /// A message as it goes to others: what the log told of a transaction refers to this node's
+    /// extents.
+    fn sent(&mut self, envelope: Envelope) -> Option<Envelope> {
+        use tyr_protocol::{commit, recovery};
+        let mut envelope = envelope;
+        let transaction = match &mut envelope.body {
+            Body::Commit(commit::Message::Forward { transaction, .. }) => transaction,
+            Body::Recovery(recovery::Message::Ask { transaction, .. }) => transaction,
+            _ => return Some(envelope),
+        };
+        if staging::has_extents(transaction) {
+            match self.holdings.inlined(transaction) {
+                Ok(inlined) => *transaction = Arc::new(inlined),
+                Err(error) => {
+                    tracing::error!(%error, "a payload of the log cannot be read");
+                    self.failure = Some(error);
+                    return None;
+                }
+            }
+        }
+        Some(envelope)
     }
 
     /// Reads the store as it is now. What is not in memory is fetched elsewhere.

@@ -17,13 +17,13 @@ mod reads;
 mod syncer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Envelope};
 use tyr_store::log::PendingWrite;
-use tyr_types::Result;
+use tyr_types::{NodeId, Result};
 
 pub(crate) use self::core::Core;
 use self::syncer::Syncer;
@@ -55,12 +55,15 @@ pub(crate) struct Counts {
     pub events: AtomicU64,
     /// Rounds: times that somebody drove.
     pub rounds: AtomicU64,
-    /// Requests refused because there were too many.
-    pub shed: AtomicU64,
+    /// Transactions in flight after the last round.
+    pub in_flight: AtomicUsize,
+    /// Reads that waited after the last round.
+    pub waiting_reads: AtomicUsize,
 }
 
 /// Drives a member.
 pub(crate) struct Driver {
+    node: NodeId,
     inbox: Mutex<Vec<Work>>,
     core: Mutex<Core>,
     outlet: Arc<dyn Outlet>,
@@ -79,6 +82,7 @@ impl Driver {
     /// Drives what is in `core`. [`Driver::run_syncer`] has to run on a thread of its own.
     pub fn new(core: Core, outlet: Arc<dyn Outlet>) -> Arc<Self> {
         Arc::new(Self {
+            node: core.member().node(),
             inbox: Mutex::default(),
             core: Mutex::new(core),
             outlet,
@@ -99,6 +103,11 @@ impl Driver {
         self.give(Work::Event(Event::Tick));
     }
 
+    /// The node that is driven.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// Whether so much waits that nobody else should be let in.
     pub fn is_overloaded(&self) -> bool {
         self.inbox.lock().len() >= INBOX_MAX
@@ -111,8 +120,11 @@ impl Driver {
 
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
+        let store = Arc::clone(self.core().holdings().store());
         while let Some(pending) = self.syncer.wait() {
-            let result = pending.write().and_then(|()| pending.sync());
+            // What records refer to is durable before they are.
+            let synced = store.extents().sync();
+            let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
             self.give(Work::Synced(pending, result));
         }
     }
@@ -162,6 +174,8 @@ impl Driver {
             core.give_room(work);
         }
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
+        self.counts.in_flight.store(core.member().in_flight(), Ordering::Relaxed);
+        self.counts.waiting_reads.store(core.member().waiting_reads(), Ordering::Relaxed);
         if let Some(pending) = core.journal().take(is_due) {
             self.syncer.give(pending);
         }

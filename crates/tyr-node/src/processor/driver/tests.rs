@@ -102,6 +102,31 @@ fn a_cluster_that_was_killed_goes_on_with_what_was_acknowledged() {
 }
 
 #[test]
+fn large_payloads_are_read_back_before_and_after_a_kill() {
+    let mut web = Web::form(3, 64 << 10);
+    let mut client = web.client();
+    let pattern: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
+    commit(&mut client, vec![write("a", 10_000, &pattern), append("log", &pattern[..50_000])]);
+    commit(&mut client, vec![append("log", &pattern[..40_000]), append("small", b"s")]);
+    commit(&mut client, vec![write("a", 70_000, &[1; 40_000]), add("a2", 0, 1)]);
+    let mut expected = vec![0; 10_000];
+    expected.extend_from_slice(&pattern);
+    expected[70_000..110_000].fill(1);
+    let all = ByteRange { start: 0, end: 1 << 20 };
+    for round in 0..2 {
+        for _ in 0..3 {
+            let seen = read(&mut client, "a", all, Place::Newest);
+            assert!(seen == expected, "round {round}: {} bytes", seen.len());
+            let log = read(&mut client, "log", all, Place::Newest);
+            assert_eq!(log.len(), 90_000);
+            assert!(log[..50_000] == pattern[..50_000] && log[50_000..] == pattern[..40_000]);
+        }
+        web.kill_and_restart();
+        client = web.client();
+    }
+}
+
+#[test]
 fn a_condition_that_does_not_hold_is_a_conflict_and_changes_nothing() {
     let web = Web::form(3, 4096);
     let mut client = web.client();

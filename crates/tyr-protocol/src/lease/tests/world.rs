@@ -135,12 +135,24 @@ impl World {
             5 if self.one_in(4) => {
                 self.tell(Event::Propose { proposal, change: Change::Down(node) });
             }
+            6 => self.take_over(),
             _ => {}
         }
         if self.grants.map().is_live(node) && !self.nodes[&node].is_running {
             // Who was let in starts.
             self.start(node, self.grants.map().nodes[&node].incarnation, false);
         }
+    }
+
+    /// Other monitors go on, who know the map in effect and the epochs that were used, and no more.
+    fn take_over(&mut self) {
+        let (config, broken) = (self.grants.config, self.grants.rules.broken);
+        let (before, reserved) = (Arc::clone(self.grants.map()), self.grants.epoch_max);
+        let mut effects = Vec::new();
+        let map = Arc::clone(&before);
+        self.grants = Grants::take_over(config, map, reserved, self.now_us, &mut effects);
+        self.grants.rules.broken = broken;
+        self.carry_out(before, effects);
     }
 
     fn restart(&mut self, node: NodeId) {
@@ -240,11 +252,15 @@ impl World {
 
     fn tell(&mut self, event: Event) {
         let mut effects = Vec::new();
-        let mut before = Arc::clone(self.grants.map());
+        let before = Arc::clone(self.grants.map());
         self.grants.step(self.now_us, event, &mut effects);
         if self.one_in(20) {
             self.grants.invariants();
         }
+        self.carry_out(before, effects);
+    }
+
+    fn carry_out(&mut self, mut before: Arc<ClusterMap>, effects: Vec<Effect>) {
         for effect in effects {
             let sent: Vec<(NodeId, ToNode)> = match effect {
                 Effect::Grant { to, incarnation, sent_us, duration_us, .. } => {

@@ -34,7 +34,7 @@ fn store() -> Arc<Store> {
         extents: ExtentOptions::default(),
         is_read_only: false,
     };
-    let OpenedNode { store, .. } = Store::assemble_node(parts, &mut |_, _| Ok(())).unwrap();
+    let OpenedNode { store, .. } = Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap();
     let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
     let name = KeyspaceName::new("k").unwrap();
     store.adopt_keyspace(KeyspaceId(1), &name, &config).unwrap();

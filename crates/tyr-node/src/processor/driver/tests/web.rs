@@ -103,10 +103,10 @@ impl Web {
     fn start_node(&self, node: NodeId, folder: &Path) -> Running {
         let mut member = Member::new(node, incarnation(self.starts), MemberConfig::default());
         let mut holdings: Option<Holdings> = None;
-        let opened = Store::open_node(folder, &mut |store, body| {
+        let opened = Store::open_node(folder, &mut |store, body, extents| {
             let holdings = holdings
                 .get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
-            holdings.replay(&mut member, wire::decode_record(&body)?)
+            holdings.replay(&mut member, wire::decode_record(&body)?, extents)
         });
         let OpenedNode { store, log, lock } = opened.unwrap();
         let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, RETENTION));

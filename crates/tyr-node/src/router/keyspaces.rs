@@ -1,6 +1,4 @@
-//! The query router: which keyspace a request is for, and whether it may go on.
-//!
-//! On one node everything is here, so routing is looking up the keyspace.
+//! The keyspaces of a node: which one a request is for, and whether it may go on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,36 @@
+//! The control plane: what is neither data nor lease travels here, few and small.
+//!
+//! A connection begins with `TYR-CTRL`, so that it can share the node's port with the data plane.
+//! Then it is frames: many questions in flight, each answered under its number, in any order.
+//!
+//! ```text
+//!   client ── TYR-CTRL, version, Hello ──► server     who is there, of which cluster
+//!   client ◄───────────────── Welcome ─── server
+//!   client ── Ask ────────────────────► server        Raft, metadata, proposals, status
+//!   client ◄──────────────────── Reply ── server
+//! ```
+//!
+//! Reading order: [`hello`], [`message`] with [`proposal`], [`frame`]; then [`connect`],
+//! [`connection`] and [`peers`], by which a node asks others; [`server`] answers, and [`client`] is
+//! what clients and the command line have.
+//!
+//! This module must not know what is done about a request.
+
+pub mod client;
+pub mod connect;
+pub mod connection;
+pub mod frame;
+pub mod hello;
+pub mod message;
+pub mod peers;
+pub mod proposal;
+pub mod server;
+
+pub use self::client::{ClientOptions, ClientWatch, MetadataClient};
+pub use self::connect::{Connect, Opening, Stream, TcpConnect};
+pub use self::connection::{Answers, CallError, Connection};
+pub use self::hello::{Hello, Identity, Sender};
+pub use self::message::{Answer, Fault, Question, Request};
+pub use self::peers::{Peers, SayHello};
+pub use self::proposal::{Joiner, Keyspace, Proposal};
+pub use self::server::{Answering, Authenticate, Server};

@@ -1,0 +1,83 @@
+//! Control connections from a node to others: one to each address, opened when it is needed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::connect::Connect;
+use super::connection::{CallError, Connection};
+use super::hello::Hello;
+use super::message::{Answer, Question};
+
+/// How long opening a connection may take: a round trip or two on any network, and then some.
+pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Most addresses that are remembered: every node of the largest cluster, and as many again that
+/// have moved. Beyond that those without a connection are forgotten.
+const ADDRESSES_MAX: usize = 2048;
+
+/// What a connection says first, as of the moment when it is opened.
+pub type SayHello = Arc<dyn Fn() -> Hello + Send + Sync>;
+
+/// Filled while there is a connection; whoever needs another one opens it while the rest wait.
+type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;
+
+/// Connections to other nodes. Clones share them.
+#[derive(Clone)]
+pub struct Peers {
+    connect: Arc<dyn Connect>,
+    hello: SayHello,
+    slots: Arc<Mutex<HashMap<String, Slot>>>,
+}
+
+impl Peers {
+    /// None yet.
+    pub fn new(connect: Arc<dyn Connect>, hello: SayHello) -> Self {
+        Self { connect, hello, slots: Arc::default() }
+    }
+
+    /// Asks whoever is at this address.
+    ///
+    /// # Errors
+    /// As [`CallError`] says.
+    pub async fn call(&self, address: &str, question: Question) -> Result<Answer, CallError> {
+        self.connection(address).await?.call(question).await
+    }
+
+    /// The connection to this address, opened if there is none.
+    ///
+    /// # Errors
+    /// `NotSent` when it cannot be opened.
+    pub async fn connection(&self, address: &str) -> Result<Arc<Connection>, CallError> {
+        let slot = self.slot(address);
+        let mut slot = slot.lock().await;
+        if let Some(open) = slot.as_ref().filter(|it| !it.is_closed()) {
+            return Ok(Arc::clone(open));
+        }
+        *slot = None;
+        let hello = (self.hello)();
+        let opening = async {
+            let stream = self.connect.connect(address).await?;
+            Connection::open(stream, &hello).await
+        };
+        let failed = |text: String| CallError::NotSent(format!("{address}: {text}"));
+        let open = match tokio::time::timeout(OPEN_TIMEOUT, opening).await {
+            Ok(Ok(open)) => Arc::new(open),
+            Ok(Err(error)) => return Err(failed(error.to_string())),
+            Err(_) => return Err(failed("no answer".to_owned())),
+        };
+        *slot = Some(Arc::clone(&open));
+        Ok(open)
+    }
+
+    fn slot(&self, address: &str) -> Slot {
+        let mut slots = self.slots.lock();
+        if slots.len() >= ADDRESSES_MAX {
+            slots.retain(|_, slot| slot.try_lock().is_ok_and(|it| it.is_some()));
+        }
+        Arc::clone(slots.entry(address.to_owned()).or_default())
+    }
+}

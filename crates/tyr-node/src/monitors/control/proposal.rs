@@ -1,0 +1,185 @@
+//! Changes of the map that can be proposed, as they travel.
+
+use serde::{Deserialize, Serialize};
+use tyr_protocol::map::{Change, Domain, Newcomer, Share};
+use tyr_types::{Durability, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result};
+
+/// A change of the map that somebody asks for. What nodes report for themselves is not among them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Proposal {
+    /// These join.
+    Join(Vec<Joiner>),
+    /// The node leaves, once others have what it holds.
+    Drain(u16),
+    /// The node, which is down, is not waited for any more.
+    Remove(u16),
+    /// The node gets another weight.
+    SetWeight {
+        /// The node.
+        node: u16,
+        /// The weight.
+        weight: u32,
+    },
+    /// The change of the ring under way is given up.
+    CancelMove,
+    /// The node takes no part any more.
+    Down(u16),
+    /// A new keyspace.
+    CreateKeyspace {
+        /// Its name.
+        name: String,
+        /// What it is created with.
+        config: Keyspace,
+        /// The seed of its hash.
+        seed: u64,
+    },
+    /// The keyspace takes no new transactions any more.
+    DropKeyspace(u32),
+    /// The keyspace, dropped long ago, leaves the map.
+    ForgetKeyspace(u32),
+}
+
+/// A node that joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joiner {
+    /// Its number.
+    pub node: u16,
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// How much it takes of the ring.
+    pub weight: u32,
+    /// Its failure domain.
+    pub domain: Option<u32>,
+}
+
+/// [`KeyspaceConfig`], as it travels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keyspace {
+    chunk_size: u64,
+    replication: u8,
+    live_replicas_min: u8,
+    is_multi_versioned: bool,
+    /// 0 memory, 1 buffered, 2 sync.
+    durability: u8,
+    is_compressed: bool,
+}
+
+impl From<&KeyspaceConfig> for Keyspace {
+    fn from(config: &KeyspaceConfig) -> Self {
+        let KeyspaceConfig {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned,
+            durability,
+            is_compressed,
+        } = config.clone();
+        let durability = match durability {
+            Durability::Memory => 0,
+            Durability::Buffered => 1,
+            Durability::Sync => 2,
+        };
+        Self {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned,
+            durability,
+            is_compressed,
+        }
+    }
+}
+
+impl TryFrom<Keyspace> for KeyspaceConfig {
+    type Error = Error;
+
+    fn try_from(keyspace: Keyspace) -> Result<Self> {
+        let Keyspace {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned,
+            durability,
+            is_compressed,
+        } = keyspace;
+        let durability = match durability {
+            0 => Durability::Memory,
+            1 => Durability::Buffered,
+            2 => Durability::Sync,
+            other => return Err(Error::invalid(format!("no durability has the number {other}"))),
+        };
+        let config = Self {
+            chunk_size,
+            replication,
+            live_replicas_min,
+            is_multi_versioned,
+            durability,
+            is_compressed,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+impl TryFrom<Change> for Proposal {
+    type Error = Error;
+
+    fn try_from(change: Change) -> Result<Self> {
+        Ok(match change {
+            Change::Join(newcomers) => {
+                Self::Join(newcomers.into_iter().map(Joiner::from).collect())
+            }
+            Change::Drain(node) => Self::Drain(node.0),
+            Change::Remove(node) => Self::Remove(node.0),
+            Change::SetWeight { node, weight } => Self::SetWeight { node: node.0, weight },
+            Change::CancelMove => Self::CancelMove,
+            Change::Down(node) => Self::Down(node.0),
+            Change::CreateKeyspace { name, config, seed } => {
+                let (name, config) = (name.as_str().to_owned(), Keyspace::from(&config));
+                Self::CreateKeyspace { name, config, seed }
+            }
+            Change::DropKeyspace(id) => Self::DropKeyspace(id.0),
+            Change::ForgetKeyspace(id) => Self::ForgetKeyspace(id.0),
+            Change::Return { .. } | Change::Settle(_) => {
+                return Err(Error::invalid(
+                    "nodes report for themselves that they are back or caught up",
+                ));
+            }
+        })
+    }
+}
+
+impl TryFrom<Proposal> for Change {
+    type Error = Error;
+
+    fn try_from(proposal: Proposal) -> Result<Self> {
+        Ok(match proposal {
+            Proposal::Join(joiners) => Self::Join(joiners.into_iter().map(Into::into).collect()),
+            Proposal::Drain(node) => Self::Drain(NodeId(node)),
+            Proposal::Remove(node) => Self::Remove(NodeId(node)),
+            Proposal::SetWeight { node, weight } => Self::SetWeight { node: NodeId(node), weight },
+            Proposal::CancelMove => Self::CancelMove,
+            Proposal::Down(node) => Self::Down(NodeId(node)),
+            Proposal::CreateKeyspace { name, config, seed } => {
+                let (name, config) = (KeyspaceName::new(&name)?, config.try_into()?);
+                Self::CreateKeyspace { name, config, seed }
+            }
+            Proposal::DropKeyspace(id) => Self::DropKeyspace(KeyspaceId(id)),
+            Proposal::ForgetKeyspace(id) => Self::ForgetKeyspace(KeyspaceId(id)),
+        })
+    }
+}
+
+impl From<Newcomer> for Joiner {
+    fn from(Newcomer { node, incarnation, share }: Newcomer) -> Self {
+        let domain = share.domain.map(|domain| domain.0);
+        Self { node: node.0, incarnation, weight: share.weight, domain }
+    }
+}
+
+impl From<Joiner> for Newcomer {
+    fn from(Joiner { node, incarnation, weight, domain }: Joiner) -> Self {
+        let share = Share { weight, domain: domain.map(Domain) };
+        Self { node: NodeId(node), incarnation, share }
+    }
+}

@@ -1,0 +1,249 @@
+//! The server's side of a control connection: who is there, and an answer to each question.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+use tyr_types::{Error, ErrorKind, Result};
+
+use super::client::MetadataClient;
+use super::connect::Stream;
+use super::connection::write_all;
+use super::frame::{self, FRAME_LEN_MAX};
+use super::hello::{HELLO_LEN_MAX, Hello, Identity, MAGIC, VERSION, Welcome};
+use super::message::{Answer, Ask, Fault, Question, Reply, Request};
+use crate::monitors::metadata::Actor;
+use crate::monitors::monitor::Monitor;
+
+/// Questions of one connection that are worked on at once; who asks more is not listened to
+/// meanwhile. Many watches, and a program that asks from many threads.
+const OPEN_MAX: usize = 256;
+
+/// How long somebody may take to say who they are.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A watch hears that it is still there so often, even if nothing changed.
+pub(super) const WATCH_QUIET: Duration = Duration::from_secs(5);
+
+/// Says who is there, from what they say of themselves; the driver adds what it knows of the
+/// stream, such as a certificate.
+pub type Authenticate = Arc<dyn Fn(&Hello) -> Result<Identity> + Send + Sync>;
+
+/// Who answers at this node.
+#[derive(Clone)]
+pub enum Answering {
+    /// A monitor.
+    Monitor(Monitor),
+    /// A node that is none hands everything on to those that are.
+    Relay(MetadataClient),
+}
+
+/// Answers control connections. Clones are the same.
+#[derive(Clone)]
+pub struct Server {
+    answering: Answering,
+    authenticate: Authenticate,
+}
+
+impl Server {
+    /// A server for this node.
+    pub fn new(answering: Answering, authenticate: Authenticate) -> Self {
+        Self { answering, authenticate }
+    }
+
+    /// Serves a stream from its first byte; returns when it ends.
+    ///
+    /// # Errors
+    /// `InvalidData` when it does not begin with [`MAGIC`], and as [`Server::serve`].
+    pub async fn accept(&self, mut stream: impl Stream) -> io::Result<()> {
+        let mut magic = [0; 8];
+        stream.read_exact(&mut magic).await?;
+        match &magic == MAGIC {
+            true => self.serve(stream).await,
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "no control connection")),
+        }
+    }
+
+    /// Serves a stream of which [`MAGIC`] has been read; returns when it ends.
+    ///
+    /// # Errors
+    /// What the stream says, and `InvalidData` for what makes no sense. Nobody need be told.
+    pub async fn serve(&self, mut stream: impl Stream) -> io::Result<()> {
+        let begun = tokio::time::timeout(HELLO_TIMEOUT, self.begin(&mut stream)).await;
+        let Some(identity) = begun?? else { return stream.shutdown().await };
+        let (reading, writing) = tokio::io::split(stream);
+        let (frames, queue) = mpsc::channel(OPEN_MAX);
+        // Aborted with everything else when this function ends.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { _ = write_all(writing, queue).await });
+        let mut reading = BufReader::new(reading);
+        let permits = Arc::new(Semaphore::new(OPEN_MAX));
+        let mut open: HashMap<u64, AbortHandle> = HashMap::new();
+        loop {
+            let ask: Ask = frame::receive(&mut reading, FRAME_LEN_MAX).await?;
+            while tasks.try_join_next().is_some() {}
+            match ask {
+                Ask::Question { number, question } => {
+                    let permit = Arc::clone(&permits).acquire_owned().await;
+                    let permit = permit.expect("nobody closes it");
+                    let work =
+                        self.clone().work(identity.clone(), number, question, frames.clone());
+                    let task = tasks.spawn(async move {
+                        work.await;
+                        drop(permit);
+                    });
+                    open.insert(number, task);
+                    if open.len() > 2 * OPEN_MAX {
+                        open.retain(|_, task| !task.is_finished());
+                    }
+                }
+                Ask::Cancel { number } => {
+                    if let Some(task) = open.remove(&number) {
+                        task.abort();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hears who is there, and says whether this listens.
+    async fn begin(&self, stream: &mut impl Stream) -> io::Result<Option<Identity>> {
+        let version = stream.read_u32_le().await?;
+        let cluster = self.cluster();
+        let heard = match version == VERSION {
+            true => {
+                let hello: Hello = frame::receive(stream, HELLO_LEN_MAX).await?;
+                self.check(cluster, &hello)
+            }
+            false => Err(Error::unavailable(format!(
+                "version {version} of the control plane is not spoken here, {VERSION} is; update \
+                 the older program"
+            ))),
+        };
+        let (identity, refusal) = match heard {
+            Ok(identity) => (Some(identity), None),
+            Err(error) => (None, Some(error.into())),
+        };
+        frame::send(stream, &Welcome { cluster, refusal }).await?;
+        Ok(identity)
+    }
+
+    fn check(&self, cluster: Option<u128>, hello: &Hello) -> Result<Identity> {
+        if let (Some(own), Some(meant)) = (cluster, hello.cluster)
+            && own != meant
+        {
+            return Err(Error::new(
+                ErrorKind::PermissionDenied,
+                format!("this node is of cluster {own:032x}, not of {meant:032x}"),
+            ));
+        }
+        (self.authenticate)(hello)
+    }
+
+    fn cluster(&self) -> Option<u128> {
+        match &self.answering {
+            Answering::Monitor(monitor) => monitor.cluster(),
+            Answering::Relay(client) => client.cluster(),
+        }
+    }
+
+    /// Works on one question until it is answered.
+    async fn work(
+        self,
+        identity: Identity,
+        number: u64,
+        question: Question,
+        frames: mpsc::Sender<Vec<u8>>,
+    ) {
+        let Question { actor, is_handed_on, request } = question;
+        // Only nodes speak for others.
+        let actor = match &identity {
+            Identity::Node(_) => actor.unwrap_or(Actor::System),
+            Identity::User { .. } => identity.actor(),
+        };
+        if let Request::Watch { prefix, after } = request {
+            return self.watch(actor, prefix, after, (number, frames)).await;
+        }
+        let is_raft = matches!(request, Request::Raft(_));
+        let result = match (is_raft, &identity) {
+            (true, Identity::User { .. }) => {
+                let error = Error::new(ErrorKind::PermissionDenied, "only monitors speak Raft");
+                Err(Fault::Refused(error.into()))
+            }
+            (true | false, _) => self.answer(actor, request, is_handed_on).await,
+        };
+        _ = reply(&frames, number, result).await;
+    }
+
+    async fn answer(
+        &self,
+        actor: Actor,
+        request: Request,
+        is_handed_on: bool,
+    ) -> Result<Answer, Fault> {
+        match &self.answering {
+            Answering::Monitor(monitor) => monitor.answer(actor, request, is_handed_on).await,
+            Answering::Relay(_) if is_handed_on => Err(Fault::NotLeader),
+            Answering::Relay(client) => client.hand_on(Some(actor), request).await,
+        }
+    }
+
+    /// Tells a watch what happens until nobody listens any more.
+    async fn watch(
+        &self,
+        actor: Actor,
+        prefix: String,
+        after: u64,
+        (number, frames): (u64, mpsc::Sender<Vec<u8>>),
+    ) {
+        match &self.answering {
+            Answering::Monitor(monitor) => {
+                let mut watch = monitor.watch(actor, prefix, after);
+                loop {
+                    let next = tokio::time::timeout(WATCH_QUIET, watch.next()).await;
+                    let next = next.unwrap_or_else(|_| Ok((Vec::new(), watch.seen())));
+                    if !tell(&frames, number, next).await {
+                        return;
+                    }
+                }
+            }
+            Answering::Relay(client) => {
+                let mut watch = client.watch_as(Some(actor), prefix, after);
+                loop {
+                    let next = watch.next().await;
+                    if !tell(&frames, number, next).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+type Told = Result<(Vec<crate::monitors::metadata::Happening>, u64)>;
+
+/// Answers a watch; whether it goes on.
+async fn tell(frames: &mpsc::Sender<Vec<u8>>, number: u64, next: Told) -> bool {
+    let is_last = next.is_err();
+    let result = match next {
+        Ok((happenings, revision)) => Ok(Answer::Happenings { happenings, revision }),
+        Err(error) => Err(Fault::Refused(error.into())),
+    };
+    reply(frames, number, result).await && !is_last
+}
+
+/// Answers; whether anybody is there to hear it.
+async fn reply(frames: &mpsc::Sender<Vec<u8>>, number: u64, result: Result<Answer, Fault>) -> bool {
+    let frame = frame::encode(&Reply { number, result }).or_else(|error| {
+        let error = Error::io("the answer cannot be sent; ask for less", error);
+        frame::encode(&Reply { number, result: Err(Fault::Refused(error.into())) })
+    });
+    match frame {
+        Ok(frame) => frames.send(frame).await.is_ok(),
+        Err(_) => false,
+    }
+}

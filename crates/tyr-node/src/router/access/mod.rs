@@ -1,0 +1,226 @@
+//! Who may do what: users with keys, and their rights on keyspaces.
+//!
+//! A right on a keyspace is a right on all of it. Users lie in the service metadata, where
+//! administrators change them; every node has them all and checks each request itself, without
+//! asking anybody. Keys are drawn by a machine and long, so their SHA-256 is all that is kept: there
+//! is nothing to guess, and a check costs no more than a hash.
+//!
+//! ```text
+//!   hello: token ──► Users::identify ──► Caller (on the connection) ──► permits(keyspace, right)
+//!                        ▲ hashes                  ▲ rights, as they are now
+//!                        └── users/<name> in the service metadata ──┘
+//! ```
+//!
+//! Nodes, and whoever has the cluster's secret, may do everything.
+
+mod key;
+mod user;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use parking_lot::RwLock;
+use tyr_types::{Error, ErrorKind, KeyspaceId, Result};
+
+pub use self::key::{Key, KeyHash};
+pub use self::user::{Right, User};
+
+/// Whoever has the cluster's secret goes by this name.
+pub const ROOT: &str = "root";
+
+/// The name of those who come without any to a cluster that checks nothing.
+pub const ANYBODY: &str = "anybody";
+
+/// Somebody who was let in.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    name: Arc<str>,
+    /// What the user may do now; `None`: everything.
+    user: Option<Arc<RwLock<Option<User>>>>,
+}
+
+impl Caller {
+    /// Somebody who may do everything.
+    fn almighty(name: &str) -> Self {
+        Self { name: name.into(), user: None }
+    }
+
+    /// Who it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it may change users, nodes and keyspaces.
+    pub fn is_administrator(&self) -> bool {
+        match &self.user {
+            None => true,
+            Some(user) => user.read().as_ref().is_some_and(|user| user.is_administrator),
+        }
+    }
+
+    /// Whether it may do this with a keyspace now.
+    pub fn permits(&self, keyspace: KeyspaceId, right: Right) -> bool {
+        match &self.user {
+            None => true,
+            Some(user) => user.read().as_ref().is_some_and(|user| user.permits(keyspace, right)),
+        }
+    }
+
+    /// The error that says what is missing and who can help.
+    pub fn refusal(&self, keyspace: &str, right: Right) -> Error {
+        let (name, right) = (&self.name, right.name());
+        Error::new(
+            ErrorKind::PermissionDenied,
+            format!(
+                "user {name} may not {right} keyspace {keyspace}; an administrator can allow it: \
+                 tyr user grant {name} {keyspace} {right}"
+            ),
+        )
+    }
+}
+
+/// All users, as the service metadata has them.
+#[derive(Debug)]
+pub struct Users {
+    /// `None`: nothing is checked.
+    secret: Option<KeyHash>,
+    users: RwLock<HashMap<String, Arc<RwLock<Option<User>>>, RandomState>>,
+}
+
+impl Users {
+    /// Users of a cluster with this secret.
+    pub fn with_secret(secret: &Key) -> Self {
+        Self { secret: Some(secret.hash()), users: RwLock::default() }
+    }
+
+    /// Everybody may do everything.
+    pub fn unchecked() -> Self {
+        Self { secret: None, users: RwLock::default() }
+    }
+
+    /// Whether anything is checked.
+    pub fn is_checked(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// A user was made, changed or removed.
+    pub fn update(&self, name: &str, user: Option<User>) {
+        let mut users = self.users.write();
+        match users.get(name) {
+            Some(known) => *known.write() = user,
+            None => {
+                users.insert(name.to_owned(), Arc::new(RwLock::new(user)));
+            }
+        }
+    }
+
+    /// Who shows this token: `name:key`.
+    ///
+    /// # Errors
+    /// `PermissionDenied`. It does not say whether there is such a user.
+    pub fn identify(&self, token: &[u8]) -> Result<Caller> {
+        let denied = |why: &str| Error::new(ErrorKind::PermissionDenied, why.to_owned());
+        let Some(secret) = &self.secret else {
+            let name = split(token).map_or(ANYBODY, |(name, _)| name);
+            return Ok(Caller::almighty(name));
+        };
+        let Some((name, key)) = split(token) else {
+            return Err(denied(
+                "this cluster wants a user and a key: give both to the client, or ask an \
+                 administrator for them (tyr user add)",
+            ));
+        };
+        let hash = Key::of(key).hash();
+        if name == ROOT && hash == *secret {
+            return Ok(Caller::almighty(ROOT));
+        }
+        let known = self.users.read().get(name).cloned();
+        let is_theirs = |user: &Arc<RwLock<Option<User>>>| {
+            user.read().as_ref().is_some_and(|user| user.has_key(&hash))
+        };
+        match known.filter(is_theirs) {
+            Some(user) => Ok(Caller { name: name.into(), user: Some(user) }),
+            None => Err(denied(
+                "no such user, or not the user's key; an administrator can make a new key \
+                 (tyr user key)",
+            )),
+        }
+    }
+
+    /// Whether the token is that of a node of this cluster.
+    pub fn is_node(&self, token: &[u8]) -> bool {
+        match &self.secret {
+            None => true,
+            Some(secret) => {
+                split(token).is_some_and(|(name, key)| name == ROOT && Key::of(key).hash() == *secret)
+            }
+        }
+    }
+}
+
+/// The two parts of a token.
+fn split(token: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(token).ok()?.split_once(':')
+}
+
+/// What shows that one is `name`: the token of a hello.
+pub fn token(name: &str, key: &Key) -> String {
+    format!("{name}:{}", key.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: KeyspaceId = KeyspaceId(3);
+
+    fn users() -> (Users, Key) {
+        let secret = Key::draw().unwrap();
+        let users = Users::with_secret(&secret);
+        (users, secret)
+    }
+
+    #[test]
+    fn a_user_is_let_in_by_a_key_and_may_do_what_was_granted() {
+        let (users, _) = users();
+        let key = Key::draw().unwrap();
+        let user = User::new(key.hash()).granted(DATA, Some(Right::Read));
+        users.update("alice", Some(user.clone()));
+        let alice = users.identify(token("alice", &key).as_bytes()).unwrap();
+        assert!(alice.permits(DATA, Right::Read));
+        assert!(!alice.permits(DATA, Right::Write));
+        assert!(!alice.permits(KeyspaceId(4), Right::Read));
+        users.update("alice", Some(user.granted(DATA, Some(Right::Write))));
+        assert!(alice.permits(DATA, Right::Write), "a change counts at once");
+        users.update("alice", None);
+        assert!(!alice.permits(DATA, Right::Read));
+        assert!(users.identify(token("alice", &key).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_wrong_key_a_strange_name_and_no_token_are_refused() {
+        let (users, secret) = users();
+        users.update("alice", Some(User::new(Key::draw().unwrap().hash())));
+        for refused in [
+            token("alice", &Key::draw().unwrap()),
+            token("bob", &secret),
+            token(ROOT, &Key::draw().unwrap()),
+            String::new(),
+            "no colon".to_owned(),
+        ] {
+            let error = users.identify(refused.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+            assert!(!users.is_node(refused.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn whoever_has_the_secret_may_do_everything() {
+        let (users, secret) = users();
+        let root = users.identify(token(ROOT, &secret).as_bytes()).unwrap();
+        assert!(root.is_administrator() && root.permits(DATA, Right::Admin));
+        assert!(users.is_node(token(ROOT, &secret).as_bytes()));
+        assert!(Users::unchecked().identify(b"").unwrap().permits(DATA, Right::Write));
+    }
+}

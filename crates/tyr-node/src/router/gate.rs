@@ -1,0 +1,331 @@
+//! Where messages enter a node: who may say this, what is it for, and is there room for it.
+//!
+//! ```text
+//!   network ──► gate ──┬─ for the monitors (Renew, Prepared, ..) ──► monitor of this node
+//!                      ├─ refused: not permitted, too much ────────► answered at once
+//!                      └─ the rest ────────────────────────────────► driver
+//! ```
+//!
+//! Everything is checked here, on every message, by what the node knows already.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use tyr_protocol::Abort;
+use tyr_protocol::commit::{Decision, Outcomes};
+use tyr_protocol::map::ClusterMap;
+use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
+use tyr_types::{
+    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction,
+};
+
+use super::access::{Caller, Right, Users};
+use super::network::{Authenticate, Introduction, Peer, Principal, Receive};
+use crate::processor::driver::{Driver, Outlet};
+
+/// Transactions in flight at a node above which no new ones are begun: at some 10,000 a second
+/// each then waits less than half a second.
+const IN_FLIGHT_MAX: usize = 4096;
+
+/// Reads that wait at a node above which no new ones are let in.
+const READS_WAITING_MAX: usize = 16_384;
+
+/// Takes what nodes tell the monitors, and what the monitors tell.
+pub(crate) trait MonitorInlet: Send + Sync + 'static {
+    /// Takes a message of a node for the monitors. Never waits.
+    fn receive(&self, envelope: Envelope);
+    /// Whether this node may speak for the monitors.
+    fn is_monitor(&self, node: NodeId) -> bool;
+}
+
+/// What was refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// Requests without the right to them.
+    pub permission: AtomicU64,
+    /// Requests for which there was no room.
+    pub overload: AtomicU64,
+    /// Messages that their sender may not send.
+    pub forged: AtomicU64,
+}
+
+/// The entrance of a node.
+pub(crate) struct Gate {
+    users: Arc<Users>,
+    parts: OnceLock<Parts>,
+    is_closed: AtomicBool,
+    /// The newest map the node goes by, for names of keyspaces.
+    map: RwLock<Option<Arc<ClusterMap>>>,
+    pub refused: Refused,
+}
+
+/// What is behind the gate; it is there before anybody is let in.
+struct Parts {
+    driver: Arc<Driver>,
+    monitors: Arc<dyn MonitorInlet>,
+    outlet: Arc<dyn Outlet>,
+}
+
+impl Gate {
+    /// An entrance that nothing lies behind yet.
+    pub fn new(users: Arc<Users>) -> Arc<Self> {
+        let (parts, map) = (OnceLock::new(), RwLock::default());
+        let (is_closed, refused) = (AtomicBool::new(false), Refused::default());
+        Arc::new(Self { users, parts, is_closed, map, refused })
+    }
+
+    /// Opens it.
+    pub fn open(
+        &self,
+        driver: Arc<Driver>,
+        monitors: Arc<dyn MonitorInlet>,
+        outlet: Arc<dyn Outlet>,
+    ) {
+        let opened = self.parts.set(Parts { driver, monitors, outlet });
+        assert!(opened.is_ok(), "a gate is opened once");
+    }
+
+    /// Lets nobody in any more.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// The map by which names of keyspaces are told.
+    pub fn learn(&self, map: Arc<ClusterMap>) {
+        *self.map.write() = Some(map);
+    }
+
+    fn take_from_node(&self, parts: &Parts, node: NodeId, envelope: Envelope) -> Option<Envelope> {
+        let is_genuine = match envelope.from {
+            Address::Node(from) => from == node,
+            Address::Monitors => parts.monitors.is_monitor(node),
+            Address::Client(_) => false,
+        };
+        if !is_genuine {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let is_for_monitors = match &envelope.body {
+            Body::Renew { .. }
+            | Body::Prepared { .. }
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => true,
+            // Any node knows a map.
+            Body::FetchMap
+            | Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::Submit { .. }
+            | Body::Read(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Effective(_) => false,
+        };
+        if is_for_monitors {
+            parts.monitors.receive(envelope);
+            return None;
+        }
+        Some(envelope)
+    }
+
+    fn take_from_client(
+        &self,
+        parts: &Parts,
+        (client, caller): (u64, &Caller),
+        envelope: Envelope,
+    ) -> Option<Envelope> {
+        if envelope.from != Address::Client(client) {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let refusal = match &envelope.body {
+            Body::Submit { transaction, is_retry, .. } => self
+                .permit_transaction(caller, transaction)
+                .and_then(|()| if *is_retry { Ok(()) } else { self.check_room(parts) })
+                .err()
+                .map(|error| reply(transaction, &error)),
+            Body::Read(request) => self
+                .permit_read(caller, request, client)
+                .and_then(|()| self.check_read_room(parts))
+                .err()
+                .map(|error| refused(request, &error)),
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::FetchMap
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => None,
+        };
+        let Some(body) = refusal else { return Some(envelope) };
+        let (epoch, from) = (envelope.epoch, Address::Node(parts.driver.node()));
+        let answer = Envelope { epoch, incarnation: 0, from, body };
+        parts.outlet.send(Address::Client(client), answer);
+        None
+    }
+
+    fn permit_transaction(&self, caller: &Caller, transaction: &Transaction) -> Result<()> {
+        for entry in &transaction.blobs {
+            let is_writing = entry.operations.iter().any(|operation| operation.is_write());
+            let right = if is_writing { Right::Write } else { Right::Read };
+            self.permit(caller, &entry.blob, right)?;
+        }
+        transaction.reads.iter().try_for_each(|read| self.permit(caller, &read.blob, Right::Read))
+    }
+
+    fn permit_read(&self, caller: &Caller, request: &ReadRequest, client: u64) -> Result<()> {
+        if request.asker != Address::Client(client) || request.is_copy {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::invalid("a client reads for itself"));
+        }
+        self.permit(caller, &request.blob, Right::Read)
+    }
+
+    fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {
+        if caller.permits(blob.keyspace, right) {
+            return Ok(());
+        }
+        let refused = self.refused.permission.fetch_add(1, Ordering::Relaxed);
+        let error = caller.refusal(&self.name_of(blob.keyspace), right);
+        // Who asks for ever fills no disk: the powers of two, and the counter has all of them.
+        if (refused + 1).is_power_of_two() {
+            tracing::warn!(target: "audit", refused = refused + 1, %error, "refused");
+        }
+        Err(error)
+    }
+
+    fn name_of(&self, keyspace: KeyspaceId) -> String {
+        let map = self.map.read();
+        let known = map.as_ref().and_then(|map| map.keyspaces.get(&keyspace));
+        known.map_or_else(|| format!("number {}", keyspace.0), |it| it.name.to_string())
+    }
+
+    fn check_room(&self, parts: &Parts) -> Result<()> {
+        let load = &parts.driver.counts;
+        let is_full = load.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX;
+        self.check(is_full || parts.driver.is_overloaded())
+    }
+
+    fn check_read_room(&self, parts: &Parts) -> Result<()> {
+        let waiting = parts.driver.counts.waiting_reads.load(Ordering::Relaxed);
+        self.check(waiting >= READS_WAITING_MAX || parts.driver.is_overloaded())
+    }
+
+    fn check(&self, is_full: bool) -> Result<()> {
+        if !is_full {
+            return Ok(());
+        }
+        self.refused.overload.fetch_add(1, Ordering::Relaxed);
+        Err(Error::unavailable(
+            "the node has more to do than it can; nothing was done, try again in a moment",
+        ))
+    }
+}
+
+impl Receive for Gate {
+    fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>) {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let Some(parts) = self.parts.get().filter(|_| is_open) else { return };
+        let mut is_answered = false;
+        let mut admitted = Vec::with_capacity(batch.len());
+        for envelope in batch.drain(..) {
+            let let_in = match peer.address {
+                Address::Node(node) => self.take_from_node(parts, node, envelope),
+                Address::Client(client) => {
+                    let caller: &Caller =
+                        peer.principal.get().expect("the gate itself identified the client");
+                    let taken = self.take_from_client(parts, (client, caller), envelope);
+                    is_answered |= taken.is_none();
+                    taken
+                }
+                Address::Monitors => None,
+            };
+            admitted.extend(let_in);
+        }
+        if is_answered {
+            parts.outlet.flush();
+        }
+        parts.driver.receive(admitted.into_iter());
+    }
+
+    fn gone(&self, _: &Arc<Peer>) {
+        // What it began ends by itself: snapshots by their time-out, transactions by being decided.
+    }
+
+    fn is_busy(&self) -> bool {
+        self.parts.get().is_some_and(|parts| parts.driver.is_overloaded())
+    }
+}
+
+impl Authenticate for Gate {
+    fn authenticate(&self, introduction: &Introduction<'_>) -> Result<Principal> {
+        let token = &introduction.hello.token;
+        match introduction.hello.sender {
+            Address::Node(node) => {
+                // Whom we called is known by its certificate, if there are any, and by its address.
+                let is_known = !introduction.is_caller || self.users.is_node(token);
+                if is_known { Ok(Principal::new(node)) } else { Err(strange_node(node)) }
+            }
+            Address::Client(_) => {
+                let identified = self.users.identify(token);
+                let from = introduction.from;
+                if let Err(error) = &identified {
+                    tracing::warn!(target: "audit", %from, %error, "a client was not let in");
+                }
+                identified.map(Principal::new)
+            }
+            Address::Monitors => Err(Error::new(
+                ErrorKind::PermissionDenied,
+                "the monitors speak through nodes",
+            )),
+        }
+    }
+}
+
+fn strange_node(node: NodeId) -> Error {
+    Error::new(
+        ErrorKind::PermissionDenied,
+        format!(
+            "node {} does not show this cluster's secret; give all nodes the same secret file",
+            node.0
+        ),
+    )
+}
+
+fn abort(error: &Error, blob: Option<&BlobName>) -> Abort {
+    Abort { kind: error.kind(), reason: error.message().to_owned().into(), blob: blob.cloned() }
+}
+
+/// Nothing was begun: it was refused before anybody heard of it, and it was not sent before.
+fn reply(transaction: &Transaction, error: &Error) -> Body {
+    Body::Reply {
+        id: transaction.id,
+        decision: Decision::Abort(abort(error, None)),
+        outcomes: Outcomes::new(),
+        clock: Timestamp::ZERO,
+    }
+}
+
+fn refused(request: &ReadRequest, error: &Error) -> Body {
+    Body::Refused { read: request.read, abort: abort(error, Some(&request.blob)) }
+}

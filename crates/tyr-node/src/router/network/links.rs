@@ -1,0 +1,127 @@
+//! All connections, by who is at the other end; and those with something to flush.
+//!
+//! Must not know: how a connection comes about, and how it writes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use parking_lot::{Mutex, RwLock};
+use tyr_protocol::message::{Address, Envelope};
+use tyr_types::{Error, Result};
+
+use super::link::{Link, Put};
+
+/// The connections in use.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    table: RwLock<HashMap<Address, Arc<Link>, FixedState>>,
+    unflushed: Mutex<Unflushed>,
+}
+
+/// The connections that got a message since they were flushed last.
+#[derive(Debug, Default)]
+struct Unflushed {
+    list: Vec<Arc<Link>>,
+    /// An empty one, so that a list need not be made for each flush.
+    spare: Vec<Arc<Link>>,
+}
+
+impl Links {
+    /// Takes a connection into use. An older one with the same peer ends.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when one of a newer incarnation is in use: this one is a leftover.
+    pub fn insert(&self, link: &Arc<Link>) -> Result<()> {
+        let mut table = self.table.write();
+        if let Some(other) = table.get(&link.peer.address) {
+            check_incarnation(other, link.peer.incarnation)?;
+            other.end("the peer has made a newer connection");
+        }
+        table.insert(link.peer.address, Arc::clone(link));
+        Ok(())
+    }
+
+    /// Whether a peer of this incarnation would be taken.
+    ///
+    /// # Errors
+    /// As [`Links::insert`].
+    pub fn check(&self, address: Address, incarnation: u64) -> Result<()> {
+        match self.table.read().get(&address) {
+            Some(other) => check_incarnation(other, incarnation),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a connection out of use; a newer one with the same peer stays.
+    pub fn remove(&self, link: &Arc<Link>) {
+        let mut table = self.table.write();
+        if table.get(&link.peer.address).is_some_and(|other| Arc::ptr_eq(other, link)) {
+            table.remove(&link.peer.address);
+        }
+    }
+
+    /// Puts a message into the outbox of its receiver; `None` when it is not connected.
+    pub fn put(&self, to: Address, envelope: &Envelope) -> Option<Put> {
+        // Not under the table's lock: a large message takes milliseconds, for its checksum.
+        let link = self.table.read().get(&to).cloned()?;
+        let put = link.put(envelope);
+        if put == (Put::Taken { is_first: true }) {
+            self.unflushed.lock().list.push(link);
+        }
+        Some(put)
+    }
+
+    /// Whether there is a connection with this one.
+    pub fn has(&self, address: Address) -> bool {
+        self.table.read().contains_key(&address)
+    }
+
+    /// Writes what was put in before this call and was not taken over by another who flushes.
+    pub fn flush(&self) {
+        let mut list = {
+            let mut unflushed = self.unflushed.lock();
+            let spare = std::mem::take(&mut unflushed.spare);
+            std::mem::replace(&mut unflushed.list, spare)
+        };
+        for link in list.drain(..) {
+            link.flush();
+        }
+        self.unflushed.lock().spare = list;
+    }
+
+    /// Ends the connection with this one, if there is one.
+    pub fn end_one(&self, address: Address, reason: &str) {
+        if let Some(link) = self.table.read().get(&address) {
+            link.end(reason);
+        }
+    }
+
+    /// Ends all connections, and lets go of their sockets.
+    pub fn end(&self, reason: &str) {
+        let mut table = self.table.write();
+        for (_, link) in table.drain() {
+            link.end(reason);
+        }
+        drop(table);
+        *self.unflushed.lock() = Unflushed::default();
+    }
+
+    /// Connections with nodes, and with clients.
+    pub fn counts(&self) -> (usize, usize) {
+        let table = self.table.read();
+        let clients = table.values().filter(|link| link.is_client()).count();
+        (table.len() - clients, clients)
+    }
+}
+
+fn check_incarnation(other: &Link, incarnation: u64) -> Result<()> {
+    if other.peer.incarnation <= incarnation {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{:?} is connected already as incarnation {}, this one is {incarnation}: end the older \
+         process, or give one of the two another number",
+        other.peer.address, other.peer.incarnation
+    )))
+}

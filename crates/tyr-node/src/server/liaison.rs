@@ -1,0 +1,371 @@
+//! What a node knows of its cluster: who is where, who leads the monitors, who may do what.
+//!
+//! All of it lies in the service metadata. A watch tells what changes; what is told goes to the
+//! network (addresses), the gate (users, names of keyspaces) and the exit (who leads). It runs on a
+//! thread of its own, and so do the control connections that others open to this node.
+//!
+//! ```text
+//!   bootstrap ─► watch cluster/, users/ ─► learn ─► network, gate, exit
+//!       ▲            │ too far behind, cut off
+//!       └────────────┘
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tyr_protocol::map::{Change, ClusterMap, Membership};
+use tyr_protocol::message::Envelope;
+use tyr_protocol::wire;
+use tyr_types::{Error, ErrorKind, NodeId, Result};
+
+use super::identity::Identity;
+use super::outlet::Leader;
+use crate::monitors::control::{Answering, MetadataClient};
+use crate::monitors::metadata::{Happening, reserved};
+use crate::monitors::{Monitor, NodeRecord, control};
+use crate::router::access::{User, Users};
+use crate::router::gate::{Gate, MonitorInlet};
+use crate::router::network::{ControlStream, Network, NodeAddresses};
+
+/// How often a node that is no monitor asks who leads them.
+const LEADER_EVERY: Duration = Duration::from_millis(500);
+
+/// After a failure the next try waits so long.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Users that are listed at a time.
+const PAGE: u32 = 500;
+
+/// Stands for no leader.
+const NOBODY: u32 = u32::MAX;
+
+/// What a node knows of its cluster.
+pub(crate) struct Liaison {
+    node: NodeId,
+    folder: PathBuf,
+    client: MetadataClient,
+    monitor: Option<Monitor>,
+    network: Network,
+    gate: Arc<Gate>,
+    users: Arc<Users>,
+    identity: Mutex<Identity>,
+    leader: AtomicU32,
+    records: RwLock<BTreeMap<NodeId, NodeRecord>>,
+    monitors: RwLock<BTreeSet<NodeId>>,
+    map: RwLock<Option<Arc<ClusterMap>>>,
+    /// What the node tells of itself, and whether it asks to join although it was there before.
+    record: NodeRecord,
+    is_joining: bool,
+}
+
+/// What a liaison is made of.
+pub(crate) struct Parts {
+    pub node: NodeId,
+    pub folder: PathBuf,
+    pub client: MetadataClient,
+    pub monitor: Option<Monitor>,
+    pub network: Network,
+    pub gate: Arc<Gate>,
+    pub users: Arc<Users>,
+    pub identity: Identity,
+    pub record: NodeRecord,
+    pub is_joining: bool,
+}
+
+/// The thread on which liaison and control connections run.
+pub(crate) struct Thread {
+    pub handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Thread {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// `Unavailable` when there is no thread to be had.
+    pub fn start() -> Result<Self> {
+        let no_thread = |error| Error::io("no thread for control connections", error);
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            // Ends when it is told to, or nobody is left to tell.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("tyr-control".to_owned()).spawn(run);
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread.map_err(no_thread)?) })
+    }
+
+    /// Ends it with all that runs on it.
+    pub fn close(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Liaison {
+    /// Begins to follow the cluster on this runtime.
+    pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
+        let Parts { node, folder, client, monitor, network, gate, users, identity, record, is_joining } =
+            parts;
+        let liaison = Arc::new(Self {
+            node,
+            folder,
+            client,
+            monitor,
+            network,
+            gate,
+            users,
+            identity: Mutex::new(identity),
+            leader: AtomicU32::new(NOBODY),
+            records: RwLock::default(),
+            monitors: RwLock::default(),
+            map: RwLock::default(),
+            record,
+            is_joining,
+        });
+        runtime.spawn(Arc::clone(&liaison).follow());
+        if liaison.monitor.is_none() {
+            runtime.spawn(Arc::clone(&liaison).follow_leader());
+        }
+        liaison
+    }
+
+    /// The map in effect, as far as heard.
+    pub fn map(&self) -> Option<Arc<ClusterMap>> {
+        self.map.read().clone()
+    }
+
+    /// What the nodes told of themselves.
+    pub fn records(&self) -> BTreeMap<NodeId, NodeRecord> {
+        self.records.read().clone()
+    }
+
+    /// Asks the monitors.
+    pub fn client(&self) -> &MetadataClient {
+        &self.client
+    }
+
+    /// Follows the cluster for as long as the node runs.
+    async fn follow(self: Arc<Self>) {
+        loop {
+            if let Err(error) = self.follow_once().await {
+                if error.kind() != ErrorKind::SnapshotTooOld {
+                    tracing::warn!(%error, "the service metadata is not followed for a moment");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn follow_once(&self) -> Result<()> {
+        if self.monitor.is_none() {
+            // Until the others know of it there is no map with it.
+            self.client.admit(Some(self.node), self.record.clone()).await?;
+        }
+        let bootstrap = self.client.bootstrap().await?;
+        let cluster = bootstrap.cluster.ok_or_else(forming)?;
+        self.identity.lock().join(&self.folder, cluster)?;
+        let map = bootstrap.cluster_map()?;
+        let nodes = bootstrap.nodes.into_iter().map(|(node, record)| (NodeId(node), record));
+        *self.records.write() = nodes.collect();
+        self.place_nodes();
+        let users_of = self.list_users().await?;
+        self.learn_map(map);
+        let mut watches = [
+            self.client.watch(reserved::CLUSTER, bootstrap.revision),
+            self.client.watch(reserved::USERS, users_of),
+        ];
+        self.join_if_new().await?;
+        let [cluster, users] = &mut watches;
+        loop {
+            let (happenings, _) = tokio::select! {
+                next = cluster.next() => next?,
+                next = users.next() => next?,
+            };
+            for happening in happenings {
+                self.learn(happening);
+            }
+        }
+    }
+
+    /// Takes note of what changed.
+    fn learn(&self, happening: Happening) {
+        let Happening { path, value, .. } = happening;
+        let path = path.as_str();
+        if let Some(name) = path.strip_prefix(reserved::USERS) {
+            let user = value.map(|bytes| User::from_bytes(&bytes)).transpose();
+            match user {
+                Ok(user) => self.users.update(name, user),
+                Err(error) => tracing::error!(%error, name, "a user is locked out"),
+            }
+        } else if let Some(number) = path.strip_prefix(reserved::NODES) {
+            let Ok(number) = number.parse().map(NodeId) else { return };
+            match value.and_then(|bytes| NodeRecord::decode(&bytes).ok()) {
+                Some(record) => self.records.write().insert(number, record),
+                None => self.records.write().remove(&number),
+            };
+            self.place_nodes();
+        } else if path == reserved::MAP
+            && let Some(Ok(map)) = value.map(|bytes| wire::decode_map(&bytes))
+        {
+            self.learn_map(map);
+        }
+    }
+
+    fn learn_map(&self, map: ClusterMap) {
+        let map = Arc::new(map);
+        self.gate.learn(Arc::clone(&map));
+        *self.map.write() = Some(map);
+    }
+
+    /// Tells the network where everybody is.
+    fn place_nodes(&self) {
+        let records = self.records.read();
+        let place = |record: &NodeRecord| NodeAddresses {
+            addresses: record.addresses.clone(),
+            tls_name: None,
+        };
+        let nodes = records.iter().map(|(node, record)| (*node, place(record))).collect();
+        self.network.set_nodes(&nodes);
+        let is_monitor = |(node, record): (&NodeId, &NodeRecord)| record.is_monitor.then_some(*node);
+        *self.monitors.write() = records.iter().filter_map(is_monitor).collect();
+        let others = records.iter().filter(|(node, _)| **node != self.node);
+        let peers: Vec<String> =
+            others.flat_map(|(_, record)| record.addresses.iter().take(1).cloned()).collect();
+        drop(records);
+        self.client.learn(peers.iter().cloned());
+        if let Err(error) = self.identity.lock().remember(&self.folder, peers) {
+            tracing::warn!(%error, "where other nodes are is not remembered");
+        }
+    }
+
+    /// All users, and the revision they are of.
+    async fn list_users(&self) -> Result<u64> {
+        let mut after: Option<String> = None;
+        loop {
+            let (page, revision) =
+                self.client.list(reserved::USERS, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(revision) };
+            after = Some(last.as_str().to_owned());
+            for (path, entry) in page {
+                let value = Some(entry.value);
+                self.learn(Happening { revision, path, value });
+            }
+        }
+    }
+
+    /// Asks to be let into the map, if the node is new, or was told to join.
+    async fn join_if_new(&self) -> Result<()> {
+        let Some(map) = self.map() else { return Ok(()) };
+        let is_out = map.membership(self.node) == Membership::Out;
+        if !is_out || map.nodes.contains_key(&self.node) && !self.is_joining {
+            return Ok(());
+        }
+        let newcomer = self.record.newcomer(self.node);
+        match self.client.propose(Change::Join(vec![newcomer])).await {
+            Ok(_) => Ok(()),
+            // Another change is under way, or it has happened meanwhile.
+            Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+            Err(error) => {
+                tracing::error!(%error, "the node is not let into the cluster");
+                Ok(())
+            }
+        }
+    }
+
+    async fn follow_leader(self: Arc<Self>) {
+        loop {
+            if let Ok(leader) = self.client.leader().await {
+                let leader = leader.map_or(NOBODY, |node| u32::from(node.0));
+                self.leader.store(leader, Ordering::Release);
+            }
+            tokio::time::sleep(LEADER_EVERY).await;
+        }
+    }
+}
+
+impl MonitorInlet for Liaison {
+    fn receive(&self, envelope: Envelope) {
+        if let Some(monitor) = &self.monitor {
+            monitor.receive(envelope);
+        }
+    }
+
+    fn is_monitor(&self, node: NodeId) -> bool {
+        self.monitors.read().contains(&node)
+    }
+}
+
+impl Leader for Liaison {
+    fn leader(&self) -> Option<NodeId> {
+        if let Some(monitor) = &self.monitor {
+            return monitor.leader();
+        }
+        u16::try_from(self.leader.load(Ordering::Acquire)).ok().map(NodeId)
+    }
+}
+
+/// Serves the control connections that others open to this node.
+pub(crate) struct Control {
+    server: control::Server,
+    runtime: Handle,
+}
+
+impl Control {
+    /// Serves them on this runtime.
+    pub fn new(answering: Answering, users: Arc<Users>, runtime: Handle) -> Arc<Self> {
+        let authenticate = move |hello: &control::Hello| match &hello.sender {
+            control::Sender::Node(node) => match users.is_node(hello.token.as_bytes()) {
+                true => Ok(control::Identity::Node(NodeId(*node))),
+                false => Err(Error::new(
+                    ErrorKind::PermissionDenied,
+                    format!("node {node} does not show this cluster's secret"),
+                )),
+            },
+            control::Sender::User(_) => {
+                let identified = users.identify(hello.token.as_bytes());
+                if let Err(error) = &identified {
+                    tracing::warn!(target: "audit", %error, "a control connection was refused");
+                }
+                identified.map(|caller| control::Identity::User {
+                    name: caller.name().to_owned(),
+                    is_administrator: caller.is_administrator(),
+                })
+            }
+        };
+        let server = control::Server::new(answering, Arc::new(authenticate));
+        Arc::new(Self { server, runtime })
+    }
+
+    /// Serves one more.
+    pub fn accept(&self, control: ControlStream) {
+        let server = self.server.clone();
+        self.runtime.spawn(async move {
+            let ControlStream { stream, place, .. } = control;
+            // Nobody need be told how it ended.
+            let _ = server.accept(stream).await;
+            drop(place);
+        });
+    }
+}
+
+fn forming() -> Error {
+    Error::unavailable("the cluster is being formed: not all of its first nodes have reported yet")
+}

@@ -1,0 +1,162 @@
+//! A node of a cluster: its parts, put together.
+//!
+//! ```text
+//!             network ──► gate ──► driver ──► holdings, journal      monitor (by role)
+//!                ▲                   │            │   │                 │      ▲
+//!                └──── exit ◄────────┘         keeper syncer         liaison ──┘ who, where, what
+//! ```
+//!
+//! Starting: identity (which start this is), network, monitor, number and cluster, store and log,
+//! member; then the gate opens. Stopping: the other way round.
+
+mod identity;
+mod liaison;
+mod options;
+mod outlet;
+mod starting;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tyr_protocol::map::ClusterMap;
+use tyr_store::disk::FolderLock;
+use tyr_types::{Error, NodeId, Result};
+
+pub use self::identity::Identity;
+use self::liaison::Liaison;
+pub(crate) use self::liaison::Thread;
+pub use self::options::{Formation, ServerOptions};
+use crate::agent::keeper::Keeper;
+use crate::monitors::control::MetadataClient;
+use crate::monitors::{Monitor, NodeRecord};
+use crate::processor::driver::Driver;
+use crate::router::gate::Gate;
+use crate::router::network::Network;
+
+/// How often a node looks around.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A node of a cluster that runs. Dropping it stops it.
+pub struct Server {
+    node: NodeId,
+    listen: SocketAddr,
+    driver: Arc<Driver>,
+    keeper: Arc<Keeper>,
+    gate: Arc<Gate>,
+    network: Network,
+    monitor: Option<Monitor>,
+    liaison: Arc<Liaison>,
+    is_stopping: Arc<AtomicBool>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    control: Thread,
+    lock: FolderLock,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Server(node {} at {})", self.node.0, self.listen)
+    }
+}
+
+impl Server {
+    /// Starts a node. It takes part as soon as the cluster lets it: see [`Server::is_ready`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for options that cannot be, or that are not this folder's; `Unavailable`
+    /// when the folder or the address is in use, or nobody of the cluster to be joined answers;
+    /// `Corrupt` when the store is damaged.
+    pub fn start(options: ServerOptions) -> Result<Self> {
+        starting::start(options)
+    }
+
+    /// Its number.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Where it listens.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// Whether it takes part: it holds a lease.
+    pub fn is_ready(&self) -> bool {
+        let core = self.driver.core();
+        core.failure().is_none() && core.member().has_lease()
+    }
+
+    /// The map it goes by.
+    pub fn map(&self) -> Option<Arc<ClusterMap>> {
+        self.driver.core().member().map().cloned()
+    }
+
+    /// Asks the monitors, in the cluster's own name.
+    pub fn metadata(&self) -> &MetadataClient {
+        self.liaison.client()
+    }
+
+    /// What the nodes of the cluster tell of themselves.
+    pub fn records(&self) -> std::collections::BTreeMap<NodeId, NodeRecord> {
+        self.liaison.records()
+    }
+
+    /// What goes on in it, for whoever looks for a failure.
+    pub fn brief(&self) -> String {
+        let core = self.driver.core();
+        let member = core.member();
+        format!(
+            "node {}: epoch {:?}, lease {}, in flight {}, reads waiting {}, failure {:?}\n{}",
+            self.node.0,
+            member.map().map(|map| map.epoch),
+            member.has_lease(),
+            member.in_flight(),
+            member.waiting_reads(),
+            core.failure(),
+            member.brief(),
+        )
+    }
+
+    /// Stops: what is acknowledged is on disk, and what was applied goes into the base. Does nothing
+    /// the second time.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails, or a thread ended otherwise than it should.
+    pub fn stop(&self) -> Result<()> {
+        let Some(Running { threads, mut control, lock }) = self.running.lock().take() else {
+            return Ok(());
+        };
+        self.gate.close();
+        self.keeper.close();
+        self.is_stopping.store(true, Ordering::Release);
+        self.driver.close();
+        let mut ended = match &self.monitor {
+            Some(monitor) => control.handle.block_on(monitor.close()),
+            None => Ok(()),
+        };
+        self.network.close();
+        control.close();
+        for thread in threads {
+            if thread.join().is_err() {
+                ended = Err(Error::unavailable("a thread of the node panicked"));
+            }
+        }
+        self.driver.core().holdings().store().base().close();
+        drop(lock);
+        ended
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nobody is left to tell of a failure; whoever wants to know calls `stop`.
+        let _ = self.stop();
+    }
+}

@@ -1,0 +1,274 @@
+//! The start of a node, step by step.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tyr_protocol::member::{Member, MemberConfig, incarnation};
+use tyr_protocol::message::Address;
+use tyr_protocol::wire::{self, Hello};
+use tyr_store::disk::{FolderLock, RealDisk};
+use tyr_store::store::{OpenedNode, Store};
+use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
+
+use super::identity::Identity;
+use super::liaison::{Control, Liaison, Parts, Thread};
+use super::options::{Formation, ServerOptions};
+use super::outlet::{Exit, Leader};
+use super::{Running, Server, TICK};
+use crate::agent::holdings::{Holdings, Retention};
+use crate::agent::journal::Journal;
+use crate::agent::keeper::{Keeper, Limits};
+use crate::monitors::control::{
+    self, Answering, ClientOptions, Connect, MetadataClient, TcpConnect,
+};
+use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
+use crate::processor::driver::{Core, Driver, Outlet};
+use crate::router::access::{self, Users};
+use crate::router::gate::{Gate, MonitorInlet};
+use crate::router::network::{Network, NetworkParts};
+
+/// The folders of store and monitor within a node's.
+const STORE_FOLDER: &str = "store";
+const MONITOR_FOLDER: &str = "monitor";
+
+/// Who the node is in this start.
+struct Who {
+    identity: Identity,
+    node: NodeId,
+    incarnation: u64,
+    record: NodeRecord,
+    token: String,
+    is_joining: bool,
+}
+
+/// Starts a node.
+pub(super) fn start(options: ServerOptions) -> Result<Server> {
+    options.validate()?;
+    let users = Arc::new(match &options.secret {
+        Some(secret) => Users::with_secret(secret),
+        None => Users::unchecked(),
+    });
+    let control = Thread::start()?;
+    let connect: Arc<dyn Connect> = Arc::new(TcpConnect);
+    let who = settle(&options, &control, &connect)?;
+    let gate = Gate::new(Arc::clone(&users));
+    let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
+    let network = start_network(&options, &who, &gate, &accepting)?;
+    let (core, lock) = open(&options, &who)?;
+    let exit = Exit::new(who.node, network.clone());
+    let driver = Driver::new(core, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let monitor = start_monitor(&options, &who, &connect, &exit)?;
+    let client = metadata_client(&options, &who, &connect)?;
+    let answering = match &monitor {
+        Some(monitor) => Answering::Monitor(monitor.clone()),
+        None => Answering::Relay(client.clone()),
+    };
+    let serving = Control::new(answering, Arc::clone(&users), control.handle.clone());
+    assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
+    let node = who.node;
+    let parts = Parts {
+        node,
+        folder: options.folder.clone(),
+        client,
+        monitor: monitor.clone(),
+        network: network.clone(),
+        gate: Arc::clone(&gate),
+        users,
+        identity: who.identity,
+        record: who.record,
+        is_joining: who.is_joining,
+    };
+    let liaison = Liaison::start(parts, &control.handle);
+    exit.open(Arc::clone(&liaison) as Arc<dyn Leader>, Arc::clone(&driver));
+    let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
+    gate.open(Arc::clone(&driver), inlet, exit);
+    let listen = network.listen(options.listen)?;
+    let limits = Limits {
+        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
+        fold_log_bytes: options.fold_log_bytes,
+    };
+    let keeper = Keeper::new(Arc::clone(&driver), limits);
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let threads = start_threads(&driver, &keeper, &is_stopping)?;
+    let running = Mutex::new(Some(Running { threads, control, lock }));
+    Ok(Server {
+        node,
+        listen,
+        driver,
+        keeper,
+        gate,
+        network,
+        monitor,
+        liaison,
+        is_stopping,
+        running,
+    })
+}
+
+/// Finds out who the node is; a new one that joins asks the cluster for its number.
+fn settle(options: &ServerOptions, control: &Thread, connect: &Arc<dyn Connect>) -> Result<Who> {
+    let mut identity = Identity::begin(&options.folder)?;
+    let incarnation = incarnation(identity.starts());
+    let mut record = options.record(identity.drawn()?, incarnation);
+    if let Formation::Initial(initial) = &options.formation {
+        let number = options.node.or(identity.node());
+        let own = initial.iter().find(|it| Some(it.node) == number).ok_or_else(|| {
+            Error::invalid(
+                "the nodes that form the cluster do not have this one among them; say its number",
+            )
+        })?;
+        record.is_monitor = own.is_monitor;
+    }
+    let token = match &options.secret {
+        Some(secret) => access::token(access::ROOT, secret),
+        None => String::new(),
+    };
+    let is_joining = matches!(options.formation, Formation::Join(_));
+    let wanted = match (&options.formation, identity.node()) {
+        (Formation::Join(addresses), None) => {
+            let wanted = options.node;
+            let options = ClientOptions {
+                sender: control::Sender::Node(wanted.map_or(u16::MAX, |node| node.0)),
+                token: token.clone(),
+                ..ClientOptions::at(addresses)
+            };
+            let client = MetadataClient::new(options, Arc::clone(connect))?;
+            let admitted = client.admit(wanted, record.clone());
+            Some(control.handle.block_on(admitted)?)
+        }
+        (Formation::Join(_) | Formation::Initial(_) | Formation::Known, _) => options.node,
+    };
+    let node = identity.settle(&options.folder, wanted)?;
+    Ok(Who { identity, node, incarnation, record, token, is_joining })
+}
+
+fn start_network(
+    options: &ServerOptions,
+    who: &Who,
+    gate: &Arc<Gate>,
+    accepting: &Arc<OnceLock<Arc<Control>>>,
+) -> Result<Network> {
+    let hello = Hello {
+        cluster: who.identity.cluster(),
+        sender: Address::Node(who.node),
+        receiver: None,
+        incarnation: who.incarnation,
+        token: Bytes::from(who.token.clone()),
+    };
+    let accepting = Arc::clone(accepting);
+    let parts = NetworkParts {
+        identity: Arc::new(move || hello.clone()),
+        authenticate: Arc::clone(gate) as _,
+        receive: Arc::clone(gate) as _,
+        control: Some(Arc::new(move |stream| {
+            if let Some(control) = accepting.get() {
+                control.accept(stream);
+            }
+        })),
+    };
+    Network::start(options.network.clone(), parts)
+}
+
+fn start_monitor(
+    options: &ServerOptions,
+    who: &Who,
+    connect: &Arc<dyn Connect>,
+    exit: &Arc<Exit>,
+) -> Result<Option<Monitor>> {
+    let folder = options.folder.join(MONITOR_FOLDER);
+    if !who.record.is_monitor && !folder.exists() {
+        return Ok(None);
+    }
+    let disk = Arc::new(RealDisk::create(&folder)?);
+    let mut monitor = MonitorOptions::new(who.node, disk, who.record.clone());
+    monitor.token = who.token.clone();
+    monitor.lease = options.lease.unwrap_or(monitor.lease);
+    if let Formation::Initial(initial) = &options.formation {
+        monitor.initial = initial.clone();
+    }
+    let exit = Arc::clone(exit);
+    let send = Arc::new(move |to, envelope| exit.send_from_monitors(to, envelope));
+    Monitor::start(monitor, Arc::clone(connect), send).map(Some)
+}
+
+/// Asks the monitors in this node's name: by way of itself, then of everybody it has heard of.
+fn metadata_client(
+    options: &ServerOptions,
+    who: &Who,
+    connect: &Arc<dyn Connect>,
+) -> Result<MetadataClient> {
+    let mut addresses: Vec<String> = match &options.formation {
+        Formation::Known => Vec::new(),
+        Formation::Join(addresses) => addresses.clone(),
+        Formation::Initial(initial) => {
+            let monitors = initial.iter().filter(|it| it.is_monitor && it.node != who.node);
+            monitors.map(|it| it.address.clone()).collect()
+        }
+    };
+    if who.record.is_monitor {
+        addresses.insert(0, options.listen.to_string());
+    }
+    addresses.extend(who.identity.peers().iter().cloned());
+    if addresses.is_empty() {
+        return Err(Error::invalid(
+            "the node knows no other; say which cluster it is to join, or which nodes form it",
+        ));
+    }
+    let options = ClientOptions {
+        cluster: who.identity.cluster(),
+        sender: control::Sender::Node(who.node.0),
+        token: who.token.clone(),
+        ..ClientOptions::at(&addresses)
+    };
+    MetadataClient::new(options, Arc::clone(connect))
+}
+
+/// Opens the store, and tells the member what its log holds.
+fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
+    let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let read_timeout_us = us(options.snapshot_timeout);
+    let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
+    let config = MemberConfig { read_timeout_us, ..MemberConfig::default() };
+    let mut member = Member::new(who.node, who.incarnation, config);
+    let mut holdings: Option<Holdings> = None;
+    let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
+        let holdings =
+            holdings.get_or_insert_with(|| Holdings::new(who.node, Arc::clone(store), retention));
+        holdings.replay(&mut member, wire::decode_record(&body)?, extents)
+    };
+    let OpenedNode { store, log, lock } =
+        Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
+    let holdings = holdings.unwrap_or_else(|| Holdings::new(who.node, store, retention));
+    Ok((Core::new(member, holdings, Journal::new(log)), lock))
+}
+
+fn start_threads(
+    driver: &Arc<Driver>,
+    keeper: &Arc<Keeper>,
+    is_stopping: &Arc<AtomicBool>,
+) -> Result<Vec<JoinHandle<()>>> {
+    let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
+    let (ticking, stopping) = (Arc::clone(driver), Arc::clone(is_stopping));
+    let tick = move || {
+        while !stopping.load(Ordering::Acquire) {
+            ticking.tick();
+            std::thread::sleep(TICK);
+        }
+    };
+    Ok(vec![
+        spawn("tyr-syncer", move || syncing.run_syncer())?,
+        spawn("tyr-keeper", move || keeping.run())?,
+        spawn("tyr-ticker", tick)?,
+    ])
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
+        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
+            .with_source(error)
+    })
+}
