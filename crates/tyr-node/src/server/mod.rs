@@ -32,7 +32,8 @@ use tyr_types::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 pub use self::identity::Identity;
-use self::liaison::{Liaison, Thread};
+use self::liaison::Liaison;
+pub(crate) use self::liaison::Thread;
 pub use self::observation::{
     Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
 };
