@@ -92,6 +92,11 @@ impl Children {
         self.nodes.iter().map(Node::words).collect::<Vec<_>>().join("; ")
     }
 
+    /// The processes.
+    pub fn ids(&self) -> Vec<u32> {
+        self.nodes.iter().map(|node| node.child.id()).collect()
+    }
+
     /// The nodes in JSON.
     pub fn describe(&self, layout: &Layout) -> Value {
         let describe = |node: &Node| {

@@ -15,8 +15,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use tyr::Error;
 
-use self::children::{Children, News};
-use self::layout::Layout;
+pub use self::children::{Children, News};
+pub use self::layout::Layout;
 use crate::failure::Outcome;
 use crate::session::Session;
 
