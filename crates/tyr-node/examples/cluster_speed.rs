@@ -56,8 +56,7 @@ impl State {
         let what = if self.is_reading {
             let start = 16 * (self.next() % 900);
             let range = ByteRange { start, end: start + 800 };
-            let want =
-                Want { blob: blob(format!("g/{generator}")), range, is_attributes: false };
+            let want = Want { blob: blob(format!("g/{generator}")), range, is_attributes: false };
             Call::Read { want, place: Place::Newest }
         } else {
             let payload = Payload::Inline(Bytes::copy_from_slice(&[7; 16]));
@@ -65,9 +64,8 @@ impl State {
             let series = blob(format!("g/{generator}"));
             let mut blobs = vec![BlobOperations { blob: series, operations: vec![append] }];
             for key in [format!("ag/{generator}"), format!("ac/{}", generator % 20), "all".into()] {
-                let add = |offset, number| {
-                    Operation::Apply { offset, transform: Transform::add(number) }
-                };
+                let add =
+                    |offset, number| Operation::Apply { offset, transform: Transform::add(number) };
                 let operations =
                     vec![add(720 * 16, Number::U64(1)), add(720 * 16 + 8, Number::F64(0.5))];
                 blobs.push(BlobOperations { blob: blob(key), operations });
@@ -93,8 +91,7 @@ impl Client {
                         self.network.get().unwrap().send(Address::Node(to), &envelope);
                     }
                     Effect::Done { call, answer } => {
-                        let is_done =
-                            matches!(answer, Answer::Committed { .. } | Answer::Read(_));
+                        let is_done = matches!(answer, Answer::Committed { .. } | Answer::Read(_));
                         if is_done {
                             self.done.fetch_add(1, Ordering::Relaxed);
                         } else {

@@ -33,6 +33,10 @@ const COLLECT_MAX: usize = 512;
 /// How long a fold waits for what is in flight before it gives up and tries again later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The log may grow to this many times its usual size before a fold ends the snapshots that hold it
+/// back.
+const PATIENCE_FACTOR: u64 = 8;
+
 /// After a failed fold the next one waits so long, in microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -50,14 +54,23 @@ pub(crate) struct Limits {
     pub grace_us: u64,
 }
 
+/// Down to where snapshots are read anywhere in the cluster, as far as is known.
+pub(crate) type SnapshotFloor = Arc<dyn Fn() -> Option<Timestamp> + Send + Sync>;
+
 /// Folds, cuts and tidies until it is closed.
-#[derive(Debug)]
 pub(crate) struct Keeper {
     driver: Arc<Driver>,
     store: Arc<Store>,
     limits: Limits,
+    floor: SnapshotFloor,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keeper({:?})", self.limits)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,10 +85,10 @@ struct State {
 
 impl Keeper {
     /// Keeps what this driver drives.
-    pub fn new(driver: Arc<Driver>, limits: Limits) -> Arc<Self> {
+    pub fn new(driver: Arc<Driver>, limits: Limits, floor: SnapshotFloor) -> Arc<Self> {
         let store = Arc::clone(driver.core().holdings().store());
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Arc::new(Self { driver, store, limits, state, changed })
+        Arc::new(Self { driver, store, limits, floor, state, changed })
     }
 
     /// Runs until the keeper is closed.
@@ -186,29 +199,41 @@ impl Keeper {
         removal.run()
     }
 
-    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and
-    /// snapshots that were there have had some time.
+    /// Whether snapshots below `at` stand in the way of a fold: those known to be in use, while there
+    /// is room; and those that began just now, of which nobody has heard yet.
+    fn is_read_below(&self, at: Timestamp, clock: Timestamp, log_bytes: u64) -> bool {
+        let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
+        let is_long = grown > PATIENCE_FACTOR * self.limits.fold_log_bytes;
+        let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;
+        if is_long || is_full || self.state.lock().is_closed || clock.epoch > at.epoch {
+            return false;
+        }
+        let is_in_use = (self.floor)().is_some_and(|floor| floor < at);
+        is_in_use || clock.clock < at.clock + self.limits.grace_us
+    }
+
+    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and no
+    /// snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
         let begun = std::time::Instant::now();
         loop {
-            let (is_applied, is_synced, is_graced) = {
+            let (is_applied, is_synced, clock, log_bytes) = {
                 let mut core = self.driver.core();
                 if let Some(failure) = core.failure() {
                     return Err(failure.duplicate());
                 }
-                let now = core.member().clock();
                 (
                     core.member().applied_to() >= at,
                     core.journal().synced_to() + 1 >= sequence,
-                    now.clock >= at.clock + self.limits.grace_us || now.epoch > at.epoch,
+                    core.member().clock(),
+                    core.journal().bytes(),
                 )
             };
-            let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;
-            let is_closed = self.state.lock().is_closed;
-            if is_applied && is_synced && (is_graced || is_full || is_closed) {
+            let is_ready = is_applied && is_synced;
+            if is_ready && !self.is_read_below(at, clock, log_bytes) {
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
+            if !is_ready && begun.elapsed() > PATIENCE {
                 return Err(Error::unavailable(format!(
                     "a fold to {at} waits for what is in flight (applied: {is_applied}, synced: \
                      {is_synced}); it is tried again"

@@ -17,9 +17,7 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
-use tyr_types::{
-    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction,
-};
+use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
@@ -311,10 +309,9 @@ impl Authenticate for Gate {
                 }
                 identified.map(Principal::new)
             }
-            Address::Monitors => Err(Error::new(
-                ErrorKind::PermissionDenied,
-                "the monitors speak through nodes",
-            )),
+            Address::Monitors => {
+                Err(Error::new(ErrorKind::PermissionDenied, "the monitors speak through nodes"))
+            }
         }
     }
 }

@@ -38,6 +38,7 @@ pub use self::observation::{
 };
 pub use self::options::{Formation, ServerOptions};
 use crate::agent::keeper::Keeper;
+use crate::gossip::Gossip;
 use crate::monitors::control::MetadataClient;
 pub use crate::monitors::InitialNode;
 use crate::monitors::{Monitor, NodeRecord};
@@ -58,6 +59,7 @@ pub struct Server {
     network: Network,
     monitor: Option<Monitor>,
     liaison: Arc<Liaison>,
+    gossip: Gossip,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
@@ -180,6 +182,7 @@ impl Server {
             return Ok(());
         };
         self.gate.close();
+        self.gossip.close();
         self.keeper.close();
         self.is_stopping.store(true, Ordering::Release);
         self.driver.close();

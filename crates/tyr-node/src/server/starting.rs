@@ -1,5 +1,6 @@
 //! The start of a node, step by step.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use tyr_protocol::message::Address;
 use tyr_protocol::wire::{self, Hello};
 use tyr_store::disk::{FolderLock, RealDisk};
 use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
+use tyr_types::{Bytes, Epoch, Error, ErrorKind, ExtentRef, NodeId, Result};
 
 use super::identity::Identity;
 use super::liaison::{Control, Liaison, Parts, Thread};
@@ -21,7 +22,8 @@ use super::outlet::{Exit, Leader};
 use super::{Running, Server, TICK};
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
-use crate::agent::keeper::{Keeper, Limits};
+use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
+use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard, Rumour};
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
 use crate::processor::driver::{Core, Driver, Outlet};
@@ -31,6 +33,12 @@ use crate::router::network::{Dialer, Network, NetworkParts};
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
 const FOLD_GRACE_US: u64 = 2_000_000;
+
+/// What was heard of a node counts for this long, in microseconds.
+const RUMOUR_AGE_MAX_US: u64 = 10_000_000;
+
+/// A node tells something new of itself every so many ticks.
+const TICKS_PER_RUMOUR: u32 = 10;
 
 /// The folders of store and monitor within a node's.
 const STORE_FOLDER: &str = "store";
@@ -71,7 +79,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let serving = Control::new(answering, Arc::clone(&users), control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
-    let node = who.node;
+    let (node, cluster) = (who.node, who.identity.cluster());
     let parts = Parts {
         node,
         folder: options.folder.clone(),
@@ -86,6 +94,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let liaison = Liaison::start(parts, &control.handle);
     exit.open(Arc::clone(&liaison) as Arc<dyn Leader>, Arc::clone(&driver));
+    let gossip = start_gossip(&options, (node, who.incarnation, cluster), &liaison, &control)?;
+    liaison.gossip_by(gossip.clone());
     let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
     gate.open(Arc::clone(&driver), inlet, exit);
     let listen = network.listen(options.listen)?;
@@ -94,9 +104,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         fold_log_bytes: options.fold_log_bytes,
         grace_us: FOLD_GRACE_US,
     };
-    let keeper = Keeper::new(Arc::clone(&driver), limits);
+    let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
-    let threads = start_threads(&driver, &keeper, &is_stopping)?;
+    let threads = start_threads((&driver, &keeper, &gossip), &is_stopping)?;
     let running = Mutex::new(Some(Running { threads, control, lock }));
     Ok(Server {
         node,
@@ -107,6 +117,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         network,
         monitor,
         liaison,
+        gossip,
         is_stopping,
         running,
     })
@@ -251,16 +262,77 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
     Ok((Core::new(member, holdings, Journal::new(log)), lock))
 }
 
+/// Gossips at the node's address; who is gone is told to the monitors (M2).
+fn start_gossip(
+    options: &ServerOptions,
+    (node, incarnation, cluster): (NodeId, u64, Option<u128>),
+    liaison: &Arc<Liaison>,
+    control: &Thread,
+) -> Result<Gossip> {
+    let options = GossipOptions {
+        node,
+        incarnation,
+        cluster,
+        secret: options.secret.clone(),
+        address: options.listen,
+        config: options.gossip.clone(),
+        runtime: None,
+    };
+    let (liaison, handle) = (Arc::downgrade(liaison), control.handle.clone());
+    let on_event = move |event| {
+        let Some(liaison) = liaison.upgrade() else { return };
+        match event {
+            GossipEvent::Down { node, incarnation } => {
+                handle.spawn(liaison.report_down(node, incarnation));
+            }
+            // A node that is back tells the monitors itself; maps come with leases.
+            GossipEvent::Alive { .. }
+            | GossipEvent::Suspect { .. }
+            | GossipEvent::Epoch { .. } => {}
+        }
+    };
+    Gossip::start(options, Arc::new(on_event))
+}
+
+/// Down to where snapshots are read at other nodes. Of who was not heard lately nothing is waited
+/// for: after a read timeout it has none.
+fn snapshot_floor(gossip: &Gossip) -> SnapshotFloor {
+    let gossip = gossip.clone();
+    Arc::new(move || {
+        let fresh = |heard: &Heard| heard.age_us < RUMOUR_AGE_MAX_US;
+        gossip.rumours().iter().filter(|heard| fresh(heard)).map(|it| it.rumour.snapshot_floor).min()
+    })
+}
+
+/// What the node tells others of itself.
+fn rumour(driver: &Driver) -> Rumour {
+    let core = driver.core();
+    let member = core.member();
+    Rumour {
+        epoch: member.map().map_or(Epoch(0), |map| map.epoch),
+        snapshot_floor: member.snapshot_floor(),
+        load_permille: 0,
+        totals: BTreeMap::new(),
+    }
+}
+
 fn start_threads(
-    driver: &Arc<Driver>,
-    keeper: &Arc<Keeper>,
+    (driver, keeper, gossip): (&Arc<Driver>, &Arc<Keeper>, &Gossip),
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
     let (ticking, stopping) = (Arc::clone(driver), Arc::clone(is_stopping));
+    let gossip = gossip.clone();
     let tick = move || {
+        let mut ticks = 0u32;
         while !stopping.load(Ordering::Acquire) {
             ticking.tick();
+            if ticks.is_multiple_of(TICKS_PER_RUMOUR)
+                && let Err(error) = gossip.tell(rumour(&ticking))
+            {
+                tracing::warn!(%error, "the node tells nothing of itself");
+            }
+            ticks = ticks.wrapping_add(1);
             std::thread::sleep(TICK);
         }
     };

@@ -276,6 +276,11 @@ impl Member {
         self.commit.brief()
     }
 
+    /// Nobody reads a snapshot below this that began at this node: the oldest in use, or the clock.
+    pub fn snapshot_floor(&self) -> Timestamp {
+        self.in_use.oldest().into_iter().fold(self.commit.clock(), Timestamp::min)
+    }
+
     /// The number of reads that wait here.
     pub fn waiting_reads(&self) -> usize {
         self.reads.len()

@@ -486,9 +486,9 @@ impl member::Store for Holdings {
         let mut keyspaces: Vec<KeyspaceId> = self.keyspaces.keys().copied().collect();
         keyspaces.sort_unstable();
         for keyspace in keyspaces {
-            let after = after.filter(|(blob, _)| blob.keyspace == keyspace).or_else(|| {
-                after.filter(|(blob, _)| blob.keyspace > keyspace)
-            });
+            let after = after
+                .filter(|(blob, _)| blob.keyspace == keyspace)
+                .or_else(|| after.filter(|(blob, _)| blob.keyspace > keyspace));
             if after.is_some_and(|(blob, _)| blob.keyspace > keyspace) {
                 continue;
             }
@@ -529,7 +529,8 @@ impl Holdings {
             Some(after) => std::ops::Bound::Excluded(after.clone()),
             None => std::ops::Bound::Included((lowest, 0)),
         };
-        let expected = self.expected.range((from, std::ops::Bound::Unbounded)).map(|(name, _)| name);
+        let expected =
+            self.expected.range((from, std::ops::Bound::Unbounded)).map(|(name, _)| name);
         let here = expected.take_while(|(blob, _)| blob.keyspace == keyspace).take(limit);
         names.extend(here.cloned());
         names.sort_unstable();

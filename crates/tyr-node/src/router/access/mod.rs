@@ -152,9 +152,8 @@ impl Users {
     pub fn is_node(&self, token: &[u8]) -> bool {
         match &self.secret {
             None => true,
-            Some(secret) => {
-                split(token).is_some_and(|(name, key)| name == ROOT && Key::of(key).hash() == *secret)
-            }
+            Some(secret) => split(token)
+                .is_some_and(|(name, key)| name == ROOT && Key::of(key).hash() == *secret),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tyr_types::{Epoch, NumberType, Number, Payload, Transform, Outcome};
+use tyr_types::{Epoch, Number, NumberType, Outcome, Payload, Transform};
 
 use super::*;
 use crate::disk::simulated::SimulatedDisk;

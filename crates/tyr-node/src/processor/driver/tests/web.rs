@@ -149,7 +149,7 @@ impl Web {
     pub fn fold(&self) {
         let limits = Limits { cache_bytes: 64 << 20, fold_log_bytes: 1 << 20, grace_us: 0 };
         for running in &self.running {
-            Keeper::new(Arc::clone(&running.driver), limits).fold().unwrap();
+            Keeper::new(Arc::clone(&running.driver), limits, Arc::new(|| None)).fold().unwrap();
         }
     }
 
