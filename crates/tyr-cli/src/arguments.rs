@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
+use crate::cluster::node::NodeCommand;
+use crate::cluster::status::StatusArguments;
+use crate::cluster::user::UserCommand;
 use crate::commands::arithmetic::{ApplyArguments, SwapArguments};
 use crate::commands::check::CheckArguments;
 use crate::commands::completions::CompletionsArguments;
@@ -51,8 +54,8 @@ pub struct Arguments {
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// The store's directory
-    #[arg(long, global = true, env = "TYR_DATA", value_name = "DIR")]
+    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE
+    #[arg(long, short = 'c', visible_alias = "cluster", global = true, env = "TYR_DATA", value_name = "STORE")]
     pub data: Option<PathBuf>,
 
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
@@ -109,6 +112,14 @@ pub enum Command {
     Serve(Box<ServeArguments>),
     /// Run a small cluster on this machine, for trying things
     Dev(DevArguments),
+    /// Show how a cluster is
+    Status(StatusArguments),
+    /// List nodes of a cluster, and change who holds what
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Make users of a cluster, and say what they may do
+    #[command(subcommand)]
+    User(UserCommand),
     /// Draw a secret for a cluster
     Secret(SecretArguments),
     #[command(hide = true)]

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod bench;
+mod cluster;
 mod commands;
 mod configuration;
 mod data;

@@ -21,6 +21,7 @@ pub mod writing;
 use crate::arguments::Command;
 use crate::failure::Outcome;
 use crate::session::Session;
+use crate::cluster::{node, status, user};
 use crate::{bench, demo, dev, serve, telemetry};
 
 /// Does what the command line says.
@@ -48,6 +49,9 @@ pub fn run(session: &mut Session, command: Command) -> Outcome {
         Command::Telemetry(command) => telemetry::run(session, *command),
         Command::Serve(arguments) => serve::run(session, &arguments),
         Command::Dev(arguments) => dev::run(session, &arguments),
+        Command::Status(arguments) => status::run(session, &arguments),
+        Command::Node(command) => node::run(session, command),
+        Command::User(command) => user::run(session, command),
         Command::Secret(arguments) => secret::run(session, &arguments),
         Command::Reference(arguments) => reference::run(session, &arguments),
         Command::Completions(arguments) => completions::run(session, &arguments),

@@ -69,6 +69,10 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
     Ok(audit)
 }
 
+/// What Raft warns of is its ordinary life: votes that cross, nodes that are not there. Monitors say
+/// in their own words what matters.
+const RAFT: &str = "openraft";
+
 /// Ours from this level on, of others only what is grave.
 fn targets(level: &str) -> Targets {
     let level = match level {
@@ -79,7 +83,11 @@ fn targets(level: &str) -> Targets {
         _ => LevelFilter::INFO,
     };
     let others = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
-    Targets::new().with_default(others).with_targets(OURS.map(|target| (target, level)))
+    let raft = if level >= LevelFilter::DEBUG { others } else { LevelFilter::ERROR };
+    Targets::new()
+        .with_default(others)
+        .with_target(RAFT, raft)
+        .with_targets(OURS.map(|target| (target, level)))
 }
 
 #[cfg(test)]
@@ -95,7 +103,9 @@ mod tests {
         assert!(info.would_enable("tyr_node::server", &Level::INFO));
         assert!(!info.would_enable("tyr_node::server", &Level::DEBUG));
         assert!(!info.would_enable("openraft::core", &Level::INFO));
-        assert!(info.would_enable("openraft::core", &Level::WARN));
+        assert!(info.would_enable("hyper::server", &Level::WARN));
+        assert!(!info.would_enable("openraft::core", &Level::WARN));
+        assert!(targets("debug").would_enable("openraft::core", &Level::WARN));
         assert!(info.would_enable(AUDIT, &Level::INFO));
         assert!(targets("trace").would_enable("openraft::core", &Level::TRACE));
         assert!(!targets("error").would_enable("openraft::core", &Level::WARN));

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tyr_node::gossip::GossipConfig;
 use tyr_node::network::{NetworkConfig, TlsConfig};
 use tyr_node::router::access::Key;
 use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
@@ -73,7 +74,7 @@ impl Review<'_> {
         let secret = self.secret();
         let network = self.network();
         let lease = self.lease();
-        self.gossip();
+        let gossip = self.gossip();
         let folder = folder?;
         let identity = self.identity(&folder);
         let mut options = ServerOptions::new(folder, listen);
@@ -93,6 +94,7 @@ impl Review<'_> {
         options.lease = Some(lease);
         let times = ["heartbeat", "election"].map(|name| settings.span(name));
         options.heartbeat_and_election = Some(times.into());
+        options.gossip = gossip;
         options.network = network;
         Some(options)
     }
@@ -210,17 +212,26 @@ impl Review<'_> {
         lease
     }
 
-    fn gossip(&mut self) {
+    fn gossip(&mut self) -> GossipConfig {
         let names = ["gossip_probe", "gossip_suspicion_min", "gossip_suspicion_max"];
         let [probe, min, max] = names.map(|name| self.settings.span(name));
+        let rumour = self.settings.span("gossip_rumour");
         if min < probe {
             self.complain("gossip_suspicion_min", "is too short: it is at least gossip_probe");
         }
         if max < min {
             self.complain("gossip_suspicion_max", "is below gossip_suspicion_min");
         }
-        if self.settings.span("gossip_rumour") < probe {
+        if rumour < probe {
             self.complain("gossip_rumour", "is too short: it is at least gossip_probe");
+        }
+        let defaults = GossipConfig::default();
+        GossipConfig {
+            probe_interval_ms: millis(probe),
+            suspicion_min_ms: millis(min),
+            suspicion_max_ms: millis(max),
+            phi_threshold: self.settings.number("gossip_phi").unwrap_or(defaults.phi_threshold),
+            rumour_interval_ms: millis(rumour),
         }
     }
 
@@ -331,6 +342,10 @@ impl Review<'_> {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A number whose range, in the table, is that of 32 bits.

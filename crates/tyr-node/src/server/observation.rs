@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tyr_protocol::map::{ClusterMap, MapNode, Membership};
+use tyr_protocol::map::{ClusterMap, MapNode};
 use tyr_protocol::member::INCARNATIONS_PER_START;
 use tyr_protocol::message::Address;
 use tyr_protocol::movement::Progress;
@@ -18,7 +18,9 @@ use tyr_types::NodeId;
 
 use super::Server;
 use crate::agent::keeper::Keeper;
+use crate::gossip::{Gossip, GossipStatistics, NodeView};
 use crate::histogram::Times;
+use crate::monitors::Monitor;
 use crate::processor::driver::{AnswerStatistics, Driver, Engine};
 use crate::router::gate::Gate;
 use crate::router::network::{Network, NetworkStatistics};
@@ -36,6 +38,8 @@ struct Parts {
     keeper: Arc<Keeper>,
     gate: Arc<Gate>,
     network: Network,
+    gossip: Gossip,
+    monitor: Option<Monitor>,
     started: Instant,
     pace: Mutex<Pace>,
 }
@@ -103,6 +107,12 @@ pub struct NodeStatistics {
     pub movement: MovementStatistics,
     /// What the network has done.
     pub network: NetworkStatistics,
+    /// What gossip has done.
+    pub gossip: GossipStatistics,
+    /// The other nodes, as gossip sees them from here.
+    pub peers: Vec<NodeView>,
+    /// Whether the node leads the monitors.
+    pub is_leading: bool,
 }
 
 /// How far a node is with copying what it is a recipient of.
@@ -164,6 +174,8 @@ pub struct NodeReport {
     pub reads: u64,
     /// Clients connected.
     pub clients: usize,
+    /// Whether it leads the monitors.
+    pub is_leading: bool,
     /// What it is a recipient of.
     pub movement: MovementStatistics,
     /// The map it goes by; `None` before it has one.
@@ -198,6 +210,8 @@ pub struct SeatReport {
     pub domain: Option<u32>,
     /// Whether there is a connection with it; a node has one with itself.
     pub is_connected: bool,
+    /// What gossip says of it here: `alive`, `suspect`, `down`, `unknown`; nothing of itself.
+    pub gossip: Option<String>,
     /// Why the last attempt to reach it failed, if this node connects to it.
     pub last_error: Option<String>,
 }
@@ -272,6 +286,8 @@ impl Observer {
             keeper: Arc::clone(&server.keeper),
             gate: Arc::clone(&server.gate),
             network: server.network.clone(),
+            gossip: server.gossip.clone(),
+            monitor: server.monitor.clone(),
             started: Instant::now(),
             pace: Mutex::default(),
         }))
@@ -284,7 +300,7 @@ impl Observer {
 
     /// The numbers.
     pub fn statistics(&self) -> NodeStatistics {
-        let Parts { driver, keeper, gate, network, started, starts, pace, .. } = &*self.0;
+        let Parts { driver, keeper, gate, network, gossip, started, starts, pace, .. } = &*self.0;
         let (folds, fold_failure) = keeper.folds();
         let (seen, store) =
             driver.look(|engine| (see(engine), Arc::clone(engine.holdings().store())));
@@ -318,7 +334,15 @@ impl Observer {
             refused_forged: read(&gate.refused.forged),
             movement: movement(&seen.progress, &mut pace.lock()),
             network: network.statistics(),
+            gossip: gossip.statistics(),
+            peers: gossip.view(),
+            is_leading: self.is_leading(),
         }
+    }
+
+    fn is_leading(&self) -> bool {
+        let leader = self.0.monitor.as_ref().and_then(Monitor::leader);
+        leader == Some(self.0.node)
     }
 
     /// Whether the process is of any use; if not, it has to be started again.
@@ -351,12 +375,14 @@ impl Observer {
             commits: answers.commits,
             reads: answers.reads,
             clients: network.clients,
+            is_leading: self.is_leading(),
             movement: movement(&seen.progress, &mut pace.lock()),
             map: seen.map.map(|map| self.describe(&map, &network)),
         }
     }
 
     fn describe(&self, map: &ClusterMap, network: &NetworkStatistics) -> MapReport {
+        let peers = self.0.gossip.view();
         let seat = |(node, seat): (&NodeId, &MapNode)| {
             let ring = map.next.as_ref().unwrap_or(&map.ring);
             let share = ring.share(*node).or_else(|| map.ring.share(*node));
@@ -365,10 +391,11 @@ impl Observer {
             SeatReport {
                 node: node.0,
                 state: seat.state.name().to_owned(),
-                membership: membership(map.membership(*node)).to_owned(),
+                membership: map.membership(*node).name().to_owned(),
                 weight: share.map_or(0, |share| share.weight),
                 domain: share.and_then(|share| share.domain).map(|domain| domain.0),
                 is_connected: is_self || self.0.network.is_connected(address),
+                gossip: peers.iter().find(|it| it.node == *node).map(|it| it.state.name().to_owned()),
                 last_error: network.targets.get(node).and_then(|it| it.last_error.clone()),
             }
         };
@@ -379,15 +406,6 @@ impl Observer {
             nodes: map.nodes.iter().map(seat).collect(),
             keyspaces: open.map(|keyspace| keyspace.name.to_string()).collect(),
         }
-    }
-}
-
-fn membership(membership: Membership) -> &'static str {
-    match membership {
-        Membership::In => "in",
-        Membership::Joining => "joining",
-        Membership::Leaving => "leaving",
-        Membership::Out => "out",
     }
 }
 

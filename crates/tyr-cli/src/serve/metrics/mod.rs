@@ -95,7 +95,7 @@ const NO_EXEMPLAR: Option<&prometheus_client::metrics::exemplar::Exemplar<NoLabe
 /// The buckets with their upper ends in seconds; the last one has none.
 fn buckets(times: &Times) -> Vec<(f64, u64)> {
     let ends = BOUNDS_US.iter().map(|bound| *bound as f64 / US_PER_S);
-    ends.chain([f64::MAX]).zip(times.buckets).collect()
+    ends.chain([f64::INFINITY]).zip(times.buckets).collect()
 }
 
 impl Reading {

@@ -48,7 +48,7 @@ fn labelled<N: Copy>(numbers: &[(&str, N)]) -> Vec<(String, N)> {
 }
 
 /// All metrics.
-pub static METRICS: [Metric; 45] = [
+pub static METRICS: [Metric; 52] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -261,6 +261,53 @@ pub static METRICS: [Metric; 45] = [
                 .map(|(node, status)| (node.0.to_string(), f64::from(status.connected.is_some())));
             connected.collect()
         }),
+    ),
+    // Gossip and monitors.
+    metric(
+        "tyr_monitor_leading",
+        "1 while the node leads the monitors, else 0.",
+        Level(|it| f64::from(it.is_leading)),
+    ),
+    metric(
+        "tyr_gossip_phi",
+        "How sure one may be that a node is gone, by its number; 8 is very sure.",
+        Levels("node", |it| {
+            it.peers.iter().map(|peer| (peer.node.0.to_string(), peer.phi)).collect()
+        }),
+    ),
+    metric(
+        "tyr_gossip_round_trip_seconds",
+        "How long a node's answers to probes take, by its number.",
+        Levels("node", |it| {
+            let known = it.peers.iter().filter_map(|peer| Some((peer, peer.round_trip_us?)));
+            known.map(|(peer, us)| (peer.node.0.to_string(), us as f64 / 1e6)).collect()
+        }),
+    ),
+    metric(
+        "tyr_gossip_loss",
+        "The share of probes of live nodes that got no answer, lately; 0 to 1.",
+        Level(|it| it.gossip.loss),
+    ),
+    metric(
+        "tyr_gossip_datagrams",
+        "Datagrams taken in, sent, and not sent because the system or an address was missing.",
+        Counts("direction", |it| {
+            let gossip = &it.gossip;
+            labelled(&[("in", gossip.received), ("out", gossip.sent), ("unsent", gossip.unsent)])
+        }),
+    ),
+    metric(
+        "tyr_gossip_rejected",
+        "Datagrams dropped, by reason.",
+        Counts("reason", |it| {
+            let rejected = it.gossip.rejected.iter();
+            rejected.map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+        }),
+    ),
+    metric(
+        "tyr_pauses",
+        "How often the process was kept from running for so long that gossip held its clock.",
+        Count(|it| it.gossip.pauses),
     ),
     // The process.
     metric(

@@ -16,6 +16,7 @@
 //!
 //! This module must not know what is done about a request.
 
+mod audit;
 pub mod client;
 pub mod connect;
 pub mod connection;

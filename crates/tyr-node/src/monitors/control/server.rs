@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tyr_types::{Error, ErrorKind, Result};
 
+use super::audit;
 use super::client::MetadataClient;
 use super::connect::Stream;
 use super::connection::write_all;
@@ -168,6 +169,7 @@ impl Server {
             return self.watch(actor, prefix, after, (number, frames)).await;
         }
         let is_raft = matches!(question.request, Request::Raft(_));
+        let change = audit::describe(&question.request);
         let result = match (is_raft, &identity) {
             (true, Identity::User { .. }) => {
                 let error = Error::new(ErrorKind::PermissionDenied, "only monitors speak Raft");
@@ -175,6 +177,9 @@ impl Server {
             }
             (true | false, _) => self.answer(actor, question).await,
         };
+        if let Some(change) = change {
+            audit::note(&identity, &change, &result);
+        }
         _ = reply(&frames, number, result).await;
     }
 
