@@ -136,7 +136,8 @@ fn path(name: &str) -> Outcome<Path> {
 fn add(session: &mut Session, connection: &Connection, arguments: &AddArguments) -> Outcome {
     let path = path(&arguments.name)?;
     let key = Key::draw()?;
-    let user = User { is_administrator: arguments.is_administrator, ..User::new(key.hash()) };
+    let mut user = User::new(key.hash());
+    user.is_administrator = arguments.is_administrator;
     let transaction =
         Transaction::new().when(path.clone(), Expected::Absent).put(path, user.to_bytes());
     let added = connection.ask(|client| async move { client.transact(transaction).await });
