@@ -12,10 +12,7 @@ use tyr_node::network::Dialer;
 use tyr_node::router::access::{self, Key};
 
 use crate::failure::{Failure, Outcome};
-use crate::session::Session;
-
-/// How an address of a cluster begins.
-pub const SCHEME: &str = "tyr://";
+use crate::session::{Session, address};
 
 /// How long the monitors have to answer: longer than it takes them to find a new leader.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -41,8 +38,7 @@ impl Connection {
     /// `Usage` when it names none.
     pub fn open(session: &Session) -> Outcome<Self> {
         let data = session.data()?;
-        let target = data.to_str().and_then(|text| text.strip_prefix(SCHEME));
-        let Some(target) = target else {
+        let Some(target) = address(&data) else {
             return Err(Failure::Usage(format!(
                 "{} is a directory, and this is about a cluster: say --data tyr://HOST:PORT, or \
                  set TYR_DATA to that",

@@ -91,7 +91,7 @@ pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
     // Every handle to the store goes, so that the check is that of a closed one.
     drop((work, watcher, telemetry, store));
     let checked = summary::check(session, folder.path())?;
-    summary::report(session, &last, &verified, &checked)
+    summary::report(session, &last, &verified, checked.as_ref())
 }
 
 /// Shows frames until time is over, a key is pressed, or a signal comes.
