@@ -77,6 +77,12 @@ pub enum Rule {
     D3,
     /// Who has something else than most copies it anew.
     D4,
+    /// What stands for a log that is cut has all that was promised in it.
+    L1,
+    /// A base is folded only up to where nothing is applied any more.
+    L2,
+    /// What waits for a chunk's base outlives the log that had it.
+    L3,
 }
 
 #[cfg(feature = "broken-rules")]
@@ -117,6 +123,9 @@ impl Rule {
         Self::D2,
         Self::D3,
         Self::D4,
+        Self::L1,
+        Self::L2,
+        Self::L3,
     ];
 }
 

@@ -159,8 +159,8 @@ fn print_summary(summary: &Summary) {
     }
     let hours = summary.simulated_us as f64 / 3.6e9;
     println!(
-        "{hours:.1} simulated hours, {} faults, {} messages, {} calls, {} committed",
-        summary.faults, summary.messages, summary.calls, summary.committed
+        "{hours:.1} simulated hours, {} faults, {} logs cut, {} messages, {} calls, {} committed",
+        summary.faults, summary.cuts, summary.messages, summary.calls, summary.committed
     );
     if summary.unjudged > 0 {
         let unjudged = summary.unjudged;

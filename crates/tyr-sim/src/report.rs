@@ -43,6 +43,10 @@ pub struct Counters {
     pub records: u64,
     /// Syncs of disks.
     pub syncs: u64,
+    /// Bases that were folded and became durable.
+    pub folds: u64,
+    /// Logs that were cut.
+    pub cuts: u64,
     /// Faults that happened.
     pub faults: u64,
     /// Epochs of the cluster map.

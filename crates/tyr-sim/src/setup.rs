@@ -76,6 +76,8 @@ pub struct Clocks {
 pub struct Disks {
     /// Shortest and longest time of a sync in microseconds.
     pub sync_us: (u64, u64),
+    /// Shortest and longest time from one checkpoint of a node's log to the next; never, if none.
+    pub checkpoint_us: Option<(u64, u64)>,
 }
 
 /// What is written down of a run; its hash is kept always.
@@ -104,7 +106,7 @@ impl Default for Clocks {
 
 impl Default for Disks {
     fn default() -> Self {
-        Self { sync_us: (200, 3_000) }
+        Self { sync_us: (200, 3_000), checkpoint_us: None }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::scenario::fault::{Fault, FaultLine};
 use crate::scenario::quantity::{Micros, Span};
-use crate::scenario::{Scenario, draw};
+use crate::scenario::{Checkpoints, Scenario, draw};
 
 /// A scenario and a seed with which it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,13 +160,14 @@ impl<F: FnMut(&Scenario, u64) -> bool> Search<F> {
     /// Makes the surroundings ordinary, one after the other.
     fn calm(&mut self) -> bool {
         let usual = Scenario::default();
-        let edits: [&dyn Fn(&mut Scenario); 9] = [
+        let edits: [&dyn Fn(&mut Scenario); 10] = [
             &|scenario| scenario.network.loss = usual.network.loss,
             &|scenario| scenario.network.duplicate = usual.network.duplicate,
             &|scenario| scenario.network.slow = usual.network.slow,
             &|scenario| scenario.network.delay = usual.network.delay,
             &|scenario| scenario.clocks = usual.clocks,
             &|scenario| scenario.sync = usual.sync,
+            &|scenario| scenario.checkpoint = Checkpoints::Never,
             &|scenario| scenario.keyspace = usual.keyspace,
             &|scenario| scenario.heal = None,
             &|scenario| scenario.about.clear(),

@@ -67,6 +67,8 @@ pub struct Summary {
     pub messages: u64,
     /// Faults that happened.
     pub faults: u64,
+    /// Logs of nodes that were cut.
+    pub cuts: u64,
     /// Simulated time, in microseconds.
     pub simulated_us: u64,
 }
@@ -90,6 +92,7 @@ impl Summary {
         self.committed += report.counters.committed;
         self.messages += report.counters.messages;
         self.faults += report.counters.faults;
+        self.cuts += report.counters.cuts;
         self.simulated_us += report.simulated_us;
         if !report.is_clean() {
             let scenario = scenario.to_owned();

@@ -31,6 +31,19 @@ impl Timestamp {
     pub fn next(self, now_us: u64, node: u16) -> Self {
         Self { epoch: self.epoch, clock: (self.clock + 1).max(now_us), node }
     }
+
+    /// The highest timestamp below this one; of the lowest, itself.
+    #[must_use]
+    pub fn previous(self) -> Self {
+        match self {
+            Self { node: 1.., .. } => Self { node: self.node - 1, ..self },
+            Self { clock: 1.., epoch, .. } => Self { epoch, clock: self.clock - 1, node: u16::MAX },
+            Self { epoch: Epoch(1..), .. } => {
+                Self { epoch: Epoch(self.epoch.0 - 1), clock: u64::MAX, node: u16::MAX }
+            }
+            Self { .. } => self,
+        }
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -53,6 +66,15 @@ mod tests {
     fn a_later_epoch_is_above_any_clock_of_an_earlier_one() {
         let old = Timestamp { epoch: Epoch(1), clock: u64::MAX, node: 9 };
         assert!(old < Timestamp { epoch: Epoch(2), ..Timestamp::ZERO });
+    }
+
+    #[test]
+    fn the_previous_timestamp_is_below_and_nothing_is_between() {
+        let at = |epoch, clock, node| Timestamp { epoch: Epoch(epoch), clock, node };
+        assert_eq!(at(2, 5, 7).previous(), at(2, 5, 6));
+        assert_eq!(at(2, 5, 0).previous(), at(2, 4, u16::MAX));
+        assert_eq!(at(2, 0, 0).previous(), at(1, u64::MAX, u16::MAX));
+        assert_eq!(Timestamp::ZERO.previous(), Timestamp::ZERO);
     }
 
     #[test]

@@ -54,6 +54,26 @@ pub struct Remembered {
     pub outcomes: Outcomes,
 }
 
+/// What is remembered of a transaction, or promised about it, as a node keeps it for itself when
+/// its log is cut.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The transaction.
+    pub id: TransactionId,
+    /// The clock when it was last noted.
+    pub noted: u64,
+    /// The newest attempt promised to.
+    pub attempt: Attempt,
+    /// The attempt that had come by when it was finished with.
+    pub finished_in: Option<Attempt>,
+    /// Where its blobs were taken to end in the chain that it was finished over.
+    pub ends: Ends,
+    /// What became of it, if that is known, and its answers.
+    pub outcome: Option<(Decision, Outcomes)>,
+    /// What its operations answered at this node.
+    pub answers: Outcomes,
+}
+
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
@@ -130,6 +150,29 @@ impl Memory {
     /// A page of what became of transactions, of those noted after the clock `after`: at least
     /// `limit` while there are more. Also the clock after which the next page begins.
     pub fn page(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
+        self.page_of(after, limit, |id, Entry { attempt, ends, outcome, .. }| {
+            let (decision, outcomes) = outcome.clone()?;
+            let (attempt, ends) = (*attempt, ends.clone());
+            Some(Remembered { id, attempt, ends, decision, outcomes })
+        })
+    }
+
+    /// A page of all that is kept, fences too, in the same way. What is noted anew while pages are
+    /// taken is on a later one.
+    pub fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
+        self.page_of(after, limit, |id, entry| {
+            let Entry { attempt, finished_in, ends, outcome, noted } = entry.clone();
+            let answers = Outcomes::new();
+            Some(Kept { id, noted, attempt, finished_in, ends, outcome, answers })
+        })
+    }
+
+    fn page_of<T>(
+        &self,
+        after: u64,
+        limit: usize,
+        as_item: impl Fn(TransactionId, &Entry) -> Option<T>,
+    ) -> (Vec<T>, Option<u64>) {
         let mut page = Vec::new();
         let mut last = after;
         for (noted, id) in self.order.from(|(noted, _)| *noted <= after) {
@@ -138,19 +181,37 @@ impl Memory {
             }
             last = *noted;
             let entry = self.entries.get(id).filter(|entry| entry.noted == *noted);
-            let Some(Entry { attempt, ends, outcome: Some(outcome), .. }) = entry else { continue };
-            let (decision, outcomes) = outcome.clone();
-            let (id, attempt, ends) = (*id, *attempt, ends.clone());
-            page.push(Remembered { id, attempt, ends, decision, outcomes });
+            page.extend(entry.and_then(|entry| as_item(*id, entry)));
         }
         (page, None)
+    }
+
+    /// Takes in what was kept, in the order of the pages, before anything else is noted.
+    pub fn keep(&mut self, kept: Kept) {
+        let Kept { id, noted, attempt, finished_in, ends, outcome, answers: _ } = kept;
+        self.entries.insert(id, Entry { attempt, finished_in, ends, outcome, noted });
+        self.order.push((noted, id));
+        self.let_go();
+    }
+
+    /// Attempts that began at or before this clock may be forgotten.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// What began at or before this clock was forgotten before.
+    pub fn raise_floor(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
     }
 
     /// Notes what another node remembers. Each knows its own answers, and some of others'.
     pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
         let Remembered { id, attempt, ends, decision, outcomes } = remembered;
         if let Some((_, known)) = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut()) {
-            outcomes.into_iter().for_each(|answered| answered.put_into(known));
+            if !outcomes.is_empty() {
+                outcomes.into_iter().for_each(|answered| answered.put_into(known));
+                self.fence(id, attempt, clock); // Noted anew: it has changed.
+            }
             return;
         }
         self.note(id, attempt, (decision, outcomes), clock);

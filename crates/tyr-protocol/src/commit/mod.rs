@@ -48,7 +48,7 @@ use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
 pub use self::effect::{Effect, Placed, Placements};
 pub use self::event::{Answered, Attempt, Decision, Event, Message, Outcomes, Usages};
 use self::in_flight::InFlight;
-pub use self::memory::{OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered};
+pub use self::memory::{Kept, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered};
 use self::record::{Records, Slot, State};
 use crate::abort::Abort;
 use crate::recovery::Recovery;

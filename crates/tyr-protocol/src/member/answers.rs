@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tyr_types::TransactionId;
 
-use crate::commit::{OUTCOME_WINDOW_US, OUTCOMES_MAX, Outcomes};
+use crate::commit::{Answered, OUTCOME_WINDOW_US, OUTCOMES_MAX, Outcomes};
 use crate::window::Window;
 
 /// Answers by transaction.
@@ -29,6 +29,11 @@ impl Answers {
             self.order.push(id);
         }
         self.let_go();
+    }
+
+    /// What a transaction answered here.
+    pub fn of(&self, id: TransactionId) -> &[Answered] {
+        self.by_id.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// The clock that does not jump says so: forgets what is older than the window.

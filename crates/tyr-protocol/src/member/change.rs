@@ -132,7 +132,7 @@ impl<S: Store> Turn<'_, S> {
                 let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
                     && map.membership(node) != Membership::Out;
                 if !placed.holders.contains(&node) && !is_recipient && !is_down {
-                    self.store.release(&chunk);
+                    self.release(&chunk);
                 }
             }
             if is_end {
@@ -168,6 +168,7 @@ impl<S: Store> Turn<'_, S> {
                 let start = chunk.1.saturating_mul(size);
                 let range = ByteRange { start, end: start.saturating_add(size) };
                 self.store.install(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
+                self.member.aside.forget(&chunk);
             }
         }
     }
@@ -188,6 +189,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage = super::UsageOnItsWay::default();
         self.member.usage.change();
         self.member.answers = super::Answers::default();
+        self.member.aside = super::Aside::default();
         self.member.misplaced.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
         self.member.recipient = Recipient::new(node, self.member.incarnation);

@@ -99,6 +99,11 @@ impl<S: Store> Turn<'_, S> {
             }
             commit::Effect::Apply { transaction, chain, at } => {
                 self.apply(&transaction, &chain, at);
+                let (id, outcomes) = (transaction.id, self.member.answers.of(transaction.id));
+                if !outcomes.is_empty() {
+                    let outcomes = outcomes.to_vec();
+                    self.persist(Record::Answered { id, outcomes }, None);
+                }
             }
             commit::Effect::Reply { id, decision, outcomes } => self.reply(id, decision, outcomes),
             commit::Effect::Misplaced { transaction, chain, blob, end } => {
@@ -112,8 +117,9 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// Applies a transaction, and keeps what it answers here.
-    pub(super) fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+    pub(super) fn apply(&mut self, transaction: &Arc<Transaction>, chain: &Chain, at: Timestamp) {
         self.hear_of_chunks(chain);
+        self.lay_aside(transaction, chain, at);
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }

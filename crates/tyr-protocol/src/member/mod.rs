@@ -16,14 +16,17 @@
 //!   log ────────► replay
 //! ```
 //!
-//! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out; the others
-//! are named in the drawing; [`in_use`] counts snapshots, [`usage`] is what they need on its way to
-//! all holders, and [`answers`] keeps what operations answered. What a rule says is in the machine
-//! that it belongs to; here is only who hears what.
+//! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
+//! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
+//! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, [`answers`]
+//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is
+//! in the machine that it belongs to; here is only who hears what.
 
 mod admission;
 mod answers;
+mod aside;
 mod change;
+pub mod checkpoint;
 pub mod effect;
 pub mod event;
 mod execution;
@@ -46,6 +49,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
 
 use self::answers::Answers;
+use self::aside::Aside;
 pub use self::effect::Effect;
 pub use self::event::Event;
 use self::execution::Promise;
@@ -138,6 +142,8 @@ pub struct Member {
     in_use: InUse,
     usage: UsageOnItsWay,
     answers: Answers,
+    /// What was applied to chunks whose base is awaited.
+    aside: Aside,
     /// At most [`HELD_MAX`].
     held: VecDeque<Envelope>,
     /// Records that are waited for; bounded by what is in flight.
@@ -179,6 +185,7 @@ impl Member {
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             answers: Answers::default(),
+            aside: Aside::default(),
             held: VecDeque::new(),
             promises: BTreeMap::new(),
             records: 0,

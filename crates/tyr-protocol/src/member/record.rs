@@ -1,7 +1,8 @@
 //! What a node writes to its log, and reads again when it restarts.
 //!
 //! The log is the order of what a node promised: a record is durable before the promise is given,
-//! and all before it are durable too.
+//! and all before it are durable too. What is needed of it when it is cut is a
+//! [checkpoint](super::checkpoint), of records too.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
 use crate::chain::Chain;
-use crate::commit::{Attempt, Placements, Remembered};
+use crate::commit::{Attempt, Kept, Outcomes, Placements, Remembered};
 use crate::map::ClusterMap;
 use crate::movement::ChunkCopy;
 
@@ -49,6 +50,14 @@ pub enum Record {
         /// Its timestamp.
         at: Timestamp,
     },
+    /// What the operations of a transaction answered here when it was applied, if they did: the
+    /// base may have more in it when the log is read again, and could not tell any more (F4).
+    Answered {
+        /// The transaction.
+        id: TransactionId,
+        /// The answers.
+        outcomes: Outcomes,
+    },
     /// A transaction is aborted.
     Aborted {
         /// The transaction.
@@ -69,5 +78,30 @@ pub enum Record {
         chunk: u64,
         /// What was copied.
         copy: ChunkCopy,
+    },
+    /// Of a checkpoint: a page of what this node remembered itself (F2, F4).
+    Remembered {
+        /// In the order they were noted.
+        entries: Vec<Kept>,
+    },
+    /// Of a checkpoint: what the node was like when the log was cut.
+    Standing {
+        /// The map it went by.
+        map: Option<Arc<ClusterMap>>,
+        /// Whether it still had what it promised under earlier maps.
+        has_disk: bool,
+        /// Its clock.
+        clock: Timestamp,
+        /// Attempts that began at or before this clock may be forgotten.
+        floor: u64,
+    },
+    /// Of a checkpoint: a transaction that was applied to a chunk whose base was awaited.
+    Aside {
+        /// The transaction.
+        transaction: Arc<Transaction>,
+        /// Its chain.
+        chain: Chain,
+        /// Its timestamp.
+        at: Timestamp,
     },
 }

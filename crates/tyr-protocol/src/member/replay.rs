@@ -5,24 +5,20 @@
 
 use super::{Member, Record, Store, Turn};
 use crate::commit;
-use crate::commit::Decision;
+use crate::commit::{Decision, Kept};
 use crate::movement;
 use crate::recovery::Restored;
 
 impl Member {
-    /// Takes in a record of the log, in the order they were written, before the first step.
+    /// Takes in a record of the log, in the order they were written, before the first step; those
+    /// of a [checkpoint](Member::checkpoint) before those that came after it.
     pub fn replay<S: Store>(&mut self, record: Record, store: &mut S) {
         let mut said = Vec::new();
         let mut turn = Turn { member: self, store, effects: &mut said };
         match record {
             Record::Map(map) => {
-                let given = turn.member.incarnation;
                 turn.adopt(map);
-                if let Some(seat) = turn.member.seat() {
-                    turn.member.incarnation = given.max(seat.incarnation + 1);
-                    turn.member.has_disk = true;
-                    turn.member.usage.change();
-                }
+                turn.take_seat();
             }
             Record::Validated { transaction, chain, attempt, begun: _, proposal, placed } => {
                 turn.hear_of_chunks(&chain);
@@ -34,6 +30,7 @@ impl Member {
             Record::Decided { id, at } => {
                 turn.restore(Restored::Decided { id, decision: Decision::Commit(at) });
             }
+            Record::Answered { id, outcomes } => turn.member.answers.keep(id, outcomes),
             Record::Aborted { id, abort } => {
                 turn.restore(Restored::Decided { id, decision: Decision::Abort(abort) });
             }
@@ -46,8 +43,16 @@ impl Member {
                 turn.store.await_base(&chunk);
                 turn.store.install(&chunk, &copy);
                 if copy.is_last {
+                    turn.member.aside.forget(&chunk);
                     turn.supply(movement::Event::Stored(chunk));
                 }
+            }
+            Record::Remembered { entries } => turn.member.remember(entries),
+            Record::Standing { map, has_disk, clock, floor } => {
+                turn.stand(map, has_disk, (clock, floor));
+            }
+            Record::Aside { transaction, chain, at } => {
+                turn.lay_aside_again(&transaction, &chain, at);
             }
         }
         // Nobody waits for what was asked for on the way.
@@ -56,7 +61,29 @@ impl Member {
     }
 }
 
+impl Member {
+    /// Takes in a page of what was remembered when the log was cut.
+    fn remember(&mut self, entries: Vec<Kept>) {
+        for mut kept in entries {
+            self.answers.keep(kept.id, std::mem::take(&mut kept.answers));
+            if let Some(recovery) = &mut self.commit.recovery {
+                recovery.memory.keep(kept);
+            }
+        }
+    }
+}
+
 impl<S: Store> Turn<'_, S> {
+    /// After a restart a node goes by another incarnation than any map had; where one had it at
+    /// all, it still has its disk.
+    pub(super) fn take_seat(&mut self) {
+        if let Some(seat) = self.member.seat().copied() {
+            self.member.incarnation = self.member.incarnation.max(seat.incarnation + 1);
+            self.member.has_disk = true;
+            self.member.usage.change();
+        }
+    }
+
     fn restore(&mut self, restored: Restored) {
         let mut effects = Vec::new();
         self.member.commit.restore(restored, &*self.store, &mut effects);

@@ -27,8 +27,14 @@ pub trait Store: View {
     /// whose base was installed or is awaited.
     fn await_base(&mut self, chunk: &ChunkName);
 
+    /// Whether the chunk's base is still to come.
+    fn is_awaited(&self, chunk: &ChunkName) -> bool;
+
     /// The chunk as it was elsewhere at `copy.at`, or a piece of it. With the last piece the base
     /// is there, and what was laid aside above `copy.at` goes on top of it.
+    ///
+    /// When the log is read again over a base that is of a later moment, a copy that is in the base
+    /// already, because the base is of `copy.at` or later, changes nothing.
     fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy);
 
     /// This node does not hold the chunk any more. Nothing of it is left.

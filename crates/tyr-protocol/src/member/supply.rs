@@ -1,7 +1,10 @@
 //! Chunks that come and go: what the recipient asks for, and what is given to others.
 
-use tyr_types::{Epoch, NodeId, Timestamp};
+use std::sync::Arc;
 
+use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
+
+use super::aside::LaidAside;
 use super::{ChunkName, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Decision, Remembered};
@@ -53,6 +56,9 @@ impl<S: Store> Turn<'_, S> {
         self.member.commit.observe(copy.at);
         self.store.await_base(&chunk);
         self.store.install(&chunk, &copy);
+        if copy.is_last {
+            self.member.aside.forget(&chunk);
+        }
         let promise = copy.is_last.then(|| Promise::Stored(chunk.clone()));
         let (blob, chunk) = chunk;
         self.persist(Record::Installed { blob, chunk, copy }, promise);
@@ -83,7 +89,32 @@ impl<S: Store> Turn<'_, S> {
         for chunk in written_at(node, chain, &map) {
             let placed = map.placement(&chunk.0, chunk.1);
             if !placed.is_some_and(|placed| placed.has(node)) {
-                self.store.release(&chunk);
+                self.release(&chunk);
+            }
+        }
+    }
+
+    /// Lets go of a chunk.
+    pub(super) fn release(&mut self, chunk: &ChunkName) {
+        self.store.release(chunk);
+        self.member.aside.forget(chunk);
+    }
+
+    /// Keeps in mind what is about to be applied to chunks whose base is awaited.
+    pub(super) fn lay_aside(
+        &mut self,
+        transaction: &Arc<Transaction>,
+        chain: &Chain,
+        at: Timestamp,
+    ) {
+        if !self.member.recipient.progress().is_moving {
+            return;
+        }
+        let Some(map) = self.member.map.clone() else { return };
+        for chunk in written_at(self.member.node, chain, &map) {
+            if self.store.is_awaited(&chunk) {
+                let (transaction, chain) = (Arc::clone(transaction), chain.clone());
+                self.member.aside.lay(chunk, at, LaidAside { transaction, chain });
             }
         }
     }

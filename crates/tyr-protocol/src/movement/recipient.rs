@@ -232,6 +232,13 @@ impl Recipient {
         self.missing.iter().cloned().chain(copying).collect()
     }
 
+    /// Chunks of which some pieces came, and not the last, begin anew.
+    pub fn begin_pieces_anew(&mut self) {
+        for copying in self.copying.values_mut().filter(|it| it.offset > 0 && !it.is_written) {
+            (copying.offset, copying.at, copying.asked_us) = (0, None, None);
+        }
+    }
+
     /// Whether the read of this number is a copy that is waited for.
     pub fn is_asking(&self, read: u64) -> bool {
         self.copying.contains_key(&read)

@@ -8,12 +8,14 @@ use tyr_types::{Bytes, Error, Result};
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::Input;
 use super::output::{Outgoing, Output};
+use crate::commit::Kept;
 use crate::member::Record;
 use crate::movement::{ChunkCopy, ChunkVersion};
 
 /// The version of the format of records and maps on disk.
 pub(super) const FORMAT: u8 = 1;
 
+encoded_struct!(Kept, 24, { id, noted, attempt, finished_in, ends, outcome, answers });
 encoded_struct!(ChunkVersion, 30, { version, bytes, size, size_version });
 encoded_struct!(ChunkCopy, 26, { at, range, is_last, versions, checksum });
 
@@ -25,6 +27,10 @@ encoded_enum!(Record, "kind of record", {
     4 => Aborted { id, abort },
     5 => Installed { blob, chunk, copy },
     6 => Recalled { outcomes },
+    7 => Answered { id, outcomes },
+    8 => Remembered { entries },
+    9 => Standing { map, has_disk, clock, floor },
+    10 => Aside { transaction, chain, at },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

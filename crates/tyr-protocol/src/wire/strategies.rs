@@ -22,7 +22,7 @@ pub use self::words::{
 };
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed, Placements, Remembered};
+use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Placements, Remembered};
 use crate::member::{ChunkName, Record};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
@@ -272,6 +272,32 @@ fn remembered() -> BoxedStrategy<Remembered> {
         .boxed()
 }
 
+fn kept() -> BoxedStrategy<Kept> {
+    let finished = (option::of(attempt()), ends(), option::of((decision(), outcomes())));
+    (transaction_id(), number_u64(), attempt(), finished, outcomes())
+        .prop_map(|(id, noted, attempt, (finished_in, ends, outcome), answers)| Kept {
+            id,
+            noted,
+            attempt,
+            finished_in,
+            ends,
+            outcome,
+            answers,
+        })
+        .boxed()
+}
+
+fn standing() -> BoxedStrategy<Record> {
+    (option::of(cluster_map()), any::<bool>(), timestamp(), number_u64())
+        .prop_map(|(map, has_disk, clock, floor)| Record::Standing {
+            map: map.map(Arc::new),
+            has_disk,
+            clock,
+            floor,
+        })
+        .boxed()
+}
+
 /// A message of data movement.
 pub fn movement_message() -> BoxedStrategy<movement::Message> {
     use movement::Message;
@@ -372,6 +398,12 @@ pub fn record() -> BoxedStrategy<Record> {
         (blob_name(), number_u64(), chunk_copy())
             .prop_map(|(blob, chunk, copy)| Record::Installed { blob, chunk, copy }),
         vec(remembered(), 0..4).prop_map(|outcomes| Record::Recalled { outcomes }),
+        (transaction_id(), outcomes()).prop_map(|(id, outcomes)| Record::Answered { id, outcomes }),
+        vec(kept(), 0..4).prop_map(|entries| Record::Remembered { entries }),
+        standing(),
+        (transaction(), chain(), timestamp()).prop_map(|(transaction, chain, at)| {
+            Record::Aside { transaction: Arc::new(transaction), chain, at }
+        }),
     ]
     .boxed()
 }

@@ -11,9 +11,9 @@ use tyr_types::NodeId;
 use crate::fault::Group;
 use crate::random::Random;
 
-use super::Scenario;
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::{Micros, Span};
+use super::{Checkpoints, Scenario};
 
 /// Most jumps of one clock that `jump .. sometimes` draws.
 const JUMPS_MAX: u64 = 2;
@@ -30,6 +30,9 @@ pub fn draw(scenario: &Scenario, seed: u64) -> Scenario {
         faults: Vec::new(),
         ..scenario.clone()
     };
+    if drawn.checkpoint == Checkpoints::Sometimes {
+        drawn.checkpoint = checkpoints(seed);
+    }
     let drawing = Drawing::new(&drawn, seed);
     drawn.faults = drawing.faults(&scenario.faults);
     if let Some(jump) = drawn.clocks.jump.take() {
@@ -38,6 +41,15 @@ pub fn draw(scenario: &Scenario, seed: u64) -> Scenario {
         drawn.faults.sort_by_key(begin);
     }
     drawn
+}
+
+fn checkpoints(seed: u64) -> Checkpoints {
+    let mut random = Random::of(seed, "checkpoints", 0);
+    if random.percent(33) {
+        return Checkpoints::Never;
+    }
+    let low = Micros(random.between(100_000, 3_000_000)).in_milliseconds();
+    Checkpoints::Every(Span { low, high: Micros(low.0 * random.between(2, 6)) })
 }
 
 /// When a drawn fault happens.

@@ -58,6 +58,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "late",
     "reshaping",
     "upheaval",
+    "cut-join",
     "single-version",
     "chaos",
 ];

@@ -64,10 +64,23 @@ pub struct Scenario {
     pub clocks: Clocks,
     /// How long a disk takes to sync.
     pub sync: Span<Micros>,
+    /// How often the log of a node is cut.
+    pub checkpoint: Checkpoints,
     /// What goes wrong.
     pub faults: Vec<FaultLine>,
     /// When all faults end; at the end of the run when not said.
     pub heal: Option<Micros>,
+}
+
+/// How often the log of a node is cut, and a checkpoint stands for what is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checkpoints {
+    /// In two of three runs, as often as the seed says.
+    Sometimes,
+    /// Never.
+    Never,
+    /// So long after the last time.
+    Every(Span<Micros>),
 }
 
 /// The keyspace that everybody works in.
@@ -135,6 +148,7 @@ impl Default for Scenario {
             network,
             clocks: Clocks { offset, drift, monotonic, jump: None },
             sync: span(200, 3_000),
+            checkpoint: Checkpoints::Sometimes,
             faults: Vec::new(),
             heal: None,
         }

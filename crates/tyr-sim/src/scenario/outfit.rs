@@ -9,11 +9,11 @@ use crate::fault::{self, FaultPlan};
 use crate::setup::{self, Setup};
 use crate::workload::{Space, Workload};
 
-use super::Scenario;
 use super::draw::{begin, draw, end};
 use super::fault::{Fault, FaultLine, Sides, Target};
 use super::quantity::Share;
 use super::work;
+use super::{Checkpoints, Scenario};
 
 /// The share of messages that go through the wire format and back, in millionths.
 const ENCODED: u32 = 20_000;
@@ -48,7 +48,13 @@ pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
         drift: millionths(drawn.clocks.drift),
         monotonic_drift: millionths(drawn.clocks.monotonic),
     };
-    setup.disks = setup::Disks { sync_us: (drawn.sync.low.0, drawn.sync.high.0) };
+    setup.disks = setup::Disks {
+        sync_us: (drawn.sync.low.0, drawn.sync.high.0),
+        checkpoint_us: match drawn.checkpoint {
+            Checkpoints::Every(span) => Some((span.low.0, span.high.0)),
+            Checkpoints::Sometimes | Checkpoints::Never => None,
+        },
+    };
     setup.faults = plan(&drawn);
     setup.workloads = workloads;
     Ok(setup)

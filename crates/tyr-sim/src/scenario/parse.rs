@@ -9,7 +9,7 @@ use crate::fault::Group;
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::Micros;
 use super::words::Words;
-use super::{CLIENTS_MAX, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work};
+use super::{CLIENTS_MAX, Checkpoints, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work};
 
 const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
                           workload, network, clocks, disks, at, every or heal";
@@ -54,11 +54,7 @@ fn statement(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         "workload" => workload(words, scenario),
         "network" => network(words, scenario),
         "clocks" => clocks(words, scenario),
-        "disks" => {
-            words.require("sync")?;
-            scenario.sync = words.times()?;
-            Ok(())
-        }
+        "disks" => disks(words, scenario),
         "at" => {
             let when = When::At(words.times()?);
             scenario.faults.push(fault_line(words, when)?);
@@ -168,6 +164,24 @@ fn clocks(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
                 words.require("sometimes")?;
             }
             _ => return words.expected_before(1, "offset, drift, monotonic or jump"),
+        }
+        if !words.take(",") {
+            return Ok(());
+        }
+    }
+}
+
+fn disks(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
+    loop {
+        match words.word("sync or checkpoint")? {
+            "sync" => scenario.sync = words.times()?,
+            "checkpoint" => {
+                scenario.checkpoint = match words.take("never") {
+                    true => Checkpoints::Never,
+                    false => Checkpoints::Every(words.times()?),
+                };
+            }
+            _ => return words.expected_before(1, "sync or checkpoint"),
         }
         if !words.take(",") {
             return Ok(());

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Scenario, WorkloadLine};
+use super::{Checkpoints, Scenario, WorkloadLine};
 
 impl fmt::Display for WorkloadLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +73,11 @@ impl Scenario {
 
         let mut line = Line::new("disks");
         line.add(self.sync != usual.sync, format_args!("sync {}", self.sync));
+        match self.checkpoint {
+            Checkpoints::Sometimes => {}
+            Checkpoints::Never => line.add(true, format_args!("checkpoint never")),
+            Checkpoints::Every(span) => line.add(true, format_args!("checkpoint {span}")),
+        }
         line.print(f)
     }
 }

@@ -30,7 +30,7 @@ fn every_statement() -> &'static str {
      workload lists\n\
      network delay 0.2..3 ms, slow 1 %, loss 1.5 %, duplicate 2 %\n\
      clocks offset 1 s, drift 5 %, monotonic 2 %, jump 30 s sometimes\n\
-     disks sync 1..20 ms\n\
+     disks sync 1..20 ms, checkpoint 0.5..2 s\n\
      at 1 s crash random\n\
      at 2..3 s restart it\n\
      at 4 s replace node 1 sometimes\n\

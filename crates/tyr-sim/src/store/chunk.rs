@@ -62,7 +62,8 @@ pub struct Chunk {
     latest: Content,
     /// Whether the base is still to come; the pieces that came.
     awaited: Option<Vec<ChunkCopy>>,
-    /// Up to where it was copied from elsewhere: what is at or below is in the base.
+    /// Up to where it was copied from elsewhere, or folded before a restart: what is at or below is
+    /// in the base.
     copied: Option<Timestamp>,
 }
 
@@ -226,6 +227,31 @@ impl Chunk {
             self.redo(0);
         }
         gone
+    }
+
+    /// Whether everything at or below `at` is in the base.
+    pub fn has_base_at(&self, at: Timestamp) -> bool {
+        self.copied.is_some_and(|copied| at <= copied)
+    }
+
+    /// What becomes durable of it when everything at or below `at` is applied: that, in its base,
+    /// and nothing above. What went already, and what was copied, may be of a later moment.
+    pub fn folded(&self, at: Timestamp) -> Self {
+        let at = at.max(self.floor).max(self.copied.unwrap_or_default());
+        let base = self.content_at(Some(at)).expect("it is not below the floor");
+        let below = self.effects.iter().take_while(|effect| effect.at <= at);
+        let below: Vec<_> = below.map(|effect| (effect.at, effect.written.clone())).collect();
+        Self {
+            place: self.place,
+            floor: below.last().map_or(self.floor, |(version, _)| *version),
+            latest: Content::clone(&base),
+            base,
+            folded: self.folded.iter().cloned().chain(below).collect(),
+            effects: Vec::new(),
+            checkpoints: Vec::new(),
+            awaited: None,
+            copied: Some(at),
+        }
     }
 
     /// The chunk's bytes.

@@ -58,6 +58,9 @@ impl Chunk {
     /// # Panics
     /// When the pieces are not of one timestamp and one after the other.
     pub fn install(&mut self, copy: ChunkCopy) {
+        if !self.is_awaited() && self.has_base_at(copy.at) {
+            return; // The log is read again over a base that has it.
+        }
         let is_last = copy.is_last;
         let mut pieces = self.take_pieces();
         if copy.range.start == self.range().start {

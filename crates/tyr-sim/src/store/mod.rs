@@ -95,6 +95,15 @@ impl SimStore {
         self.chunks.iter()
     }
 
+    /// What becomes durable of it when everything at or below `at` is applied: the base, on which a
+    /// restart begins. Chunks whose own base is still to come are not in it.
+    pub fn folded(&self, at: Timestamp) -> Self {
+        let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited());
+        let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at))).collect();
+        let (usages, done) = (BTreeMap::new(), Vec::new());
+        Self { node: self.node, config: self.config.clone(), chunks, usages, done }
+    }
+
     /// The most versions of one chunk.
     pub fn versions_most(&self) -> usize {
         self.chunks.values().map(Chunk::versions).max().unwrap_or(0)
@@ -302,6 +311,10 @@ impl Store for SimStore {
         if !self.chunks.contains_key(name) {
             self.chunk_mut(name).await_base(Vec::new());
         }
+    }
+
+    fn is_awaited(&self, name: &ChunkName) -> bool {
+        self.chunks.get(name).is_some_and(Chunk::is_awaited)
     }
 
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {

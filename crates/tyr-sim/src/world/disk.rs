@@ -3,19 +3,29 @@
 //! Syncs are shared: one runs at a time, and covers everything written before it began. After a
 //! record could not be written the log takes no more until the process starts again, for a log
 //! with a hole in it would tell a wrong story.
+//!
+//! What was applied may be folded into a base, and the log be cut: then a checkpoint stands for
+//! what is gone of it. Places in the log are counted from its beginning, whatever is gone.
 
 use std::collections::VecDeque;
 
 use tyr_protocol::member::Record;
 
+use super::lineage::Contents;
 use crate::random::Random;
 use crate::setup::Disks;
+use crate::store::SimStore;
 
 /// A disk with the log of its node.
 #[derive(Debug)]
 pub struct Disk {
     config: Disks,
     random: Random,
+    base: Option<Base>,
+    /// What stands for the log below `gone`.
+    checkpoint: Vec<Record>,
+    gone: usize,
+    /// The log from `gone` on.
     log: Vec<Record>,
     /// So many records at the beginning of the log are synced.
     synced: usize,
@@ -29,6 +39,15 @@ pub struct Disk {
     is_broken: bool,
     /// A sync takes so many times longer.
     slowness: u32,
+}
+
+/// What was applied, folded up to some timestamp, and durable.
+#[derive(Debug)]
+pub struct Base {
+    /// What it holds.
+    pub store: SimStore,
+    /// Which transactions are in it, for the checker.
+    pub content: Contents,
 }
 
 /// What a sync came to.
@@ -48,6 +67,9 @@ impl Disk {
         Self {
             config,
             random,
+            base: None,
+            checkpoint: Vec::new(),
+            gone: 0,
             log: Vec::new(),
             synced: 0,
             waiting: VecDeque::new(),
@@ -68,7 +90,7 @@ impl Disk {
         if !is_synced {
             return None;
         }
-        let len = (!self.is_broken).then_some(self.log.len());
+        let len = (!self.is_broken).then_some(self.len());
         self.waiting.push_back((number, len));
         match self.syncing {
             Some(_) => None,
@@ -78,12 +100,12 @@ impl Disk {
 
     /// Begins to sync what nobody waits for; answers how long that takes, when there is anything.
     pub fn flush(&mut self) -> Option<u64> {
-        let is_due = self.syncing.is_none() && self.synced < self.log.len();
+        let is_due = self.syncing.is_none() && self.synced < self.len();
         is_due.then(|| self.begin_sync())
     }
 
     fn begin_sync(&mut self) -> u64 {
-        self.syncing = Some(self.log.len());
+        self.syncing = Some(self.len());
         let (low, high) = self.config.sync_us;
         self.random.between(low, high) * u64::from(self.slowness)
     }
@@ -109,18 +131,42 @@ impl Disk {
 
     /// The process or the machine stops: what was not synced is there up to a random record.
     pub fn crash(&mut self) {
-        let unsynced = self.log.len() - self.synced;
+        let unsynced = self.len() - self.synced;
         let kept = self.random.between(0, unsynced as u64);
-        self.log.truncate(self.synced + usize::try_from(kept).expect("below a length"));
+        let len = self.synced + usize::try_from(kept).expect("below a length");
+        self.log.truncate(len - self.gone);
         self.waiting.clear();
         self.syncing = None;
     }
 
-    /// The process starts again: what is in the log is what will be, in its order.
-    pub fn open(&mut self) -> &[Record] {
-        self.synced = self.log.len();
+    /// The process starts again: what is in the log is what will be, in its order; before it comes
+    /// what stands for the log that is gone.
+    pub fn open(&mut self) -> (Option<&Base>, impl Iterator<Item = &Record>) {
+        self.synced = self.len();
         self.is_broken = false;
-        &self.log
+        (self.base.as_ref(), self.checkpoint.iter().chain(&self.log))
+    }
+
+    /// The base that is on it.
+    pub fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
+    }
+
+    /// A base is durable, in place of the one before.
+    pub fn put_base(&mut self, base: Base) {
+        self.base = Some(base);
+    }
+
+    /// The log below `end` is gone; this stands for it, in place of what did before.
+    pub fn cut(&mut self, checkpoint: Vec<Record>, end: usize) {
+        assert!(end <= self.synced, "what is not synced is not cut");
+        self.log.drain(..end - self.gone);
+        (self.checkpoint, self.gone) = (checkpoint, end);
+    }
+
+    /// So many records are durable.
+    pub fn synced(&self) -> usize {
+        self.synced
     }
 
     /// Another disk, empty, takes its place.
@@ -144,14 +190,14 @@ impl Disk {
         self.is_broken
     }
 
-    /// The number of records in the log.
+    /// The number of records that were written to the log and not lost.
     pub fn len(&self) -> usize {
-        self.log.len()
+        self.gone + self.log.len()
     }
 
-    /// Whether nothing is in the log.
+    /// Whether nothing was written to the log.
     pub fn is_empty(&self) -> bool {
-        self.log.is_empty()
+        self.len() == 0
     }
 }
 
@@ -190,14 +236,32 @@ mod tests {
                 disk.write(n, record(n.into()), n == 3);
             }
             disk.crash();
-            let log = disk.open();
+            let log: Vec<&Record> = disk.open().1.collect();
             assert!((1..=5).contains(&log.len()));
-            let id = |(n, record): (usize, &Record)| match record {
+            let id = |(n, record): (usize, &&Record)| match record {
                 Record::Fenced { id, .. } => id.0 == n as u128 + 1,
                 _ => false,
             };
             assert!(log.iter().enumerate().all(id), "{log:?}");
         }
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_in_place_of_the_log_that_is_gone() {
+        let mut disk = disk();
+        for n in 1..=4 {
+            disk.write(n, record(n.into()), true);
+        }
+        disk.end_sync();
+        disk.end_sync();
+        disk.cut(vec![record(100), record(101)], 3);
+        disk.write(5, record(5), false);
+        assert_eq!((disk.len(), disk.synced()), (5, 4));
+        let id = |record: &Record| match record {
+            Record::Fenced { id, .. } => id.0,
+            _ => 0,
+        };
+        assert_eq!(disk.open().1.map(id).collect::<Vec<_>>(), [100, 101, 4, 5]);
     }
 
     #[test]
@@ -210,7 +274,7 @@ mod tests {
         disk.write(2, record(2), true);
         assert_eq!(disk.end_sync().failed, [2]);
         disk.crash();
-        assert!(disk.open().is_empty());
+        assert_eq!(disk.open().1.count(), 0);
         disk.write(3, record(3), true);
         assert_eq!(disk.end_sync().durable, [3]);
     }

@@ -58,7 +58,11 @@ impl Knowledge {
             Record::Map(_)
             | Record::Fenced { .. }
             | Record::Aborted { .. }
+            | Record::Answered { .. }
             | Record::Installed { .. } => {}
+            Record::Remembered { .. } | Record::Standing { .. } | Record::Aside { .. } => {
+                unreachable!("a checkpoint is not written to the log")
+            }
         }
     }
 

@@ -13,15 +13,18 @@ use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::World;
 use crate::checker::Applied;
-use crate::store::Done;
+use crate::store::{Done, SimStore};
 
 /// What is in a chunk.
 type Content = Vec<(TransactionId, Timestamp)>;
 
+/// What is in chunks.
+pub type Contents = HashMap<ChunkName, Content, FixedState>;
+
 /// What is in what nodes hold.
 #[derive(Debug)]
 pub struct Lineage {
-    nodes: Vec<HashMap<ChunkName, Content, FixedState>>,
+    nodes: Vec<Contents>,
     /// What is in copies that were made, by the timestamp they were read at.
     copies: HashMap<(ChunkName, Timestamp), Content, FixedState>,
 }
@@ -56,6 +59,22 @@ impl Lineage {
     /// A node holds nothing any more, until its log is read again.
     pub fn lose(&mut self, node: NodeId) {
         self.nodes[usize::from(node.0)].clear();
+    }
+
+    /// What is in a base that was folded from what a node holds.
+    pub fn folded(&self, node: NodeId, base: &SimStore) -> Contents {
+        let held = &self.nodes[usize::from(node.0)];
+        let folded = base.chunks().filter_map(|(name, chunk)| {
+            let content = held.get(name)?.iter().copied();
+            let below = content.filter(|(_, at)| chunk.has_base_at(*at));
+            Some((name.clone(), below.collect()))
+        });
+        folded.collect()
+    }
+
+    /// A node that starts has a base with this in it.
+    pub fn find(&mut self, node: NodeId, contents: Contents) {
+        self.nodes[usize::from(node.0)] = contents;
     }
 
     /// A node's chunk is copied as it is at `at`.

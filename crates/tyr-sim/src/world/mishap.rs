@@ -96,6 +96,10 @@ impl World {
         let machine = &mut self.nodes[usize::from(node.0)];
         machine.start();
         let (start, records) = (machine.starts, machine.disk.len());
+        if let Some(base) = machine.disk.base() {
+            self.lineage.find(node, base.content.clone());
+        }
+        self.plan_cutting(node, start);
         // Processes do not tick in step.
         let phase_us = u64::from(node.0) * 7_919 % TICK_US;
         self.queue.push(self.now_us + phase_us, Happening::TickNode { node, start });

@@ -14,10 +14,11 @@
 //! ```
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
-//! happen; [`effect`] does what nodes ask for; [`trace`] writes down; [`ending`] says when all has
-//! ended, and looks at what is there then; [`lineage`] says what came from where, [`knowledge`]
-//! when too much was lost to judge.
+//! happen; [`effect`] does what nodes ask for; [`checkpoint`] cuts their logs; [`trace`] writes
+//! down; [`ending`] says when all has ended, and looks at what is there then; [`lineage`] says what
+//! came from where, [`knowledge`] when too much was lost to judge.
 
+mod checkpoint;
 pub mod client;
 pub mod clock;
 mod codec;
@@ -69,6 +70,8 @@ enum Happening {
     Synced { node: NodeId, start: u64 },
     /// Time for the process of this start to look around.
     TickNode { node: NodeId, start: u64 },
+    /// The process of this start goes on with cutting its log.
+    Cut { node: NodeId, start: u64 },
     /// A pause of the node's process may be over.
     Unpause { node: NodeId },
     /// Time for the client to look around.
@@ -196,6 +199,7 @@ impl World {
                     self.queue.push(self.now_us + TICK_US, Happening::TickNode { node, start });
                 }
             }
+            Happening::Cut { node, start } => self.cut(node, start),
             Happening::Unpause { node } => self.unpause(node),
             Happening::TickClient { client } => self.tick_client(client),
             Happening::Begin { client } => self.begin_work(client),

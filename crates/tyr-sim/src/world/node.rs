@@ -8,6 +8,7 @@ use tyr_protocol::movement;
 use tyr_protocol::{Rule, View};
 use tyr_types::{NodeId, Timestamp};
 
+use super::checkpoint::{Cutting, Rhythm};
 use super::clock::Clock;
 use super::disk::Disk;
 use crate::random::Random;
@@ -22,6 +23,8 @@ pub struct Node {
     pub clock: Clock,
     /// Its disk.
     pub disk: Disk,
+    /// When its log is cut.
+    pub rhythm: Rhythm,
     /// What runs on it.
     pub process: Option<Process>,
     /// So often a process was started on it.
@@ -40,6 +43,8 @@ pub struct Process {
     pub store: SimStore,
     /// What came while it was paused.
     pub inbox: VecDeque<Event>,
+    /// How far it is with cutting its log.
+    pub cutting: Cutting,
 }
 
 impl Node {
@@ -50,6 +55,7 @@ impl Node {
             id,
             clock: Clock::new(setup.clocks, &mut stream("clock")),
             disk: Disk::new(setup.disks, stream("disk")),
+            rhythm: Rhythm::new(setup.disks.checkpoint_us, stream("checkpoint")),
             process: None,
             starts: 0,
             paused_until_us: 0,
@@ -75,11 +81,16 @@ impl Node {
         if let Some(rule) = self.broken {
             member.break_rule(rule);
         }
-        let mut store = SimStore::new(self.id, self.store.clone());
-        for record in self.disk.open() {
+        let (base, records) = self.disk.open();
+        let mut store = match base {
+            Some(base) => base.store.clone(),
+            None => SimStore::new(self.id, self.store.clone()),
+        };
+        for record in records {
             member.replay(record.clone(), &mut store);
         }
-        self.process = Some(Process { member, store, inbox: VecDeque::new() });
+        let (inbox, cutting) = (VecDeque::new(), Cutting::Idle);
+        self.process = Some(Process { member, store, inbox, cutting });
     }
 
     /// Kills the process. `false` when none ran.

@@ -142,10 +142,16 @@ fn recovery_subject(message: &recovery::Message) -> TransactionId {
 pub fn record_subject(record: &Record) -> Option<TransactionId> {
     match record {
         Record::Validated { transaction, .. } => Some(transaction.id),
-        Record::Fenced { id, .. } | Record::Decided { id, .. } | Record::Aborted { id, .. } => {
-            Some(*id)
-        }
-        Record::Map(_) | Record::Recalled { .. } | Record::Installed { .. } => None,
+        Record::Fenced { id, .. }
+        | Record::Decided { id, .. }
+        | Record::Answered { id, .. }
+        | Record::Aborted { id, .. } => Some(*id),
+        Record::Aside { transaction, .. } => Some(transaction.id),
+        Record::Map(_)
+        | Record::Recalled { .. }
+        | Record::Installed { .. }
+        | Record::Remembered { .. }
+        | Record::Standing { .. } => None,
     }
 }
 
@@ -259,9 +265,15 @@ impl Display for BriefRecord<'_> {
             Record::Installed { blob, chunk, copy } => {
                 write!(f, "Installed \"{}\" chunk {chunk} at {}", blob.key, copy.at)
             }
-            Record::Fenced { .. } | Record::Decided { .. } | Record::Aborted { .. } => {
-                f.write_str(&cut(format!("{:?}", self.0)))
+            Record::Remembered { entries } => write!(f, "Remembered {}", entries.len()),
+            Record::Standing { clock, .. } => write!(f, "Standing at {clock}"),
+            Record::Aside { transaction, at, .. } => {
+                write!(f, "Aside {} at {at}", Name(transaction.id))
             }
+            Record::Fenced { .. }
+            | Record::Decided { .. }
+            | Record::Answered { .. }
+            | Record::Aborted { .. } => f.write_str(&cut(format!("{:?}", self.0))),
         }
     }
 }

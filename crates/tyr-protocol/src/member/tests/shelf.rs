@@ -68,6 +68,18 @@ impl Shelf {
         Some((content, version))
     }
 
+    /// What a base has of it that is folded up to `at`: chunks that are whole.
+    pub fn folded(&self, at: Timestamp) -> Self {
+        let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited);
+        let folded = whole.map(|(name, chunk)| {
+            let at = at.max(chunk.base_at);
+            let (base, base_version) = self.content(name, Some(at)).expect("it is not below");
+            let chunk = Chunk { base, base_at: at, base_version, ..Chunk::default() };
+            (name.clone(), chunk)
+        });
+        Self { node: self.node, chunks: folded.collect(), usages: BTreeMap::new() }
+    }
+
     pub fn base_at(&self, name: &ChunkName) -> Timestamp {
         self.chunks.get(name).map_or(Timestamp::ZERO, |it| it.base_at)
     }
@@ -208,9 +220,16 @@ impl Store for Shelf {
         self.chunks.entry(chunk.clone()).or_insert(Chunk { is_awaited: true, ..Chunk::default() });
     }
 
+    fn is_awaited(&self, chunk: &ChunkName) -> bool {
+        self.chunks.get(chunk).is_some_and(|chunk| chunk.is_awaited)
+    }
+
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
         assert!(copy.is_sound() && copy.is_last);
         let chunk = self.chunks.entry(name.clone()).or_default();
+        if !chunk.is_awaited && copy.at <= chunk.base_at {
+            return; // The log is read again over a base that has it.
+        }
         let newest = copy.newest();
         let numbers = newest.bytes.chunks_exact(8);
         for (slot, bytes) in chunk.base.iter_mut().zip(numbers) {

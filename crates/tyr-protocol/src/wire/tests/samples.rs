@@ -12,7 +12,7 @@ use tyr_types::{
 
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed, Remembered};
+use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Remembered};
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
@@ -334,7 +334,32 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("aborted", Record::Aborted { id: ID, abort: abort() }),
         ("installed", Record::Installed { blob: blob("eins"), chunk: 1, copy: copy() }),
         ("recalled", Record::Recalled { outcomes: remembered() }),
+        ("answered", Record::Answered { id: ID, outcomes: outcomes() }),
+        ("remembered", Record::Remembered { entries: kept() }),
+        (
+            "standing",
+            Record::Standing { map: Some(map()), has_disk: true, clock: at(33), floor: 9 },
+        ),
+        ("aside", Record::Aside { transaction: transaction(), chain: chain(), at: at(34) }),
     ]
+}
+
+fn kept() -> Vec<Kept> {
+    let outcome = Some((Decision::Commit(at(40)), outcomes()));
+    let finished_in = Some(ATTEMPT);
+    let (ends, answers) = (smallvec![(1, 1 << 33)], outcomes());
+    let finished =
+        Kept { id: ID, noted: 35, attempt: ATTEMPT, finished_in, ends, outcome, answers };
+    let fence = Kept {
+        id: ID,
+        noted: 36,
+        attempt: ATTEMPT,
+        finished_in: None,
+        ends: smallvec![],
+        outcome: None,
+        answers: vec![],
+    };
+    vec![finished, fence]
 }
 
 /// A cluster map.

@@ -1,0 +1,196 @@
+//! A log that is cut: what stands for it promises the same (L1 to L3).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tyr_types::{
+    BlobOperations, ByteRange, Bytes, Epoch, KeyspaceConfig, NodeId, Operation, Payload, Timestamp,
+    Transaction, TransactionId,
+};
+
+use super::shelf::{CHUNK, Shelf};
+use super::world::blob;
+use crate::abort::Abort;
+use crate::chain::Ends;
+use crate::commit::{Attempt, Decision, Placements, Remembered};
+use crate::map::{Change, ClusterMap, Newcomer};
+use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
+use crate::movement::{ChunkCopy, ChunkVersion};
+use crate::rule::Rule;
+
+const NODE: NodeId = NodeId(2);
+
+fn at(clock: u64) -> Timestamp {
+    Timestamp { epoch: Epoch(1), clock, node: 2 }
+}
+
+/// Writes `id` to the first number of a blob.
+fn transaction(id: u128, number: u8) -> Arc<Transaction> {
+    let payload = Payload::Inline(Bytes::copy_from_slice(&(id as u64).to_le_bytes()));
+    let operations = vec![Operation::Write { offset: 0, payload }];
+    let blobs = vec![BlobOperations { blob: blob(number), operations }];
+    Arc::new(Transaction { id: TransactionId(id), blobs, reads: Vec::new() })
+}
+
+fn first_map(nodes: u16) -> ClusterMap {
+    let keyspace = KeyspaceConfig { chunk_size: CHUNK, replication: 3, ..Default::default() };
+    ClusterMap::of(nodes, &[keyspace])
+}
+
+fn validated(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> Record {
+    Record::Validated {
+        chain: map.chain(transaction, &Ends::new()).unwrap(),
+        transaction: Arc::clone(transaction),
+        attempt: attempt(map, 0),
+        begun: at(clock),
+        proposal: at(clock),
+        placed: Placements::new(),
+    }
+}
+
+fn attempt(map: &ClusterMap, number: u32) -> Attempt {
+    Attempt { epoch: map.epoch, number, coordinator: NodeId(0) }
+}
+
+fn remembered(map: &ClusterMap) -> Remembered {
+    Remembered {
+        id: TransactionId(20),
+        attempt: attempt(map, 3),
+        ends: [(0, 7)].into_iter().collect(),
+        decision: Decision::Commit(at(20)),
+        outcomes: Vec::new(),
+    }
+}
+
+/// The node that has read these, over `shelf`.
+fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
+    let mut member = Member::new(NODE, incarnation(2), MemberConfig::default());
+    broken.into_iter().for_each(|rule| member.break_rule(rule));
+    records.iter().for_each(|record| member.replay(record.clone(), &mut shelf));
+    member.invariants();
+    (member, shelf)
+}
+
+/// What is in flight, whatever its place in the table.
+fn lines(member: &Member) -> BTreeSet<String> {
+    member.brief().lines().map(str::to_owned).collect()
+}
+
+/// A log with transactions that are as far as they can be.
+fn a_log() -> Vec<Record> {
+    let map = first_map(3);
+    let of = |id: u8, clock: u64| validated(&map, &transaction(id.into(), id % 4), clock);
+    let id = |id: u128| TransactionId(id);
+    let fenced = |of: u128, number: u32, is_cleared: bool| Record::Fenced {
+        id: id(of),
+        attempt: attempt(&map, number),
+        is_cleared,
+    };
+    let abort = Abort::new(tyr_types::ErrorKind::Conflict, "it changed");
+    vec![
+        Record::Map(Arc::new(map.clone())),
+        of(1, 12),
+        Record::Decided { id: id(1), at: at(12) },
+        of(2, 14),
+        of(3, 15),
+        fenced(3, 2, false),
+        of(4, 16),
+        fenced(4, 3, true),
+        fenced(5, 4, false),
+        of(6, 17),
+        Record::Aborted { id: id(6), abort },
+        Record::Recalled { outcomes: vec![remembered(&map)] },
+        of(9, 19),
+        Record::Decided { id: id(9), at: at(19) },
+    ]
+}
+
+/// L1.
+#[test]
+fn what_stands_for_a_log_is_what_the_log_was() {
+    let (mut first, shelf) = read(&a_log(), Shelf::new(NODE), None);
+    assert_eq!(first.applied_to(), at(14).previous(), "below the lowest that is in flight");
+    let standing = first.checkpoint(0);
+    let (mut second, _) = read(&standing, shelf.folded(first.clock()), None);
+    assert_eq!(lines(&second), lines(&first));
+    assert_eq!(second.checkpoint(0), standing);
+    assert_eq!((second.map(), second.clock()), (first.map(), first.clock()));
+    assert_eq!(second.incarnation(), first.incarnation());
+    assert!(first.in_flight() >= 4, "{}", first.brief());
+}
+
+/// L1.
+#[test]
+fn pages_and_the_rest_are_the_whole() {
+    let (mut member, shelf) = read(&a_log(), Shelf::new(NODE), None);
+    let (mut pages, mut after) = (Vec::new(), 0);
+    while let Some((page, next)) = member.checkpoint_page(after, 1) {
+        pages.push(page);
+        after = next;
+    }
+    assert!(!pages.is_empty());
+    pages.extend(member.checkpoint(after));
+    let (mut other, _) = read(&pages, shelf.folded(member.clock()), None);
+    assert_eq!(other.checkpoint(0), member.checkpoint(0));
+}
+
+/// L1.
+#[test]
+fn a_base_that_is_ahead_of_the_log_changes_nothing() {
+    let log = a_log();
+    let (first, shelf) = read(&log, Shelf::new(NODE), None);
+    let (second, over) = read(&log, shelf.folded(first.applied_to()), None);
+    assert_eq!(lines(&second), lines(&first));
+    for number in 0..4 {
+        let chunk = (blob(number), 0);
+        assert_eq!(over.content(&chunk, None), shelf.content(&chunk, None), "{number}");
+    }
+}
+
+/// A log in which something is applied to a chunk whose base is awaited, and the chunk.
+fn a_move() -> (Vec<Record>, ChunkName) {
+    let old = first_map(2);
+    let newcomer = Newcomer { node: NODE, incarnation: incarnation(1), ..Newcomer::default() };
+    let map = old.changed(&Change::Join(vec![newcomer])).unwrap();
+    let transaction = transaction(1, 0);
+    let known = Remembered { id: transaction.id, ..remembered(&map) };
+    let records = vec![
+        Record::Map(Arc::new(map.clone())),
+        // It is finished with, so nothing else brings it back.
+        Record::Recalled { outcomes: vec![known] },
+        validated(&map, &transaction, 20),
+        Record::Decided { id: transaction.id, at: at(20) },
+    ];
+    (records, (blob(0), 0))
+}
+
+fn moved(broken: Option<Rule>) -> u64 {
+    let (records, chunk) = a_move();
+    let (mut member, shelf) = read(&records, Shelf::new(NODE), broken);
+    assert!(crate::member::Store::is_awaited(&shelf, &chunk));
+    let mut log = member.checkpoint(0);
+    // The copy is of a moment before, and comes after the log was cut.
+    let range = ByteRange { start: 0, end: CHUNK };
+    let version = ChunkVersion {
+        version: at(4),
+        bytes: Bytes::from(vec![0; 32]),
+        size: Some(None),
+        size_version: Timestamp::ZERO,
+    };
+    let copy = ChunkCopy::new(at(5), range, true, vec![version]);
+    log.push(Record::Installed { blob: chunk.0.clone(), chunk: chunk.1, copy });
+    let (_, over) = read(&log, shelf.folded(member.clock()), broken);
+    over.content(&chunk, None).unwrap().0[0]
+}
+
+/// L3.
+#[test]
+fn what_waits_for_a_base_outlives_the_log_that_had_it() {
+    assert_eq!(moved(None), 1);
+}
+
+/// L3.
+#[test]
+fn without_it_what_waits_for_a_base_is_lost_with_the_log() {
+    assert_eq!(moved(Some(Rule::L3)), 0);
+}
