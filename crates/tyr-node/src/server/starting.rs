@@ -238,6 +238,10 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
     let config = MemberConfig { read_timeout_us, ..MemberConfig::default() };
     let mut member = Member::new(who.node, who.incarnation, config);
+    #[cfg(feature = "broken-rules")]
+    if let Some(rule) = crate::broken::chosen() {
+        member.break_rule(rule);
+    }
     let mut holdings: Option<Holdings> = None;
     let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
         let holdings =
@@ -272,7 +276,6 @@ fn start_threads(
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}"))
-            .with_source(error)
+        Error::new(ErrorKind::Unavailable, format!("cannot start thread {name}")).with_source(error)
     })
 }
