@@ -127,6 +127,40 @@ fn large_payloads_are_read_back_before_and_after_a_kill() {
 }
 
 #[test]
+fn what_was_folded_is_there_after_a_kill_and_is_not_done_twice() {
+    let mut web = Web::form(3, 4096);
+    let mut client = web.client();
+    let pattern: Vec<u8> = (0..50_000u32).map(|n| (n % 253) as u8).collect();
+    let all = ByteRange { start: 0, end: 1 << 20 };
+    for round in 0..4u64 {
+        for _ in 0..20 {
+            commit(&mut client, vec![append("log", &[9; 300]), add("sum", 0, 2)]);
+        }
+        commit(&mut client, vec![write("large", round * 1000, &pattern), write("gone", 0, b"x")]);
+        let delete = vec![Operation::Delete];
+        commit(&mut client, vec![BlobOperations { blob: blob("gone"), operations: delete }]);
+        if round != 2 {
+            web.fold();
+        }
+        commit(&mut client, vec![append("log", &[9; 300]), add("sum", 0, 2)]);
+        match round {
+            0 => web.forget(),
+            _ => web.kill_and_restart(),
+        }
+        client = web.client();
+        let count = 21 * (round + 1);
+        let log = read(&mut client, "log", all, Place::Newest);
+        assert_eq!(log.len() as u64, count * 300, "round {round}");
+        let sum = read(&mut client, "sum", ByteRange { start: 0, end: 8 }, Place::Newest);
+        assert_eq!(Number::load(NumberType::U64, &sum), Number::U64(2 * count), "round {round}");
+        let large = read(&mut client, "large", all, Place::Newest);
+        let from = usize::try_from(round).unwrap() * 1000;
+        assert!(large[from..] == pattern, "round {round}: {} bytes", large.len());
+        assert!(read(&mut client, "gone", all, Place::Newest).is_empty());
+    }
+}
+
+#[test]
 fn a_condition_that_does_not_hold_is_a_conflict_and_changes_nothing() {
     let web = Web::form(3, 4096);
     let mut client = web.client();
