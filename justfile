@@ -45,6 +45,10 @@ fuzz TARGET MINUTES="10":
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}
 
+# What a cluster of three nodes on this machine costs; `just bench-cluster --quick` for a look.
+bench-cluster *ARGS:
+    cargo run --release -- bench --cluster {{ ARGS }}
+
 # The libraries' reference, as HTML, with what is private.
 docs:
     cargo doc --workspace --no-deps --lib --document-private-items --open

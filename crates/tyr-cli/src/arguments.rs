@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
+use crate::cluster::node::NodeCommand;
+use crate::cluster::status::StatusArguments;
+use crate::cluster::user::UserCommand;
 use crate::commands::arithmetic::{ApplyArguments, SwapArguments};
 use crate::commands::check::CheckArguments;
 use crate::commands::completions::CompletionsArguments;
@@ -15,10 +18,14 @@ use crate::commands::inspect::InspectArguments;
 use crate::commands::keyspace::KeyspaceCommand;
 use crate::commands::listing::{ListArguments, StatArguments};
 use crate::commands::reading::{CatArguments, GetArguments};
+use crate::commands::reference::ReferenceArguments;
 use crate::commands::removal::{RemoveArguments, TruncateArguments};
+use crate::commands::secret::SecretArguments;
 use crate::commands::txn::TxnArguments;
 use crate::commands::writing::{AppendArguments, CreateArguments, PutArguments, WriteArguments};
 use crate::demo::DemoArguments;
+use crate::dev::DevArguments;
+use crate::serve::ServeArguments;
 use crate::telemetry::TelemetryCommand;
 
 const AFTER_HELP: &str = "\
@@ -47,8 +54,8 @@ pub struct Arguments {
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// The store's directory
-    #[arg(long, global = true, env = "TYR_DATA", value_name = "DIR")]
+    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE
+    #[arg(long, short = 'c', visible_alias = "cluster", global = true, env = "TYR_DATA", value_name = "STORE")]
     pub data: Option<PathBuf>,
 
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
@@ -101,6 +108,22 @@ pub enum Command {
     /// The monitoring store: take measurements in, query them, verify them
     #[command(subcommand)]
     Telemetry(Box<TelemetryCommand>),
+    /// Run a node of a cluster until it is told to stop
+    Serve(Box<ServeArguments>),
+    /// Run a small cluster on this machine, for trying things
+    Dev(DevArguments),
+    /// Show how a cluster is
+    Status(StatusArguments),
+    /// List nodes of a cluster, and change who holds what
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Make users of a cluster, and say what they may do
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Draw a secret for a cluster
+    Secret(SecretArguments),
+    #[command(hide = true)]
+    Reference(ReferenceArguments),
     /// Print a script that completes tyr's arguments in a shell
     Completions(CompletionsArguments),
 }
@@ -125,7 +148,11 @@ mod tests {
 
     #[test]
     fn the_reference_page_has_every_command_and_every_flag() {
-        let page = include_str!("../../../docs/reference/cli.md");
+        // What sets a node up has a page of its own.
+        let page = concat!(
+            include_str!("../../../docs/reference/cli.md"),
+            include_str!("../../../docs/reference/configuration.md")
+        );
         let mut seen = 0;
         let mut path = Vec::new();
         check_page(page, &Arguments::command(), &mut path, &mut seen);

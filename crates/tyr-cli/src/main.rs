@@ -1,21 +1,28 @@
 //! The `tyr` command: everything that Týr does, from a shell.
 //!
 //! [`arguments`] is the command line as types; `commands/` does what it says, one file a family;
-//! `bench/`, `demo/` and `telemetry/` are the large ones. [`session`] opens and closes the store,
+//! `bench/`, `demo/` and `telemetry/` are the large ones. `serve/` is a node of a cluster, with its
+//! `configuration/` and `logging/`, and `dev/` a small cluster for trying things. [`session`] opens and closes the store,
 //! [`output`] prints text or JSON, [`failure`] holds the exit codes, [`interrupt`] is Ctrl-C.
-//! Nothing here knows how a store works: it uses the public crates only.
+//! Nothing here knows how a store works: commands use the public crates only, and `serve/` starts
+//! a node without looking into it.
 
 mod arguments;
 mod bench;
+mod cluster;
 mod commands;
+mod configuration;
 mod data;
 mod demo;
+mod dev;
 mod failure;
 mod interrupt;
+mod logging;
 mod output;
 mod progress;
 mod random;
 mod script;
+mod serve;
 mod session;
 mod telemetry;
 

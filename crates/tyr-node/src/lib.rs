@@ -18,6 +18,8 @@ mod agent;
 pub mod broken;
 pub mod client;
 pub mod clock;
+pub mod gossip;
+pub mod histogram;
 pub mod monitors;
 pub mod node;
 pub mod options;

@@ -33,6 +33,20 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::Conflict,
+        Self::Unavailable,
+        Self::TimedOut,
+        Self::SnapshotTooOld,
+        Self::InvalidArgument,
+        Self::PermissionDenied,
+        Self::QuotaExceeded,
+        Self::Corrupt,
+    ];
+
     /// The kind's name, as in JSON output and logs.
     pub fn name(self) -> &'static str {
         match self {

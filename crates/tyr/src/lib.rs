@@ -2,8 +2,8 @@
 //!
 //! A *blob* is a sparse array of bytes, named by a key in a *keyspace*. Blobs take random writes
 //! and appends of any length, arithmetic in place, and transactions over as many of them as you
-//! like, while readers see one version of everything. A store is a directory; it runs inside your
-//! process.
+//! like, while readers see one version of everything. A store is a directory, and runs inside your
+//! process; or it is a cluster, and your process connects to it. The API is the same.
 //!
 //! # A tour
 //!
@@ -82,6 +82,29 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tour()).unwrap();
 //! ```
 //!
+//! # Clusters
+//!
+//! ```no_run
+//! # async fn connect() -> tyr::Result<()> {
+//! let tyr = tyr::Tyr::connect("tyr://node-1:7070,node-2:7070").await?;
+//! let data = tyr.keyspace("data").await?;
+//! data.append("log", "hello").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One connection of a process is enough for all its threads and tasks. What differs from a store
+//! in the process:
+//!
+//! - A commit may end as [`ErrorKind::TimedOut`]: nobody said in time what became of it.
+//!   [`Tyr::outcome`] asks again; it takes effect once at most.
+//! - A transaction carries at most 16 MiB of payload, streams too.
+//! - Inside a transaction each blob is read at one version; that those of several blobs belong
+//!   together shows at the commit, which fails with `Conflict` otherwise.
+//! - A snapshot over several nodes is one moment for what is read of it, but what other programs
+//!   begin while it is taken may come before or after it.
+//! - [`Tyr::check`] is of the folders of nodes, and [`Tyr::statistics`] counts this client's calls.
+//!
 //! # What is promised
 //!
 //! - A transaction takes effect entirely or not at all, also when the process or the power dies.
@@ -100,6 +123,7 @@
 
 mod backend;
 mod committed;
+mod connect;
 mod key;
 mod keyspace;
 mod offload;
@@ -114,6 +138,7 @@ mod transaction;
 pub mod blocking;
 
 pub use committed::Committed;
+pub use connect::ConnectOptions;
 pub use key::ToKey;
 pub use keyspace::Keyspace;
 pub use pending::OperationId;

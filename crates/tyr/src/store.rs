@@ -9,7 +9,7 @@ use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceName, Resu
 use crate::backend::Backend;
 use crate::blocking;
 use crate::offload::offload;
-use crate::{Keyspace, Snapshot, Transaction};
+use crate::{Committed, ConnectOptions, Keyspace, Snapshot, Transaction};
 
 /// A store. Clone it freely: clones share it. The last one to go closes it.
 ///
@@ -131,6 +131,21 @@ impl Tyr {
         Options::default()
     }
 
+    /// Connects to a cluster. `address` names some of its nodes, `tyr://host:port,host:port`; what
+    /// is said of [`ConnectOptions`] can be added: `/?user=ann&key_file=/etc/ann.key&timeout=5s`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an address that cannot be; `Unavailable` when no node answers in time;
+    /// `PermissionDenied` when the cluster does not let the user in.
+    pub async fn connect(address: impl AsRef<str>) -> Result<Self> {
+        Self::connect_options().connect(address).await
+    }
+
+    /// How a cluster can be connected to otherwise.
+    pub fn connect_options() -> ConnectOptions {
+        ConnectOptions::default()
+    }
+
     pub(crate) fn from_blocking(inner: blocking::Tyr) -> Self {
         Self { inner }
     }
@@ -226,13 +241,24 @@ impl Tyr {
         self.inner.backend.fetch_many(wanted).await
     }
 
+    /// What became of a transaction or single operation of a cluster that failed with `error`,
+    /// which is `TimedOut`. It takes effect once at most, however often it is asked for, and can be
+    /// asked for within half a minute.
+    ///
+    /// # Errors
+    /// Why it did not take effect; `TimedOut` when nobody knows yet; `InvalidArgument` for an error
+    /// that leaves nothing open.
+    pub async fn outcome(&self, error: &Error) -> Result<Committed> {
+        self.inner.backend.ask(error)?.fetch().await
+    }
+
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
     /// from there on are missing.
     pub fn damage(&self) -> Option<&Error> {
         self.inner.damage()
     }
 
-    /// Counters and sizes.
+    /// Counters and sizes. Of a cluster: what this client did, and no more.
     pub fn statistics(&self) -> Statistics {
         self.inner.statistics()
     }
@@ -241,7 +267,8 @@ impl Tyr {
     /// 0 to 1. Folds first, so that all of it is on disk.
     ///
     /// # Errors
-    /// `Unavailable` when the disk fails. Damage is in the report, not an error.
+    /// `Unavailable` when the disk fails; `InvalidArgument` for a cluster, whose nodes' folders are
+    /// checked one by one. Damage is in the report, not an error.
     pub async fn check(
         &self,
         mut progress: impl FnMut(f64) + Send + 'static,

@@ -2,45 +2,57 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod fixtures;
+
+use fixtures::{Kind, Opened, stores};
 use tyr::blocking::{Keyspace, Tyr};
 use tyr::{
     ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, Transform, TransformKind, limits,
 };
 
-/// A store in a temporary folder, with one keyspace.
+/// A store with one keyspace.
 struct Store {
-    folder: tempfile::TempDir,
-    tyr: Option<Tyr>,
+    opened: Opened,
     keyspace: Keyspace,
 }
 
 impl Store {
-    fn new(durability: Durability) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let tyr = Tyr::open(folder.path()).unwrap();
+    fn new(kind: Kind, durability: Durability) -> Self {
+        let opened = Opened::new(kind);
         let config = KeyspaceConfig { durability, ..KeyspaceConfig::default() };
-        let keyspace = tyr.create_keyspace("test", config).unwrap();
-        Self { folder, tyr: Some(tyr), keyspace }
+        let keyspace = opened.create("test", config);
+        Self { opened, keyspace }
     }
 
     fn tyr(&self) -> &Tyr {
-        self.tyr.as_ref().unwrap()
+        &self.opened.tyr
     }
 
     fn reopen(self) -> Self {
-        let Self { folder, tyr, keyspace } = self;
+        let Self { opened, keyspace } = self;
         drop(keyspace);
-        tyr.unwrap().close().unwrap();
-        let tyr = Tyr::open(folder.path()).unwrap();
-        let keyspace = tyr.keyspace("test").unwrap();
-        Self { folder, tyr: Some(tyr), keyspace }
+        let opened = opened.reopen();
+        let keyspace = opened.tyr.keyspace(&opened.name("test")).unwrap();
+        Self { opened, keyspace }
     }
 }
 
+/// A store of each kind, with a keyspace of each of these durabilities.
+fn each(durabilities: &'static [Durability]) -> impl Iterator<Item = Store> {
+    let of_kind = |kind| durabilities.iter().map(move |it| Store::new(kind, *it));
+    stores().into_iter().flat_map(of_kind)
+}
+
+/// A store of each kind.
+fn buffered() -> impl Iterator<Item = Store> {
+    each(&[Durability::Buffered])
+}
+
+const LASTING: &[Durability] = &[Durability::Buffered, Durability::Sync];
+
 #[test]
 fn what_was_written_is_read_in_every_durability_and_after_reopening() {
-    for durability in [Durability::Buffered, Durability::Sync] {
-        let store = Store::new(durability);
+    for store in each(LASTING) {
         store.keyspace.put("a", "hello world").unwrap();
         store.keyspace.write("a", 6, "týr!").unwrap();
         assert_eq!(store.keyspace.append("a", "...").unwrap(), 11);
@@ -54,7 +66,7 @@ fn what_was_written_is_read_in_every_durability_and_after_reopening() {
 
 #[test]
 fn a_memory_keyspace_is_empty_after_reopening() {
-    let store = Store::new(Durability::Memory);
+    let store = Store::new(Kind::Embedded, Durability::Memory);
     store.keyspace.put("a", "1").unwrap();
     assert_eq!(store.keyspace.get("a").unwrap(), "1");
     let store = store.reopen();
@@ -63,50 +75,52 @@ fn a_memory_keyspace_is_empty_after_reopening() {
 
 #[test]
 fn absent_blobs_are_errors_and_gaps_are_zeros() {
-    let store = Store::new(Durability::Buffered);
-    let keyspace = &store.keyspace;
-    assert_eq!(keyspace.read("none", 0, 1).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(keyspace.stat("none").unwrap_err().kind(), ErrorKind::NotFound);
-    assert!(!keyspace.delete("none").unwrap());
-    keyspace.write("gap", 5, "x").unwrap();
-    assert_eq!(keyspace.get("gap").unwrap(), &b"\0\0\0\0\0x"[..]);
-    keyspace.truncate("gap", 2).unwrap();
-    keyspace.truncate("gap", 4).unwrap();
-    assert_eq!(keyspace.get("gap").unwrap(), &b"\0\0\0\0"[..]);
-    assert!(keyspace.delete("gap").unwrap());
-    assert_eq!(keyspace.get("gap").unwrap_err().kind(), ErrorKind::NotFound);
+    for store in buffered() {
+        let keyspace = &store.keyspace;
+        assert_eq!(keyspace.read("none", 0, 1).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(keyspace.stat("none").unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(!keyspace.delete("none").unwrap());
+        keyspace.write("gap", 5, "x").unwrap();
+        assert_eq!(keyspace.get("gap").unwrap(), &b"\0\0\0\0\0x"[..]);
+        keyspace.truncate("gap", 2).unwrap();
+        keyspace.truncate("gap", 4).unwrap();
+        assert_eq!(keyspace.get("gap").unwrap(), &b"\0\0\0\0"[..]);
+        assert!(keyspace.delete("gap").unwrap());
+        assert_eq!(keyspace.get("gap").unwrap_err().kind(), ErrorKind::NotFound);
+    }
 }
 
 #[test]
 fn create_fails_if_the_blob_exists() {
-    let store = Store::new(Durability::Sync);
-    store.keyspace.create("a").unwrap();
-    assert_eq!(store.keyspace.create("a").unwrap_err().kind(), ErrorKind::AlreadyExists);
-    assert_eq!(store.keyspace.stat("a").unwrap().size, 0);
+    for store in each(&[Durability::Sync]) {
+        store.keyspace.create("a").unwrap();
+        assert_eq!(store.keyspace.create("a").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(store.keyspace.stat("a").unwrap().size, 0);
+    }
 }
 
 #[test]
 fn arithmetic_happens_in_place_on_zeros_where_nothing_is() {
-    let store = Store::new(Durability::Buffered);
-    let add = Transform::add(Number::I64(-7));
-    assert_eq!(store.keyspace.apply("n", 8, add).unwrap(), Number::I64(-7));
-    assert_eq!(store.keyspace.apply("n", 8, add).unwrap(), Number::I64(-14));
-    assert_eq!(store.keyspace.stat("n").unwrap().size, 16);
-    let swap = Transform::new(TransformKind::Swap, Number::F32(1.5)).unwrap();
-    assert_eq!(store.keyspace.apply("n", 3, swap).unwrap(), Number::F32(1.5));
-    // Across the bound of a block in memory.
-    let across = Transform::add(Number::U64(1));
-    for _ in 0..3 {
-        store.keyspace.apply("n", (16 << 10) - 3, across).unwrap();
+    for store in buffered() {
+        let add = Transform::add(Number::I64(-7));
+        assert_eq!(store.keyspace.apply("n", 8, add).unwrap(), Number::I64(-7));
+        assert_eq!(store.keyspace.apply("n", 8, add).unwrap(), Number::I64(-14));
+        assert_eq!(store.keyspace.stat("n").unwrap().size, 16);
+        let swap = Transform::new(TransformKind::Swap, Number::F32(1.5)).unwrap();
+        assert_eq!(store.keyspace.apply("n", 3, swap).unwrap(), Number::F32(1.5));
+        // Across the bound of a block in memory.
+        let across = Transform::add(Number::U64(1));
+        for _ in 0..3 {
+            store.keyspace.apply("n", (16 << 10) - 3, across).unwrap();
+        }
+        let bytes = store.keyspace.read("n", (16 << 10) - 3, 8).unwrap();
+        assert_eq!(bytes, &3u64.to_le_bytes()[..]);
     }
-    let bytes = store.keyspace.read("n", (16 << 10) - 3, 8).unwrap();
-    assert_eq!(bytes, &3u64.to_le_bytes()[..]);
 }
 
 #[test]
 fn conditions_decide_whether_a_transaction_takes_effect() {
-    for durability in [Durability::Buffered, Durability::Sync] {
-        let store = Store::new(durability);
+    for store in each(LASTING) {
         let keyspace = &store.keyspace;
         assert_eq!(keyspace.append_at("log", 0, "ab").unwrap(), 0);
         let late = keyspace.append_at("log", 0, "cd").unwrap_err();
@@ -121,8 +135,7 @@ fn conditions_decide_whether_a_transaction_takes_effect() {
 
 #[test]
 fn a_transaction_over_many_blobs_takes_effect_together() {
-    for durability in [Durability::Buffered, Durability::Sync] {
-        let store = Store::new(durability);
+    for store in each(LASTING) {
         let keyspace = &store.keyspace;
         let mut transaction = store.tyr().begin();
         let mut ids = Vec::new();
@@ -145,8 +158,7 @@ fn a_transaction_over_many_blobs_takes_effect_together() {
 
 #[test]
 fn reads_in_a_transaction_repeat_see_its_own_writes_and_are_validated() {
-    for durability in [Durability::Buffered, Durability::Sync] {
-        let store = Store::new(durability);
+    for store in each(LASTING) {
         let keyspace = &store.keyspace;
         keyspace.put("a", "0123456789").unwrap();
         let mut transaction = store.tyr().begin();
@@ -164,125 +176,133 @@ fn reads_in_a_transaction_repeat_see_its_own_writes_and_are_validated() {
 
 #[test]
 fn overlap_is_of_bytes_not_of_blobs() {
-    let store = Store::new(Durability::Buffered);
-    let keyspace = &store.keyspace;
-    keyspace.put("a", vec![0; 100]).unwrap();
-    let mut transaction = store.tyr().begin();
-    transaction.read(keyspace, "a", 0, 10).unwrap();
-    transaction.write(keyspace, "b", 0, "done").unwrap();
-    keyspace.write("a", 10, "elsewhere").unwrap();
-    transaction.commit().unwrap();
-    assert_eq!(keyspace.get("b").unwrap(), "done");
+    for store in buffered() {
+        let keyspace = &store.keyspace;
+        keyspace.put("a", vec![0; 100]).unwrap();
+        let mut transaction = store.tyr().begin();
+        transaction.read(keyspace, "a", 0, 10).unwrap();
+        transaction.write(keyspace, "b", 0, "done").unwrap();
+        keyspace.write("a", 10, "elsewhere").unwrap();
+        transaction.commit().unwrap();
+        assert_eq!(keyspace.get("b").unwrap(), "done");
+    }
 }
 
 #[test]
 fn a_snapshot_keeps_its_version_while_writers_and_folds_go_on() {
-    let store = Store::new(Durability::Buffered);
-    let keyspace = &store.keyspace;
-    keyspace.put("a", vec![1; 50_000]).unwrap();
-    keyspace.put("gone", "soon").unwrap();
-    let snapshot = store.tyr().snapshot().unwrap();
-    keyspace.put("a", "new").unwrap();
-    keyspace.put("later", "x").unwrap();
-    keyspace.delete("gone").unwrap();
-    for _ in 0..2 {
-        assert_eq!(snapshot.get(keyspace, "a").unwrap(), vec![1; 50_000]);
-        assert_eq!(snapshot.get(keyspace, "gone").unwrap(), "soon");
-        assert_eq!(snapshot.stat(keyspace, "later").unwrap_err().kind(), ErrorKind::NotFound);
-        let keys: Vec<_> = snapshot.scan(keyspace, b"", None, 10).unwrap();
-        let keys: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
-        assert_eq!(keys, ["a", "gone"]);
+    for store in buffered() {
+        let keyspace = &store.keyspace;
+        keyspace.put("a", vec![1; 50_000]).unwrap();
+        keyspace.put("gone", "soon").unwrap();
+        let snapshot = store.tyr().snapshot().unwrap();
+        keyspace.put("a", "new").unwrap();
+        keyspace.put("later", "x").unwrap();
+        keyspace.delete("gone").unwrap();
+        for _ in 0..2 {
+            assert_eq!(snapshot.get(keyspace, "a").unwrap(), vec![1; 50_000]);
+            assert_eq!(snapshot.get(keyspace, "gone").unwrap(), "soon");
+            assert_eq!(snapshot.stat(keyspace, "later").unwrap_err().kind(), ErrorKind::NotFound);
+            let keys: Vec<_> = snapshot.scan(keyspace, b"", None, 10).unwrap();
+            let keys: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
+            assert_eq!(keys, ["a", "gone"]);
+        }
+        assert_eq!(keyspace.get("a").unwrap(), "new");
     }
-    assert_eq!(keyspace.get("a").unwrap(), "new");
 }
 
 #[test]
 fn large_payloads_come_back_by_range_and_as_a_stream() {
-    let store = Store::new(Durability::Sync);
-    let data: Vec<u8> =
-        (0..10_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    assert_eq!(store.keyspace.put_reader("big", &data[..]).unwrap(), data.len() as u64);
-    let store = store.reopen();
-    let part = store.keyspace.read("big", 4_194_000, 1000).unwrap();
-    assert_eq!(part, &data[4_194_000..4_195_000]);
-    let mut reader = store.keyspace.reader("big", ByteRange::ALL).unwrap();
-    let mut back = Vec::new();
-    std::io::Read::read_to_end(&mut reader, &mut back).unwrap();
-    assert!(back == data);
-    store.keyspace.write("big", 5_000_000, vec![9; 100_000]).unwrap();
-    store.keyspace.apply("big", 5_000_010, Transform::add(Number::U8(1))).unwrap();
-    let part = store.keyspace.read("big", 4_999_999, 13).unwrap();
-    assert_eq!(part[0], data[4_999_999]);
-    assert_eq!(&part[1..], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 10, 9]);
+    for store in each(&[Durability::Sync]) {
+        let data: Vec<u8> =
+            (0..10_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        assert_eq!(store.keyspace.put_reader("big", &data[..]).unwrap(), data.len() as u64);
+        let store = store.reopen();
+        let part = store.keyspace.read("big", 4_194_000, 1000).unwrap();
+        assert_eq!(part, &data[4_194_000..4_195_000]);
+        let mut reader = store.keyspace.reader("big", ByteRange::ALL).unwrap();
+        let mut back = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut back).unwrap();
+        assert!(back == data);
+        store.keyspace.write("big", 5_000_000, vec![9; 100_000]).unwrap();
+        store.keyspace.apply("big", 5_000_010, Transform::add(Number::U8(1))).unwrap();
+        let part = store.keyspace.read("big", 4_999_999, 13).unwrap();
+        assert_eq!(part[0], data[4_999_999]);
+        assert_eq!(&part[1..], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 10, 9]);
+    }
 }
 
 #[test]
 fn a_second_opener_is_told_who_has_the_store() {
-    let store = Store::new(Durability::Buffered);
-    let error = Tyr::open(store.folder.path()).unwrap_err();
+    let store = Store::new(Kind::Embedded, Durability::Buffered);
+    let error = Tyr::open(store.opened.folder()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains(&std::process::id().to_string()), "{error}");
 }
 
 #[test]
 fn absurd_arguments_are_refused_with_the_allowed_range() {
-    let store = Store::new(Durability::Buffered);
-    let keyspace = &store.keyspace;
-    for error in [
-        keyspace.write("a", 1 << 63, "x").unwrap_err(),
-        keyspace.put("", "x").unwrap_err(),
-        keyspace.put(vec![b'k'; limits::KEY_LEN_MAX + 1], "x").unwrap_err(),
-        keyspace.read("a", 0, limits::READ_LEN_MAX + 1).unwrap_err(),
-        keyspace.scan(b"", None, 0).unwrap_err(),
-        keyspace.truncate("a", u64::MAX).unwrap_err(),
-    ] {
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-        assert!(error.message().contains(|c: char| c.is_ascii_digit()), "{error}");
+    for store in buffered() {
+        let keyspace = &store.keyspace;
+        for error in [
+            keyspace.write("a", 1 << 63, "x").unwrap_err(),
+            keyspace.put("", "x").unwrap_err(),
+            keyspace.put(vec![b'k'; limits::KEY_LEN_MAX + 1], "x").unwrap_err(),
+            keyspace.read("a", 0, limits::READ_LEN_MAX + 1).unwrap_err(),
+            keyspace.scan(b"", None, 0).unwrap_err(),
+            keyspace.truncate("a", u64::MAX).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert!(error.message().contains(|c: char| c.is_ascii_digit()), "{error}");
+        }
+        let config = KeyspaceConfig { chunk_size: 3, ..KeyspaceConfig::default() };
+        assert!(store.tyr().create_keyspace("bad", config).is_err());
     }
-    let config = KeyspaceConfig { chunk_size: 3, ..KeyspaceConfig::default() };
-    assert!(store.tyr().create_keyspace("bad", config).is_err());
 }
 
 #[test]
 fn dropped_keyspaces_are_gone_for_every_handle_and_after_reopening() {
-    let store = Store::new(Durability::Buffered);
-    store.keyspace.put("a", "1").unwrap();
-    store.tyr().drop_keyspace("test").unwrap();
-    assert_eq!(store.keyspace.put("a", "2").unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(store.keyspace.get("a").unwrap_err().kind(), ErrorKind::NotFound);
-    store.tyr().create_keyspace("test", KeyspaceConfig::default()).unwrap();
-    let store = store.reopen();
-    assert_eq!(store.keyspace.scan(b"", None, 10).unwrap(), []);
+    for store in buffered() {
+        store.keyspace.put("a", "1").unwrap();
+        let name = store.opened.name("test");
+        store.tyr().drop_keyspace(&name).unwrap();
+        assert_eq!(store.keyspace.put("a", "2").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(store.keyspace.get("a").unwrap_err().kind(), ErrorKind::NotFound);
+        store.tyr().create_keyspace(&name, KeyspaceConfig::default()).unwrap();
+        let store = store.reopen();
+        assert_eq!(store.keyspace.scan(b"", None, 10).unwrap(), []);
+    }
 }
 
 #[test]
 fn arithmetic_changes_a_large_payload_of_the_same_transaction() {
-    let store = Store::new(Durability::Buffered);
-    let data = vec![7; limits::EXTENT_PAYLOAD_MIN];
-    let mut transaction = store.tyr().begin();
-    transaction.append(&store.keyspace, "a", data).unwrap();
-    let place = limits::EXTENT_PAYLOAD_MIN as u64 / 2 - 1;
-    let transform = Transform::add(Number::U16(1));
-    let id = transaction.apply(&store.keyspace, "a", place, transform).unwrap();
-    let committed = transaction.commit().unwrap();
-    assert_eq!(committed.value(id), Some(Number::U16(0x0708)));
-    let store = store.reopen();
-    assert_eq!(store.keyspace.read("a", place - 1, 4).unwrap(), &[7, 8, 7, 7][..]);
+    for store in buffered() {
+        let data = vec![7; limits::EXTENT_PAYLOAD_MIN];
+        let mut transaction = store.tyr().begin();
+        transaction.append(&store.keyspace, "a", data).unwrap();
+        let place = limits::EXTENT_PAYLOAD_MIN as u64 / 2 - 1;
+        let transform = Transform::add(Number::U16(1));
+        let id = transaction.apply(&store.keyspace, "a", place, transform).unwrap();
+        let committed = transaction.commit().unwrap();
+        assert_eq!(committed.value(id), Some(Number::U16(0x0708)));
+        let store = store.reopen();
+        assert_eq!(store.keyspace.read("a", place - 1, 4).unwrap(), &[7, 8, 7, 7][..]);
+    }
 }
 
 #[test]
 fn appends_beyond_the_largest_blob_are_refused_wherever_the_transaction_put_the_end() {
-    let store = Store::new(Durability::Buffered);
-    let (tyr, keyspace) = (store.tyr(), &store.keyspace);
-    keyspace.truncate("a", limits::BLOB_SIZE_MAX).unwrap();
-    assert_eq!(keyspace.append("a", "x").unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let mut shorter = tyr.begin();
-    shorter.truncate(keyspace, "a", 1).unwrap();
-    let id = shorter.append(keyspace, "a", "x").unwrap();
-    assert_eq!(shorter.commit().unwrap().offset(id), Some(1));
-    let mut longer = tyr.begin();
-    longer.truncate(keyspace, "a", limits::BLOB_SIZE_MAX).unwrap();
-    longer.append(keyspace, "a", "x").unwrap();
-    assert_eq!(longer.commit().unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(keyspace.stat("a").unwrap().size, 2);
+    for store in buffered() {
+        let (tyr, keyspace) = (store.tyr(), &store.keyspace);
+        keyspace.truncate("a", limits::BLOB_SIZE_MAX).unwrap();
+        assert_eq!(keyspace.append("a", "x").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        let mut shorter = tyr.begin();
+        shorter.truncate(keyspace, "a", 1).unwrap();
+        let id = shorter.append(keyspace, "a", "x").unwrap();
+        assert_eq!(shorter.commit().unwrap().offset(id), Some(1));
+        let mut longer = tyr.begin();
+        longer.truncate(keyspace, "a", limits::BLOB_SIZE_MAX).unwrap();
+        longer.append(keyspace, "a", "x").unwrap();
+        assert_eq!(longer.commit().unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(keyspace.stat("a").unwrap().size, 2);
+    }
 }

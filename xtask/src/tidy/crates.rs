@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("tyr-node", &["tyr-types", "tyr-protocol", "tyr-store"]),
     ("tyr", &["tyr-types", "tyr-node"]),
     ("tyr-telemetry", &["tyr"]),
-    ("tyr-cli", &["tyr", "tyr-telemetry"]),
+    ("tyr-cli", &["tyr", "tyr-node", "tyr-telemetry"]),
     ("tyr-sim", &["tyr-types", "tyr-protocol"]),
     ("tyr-fuzz", &["tyr-types", "tyr-protocol"]),
     ("tyr-trial", &["tyr-types", "tyr-protocol", "tyr-node"]),

@@ -1,7 +1,7 @@
 //! What the figures were measured on: without it they mean nothing.
 
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use serde::Serialize;
 use tyr_telemetry::Day;
@@ -29,6 +29,15 @@ pub struct Machine {
     pub build: &'static str,
     /// In UTC.
     pub date: String,
+}
+
+/// In two lines.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, cpus, memory, kernel, file_system, version, build, date } = self;
+        writeln!(f, "{cpu}, {cpus} CPUs, {memory}, {kernel}, {file_system}")?;
+        write!(f, "tyr {version} ({build}), {date}")
+    }
 }
 
 /// Describes this machine; `dir` is where the folders are.

@@ -11,6 +11,7 @@
 //! ```
 
 mod case;
+mod cluster;
 mod machine;
 mod meter;
 mod mix;
@@ -81,6 +82,10 @@ pub struct BenchArguments {
     /// Tiny sizes, one run: shows that it works, measures nothing
     #[arg(long = "quick")]
     is_quick: bool,
+    /// Measure a cluster of three nodes on this machine instead: transactions, reads, large
+    /// writes; CPU time of all four processes
+    #[arg(long = "cluster", conflicts_with_all = ["only", "bytes", "blobs", "dir"])]
+    is_cluster: bool,
 }
 
 /// What is measured.
@@ -120,6 +125,11 @@ pub struct ChildArguments {
 
 /// Runs every case in children, and prints the medians.
 pub fn run(session: &mut Session, arguments: &BenchArguments) -> Outcome {
+    if arguments.is_cluster {
+        let (runs, seconds) =
+            if arguments.is_quick { (1, 0.2) } else { (arguments.runs, arguments.seconds) };
+        return cluster::run(session, runs, seconds);
+    }
     let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder =
         tempfile::Builder::new().prefix("tyr-bench-").tempdir_in(&parent).map_err(|error| {

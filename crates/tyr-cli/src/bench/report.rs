@@ -91,20 +91,10 @@ impl Results {
 
     /// What the figures are measured on, as text.
     pub fn preface(&self) -> String {
-        let machine = &self.machine;
         format!(
-            "{}, {} CPUs, {}, {}, {}\ntyr {} ({}), {}, medians of {} runs\nCPU is that of the \
-             whole process (CLOCK_PROCESS_CPUTIME_ID, all threads, user and kernel), the \
-             benchmark's own loop included",
-            machine.cpu,
-            machine.cpus,
-            machine.memory,
-            machine.kernel,
-            machine.file_system,
-            machine.version,
-            machine.build,
-            machine.date,
-            self.runs
+            "{}, medians of {} runs\nCPU is that of the whole process (CLOCK_PROCESS_CPUTIME_ID, \
+             all threads, user and kernel), the benchmark's own loop included",
+            self.machine, self.runs
         )
     }
 

@@ -11,7 +11,9 @@ pub mod inspect;
 pub mod keyspace;
 pub mod listing;
 pub mod reading;
+pub mod reference;
 pub mod removal;
+pub mod secret;
 pub mod source;
 pub mod txn;
 pub mod writing;
@@ -19,7 +21,8 @@ pub mod writing;
 use crate::arguments::Command;
 use crate::failure::Outcome;
 use crate::session::Session;
-use crate::{bench, demo, telemetry};
+use crate::cluster::{node, status, user};
+use crate::{bench, demo, dev, serve, telemetry};
 
 /// Does what the command line says.
 pub fn run(session: &mut Session, command: Command) -> Outcome {
@@ -44,6 +47,13 @@ pub fn run(session: &mut Session, command: Command) -> Outcome {
         Command::BenchChild(arguments) => bench::run_child(session, &arguments),
         Command::Demo(arguments) => demo::run(session, &arguments),
         Command::Telemetry(command) => telemetry::run(session, *command),
+        Command::Serve(arguments) => serve::run(session, &arguments),
+        Command::Dev(arguments) => dev::run(session, &arguments),
+        Command::Status(arguments) => status::run(session, &arguments),
+        Command::Node(command) => node::run(session, command),
+        Command::User(command) => user::run(session, command),
+        Command::Secret(arguments) => secret::run(session, &arguments),
+        Command::Reference(arguments) => reference::run(session, &arguments),
         Command::Completions(arguments) => completions::run(session, &arguments),
     }
 }

@@ -6,6 +6,8 @@
 mod blobs;
 mod demonstration;
 mod lifecycle;
+mod nodes;
+mod serve;
 mod shell;
 mod start_page;
 mod telemetry;

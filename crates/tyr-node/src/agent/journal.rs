@@ -115,12 +115,4 @@ impl Journal {
     pub fn cut(&mut self, sequence: u64) -> Removal {
         self.log.truncate_before(sequence)
     }
-
-    /// Ends the log cleanly.
-    ///
-    /// # Errors
-    /// `Unavailable` when the disk refuses; then the next start finds a log that was not closed.
-    pub fn seal(self) -> Result<()> {
-        self.log.seal()
-    }
 }

@@ -33,6 +33,10 @@ const COLLECT_MAX: usize = 512;
 /// How long a fold waits for what is in flight before it gives up and tries again later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The log may grow to this many times its usual size before a fold ends the snapshots that hold it
+/// back.
+const PATIENCE_FACTOR: u64 = 8;
+
 /// After a failed fold the next one waits so long, in microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -50,14 +54,23 @@ pub(crate) struct Limits {
     pub grace_us: u64,
 }
 
+/// Down to where snapshots are read anywhere in the cluster, as far as is known.
+pub(crate) type SnapshotFloor = Arc<dyn Fn() -> Option<Timestamp> + Send + Sync>;
+
 /// Folds, cuts and tidies until it is closed.
-#[derive(Debug)]
 pub(crate) struct Keeper {
     driver: Arc<Driver>,
     store: Arc<Store>,
     limits: Limits,
+    floor: SnapshotFloor,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keeper({:?})", self.limits)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,10 +85,10 @@ struct State {
 
 impl Keeper {
     /// Keeps what this driver drives.
-    pub fn new(driver: Arc<Driver>, limits: Limits) -> Arc<Self> {
-        let store = Arc::clone(driver.core().holdings().store());
+    pub fn new(driver: Arc<Driver>, limits: Limits, floor: SnapshotFloor) -> Arc<Self> {
+        let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Arc::new(Self { driver, store, limits, state, changed })
+        Arc::new(Self { driver, store, limits, floor, state, changed })
     }
 
     /// Runs until the keeper is closed.
@@ -112,21 +125,21 @@ impl Keeper {
     pub fn fold(&self) -> Result<()> {
         let (mut promises, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.driver.core().member().checkpoint_page(after, CHECKPOINT_PAGE);
+            let page =
+                self.driver.look(|engine| engine.member().checkpoint_page(after, CHECKPOINT_PAGE));
             let Some((record, next)) = page else { break };
             promises.push(record);
             after = next;
         }
         let dead = self.store.take_dead();
-        let (sequence, at) = {
-            let mut core = self.driver.core();
-            promises.extend(core.checkpoint(after));
-            let sequence = core.journal().next_sequence();
-            let clock = core.member().clock();
-            (sequence, core.holdings().floors().begin_fold(clock))
-        };
+        let (sequence, at) = self.driver.look(|engine| {
+            promises.extend(engine.checkpoint(after));
+            let sequence = engine.journal().next_sequence();
+            let clock = engine.member().clock();
+            (sequence, engine.holdings().floors().begin_fold(clock))
+        });
         let folded = self.fold_at(sequence, at, dead, &promises);
-        self.driver.core().holdings().floors().end_fold();
+        self.driver.look(|engine| engine.holdings().floors().end_fold());
         folded
     }
 
@@ -138,7 +151,7 @@ impl Keeper {
 
     fn fold_and_note(&self, now_us: u64) {
         let folded = self.fold();
-        let log_bytes_after = self.driver.core().journal().bytes();
+        let log_bytes_after = self.driver.look(|engine| engine.journal().bytes());
         let mut state = self.state.lock();
         state.log_bytes_after = log_bytes_after;
         state.failure = folded.as_ref().err().map(ToString::to_string);
@@ -153,7 +166,7 @@ impl Keeper {
 
     fn is_fold_due(&self) -> bool {
         let dirty = self.store.recent().dirty_memory();
-        let log_bytes = self.driver.core().journal().bytes();
+        let log_bytes = self.driver.look(|engine| engine.journal().bytes());
         let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
         grown >= self.limits.fold_log_bytes || dirty >= self.limits.cache_bytes / 2
     }
@@ -182,33 +195,43 @@ impl Keeper {
         }
         self.store.end_fold(fold, sequence)?;
         self.store.remove_old_promises()?;
-        let removal = self.driver.core().journal().cut(sequence);
+        let removal = self.driver.look(|engine| engine.journal().cut(sequence));
         removal.run()
     }
 
-    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and
-    /// snapshots that were there have had some time.
+    /// Whether snapshots below `at` stand in the way of a fold: those known to be in use, while
+    /// there is room; and those that began just now, of which nobody has heard yet.
+    fn is_read_below(&self, at: Timestamp, clock: Timestamp, log_bytes: u64) -> bool {
+        let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
+        let is_long = grown > PATIENCE_FACTOR * self.limits.fold_log_bytes;
+        let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;
+        if is_long || is_full || self.state.lock().is_closed || clock.epoch > at.epoch {
+            return false;
+        }
+        let is_in_use = (self.floor)().is_some_and(|floor| floor < at);
+        is_in_use || clock.clock < at.clock + self.limits.grace_us
+    }
+
+    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and no
+    /// snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
         let begun = std::time::Instant::now();
         loop {
-            let (is_applied, is_synced, is_graced) = {
-                let mut core = self.driver.core();
-                if let Some(failure) = core.failure() {
-                    return Err(failure.duplicate());
-                }
-                let now = core.member().clock();
-                (
-                    core.member().applied_to() >= at,
-                    core.journal().synced_to() + 1 >= sequence,
-                    now.clock >= at.clock + self.limits.grace_us || now.epoch > at.epoch,
-                )
-            };
-            let is_full = self.store.recent().dirty_memory() >= self.limits.cache_bytes;
-            let is_closed = self.state.lock().is_closed;
-            if is_applied && is_synced && (is_graced || is_full || is_closed) {
+            let seen = self.driver.look(|engine| match engine.failure() {
+                Some(failure) => Err(failure.duplicate()),
+                None => Ok((
+                    engine.member().applied_to() >= at,
+                    engine.journal().synced_to() + 1 >= sequence,
+                    engine.member().clock(),
+                    engine.journal().bytes(),
+                )),
+            });
+            let (is_applied, is_synced, clock, log_bytes) = seen?;
+            let is_ready = is_applied && is_synced;
+            if is_ready && !self.is_read_below(at, clock, log_bytes) {
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
+            if !is_ready && begun.elapsed() > PATIENCE {
                 return Err(Error::unavailable(format!(
                     "a fold to {at} waits for what is in flight (applied: {is_applied}, synced: \
                      {is_synced}); it is tried again"
@@ -230,13 +253,12 @@ impl Keeper {
 
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
-        {
-            let mut core = self.driver.core();
-            let clock = core.member().clock();
-            let holdings = core.holdings();
-            let store = Arc::clone(holdings.store());
-            store.recent().collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
-        }
+        self.driver.look(|engine| {
+            let clock = engine.member().clock();
+            let holdings = engine.holdings();
+            let recent = self.store.recent();
+            recent.collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
+        });
         self.store.recent().shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.
         let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);

@@ -12,7 +12,7 @@ pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// The monitors, as a client sees them.
 pub trait Control: Send + Sync + 'static {
-    /// The newest map that holds; every change that was answered before is in it.
+    /// The map that holds; every change that was answered before to anybody is in it.
     fn map(&self) -> Asked<Arc<ClusterMap>>;
     /// A change of the map. The answer is the epoch from which it holds.
     fn propose(&self, change: Change) -> Asked<Epoch>;

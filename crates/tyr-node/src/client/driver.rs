@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Envelope, Now};
 use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
-use tyr_types::Error;
+use tyr_types::{Epoch, Error};
 
 use super::Transport;
 use super::answer::{Waiter, closed};
@@ -27,6 +27,8 @@ const ROUNDS_MAX: u32 = 32;
 /// What there is one of: the session, and who waits for it.
 struct State {
     session: Session,
+    /// Of the map that the transport knows of.
+    epoch: Epoch,
     /// Those whose calls are in flight; bounded as the session's calls are.
     waiters: HashMap<CallId, Waiter, FixedState>,
     /// Kept for their memory.
@@ -77,8 +79,9 @@ impl Driver {
         config: SessionConfig,
         transport: Arc<dyn Transport>,
     ) -> Self {
+        let epoch = map.epoch;
         let session = Session::with_config(number, map, config);
-        let state = State { session, waiters: HashMap::default(), effects: Vec::new() };
+        let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
         let (desk, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
         Self { desk, state, transport, started, alarm, counts }
@@ -217,6 +220,11 @@ impl Driver {
                         round.done.extend(waiter.map(|waiter| (waiter, answer)));
                     }
                 }
+            }
+            let map = state.session.map();
+            if map.epoch > state.epoch {
+                state.epoch = map.epoch;
+                self.transport.learn(map);
             }
             state.session.due_us()
         };

@@ -15,18 +15,20 @@
 //! The parts: [`desk`] is where work waits, [`driver`] steps the session and carries out what it
 //! says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`moment`] places a snapshot, [`control`] is what a client needs of the monitors, [`keyspaces`]
-//! finds and makes keyspaces by it.
+//! finds and makes keyspaces by it. [`connecting`] puts all this on a network: [`line`] is where
+//! messages and questions to the monitors go out there.
 //!
-//! It must not know how messages travel ([`Transport`]), nor what its callers make of answers.
+//! All but those two must not know how messages travel ([`Transport`], [`Control`]), and nothing
+//! here what its callers make of answers.
 
 pub mod answer;
 mod clock;
+mod connecting;
 pub mod control;
 mod desk;
 mod driver;
 mod keyspaces;
-#[cfg(any(test, feature = "local-cluster"))]
-pub mod local;
+mod line;
 mod moment;
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ use tyr_protocol::session::{Began, Call, Event, SessionConfig};
 use tyr_types::{BlobOperations, Error, ErrorKind, NodeId, ReadCheck, Result, Transaction};
 
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
+pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
 pub use self::waiting::block_on;
 pub use tyr_protocol::session::{Place, Seen, Want};
@@ -59,6 +62,10 @@ pub trait Transport: Send + Sync + 'static {
     fn send(&self, to: NodeId, envelope: Envelope);
     /// Everything sent so far goes out.
     fn flush(&self);
+    /// The session goes by this map from now on: nodes may have come, or be elsewhere.
+    fn learn(&self, map: &Arc<ClusterMap>) {
+        let _ = map;
+    }
 }
 
 /// How patient a client is, and how much it does at once.

@@ -39,7 +39,7 @@ const NODES_MAX: u16 = u16::MAX - 1;
 pub(super) fn error_of(fault: Fault) -> Error {
     match fault {
         Fault::NotLeader => Error::unavailable("no monitor leads now; try again later"),
-        Fault::Refused(refusal) => refusal.into(),
+        Fault::Leaderless(refusal) | Fault::Refused(refusal) => refusal.into(),
     }
 }
 
@@ -56,14 +56,10 @@ enum Attempt {
 }
 
 impl Monitor {
-    /// Answers a request, or has it answered. One that was handed on is answered here or not at
+    /// Answers a question, or has it answered. One that was handed on is answered here or not at
     /// all.
-    pub(super) async fn answer(
-        &self,
-        actor: Actor,
-        request: Request,
-        is_handed_on: bool,
-    ) -> Result<Answer, Fault> {
+    pub(super) async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
+        let Question { actor: _, is_handed_on, patience_ms, request } = question;
         match &request {
             Request::Raft(call) => {
                 let answered = network::answer(&self.shared.raft, call).await;
@@ -82,22 +78,34 @@ impl Monitor {
             | Request::Admit { .. }
             | Request::Appoint { .. } => {}
         }
-        if is_handed_on {
-            return match self.leader() == Some(self.shared.options.node) {
-                true => self.execute(&actor, request).await,
-                false => Err(Fault::NotLeader),
-            };
+        // A little less than the asker waits, so that it hears why.
+        let patience = Duration::from_millis(u64::from(patience_ms) * 9 / 10);
+        let deadline = Instant::now() + patience.min(self.shared.options.patience);
+        if !is_handed_on {
+            return self.answer_by_leader(actor, request, deadline).await;
         }
-        self.answer_by_leader(actor, request).await
+        if self.leader() != Some(self.shared.options.node) {
+            return Err(Fault::NotLeader);
+        }
+        let is_repeatable = request.is_repeatable();
+        match tokio::time::timeout_at(deadline, self.execute(&actor, request)).await {
+            Ok(answer) => answer,
+            Err(_) if is_repeatable => Err(Fault::NotLeader),
+            Err(_) => Err(refused(unknown("no majority of the monitors answers"))),
+        }
     }
 
-    async fn answer_by_leader(&self, actor: Actor, request: Request) -> Result<Answer, Fault> {
-        let deadline = Instant::now() + self.shared.options.patience;
+    async fn answer_by_leader(
+        &self,
+        actor: Actor,
+        request: Request,
+        deadline: Instant,
+    ) -> Result<Answer, Fault> {
         let is_status = matches!(request, Request::Status);
         let is_repeatable = request.is_repeatable();
         let mut last = "no monitor leads".to_owned();
         loop {
-            let attempt = self.attempt(&actor, request.clone());
+            let attempt = self.attempt(&actor, request.clone(), deadline);
             match tokio::time::timeout_at(deadline, attempt).await {
                 Ok(Ok(answer)) => return answer,
                 Ok(Err(Attempt::Nothing(text))) => last = text,
@@ -111,7 +119,8 @@ impl Monitor {
                 return Ok(Answer::Status(self.status(None)));
             }
             if Instant::now() + LOOK_AGAIN >= deadline {
-                return Err(refused(Error::unavailable(self.explain(&last))));
+                let error = Error::unavailable(self.explain(&last));
+                return Err(Fault::Leaderless(error.into()));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -122,6 +131,7 @@ impl Monitor {
         &self,
         actor: &Actor,
         request: Request,
+        deadline: Instant,
     ) -> Result<Result<Answer, Fault>, Attempt> {
         let Some(leader) = self.leader() else {
             return Err(Attempt::Nothing("no monitor leads".to_owned()));
@@ -137,7 +147,9 @@ impl Monitor {
         let Some(address) = self.shared.address(u64::from(leader.0)) else {
             return Err(Attempt::Nothing(format!("nobody knows where node {} is", leader.0)));
         };
-        let question = Question { actor: Some(actor.clone()), is_handed_on: true, request };
+        let patience_ms = deadline.duration_since(Instant::now()).as_millis() as u32;
+        let actor = Some(actor.clone());
+        let question = Question { actor, is_handed_on: true, patience_ms, request };
         match self.shared.peers.call(&address, question).await {
             Ok(answer) => Ok(Ok(answer)),
             Err(CallError::Fault(Fault::NotLeader)) => {

@@ -22,7 +22,7 @@ use super::consensus::log::LogStore;
 use super::consensus::machine::{Committed, Machine};
 use super::consensus::network::Network;
 use super::consensus::types::Raft;
-use super::control::{Answer, Connect, Hello, Peers, Proposal, Request, Sender};
+use super::control::{Answer, Connect, Hello, Peers, Proposal, Question, Request, Sender};
 use super::leadership::{self, batch};
 use super::metadata::{Actor, Transaction, reserved};
 use super::options::MonitorOptions;
@@ -222,7 +222,8 @@ impl Monitor {
     pub async fn ask(&self, actor: Actor, request: Request) -> Result<Answer> {
         let (monitor, runtime) = (self.clone(), self.shared.runtime.clone());
         // On the monitor's own runtime, whoever asks and wherever: what it waits for runs there.
-        let asked = runtime.spawn(async move { monitor.answer(actor, request, false).await });
+        let question = self.question(request);
+        let asked = runtime.spawn(async move { monitor.answer(actor, question).await });
         let ended = |_| Error::unavailable("the monitor has been closed");
         asked.await.map_err(ended)?.map_err(super::desk::error_of)
     }
@@ -277,13 +278,20 @@ impl Monitor {
         loop {
             if let Some(put) = self.report() {
                 // When it fails it is tried again.
-                _ = self.answer(Actor::System, Request::Transact(put), false).await;
+                let question = self.question(Request::Transact(put));
+                _ = self.answer(Actor::System, question).await;
             }
             if self.shared.log.bytes() > LOG_BYTES_MAX {
                 _ = self.shared.raft.trigger().snapshot().await;
             }
             tokio::time::sleep(UPKEEP).await;
         }
+    }
+
+    /// A question of this monitor's own, that it waits for as long as it waits for anything.
+    fn question(&self, request: Request) -> Question {
+        let patience_ms = self.shared.options.patience.as_millis() as u32;
+        Question { actor: None, is_handed_on: false, patience_ms, request }
     }
 
     /// What is to be written so that the others know of this node what it tells.

@@ -17,12 +17,10 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
-use tyr_types::{
-    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction,
-};
+use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
 use super::access::{Caller, Right, Users};
-use super::network::{Authenticate, Introduction, Peer, Principal, Receive};
+use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 use crate::processor::driver::{Driver, Outlet};
 
 /// Transactions in flight at a node above which no new ones are begun: at some 10,000 a second
@@ -54,6 +52,8 @@ pub(crate) struct Refused {
 /// The entrance of a node.
 pub(crate) struct Gate {
     users: Arc<Users>,
+    /// With TLS: what the certificates of nodes name, behind `node-<number>.`.
+    domain: Option<String>,
     parts: OnceLock<Parts>,
     is_closed: AtomicBool,
     /// The newest map the node goes by, for names of keyspaces.
@@ -70,10 +70,10 @@ struct Parts {
 
 impl Gate {
     /// An entrance that nothing lies behind yet.
-    pub fn new(users: Arc<Users>) -> Arc<Self> {
+    pub fn new(users: Arc<Users>, domain: Option<String>) -> Arc<Self> {
         let (parts, map) = (OnceLock::new(), RwLock::default());
         let (is_closed, refused) = (AtomicBool::new(false), Refused::default());
-        Arc::new(Self { users, parts, is_closed, map, refused })
+        Arc::new(Self { users, domain, parts, is_closed, map, refused })
     }
 
     /// Opens it.
@@ -242,6 +242,15 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Whether a caller's certificate names the node that it says it is, where nodes show any.
+    fn is_certified(&self, introduction: &Introduction<'_>, node: NodeId) -> bool {
+        let Some(domain) = &self.domain else { return true };
+        let name = format!("node-{}.{domain}", node.0);
+        introduction.certificate.is_some_and(|certificate| is_named(certificate, &name))
+    }
+}
+
 impl Receive for Gate {
     fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>) {
         let is_open = !self.is_closed.load(Ordering::Acquire);
@@ -283,8 +292,14 @@ impl Authenticate for Gate {
         match introduction.hello.sender {
             Address::Node(node) => {
                 // Whom we called is known by its certificate, if there are any, and by its address.
-                let is_known = !introduction.is_caller || self.users.is_node(token);
-                if is_known { Ok(Principal::new(node)) } else { Err(strange_node(node)) }
+                let is_known = !introduction.is_caller
+                    || self.users.is_node(token) && self.is_certified(introduction, node);
+                if !is_known {
+                    let error = strange_node(node);
+                    tracing::warn!(target: "audit", %error, "a node was not let in");
+                    return Err(error);
+                }
+                Ok(Principal::new(node))
             }
             Address::Client(_) => {
                 let identified = self.users.identify(token);
@@ -294,10 +309,9 @@ impl Authenticate for Gate {
                 }
                 identified.map(Principal::new)
             }
-            Address::Monitors => Err(Error::new(
-                ErrorKind::PermissionDenied,
-                "the monitors speak through nodes",
-            )),
+            Address::Monitors => {
+                Err(Error::new(ErrorKind::PermissionDenied, "the monitors speak through nodes"))
+            }
         }
     }
 }
@@ -306,7 +320,8 @@ fn strange_node(node: NodeId) -> Error {
     Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "node {} does not show this cluster's secret; give all nodes the same secret file",
+            "node {} does not show this cluster's secret, or no certificate with its name; give \
+             all nodes the same secret file, and each a certificate of its own",
             node.0
         ),
     )

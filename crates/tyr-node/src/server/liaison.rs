@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -26,6 +26,7 @@ use tyr_types::{Error, ErrorKind, NodeId, Result};
 
 use super::identity::Identity;
 use super::outlet::Leader;
+use crate::gossip::Gossip;
 use crate::monitors::control::{Answering, MetadataClient};
 use crate::monitors::metadata::{Happening, reserved};
 use crate::monitors::{Monitor, NodeRecord, control};
@@ -59,6 +60,7 @@ pub(crate) struct Liaison {
     records: RwLock<BTreeMap<NodeId, NodeRecord>>,
     monitors: RwLock<BTreeSet<NodeId>>,
     map: RwLock<Option<Arc<ClusterMap>>>,
+    gossip: OnceLock<Gossip>,
     /// What the node tells of itself, and whether it asks to join although it was there before.
     record: NodeRecord,
     is_joining: bool,
@@ -122,8 +124,18 @@ impl Drop for Thread {
 impl Liaison {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
-        let Parts { node, folder, client, monitor, network, gate, users, identity, record, is_joining } =
-            parts;
+        let Parts {
+            node,
+            folder,
+            client,
+            monitor,
+            network,
+            gate,
+            users,
+            identity,
+            record,
+            is_joining,
+        } = parts;
         let liaison = Arc::new(Self {
             node,
             folder,
@@ -137,6 +149,7 @@ impl Liaison {
             records: RwLock::default(),
             monitors: RwLock::default(),
             map: RwLock::default(),
+            gossip: OnceLock::new(),
             record,
             is_joining,
         });
@@ -145,6 +158,28 @@ impl Liaison {
             runtime.spawn(Arc::clone(&liaison).follow_leader());
         }
         liaison
+    }
+
+    /// Gossip goes on with the nodes that the cluster has.
+    pub fn gossip_by(&self, gossip: Gossip) {
+        let is_first = self.gossip.set(gossip).is_ok();
+        assert!(is_first, "a node has one gossip");
+        if !self.records.read().is_empty() {
+            self.place_nodes();
+        }
+    }
+
+    /// Gossip says that a node is gone: the monitors decide (M2).
+    pub async fn report_down(self: Arc<Self>, node: NodeId, incarnation: u64) {
+        let Some(map) = self.map() else { return };
+        let is_current = map.incarnation(node).is_some_and(|known| known <= incarnation);
+        if !map.is_live(node) || !is_current {
+            return;
+        }
+        tracing::warn!(node = node.0, "gossip takes a node for gone; the monitors are told");
+        if let Err(error) = self.client.propose(Change::Down(node)).await {
+            tracing::info!(%error, node = node.0, "the node is not declared down");
+        }
     }
 
     /// The map in effect, as far as heard.
@@ -244,7 +279,11 @@ impl Liaison {
         };
         let nodes = records.iter().map(|(node, record)| (*node, place(record))).collect();
         self.network.set_nodes(&nodes);
-        let is_monitor = |(node, record): (&NodeId, &NodeRecord)| record.is_monitor.then_some(*node);
+        if let Some(gossip) = self.gossip.get() {
+            gossip.set_nodes(&nodes);
+        }
+        let is_monitor =
+            |(node, record): (&NodeId, &NodeRecord)| record.is_monitor.then_some(*node);
         *self.monitors.write() = records.iter().filter_map(is_monitor).collect();
         let others = records.iter().filter(|(node, _)| **node != self.node);
         let peers: Vec<String> =

@@ -11,6 +11,7 @@
 
 mod identity;
 mod liaison;
+mod observation;
 mod options;
 mod outlet;
 mod starting;
@@ -22,14 +23,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
+use tyr_protocol::member::{ChunkName, Store as _};
 use tyr_store::disk::FolderLock;
-use tyr_types::{Error, NodeId, Result};
+pub use tyr_types::NodeId;
+use tyr_types::{Error, Result};
+use xxhash_rust::xxh3::Xxh3;
 
 pub use self::identity::Identity;
-use self::liaison::{Liaison, Thread};
+use self::liaison::Liaison;
+pub(crate) use self::liaison::Thread;
+pub use self::observation::{
+    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
+};
 pub use self::options::{Formation, ServerOptions};
 use crate::agent::keeper::Keeper;
+use crate::gossip::Gossip;
+pub use crate::monitors::InitialNode;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
@@ -49,8 +60,20 @@ pub struct Server {
     network: Network,
     monitor: Option<Monitor>,
     liaison: Arc<Liaison>,
+    gossip: Gossip,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
+}
+
+/// What a chunk holds, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkSum {
+    /// The chunk.
+    pub name: ChunkName,
+    /// Bytes held of it.
+    pub len: u64,
+    /// XXH3 of its bytes and attributes.
+    pub sum: u64,
 }
 
 struct Running {
@@ -88,13 +111,12 @@ impl Server {
 
     /// Whether it takes part: it holds a lease.
     pub fn is_ready(&self) -> bool {
-        let core = self.driver.core();
-        core.failure().is_none() && core.member().has_lease()
+        self.driver.look(|engine| engine.failure().is_none() && engine.member().has_lease())
     }
 
     /// The map it goes by.
     pub fn map(&self) -> Option<Arc<ClusterMap>> {
-        self.driver.core().member().map().cloned()
+        self.driver.look(|engine| engine.member().map().cloned())
     }
 
     /// Asks the monitors, in the cluster's own name.
@@ -107,24 +129,33 @@ impl Server {
         self.liaison.records()
     }
 
-    /// What goes on in it, for whoever looks for a failure.
-    pub fn brief(&self) -> String {
-        let core = self.driver.core();
-        let member = core.member();
-        format!(
-            "node {}: epoch {:?}, lease {}, in flight {}, reads waiting {}, failure {:?}\n{}",
-            self.node.0,
-            member.map().map(|map| map.epoch),
-            member.has_lease(),
-            member.in_flight(),
-            member.waiting_reads(),
-            core.failure(),
-            member.brief(),
-        )
+    /// Sums of the newest content of the chunks that the node holds, in order, after this one; at
+    /// most `limit`. Chunks that are still being copied here are left out. Equal replicas have
+    /// equal sums once nothing is written.
+    ///
+    /// # Errors
+    /// `Corrupt` when what is on disk is damaged; `Unavailable` when the disk fails.
+    pub fn chunk_sums(&self, after: Option<&ChunkName>, limit: usize) -> Result<Vec<ChunkSum>> {
+        let names = self.driver.look(|engine| engine.holdings().held(after, limit));
+        let mut sums = Vec::with_capacity(names.len());
+        for name in names {
+            let (planned, store) = self.driver.look(|engine| {
+                let holdings = engine.holdings();
+                (holdings.plan_whole(&name), Arc::clone(holdings.store()))
+            });
+            let Some(planned) = planned? else { continue };
+            let reading = store.finish_chunk_read(planned)?;
+            let size = (name.1 == 0).then_some(reading.attributes.size);
+            let mut hash = Xxh3::new();
+            hash.update(&reading.bytes);
+            hash.update(&size.unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(&[u8::from(reading.attributes.exists)]);
+            sums.push(ChunkSum { name, len: reading.bytes.len() as u64, sum: hash.digest() });
+        }
+        Ok(sums)
     }
 
-    /// Stops: what is acknowledged is on disk, and what was applied goes into the base. Does nothing
-    /// the second time.
+    /// Stops: what is acknowledged is on disk. Does nothing the second time.
     ///
     /// # Errors
     /// `Unavailable` when the disk fails, or a thread ended otherwise than it should.
@@ -133,6 +164,7 @@ impl Server {
             return Ok(());
         };
         self.gate.close();
+        self.gossip.close();
         self.keeper.close();
         self.is_stopping.store(true, Ordering::Release);
         self.driver.close();
@@ -147,7 +179,7 @@ impl Server {
                 ended = Err(Error::unavailable("a thread of the node panicked"));
             }
         }
-        self.driver.core().holdings().store().base().close();
+        self.driver.look(|engine| engine.holdings().store().base().close());
         drop(lock);
         ended
     }

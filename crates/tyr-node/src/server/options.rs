@@ -8,6 +8,7 @@ use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ring;
 use tyr_types::{Error, NodeId, Result};
 
+use crate::gossip::GossipConfig;
 use crate::monitors::{InitialNode, NodeRecord};
 use crate::router::access::Key;
 use crate::router::network::NetworkConfig;
@@ -61,6 +62,11 @@ pub struct ServerOptions {
     pub linger: Duration,
     /// Leases, as the monitors give them (M3); `None` for the usual ones.
     pub lease: Option<LeaseConfig>,
+    /// How gossip finds who is gone (M2).
+    pub gossip: GossipConfig,
+    /// How often the leader of the monitors is heard of, and after how long at most a silent one is
+    /// replaced; `None` for the usual times.
+    pub heartbeat_and_election: Option<(Duration, Duration)>,
     /// The network's bounds and files for TLS.
     pub network: NetworkConfig,
 }
@@ -84,6 +90,8 @@ impl ServerOptions {
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_millis(100),
             lease: None,
+            gossip: GossipConfig::default(),
+            heartbeat_and_election: None,
             network: NetworkConfig::default(),
         }
     }

@@ -30,11 +30,6 @@ impl Exit {
         Arc::new(Self { node, network, monitors, driver })
     }
 
-    /// The node.
-    pub fn node(&self) -> NodeId {
-        self.node
-    }
-
     /// Opens it.
     pub fn open(&self, monitors: Arc<dyn Leader>, driver: Arc<Driver>) {
         let is_first = self.monitors.set(monitors).is_ok() && self.driver.set(driver).is_ok();

@@ -1,5 +1,6 @@
 //! The start of a node, step by step.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use tyr_protocol::message::Address;
 use tyr_protocol::wire::{self, Hello};
 use tyr_store::disk::{FolderLock, RealDisk};
 use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
+use tyr_types::{Bytes, Epoch, Error, ErrorKind, ExtentRef, NodeId, Result};
 
 use super::identity::Identity;
 use super::liaison::{Control, Liaison, Parts, Thread};
@@ -21,18 +22,23 @@ use super::outlet::{Exit, Leader};
 use super::{Running, Server, TICK};
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
-use crate::agent::keeper::{Keeper, Limits};
-use crate::monitors::control::{
-    self, Answering, ClientOptions, Connect, MetadataClient, TcpConnect,
-};
+use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
+use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard, Rumour};
+use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
-use crate::processor::driver::{Core, Driver, Outlet};
+use crate::processor::driver::{Driver, Engine, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
-use crate::router::network::{Network, NetworkParts};
+use crate::router::network::{Dialer, Network, NetworkParts};
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
 const FOLD_GRACE_US: u64 = 2_000_000;
+
+/// What was heard of a node counts for this long, in microseconds.
+const RUMOUR_AGE_MAX_US: u64 = 10_000_000;
+
+/// A node tells something new of itself every so many ticks.
+const TICKS_PER_RUMOUR: u32 = 10;
 
 /// The folders of store and monitor within a node's.
 const STORE_FOLDER: &str = "store";
@@ -56,14 +62,15 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         None => Users::unchecked(),
     });
     let control = Thread::start()?;
-    let connect: Arc<dyn Connect> = Arc::new(TcpConnect);
+    let connect: Arc<dyn Connect> = Arc::new(Dialer::new(options.network.tls.as_ref())?);
     let who = settle(&options, &control, &connect)?;
-    let gate = Gate::new(Arc::clone(&users));
+    let domain = options.network.tls.as_ref().map(|tls| tls.domain.clone());
+    let gate = Gate::new(Arc::clone(&users), domain);
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (core, lock) = open(&options, &who)?;
+    let (engine, lock) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
-    let driver = Driver::new(core, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -72,7 +79,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let serving = Control::new(answering, Arc::clone(&users), control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
-    let node = who.node;
+    let (node, cluster) = (who.node, who.identity.cluster());
     let parts = Parts {
         node,
         folder: options.folder.clone(),
@@ -87,6 +94,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let liaison = Liaison::start(parts, &control.handle);
     exit.open(Arc::clone(&liaison) as Arc<dyn Leader>, Arc::clone(&driver));
+    let gossip = start_gossip(&options, (node, who.incarnation, cluster), &liaison, &control)?;
+    liaison.gossip_by(gossip.clone());
     let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
     gate.open(Arc::clone(&driver), inlet, exit);
     let listen = network.listen(options.listen)?;
@@ -95,9 +104,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         fold_log_bytes: options.fold_log_bytes,
         grace_us: FOLD_GRACE_US,
     };
-    let keeper = Keeper::new(Arc::clone(&driver), limits);
+    let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
-    let threads = start_threads(&driver, &keeper, &is_stopping)?;
+    let threads = start_threads((&driver, &keeper, &gossip), &is_stopping)?;
     let running = Mutex::new(Some(Running { threads, control, lock }));
     Ok(Server {
         node,
@@ -108,6 +117,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         network,
         monitor,
         liaison,
+        gossip,
         is_stopping,
         running,
     })
@@ -191,6 +201,8 @@ fn start_monitor(
     let mut monitor = MonitorOptions::new(who.node, disk, who.record.clone());
     monitor.token = who.token.clone();
     monitor.lease = options.lease.unwrap_or(monitor.lease);
+    let times = options.heartbeat_and_election;
+    (monitor.heartbeat, monitor.election) = times.unwrap_or((monitor.heartbeat, monitor.election));
     if let Formation::Initial(initial) = &options.formation {
         monitor.initial = initial.clone();
     }
@@ -232,7 +244,7 @@ fn metadata_client(
 }
 
 /// Opens the store, and tells the member what its log holds.
-fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
+fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
@@ -251,19 +263,81 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Core, FolderLock)> {
     let OpenedNode { store, log, lock } =
         Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
     let holdings = holdings.unwrap_or_else(|| Holdings::new(who.node, store, retention));
-    Ok((Core::new(member, holdings, Journal::new(log)), lock))
+    Ok((Engine::new(member, holdings, Journal::new(log)), lock))
+}
+
+/// Gossips at the node's address; who is gone is told to the monitors (M2).
+fn start_gossip(
+    options: &ServerOptions,
+    (node, incarnation, cluster): (NodeId, u64, Option<u128>),
+    liaison: &Arc<Liaison>,
+    control: &Thread,
+) -> Result<Gossip> {
+    let options = GossipOptions {
+        node,
+        incarnation,
+        cluster,
+        secret: options.secret.clone(),
+        address: options.listen,
+        config: options.gossip.clone(),
+        runtime: None,
+    };
+    let (liaison, handle) = (Arc::downgrade(liaison), control.handle.clone());
+    let on_event = move |event| {
+        let Some(liaison) = liaison.upgrade() else { return };
+        match event {
+            GossipEvent::Down { node, incarnation } => {
+                handle.spawn(liaison.report_down(node, incarnation));
+            }
+            // A node that is back tells the monitors itself; maps come with leases.
+            GossipEvent::Alive { .. } | GossipEvent::Suspect { .. } | GossipEvent::Epoch { .. } => {
+            }
+        }
+    };
+    Gossip::start(options, Arc::new(on_event))
+}
+
+/// Down to where snapshots are read at other nodes. Of who was not heard lately nothing is waited
+/// for: after a read timeout it has none.
+fn snapshot_floor(gossip: &Gossip) -> SnapshotFloor {
+    let gossip = gossip.clone();
+    Arc::new(move || {
+        let fresh = |heard: &Heard| heard.age_us < RUMOUR_AGE_MAX_US;
+        gossip
+            .rumours()
+            .iter()
+            .filter(|heard| fresh(heard))
+            .map(|it| it.rumour.snapshot_floor)
+            .min()
+    })
+}
+
+/// What the node tells others of itself.
+fn rumour(driver: &Arc<Driver>) -> Rumour {
+    let (epoch, snapshot_floor) = driver.look(|engine| {
+        let member = engine.member();
+        (member.map().map_or(Epoch(0), |map| map.epoch), member.snapshot_floor())
+    });
+    Rumour { epoch, snapshot_floor, load_permille: 0, totals: BTreeMap::new() }
 }
 
 fn start_threads(
-    driver: &Arc<Driver>,
-    keeper: &Arc<Keeper>,
+    (driver, keeper, gossip): (&Arc<Driver>, &Arc<Keeper>, &Gossip),
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
     let (ticking, stopping) = (Arc::clone(driver), Arc::clone(is_stopping));
+    let gossip = gossip.clone();
     let tick = move || {
+        let mut ticks = 0u32;
         while !stopping.load(Ordering::Acquire) {
             ticking.tick();
+            if ticks.is_multiple_of(TICKS_PER_RUMOUR)
+                && let Err(error) = gossip.tell(rumour(&ticking))
+            {
+                tracing::warn!(%error, "the node tells nothing of itself");
+            }
+            ticks = ticks.wrapping_add(1);
             std::thread::sleep(TICK);
         }
     };

@@ -38,6 +38,18 @@ pub enum Membership {
     Out,
 }
 
+impl Membership {
+    /// Its name, as in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Joining => "joining",
+            Self::Leaving => "leaving",
+            Self::Out => "out",
+        }
+    }
+}
+
 /// A node of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapNode {

@@ -75,6 +75,11 @@ impl InUse {
         }
     }
 
+    /// The oldest of all in use.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        self.tables.values().filter_map(SnapshotTable::oldest).min()
+    }
+
     /// The snapshots of `blob` in use.
     pub fn of(&self, blob: &BlobName) -> Option<&SnapshotTable> {
         self.tables.get(blob)

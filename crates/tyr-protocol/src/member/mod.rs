@@ -19,8 +19,8 @@
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
 //! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, [`answers`]
-//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is in the machine
-//! that it belongs to; here is only who hears what.
+//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is
+//! in the machine that it belongs to; here is only who hears what.
 
 mod admission;
 mod answers;
@@ -258,6 +258,14 @@ impl Member {
         self.is_member() && self.lease.is_held(self.now.monotonic_us) && !self.is_broken
     }
 
+    /// How long its lease lasts yet, in microseconds; 0 when it has none (M3).
+    pub fn lease_left_us(&self) -> u64 {
+        match self.has_lease() {
+            true => self.lease.until_us().saturating_sub(self.now.monotonic_us),
+            false => 0,
+        }
+    }
+
     /// The number of transactions known here and not finished with.
     pub fn in_flight(&self) -> usize {
         self.commit.len()
@@ -266,6 +274,11 @@ impl Member {
     /// What is in flight here and what it waits for, a line each; for whoever looks for a failure.
     pub fn brief(&self) -> String {
         self.commit.brief()
+    }
+
+    /// Nobody reads a snapshot below this that began at this node: the oldest in use, or the clock.
+    pub fn snapshot_floor(&self) -> Timestamp {
+        self.in_use.oldest().into_iter().fold(self.commit.clock(), Timestamp::min)
     }
 
     /// The number of reads that wait here.

@@ -21,7 +21,7 @@ use crate::base::{Audited, Auditor, Base, synced_batch};
 use crate::disk::Disk;
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::fjall::FjallIndex;
-use crate::log::{Entry, self, ReplayMode};
+use crate::log::{self, Entry, ReplayMode};
 
 /// The log's share of the work, roughly: it is short when the store is closed cleanly.
 const LOG_SHARE: f64 = 0.1;

@@ -120,12 +120,7 @@ impl BlobState {
         }
     }
 
-    pub(super) fn write_extents(
-        &mut self,
-        offset: u64,
-        extents: &[ExtentRef],
-        applying: Applying,
-    ) {
+    pub(super) fn write_extents(&mut self, offset: u64, extents: &[ExtentRef], applying: Applying) {
         let mut start = offset;
         self.shape += 1;
         for extent in extents {

@@ -48,6 +48,10 @@ pub struct Opened<L = FolderLock> {
     pub lock: L,
 }
 
+/// Gets what a node has logged, record by record, with the store as it was then; adds the extents
+/// that the record refers to.
+pub type Visit<'v> = &'v mut dyn FnMut(&Arc<Store>, Bytes, &mut Vec<ExtentRef>) -> Result<()>;
+
 /// What a node of a cluster has opened.
 pub struct OpenedNode<L = FolderLock> {
     /// The store.
@@ -60,15 +64,11 @@ pub struct OpenedNode<L = FolderLock> {
 
 impl Store {
     /// Opens the store of a node of a cluster, or makes one there; `visit` gets everything that the
-    /// node has logged since its last checkpoint, in order, with the store as it was then; it adds
-    /// the extents that the record refers to.
+    /// node has logged since its last checkpoint, in order.
     ///
     /// # Errors
     /// As [`Store::open`], and what `visit` says.
-    pub fn open_node(
-        path: &Path,
-        visit: &mut dyn FnMut(&Arc<Self>, Bytes, &mut Vec<ExtentRef>) -> Result<()>,
-    ) -> Result<OpenedNode> {
+    pub fn open_node(path: &Path, visit: Visit<'_>) -> Result<OpenedNode> {
         let disk = RealDisk::create(path)?;
         let lock = disk.lock()?;
         let synced = synced_batch(&disk)?;
@@ -83,10 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open_node`].
-    pub fn assemble_node(
-        parts: Parts,
-        visit: &mut dyn FnMut(&Arc<Self>, Bytes, &mut Vec<ExtentRef>) -> Result<()>,
-    ) -> Result<OpenedNode<()>> {
+    pub fn assemble_node(parts: Parts, visit: Visit<'_>) -> Result<OpenedNode<()>> {
         let Parts { disk, index, log, extents, is_read_only: _ } = parts;
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;

@@ -113,7 +113,8 @@ pub(super) fn read(
             return if is_whole { Ok(()) } else { Err(damaged("records are missing")) };
         }
         let start = at + PREFIX_LEN;
-        let record = bytes.get(start..start + record_len).ok_or_else(|| damaged("it is cut off"))?;
+        let record =
+            bytes.get(start..start + record_len).ok_or_else(|| damaged("it is cut off"))?;
         if crc32c::crc32c_append(crc32c::crc32c(len), record) != u32::from_le_bytes(sum) {
             return Err(damaged("a record does not have its checksum"));
         }

@@ -18,7 +18,7 @@ mod remote;
 
 use std::sync::Arc;
 
-use tyr_node::client::{Client, block_on};
+use tyr_node::client::{Client, Unresolved, block_on};
 use tyr_node::{CheckReport, ExtentLease, KeyspaceInfo, Node, SnapshotGuard, Statistics, Ticket};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, Key, KeyspaceConfig,
@@ -29,9 +29,9 @@ pub(crate) use self::looks::{Look, Looks};
 
 use self::embedded::{EmbeddedSpace, EmbeddedView};
 use self::remote::{RemoteSpace, RemoteView};
-use crate::ReadRequest;
 use crate::blocking::Snapshot;
 use crate::offload::offload;
+use crate::{Committed, ReadRequest};
 
 /// What a read found; `None`: no such blob.
 pub(crate) type Answer = Option<Found>;
@@ -186,6 +186,20 @@ impl Backend {
         }
     }
 
+    /// Asks what became of a transaction that an error leaves open.
+    pub fn ask(&self, error: &Error) -> Result<Asked> {
+        match (self, Unresolved::of(error)) {
+            (Self::Remote(client), Some(transaction)) => {
+                let shape = transaction.blobs.iter().map(|it| it.operations.len() as u32).collect();
+                Ok(Asked { ticket: client.ask(transaction), shape })
+            }
+            (Self::Embedded(_) | Self::Remote(_), _) => Err(Error::invalid(
+                "this error leaves nothing open: ask with the `TimedOut` error of a commit to a \
+                 cluster",
+            )),
+        }
+    }
+
     /// Reads part of a payload back that was written ahead of its transaction.
     pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
         match self {
@@ -229,6 +243,22 @@ impl Backend {
                 Ok(())
             }
         }
+    }
+}
+
+/// A question what became of a transaction.
+pub(crate) struct Asked {
+    ticket: Ticket,
+    shape: Vec<u32>,
+}
+
+impl Asked {
+    pub fn wait(self) -> Result<Committed> {
+        Ok(Committed::new(self.ticket.wait()?, self.shape))
+    }
+
+    pub async fn fetch(self) -> Result<Committed> {
+        Ok(Committed::new(self.ticket.await?, self.shape))
     }
 }
 

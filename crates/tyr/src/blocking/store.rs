@@ -8,7 +8,7 @@ use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
 use crate::backend::Backend;
-use crate::{Options, ReadRequest};
+use crate::{Committed, ConnectOptions, Options, ReadRequest};
 
 /// How often [`Tyr::transact`] runs a transaction that meets conflicts.
 pub(crate) const ATTEMPTS_MAX: u32 = 64;
@@ -32,6 +32,19 @@ impl Tyr {
     /// How a store can be opened otherwise.
     pub fn options() -> Options {
         Options::default()
+    }
+
+    /// Connects to a cluster: see [`crate::Tyr::connect`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::connect`].
+    pub fn connect(address: impl AsRef<str>) -> Result<Self> {
+        Self::connect_options().connect_blocking(address)
+    }
+
+    /// How a cluster can be connected to otherwise.
+    pub fn connect_options() -> ConnectOptions {
+        ConnectOptions::default()
     }
 
     /// The same store, for async code.
@@ -112,13 +125,22 @@ impl Tyr {
         self.backend.read_many(wanted)
     }
 
+    /// What became of a transaction or single operation of a cluster that failed with `error`,
+    /// which is `TimedOut`: see [`crate::Tyr::outcome`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::outcome`].
+    pub fn outcome(&self, error: &Error) -> Result<Committed> {
+        self.backend.ask(error)?.wait()
+    }
+
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
     /// from there on are missing.
     pub fn damage(&self) -> Option<&Error> {
         self.backend.damage()
     }
 
-    /// Counters and sizes.
+    /// Counters and sizes. Of a cluster: what this client did, and no more.
     pub fn statistics(&self) -> Statistics {
         self.backend.statistics()
     }
@@ -127,7 +149,8 @@ impl Tyr {
     /// 0 to 1. Folds first, so that all of it is on disk.
     ///
     /// # Errors
-    /// `Unavailable` when the disk fails. Damage is in the report, not an error.
+    /// `Unavailable` when the disk fails; `InvalidArgument` for a cluster, whose nodes' folders are
+    /// checked one by one. Damage is in the report, not an error.
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
         self.backend.check(progress)
     }

@@ -59,9 +59,8 @@ impl Expected {
         let copied = |copy: &ChunkCopy| -> usize {
             copy.versions.iter().map(|version| version.bytes.len()).sum()
         };
-        let payload = |operation: &Operation| {
-            operation.payload().map_or(0, |payload| payload.len() as usize)
-        };
+        let payload =
+            |operation: &Operation| operation.payload().map_or(0, |payload| payload.len() as usize);
         let laid = |it: &LaidAside| -> usize {
             it.operations.iter().map(|operation| size_of::<Operation>() + payload(operation)).sum()
         };

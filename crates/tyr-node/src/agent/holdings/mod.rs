@@ -15,8 +15,11 @@
 
 mod expected;
 mod floor;
+mod listing;
+mod reading;
 pub(crate) mod staging;
 mod touched;
+mod view;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,25 +31,29 @@ use tyr_protocol::map::{ClusterMap, MapKeyspace};
 use tyr_protocol::member::{self, ChunkName, Member, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
-use tyr_protocol::{Abort, Chain, View};
+use tyr_protocol::{Chain, View};
 use tyr_store::recent::Readers;
 use tyr_store::recent::chunk::{Installed, Place, Start};
 use tyr_store::store::Store;
-use tyr_store::store::chunks::{ChunkRead, chunk_name, later, stored_name};
+use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ErrorKind, ExtentRef, KeyspaceId, NodeId,
-    Operation, Outcome, Payload, Result, Timestamp, Transaction, TransactionId, limits,
+    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Outcome,
+    Payload, Result, Timestamp, Transaction, TransactionId, limits,
 };
 
 pub(crate) use self::expected::Expected;
 pub(crate) use self::floor::{Floors, Retention};
+pub(crate) use self::reading::refusal;
 use self::staging::{Staging, Written};
 
-/// Chunks that an overlap is looked for in one by one; with more, those that are here are listed.
-const LOOKED_UP_MAX: u64 = 64;
-
-/// Names that are listed at a time.
-const PAGE: usize = 1024;
+/// The operations of a transaction on a blob as they are applied.
+struct Applied<'e> {
+    operations: Cow<'e, [Operation]>,
+    /// Where the extents among them lie.
+    spans: Vec<(ExtentRef, ByteRange)>,
+    /// What answers for the extents until the store does.
+    written: Option<Written>,
+}
 
 /// A keyspace as far as the chunks of its blobs need it.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +147,8 @@ impl Holdings {
         let keyspaces = &self.keyspaces;
         self.staging.stage(&self.store, transaction, |entry| {
             let known = keyspaces.get(&entry.blob.keyspace);
-            known.map_or((limits::CHUNK_SIZE_DEFAULT, false), |it| (it.chunk_size, it.is_compressed))
+            known
+                .map_or((limits::CHUNK_SIZE_DEFAULT, false), |it| (it.chunk_size, it.is_compressed))
         })
     }
 
@@ -201,29 +209,6 @@ impl Holdings {
         }
     }
 
-    /// Whether what a request is about is in memory; else it is better brought there first.
-    pub fn is_resident(&self, blob: &BlobName, chunk: u64) -> bool {
-        self.store.is_chunk_resident(&stored_name(blob, chunk))
-    }
-
-    /// Chooses what a read of `range`, which lies in one chunk, sees.
-    ///
-    /// # Errors
-    /// `SnapshotTooOld` when that version is gone; `Corrupt`, `Unavailable`.
-    pub fn plan_read(
-        &self,
-        blob: &BlobName,
-        range: ByteRange,
-        at: Option<Timestamp>,
-    ) -> Result<ChunkRead> {
-        let place = self.place(blob.keyspace, range.start / self.chunk_size(blob.keyspace));
-        let number = range.start / place.range.len();
-        let awaited = self.expected.contains_key(&(blob.clone(), number));
-        assert!(!awaited, "{blob}: chunk {number} is read before its base is here (D1)");
-        let cell = self.store.chunk(&stored_name(blob, number))?;
-        self.store.plan_chunk_read(&cell, place, range, at)
-    }
-
     /// Takes note of a failure of the disk.
     fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.failure.get_or_insert(error)).ok()
@@ -278,22 +263,30 @@ impl Holdings {
         id: TransactionId,
         (number, entry): (usize, &'e BlobOperations),
         append_at: u64,
-    ) -> (Cow<'e, [Operation]>, Vec<(ExtentRef, ByteRange)>, Option<Written>) {
+    ) -> Applied<'e> {
         let chunk_size = self.chunk_size(entry.blob.keyspace);
         let whole = |operations: &[Operation]| staging::spans(operations, append_at, chunk_size);
-        if let Some((operations, written)) = self.staging.take(id, number, entry) {
-            return match whole(&operations) {
-                Some(spans) => (Cow::Owned(operations), spans, Some(written)),
-                None => (Cow::Borrowed(&entry.operations), Vec::new(), None),
-            };
-        }
-        match whole(&entry.operations) {
-            Some(spans) => (Cow::Borrowed(&entry.operations), spans, None),
-            None => {
-                let inlined = staging::inline(&self.store, &entry.operations);
-                (Cow::Owned(self.note(inlined).unwrap_or_default()), Vec::new(), None)
-            }
-        }
+        let (mut spans, mut written) = (Vec::new(), None);
+        let operations = match self.staging.take(id, number, entry) {
+            Some((staged, leases)) => match whole(&staged) {
+                Some(of) => {
+                    (spans, written) = (of, Some(leases));
+                    Cow::Owned(staged)
+                }
+                None => Cow::Borrowed(&entry.operations[..]),
+            },
+            None => match whole(&entry.operations) {
+                Some(of) => {
+                    spans = of;
+                    Cow::Borrowed(&entry.operations[..])
+                }
+                None => {
+                    let inlined = staging::inline(&self.store, &entry.operations);
+                    Cow::Owned(self.note(inlined).unwrap_or_default())
+                }
+            },
+        };
+        Applied { operations, spans, written }
     }
 
     fn apply_blob(
@@ -314,7 +307,8 @@ impl Holdings {
             Start::Known(size) => size,
             Start::Guessed(guess) => guess,
         };
-        let (operations, spans, written) = self.operations(id, (place_in, entry), append_at);
+        let Applied { operations, spans, written } =
+            self.operations(id, (place_in, entry), append_at);
         let mut outcomes = Vec::new();
         for number in chunks {
             if self.is_expected(blob, *number) {
@@ -474,9 +468,9 @@ impl member::Store for Holdings {
         let mut keyspaces: Vec<KeyspaceId> = self.keyspaces.keys().copied().collect();
         keyspaces.sort_unstable();
         for keyspace in keyspaces {
-            let after = after.filter(|(blob, _)| blob.keyspace == keyspace).or_else(|| {
-                after.filter(|(blob, _)| blob.keyspace > keyspace)
-            });
+            let after = after
+                .filter(|(blob, _)| blob.keyspace == keyspace)
+                .or_else(|| after.filter(|(blob, _)| blob.keyspace > keyspace));
             if after.is_some_and(|(blob, _)| blob.keyspace > keyspace) {
                 continue;
             }
@@ -491,130 +485,6 @@ impl member::Store for Holdings {
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         self.floors.update(blob, usage.as_of());
     }
-}
-
-impl Holdings {
-    /// Chunks of one keyspace, in order, after this one of it.
-    fn held_in(
-        &self,
-        keyspace: KeyspaceId,
-        after: Option<&ChunkName>,
-        limit: usize,
-    ) -> Vec<ChunkName> {
-        let first_after = after.map(|(blob, _)| &blob.key);
-        let later_after = after.map(|(blob, chunk)| blob.key.of_chunk(*chunk));
-        let listed = [
-            self.store.stored_chunks(keyspace, first_after, limit),
-            self.store.stored_chunks(later(keyspace), later_after.as_ref(), limit),
-        ];
-        let mut names: Vec<ChunkName> = listed
-            .into_iter()
-            .flat_map(|names| names.unwrap_or_default())
-            .filter_map(|stored| chunk_name(&stored))
-            .collect();
-        let lowest = BlobName { keyspace, key: tyr_types::Key::lowest() };
-        let from = match after {
-            Some(after) => std::ops::Bound::Excluded(after.clone()),
-            None => std::ops::Bound::Included((lowest, 0)),
-        };
-        let expected = self.expected.range((from, std::ops::Bound::Unbounded)).map(|(name, _)| name);
-        let here = expected.take_while(|(blob, _)| blob.keyspace == keyspace).take(limit);
-        names.extend(here.cloned());
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(limit);
-        names
-    }
-
-    /// The chunks of a blob from `first` to `last` of which something is here.
-    fn chunks_here(&self, blob: &BlobName, first: u64, last: u64) -> Vec<u64> {
-        if last - first < LOOKED_UP_MAX {
-            return (first..=last).collect();
-        }
-        let mut here = Vec::from_iter((first == 0).then_some(0));
-        let mut after = blob.key.of_chunk(first.max(1) - 1);
-        loop {
-            let page = self.store.stored_chunks(later(blob.keyspace), Some(&after), PAGE);
-            let page = page.unwrap_or_default();
-            let names = page.iter().filter_map(chunk_name);
-            here.extend(names.filter(|(of, _)| of == blob).map(|(_, chunk)| chunk));
-            match page.last() {
-                Some(name) if page.len() == PAGE && here.last() < Some(&last) => {
-                    after = name.key.clone();
-                }
-                Some(_) | None => break,
-            }
-        }
-        here.retain(|chunk| (first..=last).contains(chunk));
-        here
-    }
-}
-
-impl View for Holdings {
-    fn newest_overlapping(
-        &self,
-        blob: &BlobName,
-        range: ByteRange,
-        is_attributes: bool,
-    ) -> Timestamp {
-        let chunk_size = self.chunk_size(blob.keyspace);
-        let last = range.end.saturating_sub(1).max(range.start) / chunk_size;
-        let first = if is_attributes { 0 } else { range.start / chunk_size };
-        let newest = |chunk: u64| {
-            let local = self.place(blob.keyspace, chunk).local(range);
-            let is_attributes = is_attributes && chunk == 0;
-            self.look(blob, chunk, |state| state.newest_overlapping(local, is_attributes))
-        };
-        let chunks = self.chunks_here(blob, first, last);
-        chunks.into_iter().filter_map(newest).max().unwrap_or(Timestamp::ZERO)
-    }
-
-    fn stat(&self, blob: &BlobName) -> Option<u64> {
-        let attributes = self.look(blob, 0, |state| state.attributes())?;
-        attributes.exists.then_some(attributes.size)
-    }
-
-    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
-        let chunk_size = self.chunk_size(blob.keyspace);
-        // Known at version managers only. Elsewhere what is not held counts as the end, not as a
-        // hole: then a condition fails that might hold, never the other way round.
-        let size = self.stat(blob);
-        let is_short = size.map(|size| offset + expected.len() as u64 > size);
-        if is_short.unwrap_or(expected.is_empty()) {
-            return false;
-        }
-        let (mut at, mut rest) = (offset, expected);
-        while !rest.is_empty() {
-            let chunk_end = (at / chunk_size + 1) * chunk_size;
-            let (piece, next) = rest.split_at(rest.len().min((chunk_end - at) as usize));
-            let range = ByteRange { start: at, end: at + piece.len() as u64 };
-            let read = self.plan_read(blob, range, None);
-            let held = read.and_then(|read| self.store.finish_chunk_read(read));
-            let held = held.map(|reading| reading.bytes).unwrap_or_default();
-            let (there, beyond) = piece.split_at(piece.len().min(held.len()));
-            let is_hole = size.is_some() && beyond.iter().all(|byte| *byte == 0);
-            if *there != held[..there.len()] || !beyond.is_empty() && !is_hole {
-                return false;
-            }
-            (at, rest) = (chunk_end, next);
-        }
-        true
-    }
-
-    fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
-        // What is not in the map is refused before anybody asks for the answer to matter.
-        self.keyspaces.get(&keyspace).map_or(limits::CHUNK_SIZE_DEFAULT, |it| it.chunk_size)
-    }
-}
-
-/// What a client is told when the store cannot answer.
-pub(crate) fn refusal(blob: &BlobName, error: &Error) -> Abort {
-    let kind = match error.kind() {
-        ErrorKind::SnapshotTooOld => ErrorKind::SnapshotTooOld,
-        ErrorKind::Corrupt => ErrorKind::Corrupt,
-        _ => ErrorKind::Unavailable,
-    };
-    Abort { kind, reason: error.to_string().into(), blob: Some(blob.clone()) }
 }
 
 #[cfg(test)]

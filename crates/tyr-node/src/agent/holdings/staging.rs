@@ -5,12 +5,13 @@
 //! because it was aborted or belongs to chunks of others, dies with its lease.
 //!
 //! ```text
-//!   Validated ──stage──► extents ◄── log record          Decided ──take──► extents ◄── recent, base
+//!   Validated ──stage──► extents ◄── log record      Decided ──take──► extents ◄── recent, base
 //! ```
 //!
 //! The member keeps the payload itself: it may have to pass it on.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -54,22 +55,12 @@ impl Staging {
         if !transaction.blobs.iter().any(is_worth_it) {
             return Ok(None);
         }
-        if !self.0.contains_key(&transaction.id) {
-            let mut staged = Vec::new();
-            for (blob, entry) in transaction.blobs.iter().enumerate() {
-                let (chunk_size, is_compressed) = keyspace(entry);
-                for (operation, what) in entry.operations.iter().enumerate() {
-                    let Some(bytes) = large(what).filter(|_| is_worth_it(entry)) else { continue };
-                    let pieces = pieces(start(what), bytes, chunk_size);
-                    let leases: Result<Vec<_>> =
-                        pieces.map(|piece| store.write_extent(&piece, is_compressed)).collect();
-                    staged.push(Staged { blob, operation, leases: leases? });
-                }
-            }
-            self.0.insert(transaction.id, staged);
-        }
+        let staged = match self.0.entry(transaction.id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(room) => room.insert(write(store, transaction, keyspace)?),
+        };
         let mut kept = transaction.clone();
-        for Staged { blob, operation, leases } in &self.0[&transaction.id] {
+        for Staged { blob, operation, leases } in staged {
             let extents = leases.iter().map(|lease| lease.extent()).collect();
             let operation = &mut kept.blobs[*blob].operations[*operation];
             *operation = with_payload(operation, Payload::Extents(extents));
@@ -79,7 +70,12 @@ impl Staging {
 
     /// The operations on a blob of a transaction, with extents in the place of large payloads where
     /// that was prepared; and what answers for those.
-    pub fn take(&mut self, id: TransactionId, blob: usize, entry: &BlobOperations) -> Option<(Vec<Operation>, Written)> {
+    pub fn take(
+        &mut self,
+        id: TransactionId,
+        blob: usize,
+        entry: &BlobOperations,
+    ) -> Option<(Vec<Operation>, Written)> {
         let staged = self.0.get_mut(&id)?;
         let mut operations: Option<Vec<Operation>> = None;
         let mut written = Written::default();
@@ -104,6 +100,26 @@ impl Staging {
     pub fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// Writes the large payloads of a transaction.
+fn write(
+    store: &Store,
+    transaction: &Transaction,
+    keyspace: impl Fn(&BlobOperations) -> (u64, bool),
+) -> Result<Vec<Staged>> {
+    let mut staged = Vec::new();
+    for (blob, entry) in transaction.blobs.iter().enumerate() {
+        let (chunk_size, is_compressed) = keyspace(entry);
+        for (operation, what) in entry.operations.iter().enumerate() {
+            let Some(bytes) = large(what).filter(|_| is_worth_it(entry)) else { continue };
+            let pieces = pieces(start(what), bytes, chunk_size);
+            let leases: Result<Vec<_>> =
+                pieces.map(|piece| store.write_extent(&piece, is_compressed)).collect();
+            staged.push(Staged { blob, operation, leases: leases? });
+        }
+    }
+    Ok(staged)
 }
 
 impl Written {

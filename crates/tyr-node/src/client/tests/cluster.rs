@@ -1,35 +1,60 @@
-//! The client against nodes that run in this process, from many threads.
+//! The client against a cluster of three in this process, over sockets, from many threads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tyr_protocol::session::{Place, Want};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceConfig, KeyspaceName,
-    Number, NumberType, Operation, Outcome, Payload, Transform,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, Transform,
 };
 
-use crate::client::local::LocalCluster;
-use crate::client::{Client, ClientConfig, block_on};
+use crate::client::{Client, ConnectOptions, block_on};
+use crate::monitors::InitialNode;
+use crate::server::{Formation, Server, ServerOptions};
 
 const ALL: ByteRange = ByteRange { start: 0, end: 1 << 20 };
 
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A cluster of three, with a keyspace in small chunks.
 struct Stage {
-    cluster: LocalCluster,
-    keyspace: tyr_types::KeyspaceId,
-    _folders: Vec<tempfile::TempDir>,
+    servers: BTreeMap<NodeId, Server>,
+    addresses: Vec<String>,
+    keyspace: KeyspaceId,
+    _folder: tempfile::TempDir,
 }
 
 impl Stage {
     fn new() -> (Self, Arc<Client>) {
-        let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-        let paths: Vec<_> = folders.iter().map(|folder| folder.path().to_owned()).collect();
-        let cluster = LocalCluster::start(&paths).unwrap();
-        let client = cluster.client(ClientConfig::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let places: Vec<_> = (0..3).map(|_| free()).collect();
+        let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let initial = |(n, address): (u16, &String)| InitialNode {
+            node: NodeId(n),
+            address: address.clone(),
+            is_monitor: true,
+        };
+        let initial: Vec<_> = (0..).zip(&addresses).map(initial).collect();
+        let start = |(n, place): (u16, _)| {
+            let mut options = ServerOptions::new(folder.path().join(n.to_string()), place);
+            options.node = Some(NodeId(n));
+            options.formation = Formation::Initial(initial.clone());
+            (NodeId(n), Server::start(options).unwrap())
+        };
+        let servers = (0..).zip(places).map(start).collect();
+        let client = connect(&addresses);
         let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
         let name = KeyspaceName::new("test").unwrap();
         let info = block_on(client.create_keyspace(&name, &config)).unwrap();
-        (Self { cluster, keyspace: info.id, _folders: folders }, client)
+        (Self { servers, addresses, keyspace: info.id, _folder: folder }, client)
+    }
+
+    fn client(&self) -> Arc<Client> {
+        connect(&self.addresses)
     }
 
     fn blob(&self, key: &str) -> BlobName {
@@ -47,6 +72,13 @@ impl Stage {
         let operations = vec![Operation::Append { payload, expected: None }];
         BlobOperations { blob: self.blob(key), operations }
     }
+}
+
+/// Connects. A cluster that has just begun takes a moment to form.
+fn connect(addresses: &[String]) -> Arc<Client> {
+    let options =
+        ConnectOptions { connect_timeout: PATIENCE, ..ConnectOptions::at(addresses.to_vec()) };
+    Client::connect(&options).unwrap()
 }
 
 #[test]
@@ -78,7 +110,7 @@ fn calls_of_many_threads_on_one_client_take_effect_once_each() {
 #[test]
 fn a_moment_holds_what_was_acknowledged_to_others_and_not_what_is_begun_later() {
     let (stage, client) = Stage::new();
-    let other = stage.cluster.client(ClientConfig::default()).unwrap();
+    let other = stage.client();
     for n in 0..50u8 {
         other.commit(vec![stage.append("a", &[n; 3])], Vec::new(), Vec::new()).wait().unwrap();
         let at = block_on(client.moment()).unwrap().unwrap();
@@ -93,7 +125,7 @@ fn a_moment_holds_what_was_acknowledged_to_others_and_not_what_is_begun_later() 
 #[test]
 fn keyspaces_are_made_found_listed_and_dropped_for_all_clients() {
     let (stage, client) = Stage::new();
-    let other = stage.cluster.client(ClientConfig::default()).unwrap();
+    let other = stage.client();
     let name = KeyspaceName::new("test").unwrap();
     let config = KeyspaceConfig::default();
     let twice = block_on(other.create_keyspace(&name, &config)).unwrap_err();
@@ -114,7 +146,29 @@ fn keyspaces_are_made_found_listed_and_dropped_for_all_clients() {
 fn a_cluster_that_lost_a_node_goes_on_after_its_lease() {
     let (mut stage, client) = Stage::new();
     client.commit(vec![stage.append("a", b"before")], Vec::new(), Vec::new()).wait().unwrap();
-    stage.cluster.stop_node(0);
+    stage.servers.remove(&NodeId(0));
+    let begun = Instant::now();
     let after = client.commit(vec![stage.append("a", b"after")], Vec::new(), Vec::new());
     assert_eq!(after.wait().unwrap().outcomes, [Outcome::Offset(6)]);
+    println!("it went on after {:?}", begun.elapsed());
+    // Who comes now finds those that are there, by any address.
+    let late = stage.client();
+    let want = Want::bytes(stage.blob("a"), ALL);
+    let sight = block_on(late.read(want, Place::Newest).answer()).unwrap();
+    assert_eq!(sight.seen.bytes, "beforeafter");
+}
+
+#[test]
+fn who_reaches_nobody_is_told_so() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let options = ConnectOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..ConnectOptions::at(vec![free.to_string()])
+    };
+    let error = Client::connect(&options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        Client::connect(&ConnectOptions::at(Vec::new())).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
 }

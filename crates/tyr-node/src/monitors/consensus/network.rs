@@ -101,7 +101,8 @@ impl Link {
         let address = node.and_then(|node| (self.network.whereabouts)(node));
         let address = address.unwrap_or_else(|| self.address.clone());
         let request = Request::Raft(encoded(call));
-        let question = Question { actor: None, is_handed_on: false, request };
+        // Raft gives up by itself, after a time of its own.
+        let question = Question { actor: None, is_handed_on: false, patience_ms: 0, request };
         let wrong =
             |text: String| RPCError::Network(NetworkError::new(&openraft::AnyError::error(text)));
         match self.network.peers.call(&address, question).await {

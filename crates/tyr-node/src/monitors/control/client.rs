@@ -121,7 +121,7 @@ impl MetadataClient {
         let answered = self.hand_on(None, request).await;
         answered.map_err(|fault| match fault {
             Fault::NotLeader => Error::unavailable("no monitor leads now; try again later"),
-            Fault::Refused(refusal) => refusal.into(),
+            Fault::Leaderless(refusal) | Fault::Refused(refusal) => refusal.into(),
         })
     }
 
@@ -133,7 +133,6 @@ impl MetadataClient {
     ) -> Result<Answer, Fault> {
         let deadline = Instant::now() + self.shared.patience;
         let is_repeatable = request.is_repeatable();
-        let question = Question { actor, is_handed_on: false, request };
         let mut tried = 0;
         loop {
             let (turn, address) = self.address();
@@ -141,7 +140,10 @@ impl MetadataClient {
                 true => deadline.min(Instant::now() + ATTEMPT),
                 false => deadline,
             };
-            let attempt = self.attempt(&address, &question);
+            let patience_ms = until.duration_since(Instant::now()).as_millis() as u32;
+            let (actor, request) = (actor.clone(), request.clone());
+            let question = Question { actor, is_handed_on: false, patience_ms, request };
+            let attempt = self.attempt(&address, question);
             let attempt = match tokio::time::timeout_at(until, attempt).await {
                 Ok(attempt) => attempt,
                 Err(_) => Err(CallError::Lost(format!("{address} does not answer"))),
@@ -171,8 +173,8 @@ impl MetadataClient {
         }
     }
 
-    async fn attempt(&self, address: &str, question: &Question) -> Result<Answer, CallError> {
-        self.connection(address).await?.call(question.clone()).await
+    async fn attempt(&self, address: &str, question: Question) -> Result<Answer, CallError> {
+        self.connection(address).await?.call(question).await
     }
 
     async fn connection(&self, address: &str) -> Result<Arc<Connection>, CallError> {
@@ -354,7 +356,7 @@ impl ClientWatch {
                     self.open = None;
                     return Err(refusal.into());
                 }
-                Err(CallError::Fault(Fault::NotLeader))
+                Err(CallError::Fault(Fault::NotLeader | Fault::Leaderless(_)))
                 | Err(CallError::NotSent(_))
                 | Err(CallError::Lost(_)) => {
                     self.open = None;
@@ -372,7 +374,8 @@ impl ClientWatch {
         if self.open.is_none() {
             let connection = self.client.connection(address).await?;
             let request = Request::Watch { prefix: self.prefix.clone(), after: self.seen };
-            let question = Question { actor: self.actor.clone(), is_handed_on: false, request };
+            let actor = self.actor.clone();
+            let question = Question { actor, is_handed_on: false, patience_ms: 0, request };
             let answers = connection.ask(question).await?;
             self.open = Some((connection, answers));
         }

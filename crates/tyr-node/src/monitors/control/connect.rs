@@ -6,6 +6,8 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::router::network::Dialer;
+
 /// A stream of bytes in both directions.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
@@ -21,6 +23,16 @@ pub trait Connect: Send + Sync + 'static {
     /// # Errors
     /// What the network says.
     fn connect<'a>(&'a self, address: &'a str) -> Opening<'a>;
+}
+
+/// As the data plane does: over TCP, with TLS when that is configured.
+impl Connect for Dialer {
+    fn connect<'a>(&'a self, address: &'a str) -> Opening<'a> {
+        Box::pin(async move {
+            let stream = self.dial(address).await?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
 }
 
 /// Plain TCP.

@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::connect::Stream;
 use super::frame::{self, FRAME_LEN_MAX};
@@ -40,7 +42,7 @@ impl CallError {
     pub fn text(&self) -> String {
         match self {
             Self::Fault(Fault::NotLeader) => "the node does not lead the monitors".to_owned(),
-            Self::Fault(Fault::Refused(refusal)) => {
+            Self::Fault(Fault::Refused(refusal) | Fault::Leaderless(refusal)) => {
                 tyr_types::Error::from(refusal.clone()).to_string()
             }
             Self::NotSent(text) | Self::Lost(text) => text.clone(),
@@ -52,6 +54,8 @@ impl CallError {
 #[derive(Default)]
 struct Waiting {
     questions: HashMap<u64, mpsc::Sender<Result<Answer, Fault>>>,
+    /// When the first of all questions was asked since anything was heard.
+    unheard: Option<Instant>,
     /// Why the connection is over.
     closed: Option<String>,
 }
@@ -112,6 +116,12 @@ impl Connection {
         self.waiting.lock().closed.is_some()
     }
 
+    /// Whether something was asked longer ago than this, and nothing was heard since: the other end
+    /// may have gone without a word, and TCP takes minutes to find out.
+    pub fn is_silent_for(&self, time: Duration) -> bool {
+        self.waiting.lock().unheard.is_some_and(|since| since.elapsed() > time)
+    }
+
     /// Asks, and waits for the one answer. Dropping it cancels the question.
     ///
     /// # Errors
@@ -134,6 +144,7 @@ impl Connection {
             if let Some(why) = &waiting.closed {
                 return Err(CallError::NotSent(why.clone()));
             }
+            waiting.unheard.get_or_insert_with(Instant::now);
             waiting.questions.insert(number, sender);
         }
         let (waiting, frames) = (Arc::clone(&self.waiting), self.frames.clone());
@@ -203,6 +214,7 @@ pub(super) async fn write_all(
 
 fn hand_out(waiting: &Mutex<Waiting>, reply: Reply) {
     let mut waiting = waiting.lock();
+    waiting.unheard = None;
     let Some(sender) = waiting.questions.get(&reply.number) else { return };
     if sender.try_send(reply.result).is_err() {
         waiting.questions.remove(&reply.number);

@@ -34,6 +34,8 @@ pub struct Question {
     pub actor: Option<Actor>,
     /// Whether it was handed on before: then it is not again.
     pub is_handed_on: bool,
+    /// How long the asker waits, in milliseconds; who answers gives up before, and says why.
+    pub patience_ms: u32,
     /// The request.
     pub request: Request,
 }
@@ -52,6 +54,8 @@ pub struct Reply {
 pub enum Fault {
     /// The node does not lead, and nothing was done.
     NotLeader,
+    /// Nobody was found in time who leads; nothing was done. What is known of that.
+    Leaderless(Refusal),
     /// It will not be, or cannot be.
     Refused(Refusal),
 }

@@ -16,6 +16,7 @@
 //!
 //! This module must not know what is done about a request.
 
+mod audit;
 pub mod client;
 pub mod connect;
 pub mod connection;
@@ -25,6 +26,9 @@ pub mod message;
 pub mod peers;
 pub mod proposal;
 pub mod server;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::client::{ClientOptions, ClientWatch, MetadataClient};
 pub use self::connect::{Connect, Opening, Stream, TcpConnect};

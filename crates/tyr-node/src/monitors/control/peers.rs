@@ -15,6 +15,10 @@ use super::message::{Answer, Question};
 /// How long opening a connection may take: a round trip or two on any network, and then some.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A connection on which nothing was heard for this long, although something was asked, is not used
+/// for anything new. Those who wait on it for something that takes long go on waiting.
+const SILENT_MAX: Duration = Duration::from_secs(2);
+
 /// Most addresses that are remembered: every node of the largest cluster, and as many again that
 /// have moved. Beyond that those without a connection are forgotten.
 const ADDRESSES_MAX: usize = 2048;
@@ -54,7 +58,8 @@ impl Peers {
     pub async fn connection(&self, address: &str) -> Result<Arc<Connection>, CallError> {
         let slot = self.slot(address);
         let mut slot = slot.lock().await;
-        if let Some(open) = slot.as_ref().filter(|it| !it.is_closed()) {
+        let is_good = |it: &&Arc<Connection>| !it.is_closed() && !it.is_silent_for(SILENT_MAX);
+        if let Some(open) = slot.as_ref().filter(is_good) {
             return Ok(Arc::clone(open));
         }
         *slot = None;

@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tyr_types::{Error, ErrorKind, Result};
 
+use super::audit;
 use super::client::MetadataClient;
 use super::connect::Stream;
 use super::connection::write_all;
@@ -159,36 +160,34 @@ impl Server {
         question: Question,
         frames: mpsc::Sender<Vec<u8>>,
     ) {
-        let Question { actor, is_handed_on, request } = question;
         // Only nodes speak for others.
-        let actor = match &identity {
-            Identity::Node(_) => actor.unwrap_or(Actor::System),
-            Identity::User { .. } => identity.actor(),
+        let actor = match (&identity, &question.actor) {
+            (Identity::Node(_), Some(actor)) => actor.clone(),
+            (Identity::Node(_), None) | (Identity::User { .. }, _) => identity.actor(),
         };
-        if let Request::Watch { prefix, after } = request {
+        if let Request::Watch { prefix, after } = question.request {
             return self.watch(actor, prefix, after, (number, frames)).await;
         }
-        let is_raft = matches!(request, Request::Raft(_));
+        let is_raft = matches!(question.request, Request::Raft(_));
+        let change = audit::describe(&question.request);
         let result = match (is_raft, &identity) {
             (true, Identity::User { .. }) => {
                 let error = Error::new(ErrorKind::PermissionDenied, "only monitors speak Raft");
                 Err(Fault::Refused(error.into()))
             }
-            (true | false, _) => self.answer(actor, request, is_handed_on).await,
+            (true | false, _) => self.answer(actor, question).await,
         };
+        if let Some(change) = change {
+            audit::note(&identity, &change, &result);
+        }
         _ = reply(&frames, number, result).await;
     }
 
-    async fn answer(
-        &self,
-        actor: Actor,
-        request: Request,
-        is_handed_on: bool,
-    ) -> Result<Answer, Fault> {
+    async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
         match &self.answering {
-            Answering::Monitor(monitor) => monitor.answer(actor, request, is_handed_on).await,
-            Answering::Relay(_) if is_handed_on => Err(Fault::NotLeader),
-            Answering::Relay(client) => client.hand_on(Some(actor), request).await,
+            Answering::Monitor(monitor) => monitor.answer(actor, question).await,
+            Answering::Relay(_) if question.is_handed_on => Err(Fault::NotLeader),
+            Answering::Relay(client) => client.hand_on(Some(actor), question.request).await,
         }
     }
 

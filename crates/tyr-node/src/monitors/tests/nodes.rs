@@ -114,7 +114,9 @@ impl World {
         for node in monitors..nodes {
             world.report(node).await;
         }
-        world.until("all nodes hold a lease", |world| world.holding().len() == usize::from(nodes)).await;
+        world
+            .until("all nodes hold a lease", |world| world.holding().len() == usize::from(nodes))
+            .await;
         let name = KeyspaceName::new("k").unwrap();
         let config = KeyspaceConfig::default();
         let change = Change::CreateKeyspace { name, config, seed: 7 };

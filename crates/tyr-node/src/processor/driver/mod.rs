@@ -1,32 +1,38 @@
 //! What drives a node of a cluster: events in, one at a time, and what the member asks for, done.
 //!
 //! ```text
-//!   network threads ──┐            ┌── core (one lock) ────────────────────┐
+//!   network threads ──┐            ┌── engine (one lock) ────────────────────┐
 //!   syncer ───────────┼──► inbox ──┤ Member::step ──► effects              │──► network: flush
 //!   ticker, readers ──┘            │   Persist ─► journal   Serve ─► store │──► syncer, readers
 //!                                  └───────────────────────────────────────┘
 //! ```
 //!
 //! Whoever brings work drives it, if nobody does already: a message is worked off on the thread
-//! that read it from its socket, without waking another. Who finds the core taken leaves the work
+//! that read it from its socket, without waking another. Who finds the engine taken leaves the work
 //! in the inbox; whoever drives takes all of it before leaving. Disk work is never done here but
 //! for what is not in memory of a chunk that is changed.
 
-mod core;
+mod answers;
+mod engine;
 mod reads;
+mod stopwatch;
 mod syncer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Envelope};
 use tyr_store::log::PendingWrite;
 use tyr_types::{NodeId, Result};
 
-pub(crate) use self::core::Core;
+pub use self::answers::AnswerStatistics;
+pub(crate) use self::answers::Answers;
+pub(crate) use self::engine::Engine;
 use self::syncer::Syncer;
+use crate::histogram::Histogram;
 
 /// Events in the inbox above which what clients ask is refused: what a node works off in about a
 /// second, the time after which clients ask again.
@@ -59,13 +65,17 @@ pub(crate) struct Counts {
     pub in_flight: AtomicUsize,
     /// Reads that waited after the last round.
     pub waiting_reads: AtomicUsize,
+    /// What clients were answered.
+    pub answers: Answers,
+    /// How long the log took to be written and synced, each time.
+    pub syncs: Histogram,
 }
 
 /// Drives a member.
 pub(crate) struct Driver {
     node: NodeId,
     inbox: Mutex<Vec<Work>>,
-    core: Mutex<Core>,
+    engine: Mutex<Engine>,
     outlet: Arc<dyn Outlet>,
     syncer: Arc<Syncer>,
     is_closed: AtomicBool,
@@ -79,12 +89,12 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// Drives what is in `core`. [`Driver::run_syncer`] has to run on a thread of its own.
-    pub fn new(core: Core, outlet: Arc<dyn Outlet>) -> Arc<Self> {
+    /// Drives what is in `engine`. [`Driver::run_syncer`] has to run on a thread of its own.
+    pub fn new(engine: Engine, outlet: Arc<dyn Outlet>) -> Arc<Self> {
         Arc::new(Self {
-            node: core.member().node(),
+            node: engine.member().node(),
             inbox: Mutex::default(),
-            core: Mutex::new(core),
+            engine: Mutex::new(engine),
             outlet,
             syncer: Arc::default(),
             is_closed: AtomicBool::new(false),
@@ -113,18 +123,32 @@ impl Driver {
         self.inbox.lock().len() >= INBOX_MAX
     }
 
-    /// The core, when nobody drives. What is done there must be short.
-    pub fn core(&self) -> MutexGuard<'_, Core> {
-        self.core.lock()
+    /// Looks at the engine when nobody drives, and works off what came meanwhile. What is done
+    /// there must be short.
+    pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Engine) -> T) -> T {
+        let seen = look(&mut self.engine.lock());
+        // Who brought work found the engine taken, and left it in the inbox.
+        if !self.inbox.lock().is_empty() {
+            self.drive();
+        }
+        seen
+    }
+
+    /// Events that wait to be worked off.
+    pub fn waiting_events(&self) -> usize {
+        self.inbox.lock().len()
     }
 
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
-        let store = Arc::clone(self.core().holdings().store());
+        let store = Arc::clone(self.engine.lock().holdings().store());
         while let Some(pending) = self.syncer.wait() {
+            let begun = Instant::now();
             // What records refer to is durable before they are.
             let synced = store.extents().sync();
             let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
+            let took_us = begun.elapsed().as_micros();
+            self.counts.syncs.note(u64::try_from(took_us).unwrap_or(u64::MAX));
             self.give(Work::Synced(pending, result));
         }
     }
@@ -143,40 +167,40 @@ impl Driver {
     /// Works off what is in the inbox, unless somebody does that already.
     fn drive(self: &Arc<Self>) {
         loop {
-            let Some(mut core) = self.core.try_lock() else { return };
-            self.round(&mut core);
-            drop(core);
-            // Who came in the meantime found the core taken, and relies on this.
+            let Some(mut engine) = self.engine.try_lock() else { return };
+            self.round(&mut engine);
+            drop(engine);
+            // Who came in the meantime found the engine taken, and relies on this.
             if self.inbox.lock().is_empty() {
                 return;
             }
         }
     }
 
-    fn round(self: &Arc<Self>, core: &mut Core) {
+    fn round(self: &Arc<Self>, engine: &mut Engine) {
         if self.is_closed.load(Ordering::Acquire) {
             self.inbox.lock().clear();
             return;
         }
         let mut is_due = false;
         loop {
-            let mut work = core.take_room();
+            let mut work = engine.take_room();
             std::mem::swap(&mut work, &mut *self.inbox.lock());
             if work.is_empty() {
-                core.give_room(work);
+                engine.give_room(work);
                 break;
             }
             self.counts.events.fetch_add(work.len() as u64, Ordering::Relaxed);
             for one in work.drain(..) {
                 is_due |= matches!(one, Work::Event(Event::Tick));
-                core.work(self, one);
+                engine.work(self, one);
             }
-            core.give_room(work);
+            engine.give_room(work);
         }
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
-        self.counts.in_flight.store(core.member().in_flight(), Ordering::Relaxed);
-        self.counts.waiting_reads.store(core.member().waiting_reads(), Ordering::Relaxed);
-        if let Some(pending) = core.journal().take(is_due) {
+        self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
+        self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
+        if let Some(pending) = engine.journal().take(is_due) {
             self.syncer.give(pending);
         }
         self.outlet.flush();

@@ -2,8 +2,8 @@
 //!
 //! A right on a keyspace is a right on all of it. Users lie in the service metadata, where
 //! administrators change them; every node has them all and checks each request itself, without
-//! asking anybody. Keys are drawn by a machine and long, so their SHA-256 is all that is kept: there
-//! is nothing to guess, and a check costs no more than a hash.
+//! asking anybody. Keys are drawn by a machine and long, so their SHA-256 is all that is kept:
+//! there is nothing to guess, and a check costs no more than a hash.
 //!
 //! ```text
 //!   hello: token ──► Users::identify ──► Caller (on the connection) ──► permits(keyspace, right)
@@ -32,12 +32,15 @@ pub const ROOT: &str = "root";
 /// The name of those who come without any to a cluster that checks nothing.
 pub const ANYBODY: &str = "anybody";
 
+/// A user as everybody who came as that user sees it; `None` when it was removed.
+type Shared = Arc<RwLock<Option<User>>>;
+
 /// Somebody who was let in.
 #[derive(Clone, Debug)]
 pub struct Caller {
     name: Arc<str>,
     /// What the user may do now; `None`: everything.
-    user: Option<Arc<RwLock<Option<User>>>>,
+    user: Option<Shared>,
 }
 
 impl Caller {
@@ -85,7 +88,7 @@ impl Caller {
 pub struct Users {
     /// `None`: nothing is checked.
     secret: Option<KeyHash>,
-    users: RwLock<HashMap<String, Arc<RwLock<Option<User>>>, RandomState>>,
+    users: RwLock<HashMap<String, Shared, RandomState>>,
 }
 
 impl Users {
@@ -136,9 +139,8 @@ impl Users {
             return Ok(Caller::almighty(ROOT));
         }
         let known = self.users.read().get(name).cloned();
-        let is_theirs = |user: &Arc<RwLock<Option<User>>>| {
-            user.read().as_ref().is_some_and(|user| user.has_key(&hash))
-        };
+        let is_theirs =
+            |user: &Shared| user.read().as_ref().is_some_and(|user| user.has_key(&hash));
         match known.filter(is_theirs) {
             Some(user) => Ok(Caller { name: name.into(), user: Some(user) }),
             None => Err(denied(
@@ -152,9 +154,8 @@ impl Users {
     pub fn is_node(&self, token: &[u8]) -> bool {
         match &self.secret {
             None => true,
-            Some(secret) => {
-                split(token).is_some_and(|(name, key)| name == ROOT && Key::of(key).hash() == *secret)
-            }
+            Some(secret) => split(token)
+                .is_some_and(|(name, key)| name == ROOT && Key::of(key).hash() == *secret),
         }
     }
 }

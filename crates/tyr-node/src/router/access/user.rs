@@ -95,6 +95,11 @@ impl User {
         self
     }
 
+    /// How many keys it has.
+    pub fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Whether this is one of its keys.
     pub fn has_key(&self, hash: &KeyHash) -> bool {
         self.keys.iter().any(|key| KeyHash::from_hex(key).as_ref() == Some(hash))

@@ -52,7 +52,8 @@ pub struct TlsConfig {
     pub key: PathBuf,
     /// Certificates of the authorities; a peer's certificate is signed by one of them.
     pub authorities: PathBuf,
-    /// What node 3's certificate names, unless its address says otherwise: `node-3.` and this.
+    /// What node 3's certificate names, unless its address says otherwise: `node-3.` and this; and
+    /// this alone too, for the control plane.
     pub domain: String,
 }
 

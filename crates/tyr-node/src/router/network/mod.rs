@@ -28,6 +28,7 @@
 
 mod config;
 mod connection;
+mod dialer;
 mod greeting;
 mod link;
 mod links;
@@ -55,6 +56,7 @@ use tyr_protocol::message::{Address, Envelope};
 use tyr_types::{NodeId, Result};
 
 pub use self::config::{NetworkConfig, TlsConfig};
+pub use self::dialer::Dialer;
 use self::link::Put;
 use self::links::Links;
 pub use self::peer::{

@@ -18,9 +18,9 @@ use tyr_types::{
     Result, Timestamp,
 };
 
+use super::promises::{self, PromisesWriter};
 use super::read::too_old;
 use super::write::transformed;
-use super::promises::{self, PromisesWriter};
 use super::{Store, loaded};
 use crate::recent::chunk::{Answers, Installed, Place, Start};
 use crate::recent::plan::Plan;
@@ -220,8 +220,7 @@ impl Store {
     pub fn install_chunk(&self, stored: &BlobName, place: Place, copy: Installed) -> Result<()> {
         let cell = self.chunk(stored)?;
         let mut state = cell.lock();
-        let applying =
-            Applying { at: copy.at, readers: Readers::NONE, dead: self.recent.dead() };
+        let applying = Applying { at: copy.at, readers: Readers::NONE, dead: self.recent.dead() };
         self.recent.change(&cell, &mut state, |state| state.install(place, copy, applying));
         Ok(())
     }

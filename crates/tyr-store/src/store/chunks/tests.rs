@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tyr_types::{Epoch, NumberType, Number, Payload, Transform, Outcome};
+use tyr_types::{Epoch, Number, NumberType, Outcome, Payload, Transform};
 
 use super::*;
 use crate::disk::simulated::SimulatedDisk;
@@ -288,7 +288,7 @@ proptest! {
         for when in floor..2 * steps.len() as u64 + 2 {
             let (_, expected) = versions.range(..=when).next_back().unwrap();
             match read(&store, 1, Some(when)) {
-                Ok(seen) => prop_assert_eq!(&seen.bytes, expected, "at {}, folded {}", when, folded),
+                Ok(seen) => prop_assert_eq!(&seen.bytes, expected, "{}, folded {}", when, folded),
                 Err(error) => prop_assert!(false, "at {} (floor {}): {}", when, floor, error),
             }
         }

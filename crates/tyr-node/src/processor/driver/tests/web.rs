@@ -21,7 +21,7 @@ use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
 use crate::agent::keeper::{Keeper, Limits};
 use crate::clock;
-use crate::processor::driver::{Core, Driver, Outlet};
+use crate::processor::driver::{Driver, Engine, Outlet};
 
 const RETENTION: Retention = Retention { read_timeout_us: 300_000_000, linger_us: 100_000 };
 
@@ -35,14 +35,15 @@ struct Lines {
 
 impl Lines {
     fn send(&self, to: Address, envelope: Envelope) {
-        // Who is gone hears nothing, as on a network.
-        let _ = match to {
-            Address::Node(node) => self.nodes.lock().get(&node).map(|line| line.send(envelope)),
-            Address::Client(client) => {
-                self.clients.lock().get(&client).map(|line| line.send(envelope))
-            }
-            Address::Monitors => self.monitors.lock().as_ref().map(|line| line.send(envelope)),
+        let line = match to {
+            Address::Node(node) => self.nodes.lock().get(&node).cloned(),
+            Address::Client(client) => self.clients.lock().get(&client).cloned(),
+            Address::Monitors => self.monitors.lock().clone(),
         };
+        if let Some(line) = line {
+            // Who is gone hears nothing, as on a network.
+            let _ = line.send(envelope);
+        }
     }
 }
 
@@ -105,14 +106,14 @@ impl Web {
         let mut member = Member::new(node, incarnation(self.starts), MemberConfig::default());
         let mut holdings: Option<Holdings> = None;
         let opened = Store::open_node(folder, &mut |store, body, extents| {
-            let holdings = holdings
-                .get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
+            let holdings =
+                holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
             holdings.replay(&mut member, wire::decode_record(&body)?, extents)
         });
         let OpenedNode { store, log, lock } = opened.unwrap();
         let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, RETENTION));
-        let core = Core::new(member, holdings, Journal::new(log));
-        let driver = Driver::new(core, Arc::new(Arc::downgrade(&self.lines)));
+        let engine = Engine::new(member, holdings, Journal::new(log));
+        let driver = Driver::new(engine, Arc::new(Arc::downgrade(&self.lines)));
         let (sender, receiver) = channel();
         self.lines.nodes.lock().insert(node, sender);
         let reader = {
@@ -149,14 +150,14 @@ impl Web {
     pub fn fold(&self) {
         let limits = Limits { cache_bytes: 64 << 20, fold_log_bytes: 1 << 20, grace_us: 0 };
         for running in &self.running {
-            Keeper::new(Arc::clone(&running.driver), limits).fold().unwrap();
+            Keeper::new(Arc::clone(&running.driver), limits, Arc::new(|| None)).fold().unwrap();
         }
     }
 
     /// What is cached goes.
     pub fn forget(&self) {
         for running in &self.running {
-            let store = Arc::clone(running.driver.core().holdings().store());
+            let store = running.driver.look(|engine| Arc::clone(engine.holdings().store()));
             (0..3).for_each(|_| store.recent().shrink(0));
         }
     }
@@ -211,12 +212,8 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
                     Body::Renew { incarnation, epoch, sent_us } => {
                         lease::Event::Renew { node, incarnation, epoch, sent_us }
                     }
-                    Body::Prepared { epoch } => {
-                        lease::Event::Prepared { node, incarnation, epoch }
-                    }
-                    Body::CaughtUp { epoch } => {
-                        lease::Event::CaughtUp { node, incarnation, epoch }
-                    }
+                    Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
+                    Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
                     Body::Return { incarnation, has_disk } => {
                         lease::Event::Return { node, incarnation, has_disk }
                     }

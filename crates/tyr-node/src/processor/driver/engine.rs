@@ -2,25 +2,24 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
 use tyr_types::{Error, Result, Timestamp};
 
 use super::reads::{self, Found};
+use super::stopwatch::Stopwatch;
 use super::{Driver, Work};
 use crate::agent::holdings::{Holdings, staging};
 use crate::agent::journal::Journal;
 use crate::clock;
 
 /// What there is one of: the member, what it holds and its log.
-pub(crate) struct Core {
+pub(crate) struct Engine {
     member: Member,
     holdings: Holdings,
     journal: Journal,
-    /// The moment from which the monotonic clock counts.
-    started: Instant,
+    stopwatch: Stopwatch,
     /// Kept for their memory.
     effects: Vec<Effect>,
     room: Vec<Work>,
@@ -28,20 +27,20 @@ pub(crate) struct Core {
     failure: Option<Error>,
 }
 
-impl std::fmt::Debug for Core {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({:?})", self.holdings)
+        write!(f, "Engine({:?})", self.holdings)
     }
 }
 
-impl Core {
+impl Engine {
     /// A member that has been told what its log holds.
     pub fn new(member: Member, holdings: Holdings, journal: Journal) -> Self {
         Self {
             member,
             holdings,
             journal,
-            started: Instant::now(),
+            stopwatch: Stopwatch::default(),
             effects: Vec::new(),
             room: Vec::new(),
             failure: None,
@@ -83,11 +82,7 @@ impl Core {
 
     /// The time, for the member.
     pub fn now(&self) -> Now {
-        let since = self.started.elapsed().as_micros();
-        Now {
-            wall_us: clock::now_us(),
-            monotonic_us: u64::try_from(since).expect("no node runs for 580,000 years"),
-        }
+        Now { wall_us: clock::now_us(), monotonic_us: clock::steady_us() }
     }
 
     /// Works one thing off.
@@ -97,7 +92,7 @@ impl Core {
             Work::Synced(pending, result) => {
                 let is_synced = result.is_ok();
                 if let Err(error) = &result {
-                    tracing::error!(%error, "the log takes no more until the node is started again");
+                    tracing::error!(%error, "the log takes no more until the node starts again");
                 }
                 for number in self.journal.settle(pending, &result) {
                     let event = match is_synced {
@@ -117,10 +112,11 @@ impl Core {
             if self.failure.is_some() {
                 return;
             }
+            let now = self.now();
             if let Event::Receive(envelope) = &event {
                 self.learn(&envelope.body);
+                self.stopwatch.asked(envelope, now.monotonic_us);
             }
-            let now = self.now();
             let mut effects = std::mem::take(&mut self.effects);
             self.member.step(now, event, &mut self.holdings, &mut effects);
             if let Some(error) = self.holdings.failure() {
@@ -149,6 +145,7 @@ impl Core {
                     return Some(Event::Receive(envelope));
                 }
                 if let Some(envelope) = self.sent(envelope) {
+                    self.note_answer(driver, to, &envelope.body);
                     driver.outlet.send(to, envelope);
                 }
                 None
@@ -166,9 +163,8 @@ impl Core {
 
     fn persist(&mut self, record: &Record, waited: Option<u64>, number: u64) -> Option<Event> {
         let staged = self.staged(record);
-        let appended = staged.and_then(|staged| {
-            self.journal.append(staged.as_ref().unwrap_or(record), waited)
-        });
+        let appended = staged
+            .and_then(|staged| self.journal.append(staged.as_ref().unwrap_or(record), waited));
         match appended {
             Ok(()) => None,
             Err(error) => {
@@ -178,8 +174,8 @@ impl Core {
         }
     }
 
-    /// The record as the log keeps it, if that is not as it is: large payloads are written once, where
-    /// they will stay.
+    /// The record as the log keeps it, if that is not as it is: large payloads are written once,
+    /// where they will stay.
     fn staged(&mut self, record: &Record) -> Result<Option<Record>> {
         match record {
             Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
@@ -235,14 +231,20 @@ impl Core {
     /// Reads the store as it is now. What is not in memory is fetched elsewhere.
     fn serve(&mut self, driver: &Arc<Driver>, request: ReadRequest, at: Option<Timestamp>) {
         let clock = self.member.clock();
-        let asker = request.asker;
+        let (asker, read) = (request.asker, request.read);
         match reads::begin(&mut self.holdings, request, at, clock) {
-            Found::Now(body) => driver.outlet.send(asker, self.envelope(body)),
+            Found::Now(body) => {
+                self.note_answer(driver, asker, &body);
+                driver.outlet.send(asker, self.envelope(body));
+            }
             Found::Later(later) => {
                 let template = self.envelope(Body::FetchMap);
                 let driver = Arc::clone(driver);
+                let mut watch = self.stopwatch.hand_on(asker, read);
                 blocking::unblock(move || {
                     let body = later.finish();
+                    let answers = &driver.counts.answers;
+                    watch.answered(asker, &body, answers, clock::steady_us());
                     driver.outlet.send(asker, Envelope { body, ..template });
                     driver.outlet.flush();
                 })
@@ -253,5 +255,12 @@ impl Core {
 
     fn envelope(&self, body: Body) -> Envelope {
         self.member.envelope(body)
+    }
+
+    /// Counts what a client is answered.
+    fn note_answer(&mut self, driver: &Driver, to: Address, body: &Body) {
+        if let Address::Client(_) = to {
+            self.stopwatch.answered(to, body, &driver.counts.answers, clock::steady_us());
+        }
     }
 }

@@ -1,0 +1,307 @@
+//! What is measured: which operation, with how many callers, and how it is checked.
+
+use serde_json::{Value, json};
+use tyr::{Bytes, ErrorKind, Keyspace, Number, Result, Transform, Tyr};
+
+use crate::bench::meter::Figures;
+use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
+use crate::random::Random;
+
+/// Minutes of a day.
+const MINUTES: u64 = 1440;
+/// Bytes that a generator has for reads.
+const SERIES_LEN: usize = 16_000;
+/// Blobs that are written and read in large pieces.
+const LARGE_BLOBS: u64 = 64;
+/// Bytes of a small chunk, for pieces of 64 KiB and 4 MiB alike.
+const LARGE_CHUNK: u64 = 64 << 20;
+
+/// What each caller does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// The transaction of a monitoring store, in one minute.
+    Hot,
+    /// The same, in any minute of a day.
+    Spread,
+    /// The same, in one minute, by reading and writing.
+    ByReading,
+    /// 800 bytes of one of 1000 series, zipf 0.99.
+    Read,
+    /// This many bytes at a random place that is a multiple of them.
+    Write(u64),
+    /// The same, read back.
+    ReadLarge(u64),
+}
+
+/// A case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What.
+    pub work: Work,
+    /// Callers in flight.
+    pub callers: usize,
+}
+
+impl Case {
+    /// All, in the order of the table.
+    pub fn all() -> Vec<Self> {
+        let of = |work: Work, callers: &[usize]| -> Vec<Self> {
+            callers.iter().map(|callers| Self { work, callers: *callers }).collect()
+        };
+        [
+            of(Work::Hot, &[1, 8, 32, 128]),
+            of(Work::Spread, &[1, 8, 32, 128]),
+            of(Work::ByReading, &[32]),
+            of(Work::Read, &[1, 32, 128]),
+            of(Work::Write(64 << 10), &[16]),
+            of(Work::Write(4 << 20), &[4]),
+            of(Work::ReadLarge(4 << 20), &[4]),
+        ]
+        .concat()
+    }
+
+    /// In words.
+    pub fn label(&self) -> String {
+        let work = match self.work {
+            Work::Hot => "transactions, one minute".to_owned(),
+            Work::Spread => "transactions, a day".to_owned(),
+            Work::ByReading => "transactions by reading, one minute".to_owned(),
+            Work::Read => "reads of 800 B, zipf".to_owned(),
+            Work::Write(len) => format!("writes of {} KiB", len >> 10),
+            Work::ReadLarge(len) => format!("reads of {} KiB", len >> 10),
+        };
+        format!("{work}, {} in flight", self.callers)
+    }
+
+    /// Bytes of a chunk that suit it.
+    pub fn chunk_size(&self) -> u64 {
+        LARGE_CHUNK
+    }
+
+    /// Payload bytes of one operation.
+    fn len(&self) -> u64 {
+        match self.work {
+            Work::Hot | Work::Spread | Work::ByReading => RECORD_LEN as u64,
+            Work::Read => READ_LEN,
+            Work::Write(len) | Work::ReadLarge(len) => len,
+        }
+    }
+
+    /// The medians of all runs as a row of the table.
+    pub fn as_row(&self, runs: &[Figures]) -> Vec<String> {
+        let label = self.label();
+        let (what, _) = label.rsplit_once(',').unwrap_or((&label, ""));
+        let of = |name: &str| median(runs, name);
+        vec![
+            what.to_owned(),
+            self.callers.to_string(),
+            format!("{:.0}", of("per_s")),
+            format!("{:.1}", of("per_s") * self.len() as f64 / 1e6),
+            format!("{:.1}", of("cpu_us")),
+            format!("{:.2}", of("p50_us") / 1e3),
+            format!("{:.2}", of("p99_us") / 1e3),
+            format!("{:.0}", of("aborts")),
+        ]
+    }
+
+    /// The medians of all runs, and each run.
+    pub fn as_json(&self, runs: &[Figures]) -> Value {
+        let mut medians = serde_json::Map::new();
+        for name in runs.first().into_iter().flat_map(Figures::names) {
+            medians.insert(name.to_owned(), json!(median(runs, name)));
+        }
+        let each: Vec<Value> = runs.iter().map(Figures::as_json).collect();
+        json!({"case": self.label(), "in_flight": self.callers, "medians": medians, "runs": each})
+    }
+}
+
+fn median(runs: &[Figures], name: &str) -> f64 {
+    let mut values: Vec<f64> = runs.iter().filter_map(|figures| figures.get(name)).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A case on its keyspace.
+pub struct Pattern {
+    store: Tyr,
+    keyspace: Keyspace,
+    /// The case.
+    pub case: Case,
+    zipf: Zipf,
+}
+
+impl Pattern {
+    /// The case on an empty keyspace.
+    pub fn new(store: Tyr, keyspace: Keyspace, case: Case) -> Self {
+        Self { store, keyspace, case, zipf: Zipf::new(GENERATORS) }
+    }
+
+    /// Writes what is to be read.
+    ///
+    /// # Errors
+    /// What the cluster says.
+    pub async fn prepare(&self) -> Result<()> {
+        match self.case.work {
+            Work::Hot | Work::Spread | Work::ByReading | Work::Write(_) => {}
+            Work::Read => {
+                for number in 0..GENERATORS {
+                    self.keyspace.put(series(number), vec![1; SERIES_LEN]).await?;
+                }
+            }
+            Work::ReadLarge(len) => {
+                for number in 0..LARGE_BLOBS {
+                    self.keyspace.put(large(number), vec![1; len as usize]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does it once; answers how often it was begun anew.
+    ///
+    /// # Errors
+    /// What the cluster says.
+    pub async fn once(&self, random: &mut Random) -> Result<u64> {
+        match self.case.work {
+            Work::Hot => self.measure(random, 720).await.map(|()| 0),
+            Work::Spread => {
+                let minute = random.below(MINUTES);
+                self.measure(random, minute).await.map(|()| 0)
+            }
+            Work::ByReading => self.measure_by_reading(random).await,
+            Work::Read => {
+                let records = (SERIES_LEN - READ_LEN as usize) / RECORD_LEN + 1;
+                let offset = random.below(records as u64) * RECORD_LEN as u64;
+                let key = series(self.zipf.draw(random));
+                let bytes = self.keyspace.read(key, offset, READ_LEN).await?;
+                assert_eq!(bytes.len() as u64, READ_LEN, "what was prepared is longer");
+                Ok(0)
+            }
+            Work::Write(len) => {
+                let (blob, piece) = (random.below(LARGE_BLOBS), random.below(16));
+                let bytes = Bytes::from(vec![random.next() as u8; len as usize]);
+                self.keyspace.write(large(blob), piece * len, bytes).await.map(|_| 0)
+            }
+            Work::ReadLarge(len) => {
+                let bytes = self.keyspace.read(large(random.below(LARGE_BLOBS)), 0, len).await?;
+                assert_eq!(bytes.len() as u64, len, "what was prepared is as long");
+                Ok(0)
+            }
+        }
+    }
+
+    async fn measure(&self, random: &mut Random, minute: u64) -> Result<()> {
+        let (generator, value) = (random.below(GENERATORS as u64) as usize, random.unit());
+        let mut transaction = self.store.begin();
+        transaction.append(&self.keyspace, series(generator), record(random, value))?;
+        for key in aggregates(generator) {
+            let at = minute * RECORD_LEN as u64;
+            transaction.apply(&self.keyspace, &key, at, Transform::add(Number::U64(1)))?;
+            transaction.apply(&self.keyspace, &key, at + 8, Transform::add(Number::F64(value)))?;
+        }
+        transaction.commit().await.map(drop)
+    }
+
+    /// However often others come first.
+    async fn measure_by_reading(&self, random: &mut Random) -> Result<u64> {
+        let (generator, value) = (random.below(GENERATORS as u64) as usize, random.unit());
+        let mut begun = 0;
+        loop {
+            let done = self.measure_once_by_reading(random, (generator, value), &mut begun).await;
+            match done {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                done => return done.map(|()| begun - 1),
+            }
+        }
+    }
+
+    async fn measure_once_by_reading(
+        &self,
+        random: &mut Random,
+        (generator, value): (usize, f64),
+        begun: &mut u64,
+    ) -> Result<()> {
+        self.store
+            .transact(async |transaction| {
+                *begun += 1;
+                transaction.append(&self.keyspace, series(generator), record(random, value))?;
+                for key in aggregates(generator) {
+                    let at = 720 * RECORD_LEN as u64;
+                    let old = transaction.read(&self.keyspace, &key, at, RECORD_LEN as u64).await;
+                    let old = match old {
+                        Ok(old) => old,
+                        Err(error) if error.kind() == ErrorKind::NotFound => Bytes::new(),
+                        Err(error) => return Err(error),
+                    };
+                    let mut slot = [0; RECORD_LEN];
+                    slot[..old.len()].copy_from_slice(&old);
+                    let (count, sum) = (eight(&slot[..8]), eight(&slot[8..]));
+                    let count = u64::from_le_bytes(count) + 1;
+                    let sum = f64::from_le_bytes(sum) + value;
+                    let new = [count.to_le_bytes(), sum.to_le_bytes()].concat();
+                    transaction.write(&self.keyspace, &key, at, new)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Compares what is stored with `count` acknowledged transactions.
+    ///
+    /// # Errors
+    /// `Corrupt` when they differ.
+    pub async fn verify(&self, count: u64) -> Result<()> {
+        match self.case.work {
+            Work::Hot | Work::Spread | Work::ByReading => {}
+            Work::Read | Work::Write(_) | Work::ReadLarge(_) => return Ok(()),
+        }
+        let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
+        let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);
+        let counted: u64 = slots.map(|slot| u64::from_le_bytes(eight(&slot[..8]))).sum();
+        let mut records = 0;
+        for generator in 0..GENERATORS {
+            match self.keyspace.stat(series(generator)).await {
+                Ok(stat) => records += stat.size / RECORD_LEN as u64,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if (counted, records) == (count, count) {
+            return Ok(());
+        }
+        Err(tyr::Error::corrupt(format!(
+            "{count} transactions were acknowledged, the aggregate counts {counted}, and there are \
+             {records} records"
+        )))
+    }
+}
+
+/// The aggregate that all transactions add to.
+const ALL: &str = "aggregate/all";
+
+fn series(number: usize) -> String {
+    format!("generator/{number}")
+}
+
+fn large(number: u64) -> String {
+    format!("large/{number}")
+}
+
+fn aggregates(generator: usize) -> [String; 3] {
+    [
+        format!("aggregate/generator/{generator}"),
+        format!("aggregate/cluster/{}", generator % CLUSTERS),
+        ALL.to_owned(),
+    ]
+}
+
+fn record(random: &mut Random, value: f64) -> Bytes {
+    let mut record = [0; RECORD_LEN];
+    record[..8].copy_from_slice(&random.next().to_le_bytes());
+    record[8..].copy_from_slice(&value.to_le_bytes());
+    Bytes::copy_from_slice(&record)
+}
+
+fn eight(bytes: &[u8]) -> [u8; 8] {
+    bytes[..8].try_into().expect("eight bytes are eight bytes")
+}

@@ -1,0 +1,146 @@
+//! How the command line reaches the monitors of a cluster.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tyr::Error;
+use tyr_node::monitors::control::{ClientOptions, MetadataClient, Sender};
+use tyr_node::network::Dialer;
+use tyr_node::router::access::{self, Key};
+
+use crate::failure::{Failure, Outcome};
+use crate::session::Session;
+
+/// How an address of a cluster begins.
+pub const SCHEME: &str = "tyr://";
+
+/// How long the monitors have to answer: longer than it takes them to find a new leader.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A way to the monitors.
+pub struct Connection {
+    runtime: Runtime,
+    client: MetadataClient,
+}
+
+/// Who asks where.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Target {
+    addresses: Vec<String>,
+    user: Option<String>,
+    key_file: Option<String>,
+}
+
+impl Connection {
+    /// To the cluster that `--data` names.
+    ///
+    /// # Errors
+    /// `Usage` when it names none.
+    pub fn open(session: &Session) -> Outcome<Self> {
+        let data = session.data()?;
+        let target = data.to_str().and_then(|text| text.strip_prefix(SCHEME));
+        let Some(target) = target else {
+            return Err(Failure::Usage(format!(
+                "{} is a directory, and this is about a cluster: say --data tyr://HOST:PORT, or \
+                 set TYR_DATA to that",
+                data.display()
+            )));
+        };
+        let target = Target::parse(target)?;
+        let user = target.user.unwrap_or_default();
+        let token = match &target.key_file {
+            Some(file) => access::token(&user, &read_key(Path::new(file))?),
+            None => String::new(),
+        };
+        let options = ClientOptions {
+            sender: Sender::User(user),
+            token,
+            patience: PATIENCE,
+            ..ClientOptions::at(&target.addresses)
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::io("cannot wait for answers", error))?;
+        let client = MetadataClient::new(options, Arc::new(Dialer::new(None)?))?;
+        Ok(Self { runtime, client })
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// What the monitors answer, or that they do not.
+    pub fn ask<T, F>(&self, ask: impl FnOnce(MetadataClient) -> F) -> Outcome<T>
+    where
+        F: Future<Output = tyr::Result<T>>,
+    {
+        Ok(self.runtime.block_on(ask(self.client.clone()))?)
+    }
+}
+
+impl Target {
+    /// `host:port,host:port/?user=alice&key_file=alice.key`
+    fn parse(text: &str) -> Outcome<Self> {
+        let (places, options) = text.split_once('?').unwrap_or((text, ""));
+        let places = places.strip_suffix('/').unwrap_or(places).split(',');
+        let addresses: Vec<String> = places.map(|place| place.trim().to_owned()).collect();
+        let is_place = |place: &String| {
+            let parts = place.rsplit_once(':');
+            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        };
+        if let Some(wrong) = addresses.iter().find(|place| !is_place(place)) {
+            return Err(Failure::Usage(format!(
+                "\"{}\" is not HOST:PORT; a cluster is named tyr://HOST:PORT,HOST:PORT",
+                wrong.escape_debug()
+            )));
+        }
+        let mut target = Self { addresses, ..Self::default() };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match name {
+                "user" => target.user = Some(value.to_owned()),
+                "key_file" => target.key_file = Some(value.to_owned()),
+                // How patient data commands are; the monitors have a time of their own.
+                "timeout" | "connect_timeout" => {}
+                other => {
+                    return Err(Failure::Usage(format!(
+                        "an address has the options user, key_file, timeout and connect_timeout, \
+                         not \"{}\"",
+                        other.escape_debug()
+                    )));
+                }
+            }
+        }
+        match (&target.user, &target.key_file) {
+            (Some(_), Some(_)) | (None, None) => Ok(target),
+            (Some(_), None) | (None, Some(_)) => Err(Failure::Usage(
+                "an address has user and key_file, or neither; with the cluster's own secret the \
+                 user is root"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+fn read_key(path: &Path) -> Outcome<Key> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::io(format!("the key in {}", path.display()), error))?;
+    Ok(Key::of(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_nodes_and_perhaps_a_user_with_a_key() {
+        let target = Target::parse("a:7070,b:7070/?user=alice&key_file=k&timeout=5s").unwrap();
+        assert_eq!(target.addresses, ["a:7070", "b:7070"]);
+        assert_eq!((target.user.as_deref(), target.key_file.as_deref()), (Some("alice"), Some("k")));
+        assert_eq!(Target::parse("[::1]:7070").unwrap().addresses, ["[::1]:7070"]);
+        for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"] {
+            assert!(matches!(Target::parse(bad), Err(Failure::Usage(_))), "{bad}");
+        }
+    }
+}

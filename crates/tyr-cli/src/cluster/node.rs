@@ -1,0 +1,204 @@
+//! `tyr node`: the nodes of a cluster, and changes of who holds what.
+
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tyr::Error;
+use tyr_node::monitors::Change;
+use tyr_node::server::NodeId;
+
+use super::Connection;
+use super::status::rows;
+use crate::failure::Outcome;
+use crate::output::table;
+use crate::session::Session;
+
+/// How often is looked how far a change is.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What to do with nodes.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// List the nodes
+    List(ListArguments),
+    /// Let a node in again that left; a new one joins by itself (tyr serve --join)
+    Add(AddArguments),
+    /// Take a node out of the cluster, once others have what it holds
+    Drain(DrainArguments),
+    /// Wait no more for a node that is down; others copy what it held from the rest
+    Remove(RemoveArguments),
+    /// Change how much of the data a node takes
+    Weight(WeightArguments),
+    /// Make a node one of the monitors, or one no more
+    Monitor(MonitorArguments),
+    /// Give up the change of the ring that is under way
+    Cancel(CancelArguments),
+}
+
+/// `tyr node list`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr node list --data tyr://127.0.0.1:7070")]
+pub struct ListArguments {}
+
+/// `tyr node add`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr node add 3")]
+pub struct AddArguments {
+    /// The node's number
+    node: u16,
+    /// Wait until it has all that it is to hold
+    #[arg(long = "wait")]
+    is_waited: bool,
+}
+
+/// `tyr node drain`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr node drain 3 --wait")]
+pub struct DrainArguments {
+    /// The node's number
+    node: u16,
+    /// Wait until it holds nothing any more
+    #[arg(long = "wait")]
+    is_waited: bool,
+}
+
+/// `tyr node remove`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What only this node held is lost: that is so only if all other replicas of it are gone too.
+
+Example:
+  tyr node remove 3 --wait")]
+pub struct RemoveArguments {
+    /// The node's number
+    node: u16,
+    /// Wait until others have what it held
+    #[arg(long = "wait")]
+    is_waited: bool,
+}
+
+/// `tyr node weight`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr node weight 3 200")]
+pub struct WeightArguments {
+    /// The node's number
+    node: u16,
+    /// Its weight, compared with others'; nodes have 100 unless they say otherwise
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    weight: u32,
+    /// Wait until everything is where it is to be
+    #[arg(long = "wait")]
+    is_waited: bool,
+}
+
+/// `tyr node monitor`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A node runs a monitor when it was started with the setting monitor = \"yes\".
+
+Example:
+  tyr node monitor 3 yes")]
+pub struct MonitorArguments {
+    /// The node's number
+    node: u16,
+    /// Whether it is to be one
+    #[arg(value_parser = ["yes", "no"])]
+    is_monitor: String,
+}
+
+/// `tyr node cancel`
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  tyr node cancel")]
+pub struct CancelArguments {}
+
+/// Does what the command line says.
+pub fn run(session: &mut Session, command: NodeCommand) -> Outcome {
+    let connection = Connection::open(session)?;
+    match command {
+        NodeCommand::List(ListArguments {}) => list(session, &connection),
+        NodeCommand::Add(AddArguments { node, is_waited }) => {
+            let change = newcomer(&connection, node)?;
+            change_ring(session, &connection, change, is_waited)
+        }
+        NodeCommand::Drain(DrainArguments { node, is_waited }) => {
+            change_ring(session, &connection, Change::Drain(NodeId(node)), is_waited)
+        }
+        NodeCommand::Remove(RemoveArguments { node, is_waited }) => {
+            change_ring(session, &connection, Change::Remove(NodeId(node)), is_waited)
+        }
+        NodeCommand::Weight(WeightArguments { node, weight, is_waited }) => {
+            let change = Change::SetWeight { node: NodeId(node), weight };
+            change_ring(session, &connection, change, is_waited)
+        }
+        NodeCommand::Monitor(MonitorArguments { node, is_monitor }) => {
+            let is_monitor = is_monitor == "yes";
+            connection.ask(|client| async move { client.appoint(NodeId(node), is_monitor).await })?;
+            session.output.record(&json!({"node": node, "monitor": is_monitor}), "")
+        }
+        NodeCommand::Cancel(CancelArguments {}) => {
+            change_ring(session, &connection, Change::CancelMove, false)
+        }
+    }
+}
+
+fn list(session: &mut Session, connection: &Connection) -> Outcome {
+    let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+    let status = connection.ask(|client| async move { client.status().await })?;
+    let rows = rows(&bootstrap, &status)?;
+    if session.output.is_json() {
+        return rows.iter().try_for_each(|row| session.output.json(&row.as_json()));
+    }
+    let line = |row: &super::status::Row| {
+        vec![
+            row.node.to_string(),
+            row.address.clone(),
+            row.state.clone(),
+            row.membership.to_owned(),
+            row.weight.to_string(),
+            row.domain.map_or_else(|| "-".to_owned(), |domain| domain.to_string()),
+            if row.is_monitor { "yes" } else { "no" }.to_owned(),
+            row.version.clone(),
+        ]
+    };
+    let heads = ["node", "address", "state", "ring", "weight", "domain", "monitor", "version"];
+    let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    session.output.line(&table(&heads, &lines, &[0, 4, 5]))
+}
+
+/// The node as one that joins, as it told of itself.
+fn newcomer(connection: &Connection, node: u16) -> Outcome<Change> {
+    let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+    let record = bootstrap.nodes.get(&node).ok_or_else(|| {
+        Error::not_found(format!(
+            "nobody has heard of node {node}; a new node joins by itself: tyr serve --join"
+        ))
+    })?;
+    Ok(Change::Join(vec![record.newcomer(NodeId(node))]))
+}
+
+fn change_ring(
+    session: &mut Session,
+    connection: &Connection,
+    change: Change,
+    is_waited: bool,
+) -> Outcome {
+    let epoch = connection.ask(|client| async move { client.propose(change).await })?.0;
+    let mut now = epoch;
+    let mut is_moving = true;
+    while is_waited && is_moving {
+        session.interrupt.check()?;
+        let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+        let map = bootstrap.cluster_map()?;
+        (now, is_moving) = (map.epoch.0, map.next.is_some());
+        if is_moving {
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+    let text = match is_waited {
+        true => format!("done, in epoch {now}"),
+        false => format!("in effect since epoch {epoch}; `tyr status` shows how far it is"),
+    };
+    session.output.record(&json!({"epoch": now, "done": !is_moving}), &text)
+}

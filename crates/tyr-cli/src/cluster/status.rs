@@ -1,0 +1,209 @@
+//! `tyr status`: how a cluster is.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tyr_node::monitors::status::{Bootstrap, Status};
+use tyr_node::server::{NodeId, NodeReport};
+
+use super::{Connection, http};
+use crate::failure::Outcome;
+use crate::output::table;
+use crate::session::Session;
+
+/// Nodes that are asked at once.
+const ASKED_AT_ONCE: usize = 16;
+
+/// `tyr status`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Asks the monitors, and each node over HTTP how it is itself.
+
+Examples:
+  tyr status --data tyr://127.0.0.1:7070
+  tyr status --json | jq .nodes")]
+pub struct StatusArguments {}
+
+/// A node, as the monitors, the map and itself have it.
+pub struct Row {
+    /// Its number.
+    pub node: u16,
+    /// Where it is reached.
+    pub address: String,
+    /// `up`, `returning`, `down`; `new` when the map does not know it.
+    pub state: String,
+    /// `in`, `joining`, `leaving`, `out`.
+    pub membership: &'static str,
+    /// Its weight when it joined, or what it would take.
+    pub weight: u32,
+    /// Its failure domain.
+    pub domain: Option<u32>,
+    /// Whether it is a monitor.
+    pub is_monitor: bool,
+    /// The program's version.
+    pub version: String,
+    /// How long it has been silent, when the leader says.
+    pub silent_us: Option<u64>,
+    /// Where it answers HTTP.
+    pub http: Option<String>,
+}
+
+/// All nodes that are known.
+///
+/// # Errors
+/// `Unavailable` while the cluster forms.
+pub fn rows(bootstrap: &Bootstrap, status: &Status) -> Outcome<Vec<Row>> {
+    let map = bootstrap.cluster_map()?;
+    let seats = status.leadership.as_ref().map(|leadership| &leadership.seats);
+    let row = |(number, record): (&u16, &tyr_node::monitors::NodeRecord)| {
+        let node = NodeId(*number);
+        let ring = map.next.as_ref().unwrap_or(&map.ring);
+        let share = ring.share(node).or_else(|| map.ring.share(node));
+        Row {
+            node: *number,
+            address: record.addresses.join(","),
+            state: map.nodes.get(&node).map_or("new", |seat| seat.state.name()).to_owned(),
+            membership: map.membership(node).name(),
+            weight: share.map_or(record.weight, |share| share.weight),
+            domain: record.domain,
+            is_monitor: status.voters.contains(number),
+            version: record.version.clone(),
+            silent_us: seats.and_then(|seats| seats.get(number)).map(|seat| seat.silent_us),
+            http: record.http_address.clone(),
+        }
+    };
+    Ok(bootstrap.nodes.iter().map(row).collect())
+}
+
+/// Shows it.
+pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outcome {
+    let connection = Connection::open(session)?;
+    let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+    let status = connection.ask(|client| async move { client.status().await })?;
+    let rows = rows(&bootstrap, &status)?;
+    let reports = ask_all(&rows);
+    let epoch = bootstrap.cluster_map()?.epoch.0;
+    let cluster = bootstrap.cluster.map(|cluster| format!("{cluster:032x}"));
+    if session.output.is_json() {
+        let nodes: Vec<Value> = rows.iter().map(|row| as_json(row, &reports)).collect();
+        return session.output.json(&json!({
+            "cluster": cluster,
+            "epoch": epoch,
+            "leader": status.leader,
+            "term": status.term,
+            "monitors": status.voters,
+            "pending": status.leadership.as_ref().and_then(|it| it.pending),
+            "waiting_for": status.leadership.as_ref().map(|it| it.waiting.clone()),
+            "nodes": nodes,
+        }));
+    }
+    session.output.line(&headline(cluster.as_deref(), epoch, &status))?;
+    let heads = ["node", "address", "state", "ring", "monitor", "ready", "flight", "to copy"];
+    let lines: Vec<Vec<String>> = rows.iter().map(|row| line(row, &status, &reports)).collect();
+    session.output.line(&table(&heads, &lines, &[0, 6, 7]))?;
+    for (node, report) in &reports {
+        let reasons = match report {
+            Ok(report) => report.reasons.clone(),
+            Err(error) => vec![error.clone()],
+        };
+        for reason in reasons {
+            session.output.line(&format!("node {node}: {reason}"))?;
+        }
+    }
+    Ok(())
+}
+
+type Reports = BTreeMap<u16, Result<NodeReport, String>>;
+
+/// Asks every node that answers HTTP how it is, some at a time.
+fn ask_all(rows: &[Row]) -> Reports {
+    let asked: Vec<(u16, &str)> =
+        rows.iter().filter_map(|row| Some((row.node, row.http.as_deref()?))).collect();
+    let mut reports = Reports::new();
+    for some in asked.chunks(ASKED_AT_ONCE) {
+        thread::scope(|scope| {
+            let asking: Vec<_> = some
+                .iter()
+                .map(|(node, at)| (*node, scope.spawn(|| http::get(at, "/status"))))
+                .collect();
+            for (node, answer) in asking {
+                let answer = answer.join().unwrap_or_else(|_| Err("asking it failed".to_owned()));
+                reports.insert(node, answer);
+            }
+        });
+    }
+    reports
+}
+
+fn headline(cluster: Option<&str>, epoch: u32, status: &Status) -> String {
+    let leader = match status.leader {
+        Some(leader) => format!("node {leader} leads the monitors"),
+        None => "NO MONITOR LEADS: maps and leases stand still".to_owned(),
+    };
+    let pending = status.leadership.as_ref().and_then(|leadership| {
+        let waiting: Vec<String> = leadership.waiting.iter().map(u16::to_string).collect();
+        let epoch = leadership.pending?;
+        Some(format!("\nepoch {epoch} waits for node {}", waiting.join(", ")))
+    });
+    let cluster = cluster.unwrap_or("that forms");
+    format!("cluster {cluster}, epoch {epoch}; {leader}{}", pending.unwrap_or_default())
+}
+
+fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
+    let report = reports.get(&row.node).and_then(|report| report.as_ref().ok());
+    let monitor = match (row.is_monitor, status.leader == Some(row.node)) {
+        (true, true) => "leads",
+        (true, false) => "yes",
+        (false, _) => "no",
+    };
+    let ready = match report {
+        Some(report) if report.is_ready => "yes",
+        Some(_) => "no",
+        None => "?",
+    };
+    let number = |read: fn(&NodeReport) -> u64| {
+        report.map_or_else(|| "?".to_owned(), |report| read(report).to_string())
+    };
+    vec![
+        row.node.to_string(),
+        row.address.clone(),
+        row.state.clone(),
+        row.membership.to_owned(),
+        monitor.to_owned(),
+        ready.to_owned(),
+        number(|report| report.in_flight),
+        number(|report| report.movement.missing as u64),
+    ]
+}
+
+fn as_json(row: &Row, reports: &Reports) -> Value {
+    let (report, error) = match reports.get(&row.node) {
+        Some(Ok(report)) => (json!(report), Value::Null),
+        Some(Err(error)) => (Value::Null, json!(error)),
+        None => (Value::Null, Value::Null),
+    };
+    let mut fields = row.as_json();
+    fields["report"] = report;
+    fields["error"] = error;
+    fields
+}
+
+impl Row {
+    /// The node in JSON.
+    pub fn as_json(&self) -> Value {
+        json!({
+            "node": self.node,
+            "address": self.address,
+            "state": self.state,
+            "ring": self.membership,
+            "weight": self.weight,
+            "domain": self.domain,
+            "monitor": self.is_monitor,
+            "version": self.version,
+            "silent_ms": self.silent_us.map(|us| us / 1000),
+            "http": self.http,
+        })
+    }
+}

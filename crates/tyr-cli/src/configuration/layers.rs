@@ -1,0 +1,216 @@
+//! Flags over environment over file over defaults: which value counts, and what is wrong.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::file::{self, Said};
+use super::flags::SettingFlags;
+use super::kind::Value;
+use super::setting::Setting;
+use super::source::Source;
+use super::table::SETTINGS;
+
+/// What was given, before it is looked at.
+#[derive(Default)]
+pub struct Layers<'a> {
+    /// The file.
+    pub file: Option<&'a Path>,
+    /// What an environment variable says.
+    pub variable: Option<&'a dyn Fn(&str) -> Option<String>>,
+    /// The flags.
+    pub flags: SettingFlags,
+}
+
+/// A value, what it was read from, and where that stood.
+#[derive(Clone, Debug, PartialEq)]
+struct Given {
+    text: String,
+    value: Value,
+    source: Source,
+}
+
+/// All settings in effect.
+#[derive(Clone, Debug)]
+pub struct Configuration(BTreeMap<&'static str, Given>);
+
+impl Layers<'_> {
+    /// The settings in effect.
+    ///
+    /// # Errors
+    /// Everything that is wrong, a line each, with the setting, its source and what is allowed.
+    pub fn resolve(&self) -> Result<Configuration, Vec<String>> {
+        let said = match self.file {
+            Some(path) => file::read(path)?,
+            None => Said::default(),
+        };
+        let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
+        for setting in &SETTINGS {
+            let Some((text, source)) = self.find(setting, &said) else { continue };
+            match setting.kind.parse(&text) {
+                Ok(value) => {
+                    given.insert(setting.name, Given { text, value, source });
+                }
+                Err(what) => errors.push(complain(setting, &text, &source, &what)),
+            }
+        }
+        if errors.is_empty() { Ok(Configuration(given)) } else { Err(errors) }
+    }
+
+    fn find(&self, setting: &Setting, said: &Said) -> Option<(String, Source)> {
+        if let Some(text) = self.flags.0.get(setting.name) {
+            return Some((text.clone(), Source::Flag(setting.flag())));
+        }
+        let variable = setting.variable();
+        if let Some(text) = self.variable.and_then(|read| read(&variable)) {
+            return Some((text, Source::Variable(variable)));
+        }
+        let mut lines = said.0.iter().filter(|(known, ..)| known.name == setting.name);
+        if let Some((_, text, source)) = lines.next() {
+            return Some((text.clone(), source.clone()));
+        }
+        setting.default.map(|text| (text.to_owned(), Source::Default))
+    }
+}
+
+/// What is wrong with a value, with all that is needed to mend it.
+fn complain(setting: &Setting, text: &str, source: &Source, what: &str) -> String {
+    format!(
+        "{} = \"{}\" ({source}) {what}; allowed: {}; for example {}",
+        setting.name,
+        text.escape_debug(),
+        setting.kind.range(),
+        setting.line(setting.example)
+    )
+}
+
+impl Configuration {
+    /// What is wrong with a setting that is sound by itself, but not with the others.
+    pub fn complaint(&self, name: &'static str, what: &str) -> String {
+        let setting = row(name);
+        match self.0.get(name) {
+            Some(given) => complain(setting, &given.text, &given.source, what),
+            None => format!(
+                "{name} {what}; set it in the file, by {} or by --{}; for example {}",
+                setting.variable(),
+                setting.flag(),
+                setting.line(setting.example)
+            ),
+        }
+    }
+
+    /// Where the value came from; `None` when there is none.
+    pub fn source(&self, name: &'static str) -> Option<&Source> {
+        self.0.get(row(name).name).map(|given| &given.source)
+    }
+
+    /// Whether the setting has a value.
+    pub fn has(&self, name: &'static str) -> bool {
+        self.source(name).is_some()
+    }
+
+    /// A setting's value, as what the table says it is.
+    fn get<T>(&self, name: &'static str, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let given = self.0.get(row(name).name)?;
+        let value = of(&given.value);
+        assert!(value.is_some(), "setting {name} is {:?}, another kind was asked for", given.value);
+        value
+    }
+
+    /// A number of things or bytes.
+    pub fn count(&self, name: &'static str) -> Option<u64> {
+        self.get(name, |value| if let Value::Count(count) = value { Some(*count) } else { None })
+    }
+
+    /// A time; the outer `None` when it is not set, the inner one for never.
+    pub fn time(&self, name: &'static str) -> Option<Option<Duration>> {
+        self.get(name, |value| if let Value::Time(time) = value { Some(*time) } else { None })
+    }
+
+    /// A time that has a default and is not `never`.
+    pub fn span(&self, name: &'static str) -> Duration {
+        self.time(name).flatten().expect("the table gives this time a default, and no never")
+    }
+
+    /// A number with a fraction.
+    pub fn number(&self, name: &'static str) -> Option<f64> {
+        self.get(name, |value| if let Value::Number(it) = value { Some(*it) } else { None })
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, name: &'static str) -> bool {
+        let is_on =
+            self.get(name, |value| if let Value::Switch(it) = value { Some(*it) } else { None });
+        is_on.unwrap_or(false)
+    }
+
+    /// One of a few words.
+    pub fn choice(&self, name: &'static str) -> Option<&'static str> {
+        self.get(name, |value| if let Value::Choice(word) = value { Some(*word) } else { None })
+    }
+
+    /// A DNS name.
+    pub fn name(&self, name: &'static str) -> Option<String> {
+        self.get(name, |value| if let Value::Name(it) = value { Some(it.clone()) } else { None })
+    }
+
+    /// A path.
+    pub fn path(&self, name: &'static str) -> Option<PathBuf> {
+        self.get(name, |value| if let Value::Path(it) = value { Some(it.clone()) } else { None })
+    }
+
+    /// Where to listen; `None` for nowhere.
+    pub fn socket(&self, name: &'static str) -> Option<SocketAddr> {
+        self.get(name, |value| if let Value::Socket(it) = value { Some(*it) } else { None })
+            .flatten()
+    }
+
+    /// Where somebody is reached.
+    pub fn places(&self, name: &'static str) -> Vec<String> {
+        self.get(name, |value| if let Value::Places(it) = value { Some(it.clone()) } else { None })
+            .unwrap_or_default()
+    }
+
+    /// Nodes and where they are reached.
+    pub fn nodes(&self, name: &'static str) -> BTreeMap<u16, Vec<String>> {
+        self.get(name, |value| if let Value::Nodes(it) = value { Some(it.clone()) } else { None })
+            .unwrap_or_default()
+    }
+
+    /// All that is in effect, as a file that says the same, each line with where it came from.
+    pub fn text(&self) -> String {
+        let lines: Vec<(String, String)> = SETTINGS
+            .iter()
+            .map(|setting| match self.0.get(setting.name) {
+                Some(given) => (setting.line(&given.text), given.source.to_string()),
+                None => (format!("# {}", setting.line(setting.example)), "not set".to_owned()),
+            })
+            .collect();
+        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (line, source) in lines {
+            let gap = " ".repeat(width - line.chars().count());
+            writeln!(text, "{line}{gap}  # {source}").expect("a String takes any text");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// The same as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        let fields = self.0.iter().map(|(name, given)| {
+            let field = json!({"value": given.text, "source": given.source.to_string()});
+            ((*name).to_owned(), field)
+        });
+        serde_json::Value::Object(fields.collect())
+    }
+}
+
+fn row(name: &'static str) -> &'static Setting {
+    let found = SETTINGS.iter().find(|setting| setting.name == name);
+    found.expect("settings are asked for by the names that the table gives them")
+}

@@ -1,0 +1,458 @@
+//! From settings to what a node is started with: what fits together and what does not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tyr_node::gossip::GossipConfig;
+use tyr_node::network::{NetworkConfig, TlsConfig};
+use tyr_node::router::access::Key;
+use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
+
+use crate::configuration::Configuration;
+use crate::logging::{AuditPlan, LogPlan};
+
+/// Monitors among the nodes that form a cluster: three survive the loss of one, and more only make
+/// every decision slower.
+const MONITORS_AUTO: usize = 3;
+
+/// Characters of a secret at least: below that it can be guessed.
+const SECRET_LEN_MIN: usize = 32;
+
+/// What a node is started with.
+#[derive(Debug)]
+pub struct Plan {
+    /// The node.
+    pub options: ServerOptions,
+    /// Where it answers HTTP.
+    pub http: Option<SocketAddr>,
+    /// Its logs.
+    pub log: LogPlan,
+    /// What its operator should know, loudly.
+    pub warnings: Vec<String>,
+}
+
+/// What is wrong, gathered so that all of it is said at once.
+struct Review<'a> {
+    settings: &'a Configuration,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The plan that these settings make.
+    ///
+    /// # Errors
+    /// Everything that does not fit together, a line each.
+    pub fn of(settings: &Configuration) -> Result<Self, Vec<String>> {
+        let mut review = Review { settings, errors: Vec::new(), warnings: Vec::new() };
+        let options = review.options();
+        let log = review.log();
+        let http = settings.socket("http");
+        let Review { errors, warnings, .. } = review;
+        match options {
+            Some(options) if errors.is_empty() => Ok(Self { options, http, log, warnings }),
+            Some(_) | None => Err(errors),
+        }
+    }
+}
+
+impl Review<'_> {
+    fn complain(&mut self, name: &'static str, what: &str) {
+        self.errors.push(self.settings.complaint(name, what));
+    }
+
+    fn options(&mut self) -> Option<ServerOptions> {
+        let settings = self.settings;
+        let folder = settings.path("folder");
+        if folder.is_none() {
+            self.complain("folder", "is needed");
+        }
+        let listen = settings.socket("listen").expect("listen has a default, and is never off");
+        let secret = self.secret();
+        let network = self.network();
+        let lease = self.lease();
+        let gossip = self.gossip();
+        let folder = folder?;
+        let identity = self.identity(&folder);
+        let mut options = ServerOptions::new(folder, listen);
+        let number = settings.count("node").and_then(|number| u16::try_from(number).ok());
+        options.node = number.map(NodeId).or_else(|| identity.as_ref().and_then(Identity::node));
+        options.formation = self.formation(options.node, identity.is_some());
+        options.advertise = self.advertise(options.node, listen);
+        options.http_address = self.http_address(&options.advertise);
+        options.is_monitor = self.is_monitor(&options);
+        options.weight = small(settings.count("weight"));
+        options.domain = settings.count("domain").map(|domain| small(Some(domain)));
+        options.secret = secret;
+        options.cache_bytes = settings.count("cache").unwrap_or(options.cache_bytes);
+        options.fold_log_bytes = settings.count("fold_log").unwrap_or(options.fold_log_bytes);
+        options.snapshot_timeout = settings.span("snapshot_timeout");
+        options.linger = settings.span("linger");
+        options.lease = Some(lease);
+        let times = ["heartbeat", "election"].map(|name| settings.span(name));
+        options.heartbeat_and_election = Some(times.into());
+        options.gossip = gossip;
+        options.network = network;
+        Some(options)
+    }
+
+    /// Who was here before; a folder that cannot be read is the start's affair.
+    fn identity(&mut self, folder: &Path) -> Option<Identity> {
+        match Identity::read(folder) {
+            Ok(identity) => identity.filter(|identity| identity.node().is_some()),
+            Err(error) => {
+                self.complain("folder", &format!("cannot be used: {error}"));
+                None
+            }
+        }
+    }
+
+    fn secret(&mut self) -> Option<Key> {
+        let is_insecure = self.settings.is_on("insecure");
+        let Some(path) = self.settings.path("secret_file") else {
+            match is_insecure {
+                true => self.warnings.push(
+                    "NOTHING IS CHECKED: whoever can connect to this node may read, change and \
+                     destroy everything (insecure). Give all nodes a secret_file to change that."
+                        .to_owned(),
+                ),
+                false => self.complain(
+                    "secret_file",
+                    "is needed, or insecure: either there is a secret that all nodes know, or \
+                     nothing is checked",
+                ),
+            }
+            return None;
+        };
+        if is_insecure {
+            self.complain("insecure", "and secret_file exclude each other");
+        }
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                self.complain("secret_file", &format!("cannot be read: {error}"));
+                return None;
+            }
+        };
+        if text.trim().len() < SECRET_LEN_MIN {
+            let what = format!(
+                "holds a secret of less than {SECRET_LEN_MIN} characters; `tyr secret FILE` draws \
+                 one that nobody can guess"
+            );
+            self.complain("secret_file", &what);
+        }
+        if is_readable_by_others(&path) {
+            let path = path.display();
+            self.warnings.push(format!(
+                "{path} holds the cluster's secret, and others can read it: chmod 600 {path}"
+            ));
+        }
+        Some(Key::of(&text))
+    }
+
+    fn network(&mut self) -> NetworkConfig {
+        let settings = self.settings;
+        let names = ["tls_certificate", "tls_key", "tls_authorities"];
+        let files = names.map(|name| settings.path(name));
+        let missing = names.into_iter().zip(&files).find(|(_, file)| file.is_none());
+        let tls = match (files.clone(), missing) {
+            ([Some(certificate), Some(key), Some(authorities)], _) => {
+                for (name, file) in names.into_iter().zip([&certificate, &key, &authorities]) {
+                    if let Err(error) = fs::File::open(file) {
+                        self.complain(name, &format!("cannot be read: {error}"));
+                    }
+                }
+                let domain = settings.name("tls_domain").unwrap_or_default();
+                Some(TlsConfig { certificate, key, authorities, domain })
+            }
+            (files, Some((name, _))) if files.iter().any(Option::is_some) => {
+                self.complain(name, "is needed: all three files for TLS are given, or none");
+                None
+            }
+            ([_, _, _], _) => None,
+        };
+        let defaults = NetworkConfig::default();
+        let count = |name| settings.count(name).and_then(|count| usize::try_from(count).ok());
+        NetworkConfig {
+            threads: count("network_threads").unwrap_or(defaults.threads),
+            connections_max: count("connections_max").unwrap_or(defaults.connections_max),
+            client_outboxes_len_max: count("client_outboxes_max")
+                .unwrap_or(defaults.client_outboxes_len_max),
+            greeting_timeout: settings.span("greeting_timeout"),
+            silence_timeout: settings.span("silence_timeout"),
+            tls,
+            ..defaults
+        }
+    }
+
+    fn lease(&mut self) -> LeaseConfig {
+        let [lease, down_after] = ["lease", "down_after"].map(|name| self.settings.span(name));
+        let lease = LeaseConfig {
+            duration_us: micros(lease),
+            down_after_us: micros(down_after),
+            remove_after_us: self.settings.time("remove_after").flatten().map(micros),
+        };
+        if lease.down_after_us <= lease.counted_us() {
+            let what = format!(
+                "is too short: silent nodes are waited for longer than their leases of {} ms",
+                lease.counted_us() / 1000
+            );
+            self.complain("down_after", &what);
+        }
+        if lease.remove_after_us.is_some_and(|remove| remove < lease.down_after_us) {
+            self.complain("remove_after", "is too short: it counts from down_after on");
+        }
+        let [heartbeat, election] = ["heartbeat", "election"].map(|name| self.settings.span(name));
+        if election < heartbeat * 4 {
+            self.complain("election", "is too short: it is at least four times heartbeat");
+        }
+        lease
+    }
+
+    fn gossip(&mut self) -> GossipConfig {
+        let names = ["gossip_probe", "gossip_suspicion_min", "gossip_suspicion_max"];
+        let [probe, min, max] = names.map(|name| self.settings.span(name));
+        let rumour = self.settings.span("gossip_rumour");
+        if min < probe {
+            self.complain("gossip_suspicion_min", "is too short: it is at least gossip_probe");
+        }
+        if max < min {
+            self.complain("gossip_suspicion_max", "is below gossip_suspicion_min");
+        }
+        if rumour < probe {
+            self.complain("gossip_rumour", "is too short: it is at least gossip_probe");
+        }
+        let defaults = GossipConfig::default();
+        GossipConfig {
+            probe_interval_ms: millis(probe),
+            suspicion_min_ms: millis(min),
+            suspicion_max_ms: millis(max),
+            phi_threshold: self.settings.number("gossip_phi").unwrap_or(defaults.phi_threshold),
+            rumour_interval_ms: millis(rumour),
+        }
+    }
+
+    fn formation(&mut self, node: Option<NodeId>, is_known: bool) -> Formation {
+        let (nodes, join) = (self.settings.nodes("nodes"), self.settings.places("join"));
+        match (nodes.is_empty(), join.is_empty()) {
+            (false, false) => {
+                self.complain("join", "and nodes exclude each other");
+                Formation::Known
+            }
+            (true, false) => Formation::Join(join),
+            (false, true) => {
+                match node {
+                    Some(node) if nodes.contains_key(&node.0) => {}
+                    Some(node) => {
+                        let what = format!("is {}, which is not among nodes", node.0);
+                        self.complain("node", &what);
+                    }
+                    None => self.complain("node", "is needed: which one of nodes it is"),
+                }
+                Formation::Initial(self.initial(&nodes, node))
+            }
+            (true, true) => {
+                if !is_known {
+                    self.complain(
+                        "nodes",
+                        "or join is needed: its folder does not know a cluster yet",
+                    );
+                }
+                Formation::Known
+            }
+        }
+    }
+
+    /// The nodes that form the cluster. Each says for itself whether it is a monitor; of the
+    /// others what auto means is assumed, and they correct it when they are there.
+    fn initial(
+        &self,
+        nodes: &BTreeMap<u16, Vec<String>>,
+        node: Option<NodeId>,
+    ) -> Vec<InitialNode> {
+        let monitors = if nodes.len() < MONITORS_AUTO { 1 } else { MONITORS_AUTO };
+        let initial = |(place, (number, addresses)): (usize, (&u16, &Vec<String>))| InitialNode {
+            node: NodeId(*number),
+            address: addresses.first().cloned().unwrap_or_default(),
+            is_monitor: match self.settings.choice("monitor") {
+                Some("yes") if node == Some(NodeId(*number)) => true,
+                Some("no") if node == Some(NodeId(*number)) => false,
+                Some(_) | None => place < monitors,
+            },
+        };
+        nodes.iter().enumerate().map(initial).collect()
+    }
+
+    fn is_monitor(&self, options: &ServerOptions) -> bool {
+        let own = match &options.formation {
+            Formation::Initial(nodes) => nodes.iter().find(|it| Some(it.node) == options.node),
+            Formation::Join(_) | Formation::Known => None,
+        };
+        own.map_or(self.settings.choice("monitor") == Some("yes"), |own| own.is_monitor)
+    }
+
+    fn advertise(&mut self, node: Option<NodeId>, listen: SocketAddr) -> Vec<String> {
+        let given = self.settings.places("advertise");
+        if !given.is_empty() {
+            return given;
+        }
+        let mut nodes = self.settings.nodes("nodes");
+        if let Some(places) = node.and_then(|node| nodes.remove(&node.0)) {
+            return places;
+        }
+        if listen.ip().is_unspecified() {
+            let what = format!("is needed: others cannot reach a node at {listen}");
+            self.complain("advertise", &what);
+        }
+        vec![listen.to_string()]
+    }
+
+    /// Where others find its HTTP: at the host that it advertises, unless it listens on another.
+    fn http_address(&self, advertise: &[String]) -> Option<String> {
+        let http = self.settings.socket("http")?;
+        if !http.ip().is_unspecified() {
+            return Some(http.to_string());
+        }
+        let (host, _) = advertise.first()?.rsplit_once(':')?;
+        Some(format!("{host}:{}", http.port()))
+    }
+
+    fn log(&mut self) -> LogPlan {
+        let settings = self.settings;
+        let audit = settings.path("audit_file").map(|path| AuditPlan {
+            path,
+            len_max: settings.count("audit_file_max").unwrap_or(u64::MAX),
+            files: usize::try_from(settings.count("audit_files").unwrap_or(1)).unwrap_or(1),
+        });
+        if let Some(audit) = &audit
+            && let Err(error) = audit.try_open()
+        {
+            self.complain("audit_file", &format!("cannot be written: {error}"));
+        }
+        LogPlan {
+            level: settings.choice("log_level").unwrap_or("info"),
+            format: settings.choice("log_format").unwrap_or("auto"),
+            audit,
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A number whose range, in the table, is that of 32 bits.
+fn small(number: Option<u64>) -> u32 {
+    number.and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX)
+}
+
+fn is_readable_by_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::{Layers, SettingFlags};
+
+    fn plan(given: &[(&'static str, &str)]) -> Result<Plan, Vec<String>> {
+        let flags = given.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+        let layers = Layers { flags: SettingFlags(flags), ..Layers::default() };
+        Plan::of(&layers.resolve().unwrap())
+    }
+
+    fn folder() -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node").display().to_string();
+        (folder, path)
+    }
+
+    #[test]
+    fn the_smallest_plan_forms_a_cluster_and_says_that_nothing_is_checked() {
+        let (_folder, path) = folder();
+        let plan = plan(&[
+            ("folder", &path),
+            ("node", "1"),
+            ("insecure", "true"),
+            ("nodes", "0=a:7000,1=b:7000,2=c:7000,3=d:7000"),
+            ("http", "0.0.0.0:7071"),
+        ]);
+        let plan = plan.unwrap();
+        assert_eq!(plan.options.advertise, ["b:7000"]);
+        assert_eq!(plan.options.http_address.as_deref(), Some("b:7071"));
+        assert!(plan.options.is_monitor && plan.options.secret.is_none());
+        assert_eq!(plan.options.lease.unwrap().down_after_us, 2_500_000);
+        assert!(plan.warnings[0].contains("NOTHING IS CHECKED"));
+        let Formation::Initial(nodes) = &plan.options.formation else { panic!("it forms one") };
+        let monitors = nodes.iter().filter(|node| node.is_monitor).map(|node| node.node.0);
+        assert_eq!(monitors.collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn everything_that_does_not_fit_is_said_at_once() {
+        let errors = plan(&[("lease", "5s"), ("tls_key", "/nowhere")]).unwrap_err();
+        for name in ["folder is needed", "secret_file is needed", "tls_certificate", "down_after"] {
+            assert!(errors.iter().any(|error| error.contains(name)), "{name} in {errors:?}");
+        }
+        let (_folder, path) = folder();
+        let errors = plan(&[
+            ("folder", &path),
+            ("insecure", "true"),
+            ("secret_file", "/nowhere/secret"),
+            ("node", "7"),
+            ("nodes", "0=a:7000"),
+            ("join", "a:7000"),
+            ("gossip_suspicion_min", "4s"),
+            ("election", "500ms"),
+        ]);
+        let errors = errors.unwrap_err();
+        for name in
+            ["exclude each other", "cannot be read", "advertise", "below gossip", "four times"]
+        {
+            assert!(errors.iter().any(|error| error.contains(name)), "{name} in {errors:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_not_among_those_that_form_the_cluster_is_refused() {
+        let (_folder, path) = folder();
+        let with = [("folder", path.as_str()), ("insecure", "true"), ("nodes", "0=a:7000")];
+        let errors = plan(&[&with[..], &[("node", "7")]].concat()).unwrap_err();
+        assert!(errors[0].contains("not among nodes"), "{errors:?}");
+        let errors = plan(&with).unwrap_err();
+        assert!(errors[0].contains("which one of nodes"), "{errors:?}");
+        let errors = plan(&with[..2]).unwrap_err();
+        assert!(errors.iter().any(|error| error.starts_with("nodes or join")), "{errors:?}");
+    }
+
+    #[test]
+    fn a_short_secret_is_refused_and_an_open_file_warned_of() {
+        use std::os::unix::fs::PermissionsExt;
+        let (folder, path) = folder();
+        let secret = folder.path().join("secret");
+        let given = [
+            ("folder", path.as_str()),
+            ("secret_file", secret.to_str().unwrap()),
+            ("join", "a:7000"),
+            ("listen", "127.0.0.1:7000"),
+        ];
+        fs::write(&secret, "short").unwrap();
+        assert!(plan(&given).unwrap_err()[0].contains("less than 32"));
+        fs::write(&secret, "0123456789abcdef0123456789abcdef\n").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(plan(&given).unwrap().warnings[0].contains("chmod 600"));
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let plan = plan(&given).unwrap();
+        assert_eq!(plan.warnings, [""; 0]);
+        assert_eq!(plan.options.advertise, ["127.0.0.1:7000"]);
+        assert_eq!(plan.options.formation, Formation::Join(vec!["a:7000".to_owned()]));
+    }
+}

@@ -1,0 +1,72 @@
+//! Which chunks are here, in order: what the store keeps, and what is still expected.
+
+use std::ops::Bound;
+
+use tyr_protocol::member::ChunkName;
+use tyr_store::store::chunks::{chunk_name, later};
+use tyr_types::{BlobName, Key, KeyspaceId};
+
+use super::Holdings;
+
+/// Chunks that an overlap is looked for in one by one; with more, those that are here are listed.
+const LOOKED_UP_MAX: u64 = 64;
+
+/// Names that are listed at a time.
+const PAGE: usize = 1024;
+
+impl Holdings {
+    /// Chunks of one keyspace, in order, after this one of it.
+    pub(super) fn held_in(
+        &self,
+        keyspace: KeyspaceId,
+        after: Option<&ChunkName>,
+        limit: usize,
+    ) -> Vec<ChunkName> {
+        let first_after = after.map(|(blob, _)| &blob.key);
+        let later_after = after.map(|(blob, chunk)| blob.key.of_chunk(*chunk));
+        let listed = [
+            self.store.stored_chunks(keyspace, first_after, limit),
+            self.store.stored_chunks(later(keyspace), later_after.as_ref(), limit),
+        ];
+        let mut names: Vec<ChunkName> = listed
+            .into_iter()
+            .flat_map(|names| names.unwrap_or_default())
+            .filter_map(|stored| chunk_name(&stored))
+            .collect();
+        let lowest = BlobName { keyspace, key: Key::lowest() };
+        let from = match after {
+            Some(after) => Bound::Excluded(after.clone()),
+            None => Bound::Included((lowest, 0)),
+        };
+        let expected = self.expected.range((from, Bound::Unbounded)).map(|(name, _)| name);
+        let here = expected.take_while(|(blob, _)| blob.keyspace == keyspace).take(limit);
+        names.extend(here.cloned());
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(limit);
+        names
+    }
+
+    /// The chunks of a blob from `first` to `last` of which something is here.
+    pub(super) fn chunks_here(&self, blob: &BlobName, first: u64, last: u64) -> Vec<u64> {
+        if last - first < LOOKED_UP_MAX {
+            return (first..=last).collect();
+        }
+        let mut here = Vec::from_iter((first == 0).then_some(0));
+        let mut after = blob.key.of_chunk(first.max(1) - 1);
+        loop {
+            let page = self.store.stored_chunks(later(blob.keyspace), Some(&after), PAGE);
+            let page = page.unwrap_or_default();
+            let names = page.iter().filter_map(chunk_name);
+            here.extend(names.filter(|(of, _)| of == blob).map(|(_, chunk)| chunk));
+            match page.last() {
+                Some(name) if page.len() == PAGE && here.last() < Some(&last) => {
+                    after = name.key.clone();
+                }
+                Some(_) | None => break,
+            }
+        }
+        here.retain(|chunk| (first..=last).contains(chunk));
+        here
+    }
+}

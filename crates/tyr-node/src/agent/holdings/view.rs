@@ -1,0 +1,63 @@
+//! What the machines ask of what is applied here (C1, and conditions).
+
+use tyr_protocol::View;
+use tyr_types::{BlobName, ByteRange, KeyspaceId, Timestamp, limits};
+
+use super::Holdings;
+
+impl View for Holdings {
+    fn newest_overlapping(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Timestamp {
+        let chunk_size = self.chunk_size(blob.keyspace);
+        let last = range.end.saturating_sub(1).max(range.start) / chunk_size;
+        let first = if is_attributes { 0 } else { range.start / chunk_size };
+        let newest = |chunk: u64| {
+            let local = self.place(blob.keyspace, chunk).local(range);
+            let is_attributes = is_attributes && chunk == 0;
+            self.look(blob, chunk, |state| state.newest_overlapping(local, is_attributes))
+        };
+        let chunks = self.chunks_here(blob, first, last);
+        chunks.into_iter().filter_map(newest).max().unwrap_or(Timestamp::ZERO)
+    }
+
+    fn stat(&self, blob: &BlobName) -> Option<u64> {
+        let attributes = self.look(blob, 0, |state| state.attributes())?;
+        attributes.exists.then_some(attributes.size)
+    }
+
+    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
+        let chunk_size = self.chunk_size(blob.keyspace);
+        // Known at version managers only. Elsewhere what is not held counts as the end, not as a
+        // hole: then a condition fails that might hold, never the other way round.
+        let size = self.stat(blob);
+        let is_short = size.map(|size| offset + expected.len() as u64 > size);
+        if is_short.unwrap_or(expected.is_empty()) {
+            return false;
+        }
+        let (mut at, mut rest) = (offset, expected);
+        while !rest.is_empty() {
+            let chunk_end = (at / chunk_size + 1) * chunk_size;
+            let (piece, next) = rest.split_at(rest.len().min((chunk_end - at) as usize));
+            let range = ByteRange { start: at, end: at + piece.len() as u64 };
+            let read = self.plan_read(blob, range, None);
+            let held = read.and_then(|read| self.store.finish_chunk_read(read));
+            let held = held.map(|reading| reading.bytes).unwrap_or_default();
+            let (there, beyond) = piece.split_at(piece.len().min(held.len()));
+            let is_hole = size.is_some() && beyond.iter().all(|byte| *byte == 0);
+            if *there != held[..there.len()] || !beyond.is_empty() && !is_hole {
+                return false;
+            }
+            (at, rest) = (chunk_end, next);
+        }
+        true
+    }
+
+    fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
+        // What is not in the map is refused before anybody asks for the answer to matter.
+        self.keyspaces.get(&keyspace).map_or(limits::CHUNK_SIZE_DEFAULT, |it| it.chunk_size)
+    }
+}

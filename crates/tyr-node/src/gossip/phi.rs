@@ -1,0 +1,169 @@
+//! How sure one may be that a silent node is gone: a phi-accrual estimate.
+//!
+//! After Hayashibara, Défago, Yared and Katayama, *The φ Accrual Failure Detector* (SRDS 2004): phi
+//! is minus the decimal logarithm of the chance that somebody who lives is silent for this long.
+//! Their nodes send heartbeats; ours are asked, so silence begins with the first question that was
+//! not answered, and there are two ways to be silent by accident:
+//!
+//! - *slow*: the answer comes later. [`Waits`] keeps how long signs of life took to come lately, and
+//!   takes them for normally distributed, as the paper does.
+//! - *lost*: questions or answers did not arrive. [`Losses`] keeps the share of questions that got
+//!   none from nodes that lived; each further question that is not answered multiplies the chance
+//!   by it. A normal distribution would make nothing of losses: they are few, and wait very long.
+//!
+//! Whoever judges takes the smaller phi: neither slowness nor loss may explain the silence.
+//!
+//! Must not know: nodes, time of day, what is done with phi.
+
+/// Waits that are kept: one node in a cluster of 32 is asked that often in four minutes.
+const WAITS: usize = 32;
+
+/// Waits that are assumed before any was seen, and roll out as others come.
+const WAITS_ASSUMED: usize = 4;
+
+/// No wait is taken for more exact than this: a busy system keeps a process waiting for as long.
+const DEVIATION_MIN_US: f64 = 50_000.0;
+
+/// How long signs of life took to come after a question, lately.
+#[derive(Clone, Debug)]
+pub(super) struct Waits {
+    us: [f64; WAITS],
+    len: usize,
+    next: usize,
+}
+
+impl Waits {
+    /// Nothing is known: a wait is assumed to be anything up to this long.
+    pub fn new(assumed_max_us: u64) -> Self {
+        let mut waits = Self { us: [0.0; WAITS], len: 0, next: 0 };
+        for turn in 0..WAITS_ASSUMED {
+            waits.record(if turn % 2 == 0 { 0 } else { assumed_max_us });
+        }
+        waits
+    }
+
+    /// A sign of life came this long after the question.
+    pub fn record(&mut self, us: u64) {
+        self.us[self.next] = us as f64;
+        self.next = (self.next + 1) % WAITS;
+        self.len = (self.len + 1).min(WAITS);
+    }
+
+    /// Phi after this much silence.
+    pub fn phi(&self, silence_us: u64) -> f64 {
+        let seen = &self.us[..self.len];
+        let mean = seen.iter().sum::<f64>() / self.len as f64;
+        let variance = seen.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / self.len as f64;
+        let deviation = variance.sqrt().max(DEVIATION_MIN_US);
+        phi_of_normal((silence_us as f64 - mean) / deviation)
+    }
+}
+
+/// Minus the decimal logarithm of the chance that a normal variable is this many deviations above
+/// its mean or more, good to a hundredth of itself.
+fn phi_of_normal(deviations: f64) -> f64 {
+    let y = deviations.max(-8.0);
+    let logarithm = if y < 2.0 {
+        // A logistic approximation.
+        (y * (1.5976 + 0.070_566 * y * y)).exp().ln_1p()
+    } else {
+        // The tail by its continued fraction, in logarithms, since the chance itself underflows.
+        let fraction = (1..=16).rev().fold(y, |below, n| y + f64::from(n) / below);
+        y * y / 2.0 + (std::f64::consts::TAU.sqrt() * fraction).ln()
+    };
+    logarithm / std::f64::consts::LN_10
+}
+
+/// Questions that are remembered; after as many again half of what was seen is forgotten.
+const QUESTIONS_MAX: f64 = 512.0;
+
+/// Before anything was seen: as if of 8 questions a fifth had been lost.
+const ASSUMED: (f64, f64) = (8.0, 1.6);
+
+/// The share of lost questions is not taken for less: one network card in trouble loses as much.
+const SHARE_MIN: f64 = 0.01;
+
+/// Nor for more: beyond it nothing could be judged, and the longest suspicion decides.
+const SHARE_MAX: f64 = 0.75;
+
+/// How many questions to nodes that lived got no answer, lately.
+#[derive(Clone, Debug)]
+pub(super) struct Losses {
+    asked: f64,
+    lost: f64,
+}
+
+impl Losses {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self { asked: ASSUMED.0, lost: ASSUMED.1 }
+    }
+
+    /// So many questions were answered, so many were not.
+    pub fn record(&mut self, answered: u32, lost: u32) {
+        self.asked += f64::from(answered) + f64::from(lost);
+        self.lost += f64::from(lost);
+        if self.asked > QUESTIONS_MAX {
+            self.asked /= 2.0;
+            self.lost /= 2.0;
+        }
+    }
+
+    /// The share that was lost.
+    pub fn share(&self) -> f64 {
+        (self.lost / self.asked).clamp(SHARE_MIN, SHARE_MAX)
+    }
+
+    /// Phi after so many questions without an answer.
+    pub fn phi(&self, questions: u32) -> f64 {
+        f64::from(questions) * -self.share().log10()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phi_is_near_that_of_the_normal_distribution() {
+        // From tables: -log10 of the upper tail at 0 to 6 deviations.
+        let exact = [0.301, 0.7995, 1.643, 2.8697, 4.4993, 6.5426, 9.0059];
+        for (deviations, expected) in exact.into_iter().enumerate() {
+            let phi = phi_of_normal(deviations as f64);
+            assert!((phi - expected).abs() < 0.01 * expected, "{deviations}: {phi}, {expected}");
+        }
+        assert!(phi_of_normal(-100.0) < 1e-6 && phi_of_normal(1e6).is_finite());
+    }
+
+    #[test]
+    fn the_same_silence_says_more_of_a_quick_node_than_of_a_slow_one() {
+        let [mut quick, mut slow] = [Waits::new(250_000), Waits::new(250_000)];
+        for turn in 0..WAITS as u64 {
+            quick.record(500);
+            slow.record(turn % 4 * 200_000);
+        }
+        assert!(quick.phi(300_000) > 8.0, "{}", quick.phi(300_000));
+        assert!(slow.phi(300_000) < 1.0, "{}", slow.phi(300_000));
+        assert!(slow.phi(600_000) < 8.0 && slow.phi(2_000_000) > 8.0);
+    }
+
+    #[test]
+    fn what_is_assumed_is_forgotten_as_waits_are_seen() {
+        let mut waits = Waits::new(250_000);
+        let before = waits.phi(500_000);
+        (0..WAITS).for_each(|_| waits.record(1_000));
+        assert!(before < 8.0 && waits.phi(500_000) > 8.0, "{before}");
+    }
+
+    #[test]
+    fn a_network_that_loses_asks_for_more_questions() {
+        let [mut good, mut bad] = [Losses::new(), Losses::new()];
+        for _ in 0..1_000 {
+            good.record(100, 0);
+            bad.record(64, 36);
+        }
+        assert_eq!(good.share(), SHARE_MIN);
+        assert!((bad.share() - 0.36).abs() < 0.01, "{}", bad.share());
+        assert!(good.phi(4) >= 8.0 && bad.phi(17) < 8.0 && bad.phi(19) > 8.0);
+    }
+}
