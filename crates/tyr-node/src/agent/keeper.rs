@@ -212,8 +212,8 @@ impl Keeper {
         is_in_use || clock.clock < at.clock + self.limits.grace_us
     }
 
-    /// Waits until everything up to `at` is applied, the log is durable up to there, from `sequence`
-    /// on at least, and no snapshot needs what is below.
+    /// Waits until everything up to `at` is applied, the log is durable up to there, from
+    /// `sequence` on at least, and no snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
         let begun = std::time::Instant::now();
         // What was applied up to `at` has to be durable before the base has it.
