@@ -133,9 +133,13 @@ mod tests {
     fn an_address_names_nodes_and_perhaps_a_user_with_a_key() {
         let target = Target::parse("a:7070,b:7070/?user=alice&key_file=k&timeout=5s").unwrap();
         assert_eq!(target.addresses, ["a:7070", "b:7070"]);
-        assert_eq!((target.user.as_deref(), target.key_file.as_deref()), (Some("alice"), Some("k")));
+        assert_eq!(
+            (target.user.as_deref(), target.key_file.as_deref()),
+            (Some("alice"), Some("k"))
+        );
         assert_eq!(Target::parse("[::1]:7070").unwrap().addresses, ["[::1]:7070"]);
-        for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"] {
+        for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"]
+        {
             assert!(matches!(Target::parse(bad), Err(Failure::Usage(_))), "{bad}");
         }
     }

@@ -54,8 +54,8 @@ pub struct Remembered {
     pub outcomes: Outcomes,
 }
 
-/// What is remembered of a transaction, or promised about it, as a node keeps it for itself when its
-/// log is cut.
+/// What is remembered of a transaction, or promised about it, as a node keeps it for itself when
+/// its log is cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     /// The transaction.

@@ -33,9 +33,9 @@ impl Commit {
         in_flight.any(|its| its <= at)
     }
 
-    /// Everything at or below this is applied here, and nothing will be any more: the clock, or what
-    /// is just below the lowest proposal in flight (L2). What comes later proposes above the clock
-    /// (C3, C8), and takes effect at its proposal here or above (C5).
+    /// Everything at or below this is applied here, and nothing will be any more: the clock, or
+    /// what is just below the lowest proposal in flight (L2). What comes later proposes above the
+    /// clock (C3, C8), and takes effect at its proposal here or above (C5).
     pub(crate) fn applied_to(&self) -> Timestamp {
         let in_flight = self.records.iter().filter_map(|(_, record)| record.state.in_flight_at());
         in_flight.map(Timestamp::previous).fold(self.clock, Timestamp::min)

@@ -19,8 +19,8 @@
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
 //! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, [`answers`]
-//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is in the machine
-//! that it belongs to; here is only who hears what.
+//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is
+//! in the machine that it belongs to; here is only who hears what.
 
 mod admission;
 mod answers;

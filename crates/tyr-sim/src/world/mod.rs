@@ -14,9 +14,9 @@
 //! ```
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
-//! happen; [`effect`] does what nodes ask for; [`checkpoint`] cuts their logs; [`trace`] writes down; [`ending`] says when all has
-//! ended, and looks at what is there then; [`lineage`] says what came from where, [`knowledge`]
-//! when too much was lost to judge.
+//! happen; [`effect`] does what nodes ask for; [`checkpoint`] cuts their logs; [`trace`] writes
+//! down; [`ending`] says when all has ended, and looks at what is there then; [`lineage`] says what
+//! came from where, [`knowledge`] when too much was lost to judge.
 
 mod checkpoint;
 pub mod client;

@@ -1,5 +1,6 @@
 //! A log that is cut: what stands for it promises the same (L1 to L3).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_types::{
@@ -11,7 +12,7 @@ use super::shelf::{CHUNK, Shelf};
 use super::world::blob;
 use crate::abort::Abort;
 use crate::chain::Ends;
-use crate::commit::{Attempt, Placements, Remembered};
+use crate::commit::{Attempt, Decision, Placements, Remembered};
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
 use crate::movement::{ChunkCopy, ChunkVersion};
@@ -51,6 +52,16 @@ fn attempt(map: &ClusterMap, number: u32) -> Attempt {
     Attempt { epoch: map.epoch, number, coordinator: NodeId(0) }
 }
 
+fn remembered(map: &ClusterMap) -> Remembered {
+    Remembered {
+        id: TransactionId(20),
+        attempt: attempt(map, 3),
+        ends: [(0, 7)].into_iter().collect(),
+        decision: Decision::Commit(at(20)),
+        outcomes: Vec::new(),
+    }
+}
+
 /// The node that has read these, over `shelf`.
 fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
     let mut member = Member::new(NODE, incarnation(2), MemberConfig::default());
@@ -58,6 +69,11 @@ fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, 
     records.iter().for_each(|record| member.replay(record.clone(), &mut shelf));
     member.invariants();
     (member, shelf)
+}
+
+/// What is in flight, whatever its place in the table.
+fn lines(member: &Member) -> BTreeSet<String> {
+    member.brief().lines().map(str::to_owned).collect()
 }
 
 /// A log with transactions that are as far as they can be.
@@ -71,16 +87,9 @@ fn a_log() -> Vec<Record> {
         is_cleared,
     };
     let abort = Abort::new(tyr_types::ErrorKind::Conflict, "it changed");
-    let remembered = Remembered {
-        id: id(20),
-        attempt: attempt(&map, 3),
-        ends: [(0, 7)].into_iter().collect(),
-        decision: crate::commit::Decision::Commit(at(1)),
-        outcomes: Vec::new(),
-    };
     vec![
         Record::Map(Arc::new(map.clone())),
-        of(1, 10),
+        of(1, 12),
         Record::Decided { id: id(1), at: at(12) },
         of(2, 14),
         of(3, 15),
@@ -90,9 +99,9 @@ fn a_log() -> Vec<Record> {
         fenced(5, 4, false),
         of(6, 17),
         Record::Aborted { id: id(6), abort },
-        Record::Recalled { outcomes: vec![remembered] },
-        of(7, 18),
-        Record::Decided { id: id(7), at: at(19) },
+        Record::Recalled { outcomes: vec![remembered(&map)] },
+        of(9, 19),
+        Record::Decided { id: id(9), at: at(19) },
     ]
 }
 
@@ -100,10 +109,10 @@ fn a_log() -> Vec<Record> {
 #[test]
 fn what_stands_for_a_log_is_what_the_log_was() {
     let (mut first, shelf) = read(&a_log(), Shelf::new(NODE), None);
-    assert_eq!(first.applied_to(), at(13), "below the lowest that is in flight");
+    assert_eq!(first.applied_to(), at(14).previous(), "below the lowest that is in flight");
     let standing = first.checkpoint(0);
     let (mut second, _) = read(&standing, shelf.folded(first.clock()), None);
-    assert_eq!(second.brief(), first.brief());
+    assert_eq!(lines(&second), lines(&first));
     assert_eq!(second.checkpoint(0), standing);
     assert_eq!((second.map(), second.clock()), (first.map(), first.clock()));
     assert_eq!(second.incarnation(), first.incarnation());
@@ -131,7 +140,7 @@ fn a_base_that_is_ahead_of_the_log_changes_nothing() {
     let log = a_log();
     let (first, shelf) = read(&log, Shelf::new(NODE), None);
     let (second, over) = read(&log, shelf.folded(first.applied_to()), None);
-    assert_eq!(second.brief(), first.brief());
+    assert_eq!(lines(&second), lines(&first));
     for number in 0..4 {
         let chunk = (blob(number), 0);
         assert_eq!(over.content(&chunk, None), shelf.content(&chunk, None), "{number}");
@@ -144,8 +153,11 @@ fn a_move() -> (Vec<Record>, ChunkName) {
     let newcomer = Newcomer { node: NODE, incarnation: incarnation(1), ..Newcomer::default() };
     let map = old.changed(&Change::Join(vec![newcomer])).unwrap();
     let transaction = transaction(1, 0);
+    let known = Remembered { id: transaction.id, ..remembered(&map) };
     let records = vec![
         Record::Map(Arc::new(map.clone())),
+        // It is finished with, so nothing else brings it back.
+        Record::Recalled { outcomes: vec![known] },
         validated(&map, &transaction, 20),
         Record::Decided { id: transaction.id, at: at(20) },
     ];
