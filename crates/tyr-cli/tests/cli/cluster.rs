@@ -22,10 +22,10 @@ impl Cluster {
         let secret = shell.path("secret").display().to_string();
         shell.ok(["secret", &secret]);
         let checked = ["--secret-file", &secret];
-        let nodes =
-            Nodes::form(&shell, count, if is_checked { &checked } else { &["--insecure"] });
+        let nodes = Nodes::form(&shell, count, if is_checked { &checked } else { &["--insecure"] });
         let places = nodes.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let root = if is_checked { format!("/?user=root&key_file={secret}") } else { String::new() };
+        let root =
+            if is_checked { format!("/?user=root&key_file={secret}") } else { String::new() };
         Self { shell, nodes, address: format!("tyr://{places}"), root }
     }
 
@@ -101,7 +101,10 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
     assert_eq!(cluster.refused(&alice, &["user", "add", "bob"]), denied);
     assert_eq!(cluster.refused(&alice, &["keyspace", "create", "mine"]), denied);
     let listed = cluster.json(&["user", "list"]);
-    assert_eq!((&listed[0]["user"], &listed[0]["rights"]["photos"]), (&"alice".into(), &"read".into()));
+    assert_eq!(
+        (&listed[0]["user"], &listed[0]["rights"]["photos"]),
+        (&"alice".into(), &"read".into())
+    );
     assert_eq!(cluster.refused(&cluster.root, &["user", "add", "alice"]).1, "AlreadyExists");
     cluster.text(&["user", "key", "alice", "--replace"]);
     until("the old key ends", || cluster.refused(&alice, &["get", "photos", "tree"]) == denied);
@@ -124,8 +127,16 @@ fn a_node_joins_gets_data_is_drained_and_the_status_shows_it() {
         &cluster.shell,
         "node-3.log",
         &[
-            "serve", "--insecure", "--folder", &folder, "--listen", &listen, "--http", "off",
-            "--join", &join,
+            "serve",
+            "--insecure",
+            "--folder",
+            &folder,
+            "--listen",
+            &listen,
+            "--http",
+            "off",
+            "--join",
+            &join,
         ],
     );
     process.wait_for("ready");
