@@ -76,6 +76,7 @@ impl Setting {
     }
 
     /// The value of its default.
+    #[cfg(test)]
     pub fn default_value(&self) -> Option<Value> {
         let parse = |text| self.kind.parse(text).expect("a test reads every default");
         self.default.map(parse)
