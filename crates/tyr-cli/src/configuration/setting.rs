@@ -1,6 +1,8 @@
 //! One setting: a row of the table.
 
-use super::kind::{Kind, Value};
+use super::kind::Kind;
+#[cfg(test)]
+use super::kind::Value;
 
 /// What a setting is about; the reference has a section for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
