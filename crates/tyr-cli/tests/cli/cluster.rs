@@ -32,21 +32,21 @@ impl Cluster {
     /// What a command answers who may do everything.
     fn text(&self, arguments: &[&str]) -> String {
         let data = format!("{}{}", self.address, self.root);
-        let output = self.shell.command(arguments).env("TYR_DATA", data).output().unwrap();
-        String::from_utf8(succeeded(output)).unwrap()
+        let output = self.shell.command(arguments).env("TYR_DATA", data).output();
+        String::from_utf8(succeeded(output.expect("it starts"))).expect("answers are UTF-8")
     }
 
     /// The same as JSON lines.
     fn json(&self, arguments: &[&str]) -> Vec<Value> {
         let text = self.text(&[arguments, &["--json"]].concat());
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 
     /// Exit code and kind of the error that somebody gets.
     fn refused(&self, user: &str, arguments: &[&str]) -> (i32, String) {
         let data = format!("{}{user}", self.address);
         let mut command = self.shell.command(arguments);
-        let output = command.args(["--json", "--data", &data]).output().unwrap();
+        let output = command.args(["--json", "--data", &data]).output().expect("it starts");
         let (code, kind, _) = refusal(&output);
         (code, kind)
     }

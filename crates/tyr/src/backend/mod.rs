@@ -1,8 +1,8 @@
 //! What the public API stands on: a store in this process, or a cluster.
 //!
 //! ```text
-//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node     blocks; memory answers at once
-//!                                └──► remote: tyr_node::Client     waits for nodes, on any executor
+//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node   blocks; memory answers at once
+//!                                └──► remote: tyr_node::Client   waits for nodes
 //! ```
 //!
 //! Everything that the two do differently is here, behind enums; above it there is one API. The
