@@ -313,3 +313,29 @@ fn appends_beyond_the_largest_blob_are_refused_wherever_the_transaction_put_the_
     assert_eq!(longer.commit().unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(keyspace.stat("a").unwrap().size, 2);
 }
+
+#[test]
+fn what_only_one_kind_can_do_says_so_on_the_other() {
+    let store = Store::new(Kind::Cluster, Durability::Sync);
+    let refused = store.tyr().check(&mut |_| {}).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(store.tyr().damage().is_none());
+    let long = vec![1; limits::TRANSACTION_INLINE_MAX + 1];
+    for refused in [
+        store.keyspace.put("a", long.clone()).unwrap_err(),
+        store.keyspace.put_reader("a", &long[..]).unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        assert!(refused.message().contains("16 MiB"), "{refused}");
+    }
+    let before = store.tyr().statistics().commits;
+    store.keyspace.put("a", "1").unwrap();
+    let conflict = store.keyspace.append_at("a", 9, "x").unwrap_err();
+    assert_eq!(store.tyr().statistics().commits, before + 1);
+    let asked = store.tyr().outcome(&conflict).unwrap_err();
+    assert_eq!(asked.kind(), ErrorKind::InvalidArgument);
+    let embedded = Store::new(Kind::Embedded, Durability::Buffered);
+    assert!(embedded.tyr().outcome(&conflict).is_err());
+    let mixed = embedded.tyr().begin().read(&store.keyspace, "a", 0, 1).unwrap_err();
+    assert_eq!(mixed.kind(), ErrorKind::InvalidArgument);
+}

@@ -77,7 +77,9 @@ impl Receive for Waiting {
                 | Body::Prepared { .. }
                 | Body::Effective(_)
                 | Body::CaughtUp { .. }
-                | Body::Return { .. } => {}
+                | Body::Return { .. }
+                | Body::ListKeys { .. }
+                | Body::Keys { .. } => {}
             }
         }
     }

@@ -466,8 +466,8 @@ impl View {
             (Self::Embedded(view), Space::Embedded(space)) => {
                 view.scan(space, prefix, after, limit)
             }
-            (Self::Remote(_), Space::Remote(_)) => {
-                Err(Error::unavailable("a cluster does not list its blobs yet"))
+            (Self::Remote(view), Space::Remote(space)) => {
+                block_on(view.scan(space.info().id, prefix, after, limit))
             }
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
