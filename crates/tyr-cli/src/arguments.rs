@@ -55,7 +55,7 @@ pub struct Arguments {
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE
-    #[arg(long, short = 'c', visible_alias = "cluster", global = true, env = "TYR_DATA", value_name = "STORE")]
+    #[arg(long, short = 'c', global = true, env = "TYR_DATA", value_name = "STORE")]
     pub data: Option<PathBuf>,
 
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
@@ -166,7 +166,8 @@ mod tests {
             assert!(page.contains(&format!("### {name}")), "no section on {name}");
             *seen += 1;
         }
-        for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        for flag in shown.filter_map(clap::Arg::get_long) {
             assert!(page.contains(&format!("--{flag}")), "no word on --{flag} of {path:?}");
         }
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {

@@ -6,11 +6,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod fixtures;
 mod histories;
 mod seed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fixtures::{Kind, stores};
 use histories::checker::{check, explain};
 use histories::history::{History, Place};
 use histories::stage::{Stage, options};
@@ -26,7 +28,7 @@ const SYNC_THREADS: u64 = 16;
 fn assert_sound(stage: &Stage, history: &History) {
     let done = history.entries.iter().filter(|entry| entry.is_committed);
     let count = |place| done.clone().filter(|entry| entry.place == place).count();
-    let folds = stage.tyr.statistics().folds;
+    let folds = stage.tyr().statistics().folds;
     println!(
         "{} entries: {} strict, {} fresh, {} at snapshots took effect; {folds} folds",
         history.entries.len(),
@@ -41,80 +43,102 @@ fn assert_sound(stage: &Stage, history: &History) {
     assert!(anomalies.is_empty(), "{} anomalies: {}", anomalies.len(), explained.join("\n"));
 }
 
-fn stage(test: &str, durabilities: &[Durability]) -> Stage {
-    Stage::new(seed::chosen(test), durabilities)
+/// A stage of each kind, with keyspaces of these durabilities.
+fn stages(test: &str, durabilities: &[Durability]) -> impl Iterator<Item = Stage> {
+    let seed = seed::chosen(test);
+    stores().into_iter().map(move |kind| Stage::new(kind, seed, durabilities, true))
+}
+
+/// Operations of a thread on a stage: fewer on a cluster, whose messages and three copies share the
+/// machine with the test.
+fn operations(stage: &Stage, embedded: u64) -> u64 {
+    match stage.kind {
+        Kind::Embedded => embedded,
+        Kind::Cluster => embedded.min(200),
+    }
 }
 
 #[test]
 fn buffered_lists_are_strictly_serializable() {
-    let stage = stage("buffered_lists_are_strictly_serializable", &[Buffered]);
-    let history = lists::play(&stage, THREADS, 4000);
-    assert_sound(&stage, &history);
-    assert!(stage.tyr.statistics().folds > 0, "folds go on beside it");
+    for stage in stages("buffered_lists_are_strictly_serializable", &[Buffered]) {
+        let history = lists::play(&stage, THREADS, operations(&stage, 4000));
+        assert_sound(&stage, &history);
+        let is_folding = stage.tyr().statistics().folds > 0;
+        assert_eq!(is_folding, stage.is_embedded(), "folds go on beside it");
+    }
 }
 
 #[test]
 fn synced_lists_are_strictly_serializable() {
-    let stage = stage("synced_lists_are_strictly_serializable", &[Sync]);
-    let history = lists::play(&stage, SYNC_THREADS, 500);
-    assert_sound(&stage, &history);
+    for stage in stages("synced_lists_are_strictly_serializable", &[Sync]) {
+        let history = lists::play(&stage, SYNC_THREADS, operations(&stage, 500));
+        assert_sound(&stage, &history);
+    }
 }
 
 #[test]
 fn lists_of_both_durabilities_are_strictly_serializable_together() {
     let test = "lists_of_both_durabilities_are_strictly_serializable_together";
-    let stage = stage(test, &[Buffered, Sync]);
-    let history = lists::play(&stage, SYNC_THREADS, 500);
-    assert_sound(&stage, &history);
+    for stage in stages(test, &[Buffered, Sync]) {
+        let history = lists::play(&stage, SYNC_THREADS, operations(&stage, 500));
+        assert_sound(&stage, &history);
+    }
 }
 
 #[test]
 fn lists_without_older_versions_are_strictly_serializable() {
     let seed = seed::chosen("lists_without_older_versions_are_strictly_serializable");
-    let open = |path: &std::path::Path| options().open_blocking(path);
-    let stage = Stage::with(seed, &[Buffered], false, open);
-    let history = lists::play(&stage, THREADS, 2500);
-    assert_sound(&stage, &history);
+    for kind in stores() {
+        let stage = Stage::new(kind, seed, &[Buffered], false);
+        let history = lists::play(&stage, THREADS, operations(&stage, 2500));
+        assert_sound(&stage, &history);
+    }
 }
 
 #[test]
 fn registers_are_strictly_serializable() {
     for durabilities in [&[Buffered][..], &[Buffered, Sync]] {
-        let stage = stage("registers_are_strictly_serializable", durabilities);
-        let history = registers::play(&stage, THREADS, 400);
-        assert_sound(&stage, &history);
+        for stage in stages("registers_are_strictly_serializable", durabilities) {
+            let history = registers::play(&stage, THREADS, operations(&stage, 400));
+            assert_sound(&stage, &history);
+        }
     }
 }
 
 #[test]
 fn counters_count_every_addition_once() {
-    for (durability, operations) in [(Buffered, 1500), (Sync, 200)] {
-        let stage = stage("counters_count_every_addition_once", &[durability]);
-        let history = counters::play(&stage, THREADS, operations);
-        assert_sound(&stage, &history);
+    for (durability, count) in [(Buffered, 1500), (Sync, 200)] {
+        for stage in stages("counters_count_every_addition_once", &[durability]) {
+            let history = counters::play(&stage, THREADS, operations(&stage, count));
+            assert_sound(&stage, &history);
+        }
     }
 }
 
 #[test]
 fn conditional_appends_leave_no_gap_and_no_double() {
-    for (durability, operations) in [(Buffered, 1500), (Sync, 150)] {
-        let stage = stage("conditional_appends_leave_no_gap_and_no_double", &[durability]);
-        let history = log::play(&stage, THREADS, operations);
-        let anomalies = check(&history);
-        assert!(anomalies.is_empty(), "{}", anomalies[0]);
-        let appended = stage.keyspace(0).stat("o0").unwrap().size / 8;
-        assert!(appended > operations / 4, "only {appended} appends went through");
+    for (durability, count) in [(Buffered, 1500), (Sync, 150)] {
+        for stage in stages("conditional_appends_leave_no_gap_and_no_double", &[durability]) {
+            let count = operations(&stage, count);
+            let history = log::play(&stage, THREADS, count);
+            let anomalies = check(&history);
+            assert!(anomalies.is_empty(), "{}", anomalies[0]);
+            let appended = stage.keyspace(0).stat("o0").unwrap().size / 8;
+            assert!(appended > count / 4, "only {appended} appends went through");
+        }
     }
 }
 
 #[test]
 fn auditors_find_the_same_sum_whenever_they_look() {
-    for (durabilities, operations) in [(&[Buffered][..], 1000), (&[Buffered, Sync], 150)] {
-        let stage = stage("auditors_find_the_same_sum_whenever_they_look", durabilities);
-        let audits = bank::play(&stage, THREADS, operations);
-        println!("{audits:?}, {} folds", stage.tyr.statistics().folds);
-        assert!(audits.snapshots > operations, "snapshots answer");
-        assert!(audits.transfers > operations && audits.at_once > 0 && audits.transactions > 0);
+    for (durabilities, count) in [(&[Buffered][..], 1000), (&[Buffered, Sync], 150)] {
+        for stage in stages("auditors_find_the_same_sum_whenever_they_look", durabilities) {
+            let count = operations(&stage, count);
+            let audits = bank::play(&stage, THREADS, count);
+            println!("{audits:?}, {} folds", stage.tyr().statistics().folds);
+            assert!(audits.snapshots > count, "snapshots answer");
+            assert!(audits.transfers > count && audits.at_once > 0 && audits.transactions > 0);
+        }
     }
 }
 
@@ -126,7 +150,7 @@ fn anomalies_without(rule: Rule, durabilities: &[Durability]) -> Vec<&'static st
     let seed = seed::chosen("a broken rule");
     for round in 0..ROUNDS_MAX {
         let open = |path: &std::path::Path| with_broken(rule, || options().open_blocking(path));
-        let stage = Stage::with(seed + round, durabilities, true, open);
+        let stage = Stage::embedded(seed + round, durabilities, true, open);
         let anomalies = check(&lists::play(&stage, THREADS, 100));
         if !anomalies.is_empty() {
             println!("without {rule:?}, in round {round}: {}", anomalies[0]);
@@ -160,21 +184,22 @@ fn checker_notices_snapshots_that_do_not_wait_for_what_is_in_flight() {
 #[test]
 fn keyspaces_dropped_beside_their_writers_leave_nothing_behind() {
     const TIMES: u64 = 60;
-    let stage = stage("keyspaces_dropped_beside_their_writers", &[Buffered, Sync]);
-    let configs: Vec<_> = stage.keyspaces.iter().map(|space| space.config().clone()).collect();
+    let seed = seed::chosen("keyspaces_dropped_beside_their_writers");
+    let stage = Stage::new(Kind::Embedded, seed, &[Buffered, Sync], true);
+    let configs: Vec<_> = stage.keyspaces().iter().map(|space| space.config().clone()).collect();
     let dropped = AtomicU64::new(0);
     stage.play(THREADS, |recorder, random| {
         let is_dropping = recorder.is_first();
         while dropped.load(Ordering::Relaxed) < TIMES {
             let name = ["k0", "k1"][random.below(2) as usize];
             if is_dropping {
-                stage.tyr.drop_keyspace(name).unwrap();
+                stage.tyr().drop_keyspace(name).unwrap();
                 let config = configs[usize::from(name == "k1")].clone();
-                stage.tyr.create_keyspace(name, config).unwrap();
+                stage.tyr().create_keyspace(name, config).unwrap();
                 dropped.fetch_add(1, Ordering::Relaxed);
             }
             for _ in 0..50 {
-                let Ok(keyspace) = stage.tyr.keyspace(name) else { continue };
+                let Ok(keyspace) = stage.tyr().keyspace(name) else { continue };
                 let result = keyspace.put(format!("{}", random.below(100)), vec![7; 200]);
                 let kind = result.err().map(|error| error.kind());
                 assert!(matches!(kind, None | Some(ErrorKind::NotFound)), "{kind:?}");
@@ -182,13 +207,13 @@ fn keyspaces_dropped_beside_their_writers_leave_nothing_behind() {
         }
     });
     for name in ["k0", "k1"] {
-        stage.tyr.drop_keyspace(name).unwrap();
+        stage.tyr().drop_keyspace(name).unwrap();
     }
     stage.fold();
-    let statistics = stage.tyr.statistics();
+    let statistics = stage.tyr().statistics();
     assert_eq!(statistics.dirty_bytes, 0, "{statistics:?}");
     assert_eq!(statistics.memory_bytes, 0, "{statistics:?}");
     // What lies on disk is removed by and by, also while it is looked at.
-    let mut left = (0..100_000).map(|_| stage.tyr.check(&mut |_| {}).unwrap().blobs);
+    let mut left = (0..100_000).map(|_| stage.tyr().check(&mut |_| {}).unwrap().blobs);
     assert!(left.any(|blobs| blobs == 0), "blobs of dropped keyspaces stay on disk");
 }

@@ -1,12 +1,14 @@
 //! A store beside a model of it: random operations, the same answers, step by step.
 //!
-//! Memory is small, and folds begin after little log, so that blobs leave memory and come back,
-//! and reads find some of their bytes in memory, some in the base and some in extents. The store
-//! is reopened now and then, and compared whole.
+//! In a store in this process memory is small, and folds begin after little log, so that blobs
+//! leave memory and come back, and reads find some of their bytes in memory, some in the base and
+//! some in extents. The store is reopened now and then, and compared whole. A cluster takes the
+//! same steps but for listings and checks; its blobs are shorter, so that their chunks fit a chain.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod choice;
+mod fixtures;
 mod reference;
 mod seed;
 
@@ -14,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use choice::Chooser;
+use fixtures::{Kind, Opened};
 use reference::{Answer, Blob, Change, Model, Space};
 use tyr::blocking::{Keyspace, Snapshot, Transaction, Tyr};
 use tyr::{
@@ -21,10 +24,14 @@ use tyr::{
     ErrorKind, Key, KeyspaceConfig, OperationId, ReadRequest, Stat, limits,
 };
 
-/// Steps of one run.
+/// Steps of one run in this process, and on a cluster, where each takes milliseconds.
 const STEPS: u64 = 24_000;
+const STEPS_OF_CLUSTER: u64 = 1_800;
 /// Steps between reopenings.
 const REOPEN_EVERY: u64 = 1_500;
+const RECONNECT_EVERY: u64 = 300;
+/// How far out a cluster's operations begin.
+const REACH_OF_CLUSTER: u64 = 300_000;
 /// Blobs up to this size are compared whole after every change.
 const SMALL: u64 = 40_000;
 
@@ -37,8 +44,14 @@ struct Held {
     handles: Handles,
 }
 
+/// Where the store is.
+enum Place {
+    Folder(tempfile::TempDir),
+    Cluster(Opened),
+}
+
 struct Run {
-    folder: tempfile::TempDir,
+    place: Place,
     tyr: Option<Tyr>,
     model: Model,
     handles: Handles,
@@ -65,18 +78,36 @@ fn store_answers_like_its_model_from_a_fixed_seed() {
     run_like_model(7);
 }
 
+#[test]
+fn cluster_answers_like_its_model() {
+    let seed = seed::chosen("cluster_answers_like_its_model");
+    let opened = Opened::new(Kind::Cluster);
+    let tyr = opened.tyr.clone();
+    let mut run = Run::new(Place::Cluster(opened), tyr, Chooser::new(seed, REACH_OF_CLUSTER));
+    for step in 1..=STEPS_OF_CLUSTER {
+        run.step();
+        if step % RECONNECT_EVERY == 0 {
+            run.reconnect();
+        }
+    }
+    run.report();
+    assert!(run.commits > STEPS_OF_CLUSTER / 20, "most transactions commit");
+    assert!(run.conflicts > 0, "some transactions meet a conflict");
+    assert!(run.snapshot_reads > STEPS_OF_CLUSTER / 60, "snapshots answer");
+}
+
 fn run_like_model(seed: u64) {
-    let mut run = Run::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let tyr = open(&folder);
+    let choose = Chooser::new(seed, limits::BLOB_SIZE_MAX);
+    let mut run = Run::new(Place::Folder(folder), tyr, choose);
     for step in 1..=STEPS {
         run.step();
         if step % REOPEN_EVERY == 0 {
             run.reopen();
         }
     }
-    println!(
-        "{} commits, {} conflicts, {} too old, {} reads at snapshots, {} folds",
-        run.commits, run.conflicts, run.too_old, run.snapshot_reads, run.folds
-    );
+    run.report();
     assert!(run.commits > STEPS / 20, "most transactions commit");
     assert!(run.too_old < STEPS / 200, "few meet a fold that has waited for long");
     assert!(run.conflicts > 0, "some transactions meet a conflict");
@@ -108,16 +139,14 @@ fn kind<T>(result: Result<T, Error>) -> Result<T, ErrorKind> {
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let tyr = Some(open(&folder));
+    fn new(place: Place, tyr: Tyr, choose: Chooser) -> Self {
         let mut run = Self {
-            folder,
-            tyr,
+            place,
+            tyr: Some(tyr),
             model: Model::default(),
             handles: Handles::new(),
             held: Vec::new(),
-            choose: Chooser::new(seed),
+            choose,
             generation: 0,
             snapshot_reads: 0,
             commits: 0,
@@ -131,6 +160,28 @@ impl Run {
         run
     }
 
+    fn report(&self) {
+        println!(
+            "{} commits, {} conflicts, {} too old, {} reads at snapshots, {} folds",
+            self.commits, self.conflicts, self.too_old, self.snapshot_reads, self.folds
+        );
+    }
+
+    fn kind(&self) -> Kind {
+        match self.place {
+            Place::Folder(_) => Kind::Embedded,
+            Place::Cluster(_) => Kind::Cluster,
+        }
+    }
+
+    /// The name that a keyspace of the model has in the store.
+    fn name(&self, space: &str) -> String {
+        match &self.place {
+            Place::Folder(_) => space.to_owned(),
+            Place::Cluster(opened) => opened.name(space),
+        }
+    }
+
     fn tyr(&self) -> &Tyr {
         self.tyr.as_ref().expect("the store is open between steps")
     }
@@ -139,7 +190,8 @@ impl Run {
         match self.choose.random.below(1000) {
             0..600 => self.change(),
             600..720 => self.read(),
-            720..760 => self.scan(),
+            720..760 if self.kind().lists() => self.scan(),
+            720..760 => self.read(),
             760..765 => self.read_many(),
             765..880 => self.transact(),
             880..895 => self.hold(),
@@ -242,7 +294,10 @@ impl Run {
         for n in 0..count {
             if intruder == Some(n) {
                 intruded = Some(self.intrude());
-                script.rebase(&self.model);
+                match self.kind() {
+                    Kind::Embedded => script.rebase(&self.model),
+                    Kind::Cluster => script.rebase_unread(&self.model),
+                }
             }
             let (space, key) = self.choose.blob(&self.model);
             let view = script.view.blob(&space, &key);
@@ -342,7 +397,7 @@ impl Run {
         let (offset, len) = self.choose.range(blob.map_or(0, |blob| blob.size));
         let context = format!("snapshot of {space}/{} {offset}+{len}", key.escape_ascii());
         let (got, expected) = match self.choose.random.below(4) {
-            0 => {
+            0 if self.kind().lists() => {
                 let (prefix, after, limit) = self.choose.scan();
                 let after_key = after.as_ref().map(|after| Key::new(after).unwrap());
                 let got = snapshot.scan(keyspace, &prefix, after_key.as_ref(), limit);
@@ -354,7 +409,7 @@ impl Run {
                 let expected = listed_at.scan(&space, &prefix, after.as_deref(), limit);
                 (kind(got).map(|got| flat(&listed(&got))), Some(flat(&expected)))
             }
-            1 => {
+            0 | 1 => {
                 let got = kind(snapshot.stat(keyspace, &key)).map(|stat| stat.size);
                 let got = got.map(|size| size.to_le_bytes().to_vec());
                 (got, blob.map(|blob| blob.size.to_le_bytes().to_vec()))
@@ -394,7 +449,7 @@ impl Run {
     // -- keyspaces, the whole store --------------------------------------------------------
 
     fn create_keyspace(&mut self, name: &str, config: KeyspaceConfig) {
-        let keyspace = self.tyr().create_keyspace(name, config.clone()).unwrap();
+        let keyspace = self.tyr().create_keyspace(&self.name(name), config.clone()).unwrap();
         self.handles.insert(name.to_owned(), keyspace);
         self.generation += 1;
         let space = Space { config, blobs: BTreeMap::new(), generation: self.generation };
@@ -404,14 +459,15 @@ impl Run {
     /// Drops a keyspace and makes it anew.
     fn renew_keyspace(&mut self) {
         let name = self.choose.space(&self.model);
-        self.tyr().drop_keyspace(&name).unwrap();
+        let stored = self.name(&name);
+        self.tyr().drop_keyspace(&stored).unwrap();
         let old = &self.handles[&name];
         assert_eq!(kind(old.put("a", "x")), Err(ErrorKind::NotFound));
         assert_eq!(kind(old.get("a")), Err(ErrorKind::NotFound));
-        assert_eq!(kind(self.tyr().keyspace(&name)).map(drop), Err(ErrorKind::NotFound));
+        assert_eq!(kind(self.tyr().keyspace(&stored)).map(drop), Err(ErrorKind::NotFound));
         let config = old.config().clone();
         self.create_keyspace(&name, config.clone());
-        let twice = self.tyr().create_keyspace(&name, config);
+        let twice = self.tyr().create_keyspace(&stored, config);
         assert_eq!(kind(twice).map(drop), Err(ErrorKind::AlreadyExists));
     }
 
@@ -419,16 +475,20 @@ impl Run {
     fn sweep(&mut self) {
         // The check folds first, and that waits for older snapshots.
         self.held.clear();
-        let report = self.tyr().check(&mut |_| {}).unwrap();
-        assert_sound(&report);
+        if self.kind() == Kind::Embedded {
+            let report = self.tyr().check(&mut |_| {}).unwrap();
+            assert_sound(&report);
+        }
         self.compare_all();
     }
 
     fn compare_all(&self) {
         for (name, space) in &self.model.spaces {
             let keyspace = &self.handles[name];
-            let listing: Result<Vec<_>, _> = keyspace.scan_iter(b"").collect();
-            assert_eq!(listed(&listing.unwrap()), self.model.scan(name, b"", None, usize::MAX));
+            if self.kind().lists() {
+                let listing: Result<Vec<_>, _> = keyspace.scan_iter(b"").collect();
+                assert_eq!(listed(&listing.unwrap()), self.model.scan(name, b"", None, usize::MAX));
+            }
             for (key, blob) in &space.blobs {
                 compare_whole(keyspace, key, blob);
             }
@@ -437,6 +497,35 @@ impl Run {
 
     fn reopen(&mut self) {
         self.folds += self.tyr().statistics().folds;
+        self.close();
+        let Place::Folder(folder) = &self.place else { panic!("only a folder is reopened") };
+        let report = tyr::check(folder.path(), &mut |_| {}).unwrap();
+        assert_sound(&report);
+        let tyr = open(folder);
+        for (name, space) in &mut self.model.spaces {
+            if space.config.durability == Durability::Memory {
+                space.blobs.clear();
+            }
+            self.handles.insert(name.clone(), tyr.keyspace(name).unwrap());
+        }
+        self.tyr = Some(tyr);
+        self.compare_all();
+    }
+
+    /// The program ends, and another one connects.
+    fn reconnect(&mut self) {
+        self.close();
+        let Place::Cluster(opened) = &self.place else { panic!("only a cluster is connected to") };
+        let tyr = opened.other();
+        for name in self.model.spaces.keys() {
+            self.handles.insert(name.clone(), tyr.keyspace(&opened.name(name)).unwrap());
+        }
+        self.tyr = Some(tyr);
+        self.compare_all();
+    }
+
+    /// Closes the store, or drops it with all its handles.
+    fn close(&mut self) {
         self.held.clear();
         let tyr = self.tyr.take().expect("the store is open between steps");
         if self.choose.random.permille(500) {
@@ -449,17 +538,6 @@ impl Run {
                 assert_eq!(kind(keyspace.get("a")), Err(ErrorKind::Unavailable));
             }
         }
-        let report = tyr::check(self.folder.path(), &mut |_| {}).unwrap();
-        assert_sound(&report);
-        let tyr = open(&self.folder);
-        for (name, space) in &mut self.model.spaces {
-            if space.config.durability == Durability::Memory {
-                space.blobs.clear();
-            }
-            self.handles.insert(name.clone(), tyr.keyspace(name).unwrap());
-        }
-        self.tyr = Some(tyr);
-        self.compare_all();
     }
 }
 
@@ -585,6 +663,21 @@ impl Script {
         if self.steps.iter().all(|step| matches!(step, Step::Change { .. })) {
             self.view = self.replay(model).model;
         }
+    }
+
+    /// In a cluster each blob has a version of its own, from its first read on.
+    fn rebase_unread(&mut self, model: &Model) {
+        let read: BTreeSet<_> = self
+            .steps
+            .iter()
+            .filter(|step| !matches!(step, Step::Change { .. }))
+            .map(|step| step.blob())
+            .collect();
+        let mut now = self.replay(model).model;
+        for (space, key) in read {
+            now.put_back(space, key, &self.view);
+        }
+        self.view = now;
     }
 
     /// Plays it again on `model`.

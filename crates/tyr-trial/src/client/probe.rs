@@ -88,7 +88,9 @@ impl Receive for Waiting {
                 | Body::Prepared { .. }
                 | Body::Effective(_)
                 | Body::CaughtUp { .. }
-                | Body::Return { .. } => {}
+                | Body::Return { .. }
+                | Body::ListKeys { .. }
+                | Body::Keys { .. } => {}
             }
         }
     }

@@ -17,11 +17,13 @@ const BOUNDS: [u64; 8] = [4096, 16 << 10, 32 << 10, 48 << 10, 64 << 10, 4 << 20,
 /// Makes the choices.
 pub struct Chooser {
     pub random: Random,
+    /// Nothing begins further out.
+    reach: u64,
 }
 
 impl Chooser {
-    pub fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed) }
+    pub fn new(seed: u64, reach: u64) -> Self {
+        Self { random: Random::new(seed), reach }
     }
 
     /// A keyspace; the synchronous one less often, it is slow.
@@ -134,6 +136,10 @@ impl Chooser {
     }
 
     fn offset(&mut self, size: u64) -> u64 {
+        self.any_offset(size).min(self.reach)
+    }
+
+    fn any_offset(&mut self, size: u64) -> u64 {
         match self.random.below(100) {
             0..15 => 0,
             15..55 => self.random.below(size.min(1 << 40) + 1),

@@ -61,7 +61,7 @@ fn transfer(stage: &Stage, random: &mut Random) -> Result<()> {
     let from = random.below(ACCOUNTS) as Object;
     let to = (from + 1 + random.below(ACCOUNTS - 1) as Object) % ACCOUNTS as Object;
     let amount = random.below(200);
-    stage.tyr.transact(|transaction| {
+    stage.tyr().transact(|transaction| {
         let mut balances = [0; 2];
         for (balance, account) in balances.iter_mut().zip([from, to]) {
             *balance = values(&transaction.get(stage.keyspace(account), key(account))?)[0];
@@ -77,7 +77,7 @@ fn transfer(stage: &Stage, random: &mut Random) -> Result<()> {
 }
 
 fn audit_by_snapshot(stage: &Stage) -> Result<()> {
-    let snapshot = stage.tyr.snapshot()?;
+    let snapshot = stage.tyr().snapshot()?;
     for _ in 0..2 {
         let mut sum = 0;
         for account in 0..ACCOUNTS as Object {
@@ -90,14 +90,14 @@ fn audit_by_snapshot(stage: &Stage) -> Result<()> {
 
 fn audit_at_once(stage: &Stage) -> Result<()> {
     let accounts: Vec<Object> = (0..ACCOUNTS as Object).collect();
-    let balances = stage.tyr.read_many(&stage.requests(&accounts))?;
+    let balances = stage.tyr().read_many(&stage.requests(&accounts))?;
     let sum: u64 = balances.iter().map(|bytes| values(bytes.as_ref().unwrap())[0]).sum();
     assert_eq!(sum, SUM, "read_many has another sum");
     Ok(())
 }
 
 fn audit_by_transaction(stage: &Stage) -> Result<()> {
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     let mut sum = 0;
     for account in 0..ACCOUNTS as Object {
         sum += values(&transaction.get(stage.keyspace(account), key(account))?)[0];

@@ -65,7 +65,7 @@ fn note(stage: &Stage, counts: &Counts, counter: Object, count: u64, actions: &m
 }
 
 fn add(stage: &Stage, counts: &Counts, counter: Object, actions: &mut Vec<Action>) -> Result<()> {
-    let count = stage.keyspaces[0].apply("counters", u64::from(counter) * 8, one())?;
+    let count = stage.keyspaces()[0].apply("counters", u64::from(counter) * 8, one())?;
     note(stage, counts, counter, number(count), actions);
     Ok(())
 }
@@ -77,9 +77,9 @@ fn add_to_two(
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let other = (counter + 1) % COUNTERS as Object;
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     let mut add = |counter: Object| {
-        transaction.apply(&stage.keyspaces[0], "counters", u64::from(counter) * 8, one())
+        transaction.apply(&stage.keyspaces()[0], "counters", u64::from(counter) * 8, one())
     };
     let ids = [(counter, add(counter)?), (other, add(other)?)];
     let committed = transaction.commit()?;
@@ -92,7 +92,7 @@ fn add_to_two(
 
 /// Reads all counters at once.
 fn read(stage: &Stage, actions: &mut Vec<Action>) -> Result<()> {
-    let bytes = found(stage.keyspaces[0].read("counters", 0, COUNTERS * 8))?;
+    let bytes = found(stage.keyspaces()[0].read("counters", 0, COUNTERS * 8))?;
     let mut counts = bytes.map(|bytes| values(&bytes)).unwrap_or_default();
     counts.resize(COUNTERS as usize, 0);
     for (object, count) in (0..).zip(counts) {

@@ -75,7 +75,7 @@ fn transaction(
     appends: &[Object],
     actions: &mut Vec<Action>,
 ) -> Result<()> {
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     for &object in reads {
         let bytes = found(transaction.get(stage.keyspace(object), key(object)))?;
         actions.push(read_of(object, bytes));
@@ -109,7 +109,7 @@ fn single_read(stage: &Stage, object: Object, actions: &mut Vec<Action>) -> Resu
 
 /// Reads objects at one moment, the first of them twice.
 fn snapshot(stage: &Stage, objects: &[Object], actions: &mut Vec<Action>) -> Result<()> {
-    let snapshot = stage.tyr.snapshot()?;
+    let snapshot = stage.tyr().snapshot()?;
     for &object in objects.iter().chain(objects.first()) {
         let bytes = found(snapshot.get(stage.keyspace(object), key(object)))?;
         actions.push(read_of(object, bytes));
@@ -119,7 +119,7 @@ fn snapshot(stage: &Stage, objects: &[Object], actions: &mut Vec<Action>) -> Res
 }
 
 fn read_many(stage: &Stage, objects: &[Object], actions: &mut Vec<Action>) -> Result<()> {
-    let found = stage.tyr.read_many(&stage.requests(objects))?;
+    let found = stage.tyr().read_many(&stage.requests(objects))?;
     let reads = objects.iter().zip(found);
     actions.extend(reads.map(|(object, bytes)| read_of(*object, bytes)));
     Ok(())

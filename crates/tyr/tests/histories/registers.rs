@@ -74,7 +74,7 @@ fn transaction(
     (one, two): (Object, Object),
     actions: &mut Vec<Action>,
 ) -> Result<()> {
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     let bytes = found(transaction.read(stage.keyspace(one), key(one), 0, 8))?;
     actions.push(seen(one, bytes).1);
     std::thread::yield_now();
@@ -104,7 +104,7 @@ fn write(
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let value = stage.value();
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     transaction.write(stage.keyspace(object), key(object), 0, value.to_le_bytes().to_vec())?;
     actions.push(Action::Append { object, value, position: None });
     let version = transaction.commit()?.version();
@@ -122,7 +122,7 @@ fn swap(
     let bytes = found(stage.keyspace(object).read(key(object), 0, 8))?;
     let (Some(old), read) = seen(object, bytes) else { return Ok(()) };
     let value = stage.value();
-    let mut transaction = stage.tyr.begin();
+    let mut transaction = stage.tyr().begin();
     transaction.compare(stage.keyspace(object), key(object), 0, old.to_le_bytes().to_vec())?;
     transaction.write(stage.keyspace(object), key(object), 0, value.to_le_bytes().to_vec())?;
     actions.push(Action::Append { object, value, position: None });

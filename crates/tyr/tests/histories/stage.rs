@@ -1,6 +1,7 @@
-//! A store in a temporary folder, and many threads on it.
+//! A store, and many threads on it: in a temporary folder, or a cluster that several programs use.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use tyr::blocking::{Keyspace, Tyr};
@@ -10,16 +11,30 @@ use tyr::{
 };
 
 use super::history::{Action, Clock, Entry, Object, Recorder, Seen, Value};
+use crate::fixtures::{Kind, Opened};
 use crate::seed::Random;
 
 /// A store with its keyspaces; objects go round over these.
 pub struct Stage {
-    pub tyr: Tyr,
-    pub keyspaces: Vec<Keyspace>,
+    /// Those who use the store; threads go round over them.
+    seats: Vec<Seat>,
     pub clock: Clock,
+    pub kind: Kind,
     seed: u64,
     values: AtomicU64,
-    _folder: tempfile::TempDir,
+    _place: Place,
+}
+
+/// A user of the store.
+struct Seat {
+    tyr: Tyr,
+    keyspaces: Vec<Keyspace>,
+}
+
+/// Where the store is, for as long as it is used.
+enum Place {
+    Folder(#[expect(dead_code, reason = "it is removed when it is dropped")] tempfile::TempDir),
+    Cluster(#[expect(dead_code, reason = "it ends when it is dropped")] Opened),
 }
 
 /// How a store of these tests is opened: it folds all the time.
@@ -27,37 +42,90 @@ pub fn options() -> Options {
     Tyr::options().cache_bytes(8 << 20).fold_log_bytes(32 << 10)
 }
 
+fn config(durability: Durability, is_multi_versioned: bool) -> KeyspaceConfig {
+    KeyspaceConfig { durability, is_multi_versioned, ..KeyspaceConfig::default() }
+}
+
+thread_local! {
+    /// Which seat this thread has, modulo their number.
+    static SEAT: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed)
+    };
+}
+
 impl Stage {
-    /// A store with a keyspace for each of these durabilities.
-    pub fn new(seed: u64, durabilities: &[Durability]) -> Self {
-        Self::with(seed, durabilities, true, |path| options().open_blocking(path))
+    /// A store of a kind, with a keyspace for each of these durabilities.
+    pub fn new(kind: Kind, seed: u64, durabilities: &[Durability], is_multi: bool) -> Self {
+        match kind {
+            Kind::Embedded => {
+                let open = |path: &Path| options().open_blocking(path);
+                Self::embedded(seed, durabilities, is_multi, open)
+            }
+            Kind::Cluster => Self::cluster(seed, durabilities, is_multi),
+        }
     }
 
-    /// The same, opened otherwise, with older versions or without.
-    pub fn with(
+    /// A store in this process, opened in a special way.
+    pub fn embedded(
         seed: u64,
         durabilities: &[Durability],
-        is_multi_versioned: bool,
-        open: impl FnOnce(&std::path::Path) -> Result<Tyr>,
+        is_multi: bool,
+        open: impl FnOnce(&Path) -> Result<Tyr>,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tyr = open(folder.path()).unwrap();
         let make = |(n, durability): (usize, &Durability)| {
-            let config = KeyspaceConfig {
-                durability: *durability,
-                is_multi_versioned,
-                ..KeyspaceConfig::default()
-            };
-            tyr.create_keyspace(&format!("k{n}"), config).unwrap()
+            tyr.create_keyspace(&format!("k{n}"), config(*durability, is_multi)).unwrap()
         };
         let keyspaces = durabilities.iter().enumerate().map(make).collect();
+        Self::with(Kind::Embedded, seed, vec![Seat { tyr, keyspaces }], Place::Folder(folder))
+    }
+
+    /// A cluster that two programs use.
+    fn cluster(seed: u64, durabilities: &[Durability], is_multi: bool) -> Self {
+        let opened = Opened::new(Kind::Cluster);
+        let make = |(n, durability): (usize, &Durability)| {
+            opened.create(&format!("k{n}"), config(*durability, is_multi))
+        };
+        let keyspaces: Vec<Keyspace> = durabilities.iter().enumerate().map(make).collect();
+        let other = opened.other();
+        let find = |keyspace: &Keyspace| other.keyspace(keyspace.name()).unwrap();
+        let found = keyspaces.iter().map(find).collect();
+        let seats = vec![
+            Seat { tyr: opened.tyr.clone(), keyspaces },
+            Seat { tyr: other.clone(), keyspaces: found },
+        ];
+        Self::with(Kind::Cluster, seed, seats, Place::Cluster(opened))
+    }
+
+    fn with(kind: Kind, seed: u64, seats: Vec<Seat>, place: Place) -> Self {
         let (clock, values) = (Clock::default(), AtomicU64::new(0));
-        Self { tyr, keyspaces, clock, seed, values, _folder: folder }
+        Self { seats, clock, kind, seed, values, _place: place }
+    }
+
+    fn seat(&self) -> &Seat {
+        &self.seats[SEAT.with(|seat| seat % self.seats.len())]
+    }
+
+    /// The store, as this thread uses it.
+    pub fn tyr(&self) -> &Tyr {
+        &self.seat().tyr
+    }
+
+    /// Whether it is in this process.
+    pub fn is_embedded(&self) -> bool {
+        self.kind == Kind::Embedded
+    }
+
+    /// All keyspaces, as this thread uses them.
+    pub fn keyspaces(&self) -> &[Keyspace] {
+        &self.seat().keyspaces
     }
 
     /// The keyspace that holds an object.
     pub fn keyspace(&self, object: Object) -> &Keyspace {
-        &self.keyspaces[object as usize % self.keyspaces.len()]
+        &self.keyspaces()[object as usize % self.keyspaces().len()]
     }
 
     /// A value that nobody else writes.
@@ -75,8 +143,8 @@ impl Stage {
         objects.iter().map(request).collect()
     }
 
-    /// Lets `work` run in many threads at once; answers all that they recorded. Another thread
-    /// folds, and verifies what is on disk, until they are done.
+    /// Lets `work` run in many threads at once; answers all that they recorded. In this process
+    /// another thread folds, and verifies what is on disk, until they are done.
     pub fn play(
         &self,
         threads: u64,
@@ -92,16 +160,16 @@ impl Stage {
                 })
             };
             let running: Vec<_> = (0..threads).map(begin).collect();
-            while running.iter().any(|thread| !thread.is_finished()) {
+            while self.is_embedded() && running.iter().any(|thread| !thread.is_finished()) {
                 self.fold();
             }
             running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         })
     }
 
-    /// Folds, and verifies what is on disk.
+    /// Folds, and verifies what is on disk, of a store in this process.
     pub fn fold(&self) {
-        let report = self.tyr.check(&mut |_| {}).unwrap();
+        let report = self.tyr().check(&mut |_| {}).unwrap();
         let is_damage = |finding: &CheckFinding| finding.severity != CheckSeverity::Warning;
         assert!(!report.findings.iter().any(is_damage), "{report:?}");
     }

@@ -132,4 +132,13 @@ impl Model {
         let blobs = &mut self.spaces.get_mut(space).expect("the keyspace is there").blobs;
         change.play(blobs, key)
     }
+
+    /// Makes a blob what it is in `other`.
+    pub fn put_back(&mut self, space: &str, key: &[u8], other: &Self) {
+        let blobs = &mut self.spaces.get_mut(space).expect("the keyspace is there").blobs;
+        match other.spaces.get(space).and_then(|space| space.blobs.get(key)) {
+            Some(blob) => blobs.insert(key.to_vec(), Arc::clone(blob)),
+            None => blobs.remove(key),
+        };
+    }
 }

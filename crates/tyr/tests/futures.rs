@@ -1,0 +1,155 @@
+//! The async API, on stores of each kind: the same answers, on an executor of one thread.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod fixtures;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use fixtures::{Opened, stores};
+use futures_util::StreamExt;
+use tyr::{
+    ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, ReadRequest, Transform, Tyr,
+};
+
+/// Runs `work` on a store of each kind, with an empty keyspace.
+fn each<F: Future<Output = ()>>(work: impl Fn(Tyr, Keyspace) -> F) {
+    for kind in stores() {
+        let opened = Opened::new(kind);
+        let name = opened.name("async");
+        let tyr = opened.tyr.clone().into_async();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let data = tyr.create_keyspace(&name, KeyspaceConfig::default()).await.unwrap();
+            let found = tyr.keyspace(&name).await.unwrap();
+            assert_eq!((found.id(), found.name()), (data.id(), name.as_str()));
+            let all = tyr.keyspaces().await.unwrap();
+            assert!(all.iter().any(|info| info.id == data.id()));
+            work(tyr.clone(), data).await;
+            tyr.drop_keyspace(&name).await.unwrap();
+            assert_eq!(tyr.keyspace(&name).await.unwrap_err().kind(), ErrorKind::NotFound);
+        });
+    }
+}
+
+#[test]
+fn single_operations_answer_as_they_do_for_threads() {
+    each(|_, data| async move {
+        data.create("a").await.unwrap();
+        assert_eq!(data.create("a").await.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        data.put("a", "hello").await.unwrap();
+        assert_eq!(data.append("a", " world").await.unwrap(), 5);
+        assert_eq!(data.append_at("a", 0, "late").await.unwrap_err().kind(), ErrorKind::Conflict);
+        data.write("a", 20, "!").await.unwrap();
+        assert_eq!(data.read("a", 6, 5).await.unwrap(), "world");
+        assert_eq!(data.stat("a").await.unwrap().size, 21);
+        data.truncate("a", 11).await.unwrap();
+        assert_eq!(data.get("a").await.unwrap(), "hello world");
+        data.compare_and_swap("a", 0, "hello", "HELLO").await.unwrap();
+        let add = Transform::add(Number::U64(2));
+        assert_eq!(data.apply("n", 0, add).await.unwrap(), Number::U64(2));
+        assert!(data.delete("a").await.unwrap() && !data.delete("a").await.unwrap());
+        for error in [data.get("a").await.err(), data.stat("a").await.map(drop).err()] {
+            assert_eq!(error.unwrap().kind(), ErrorKind::NotFound);
+        }
+    });
+}
+
+#[test]
+fn transactions_read_write_and_are_validated() {
+    each(|tyr, data| async move {
+        data.put("a", "12").await.unwrap();
+        let len = tyr
+            .transact(async |transaction| {
+                let old = transaction.get(&data, "a").await?;
+                transaction.append(&data, "a", "34")?;
+                assert_eq!(transaction.read(&data, "a", 0, 9).await?, "1234");
+                transaction.put(&data, "b", old.clone())?;
+                Ok(old.len())
+            })
+            .await;
+        assert_eq!(len.unwrap(), 2);
+        assert_eq!(data.get("b").await.unwrap(), "12");
+        let mut stale = tyr.begin();
+        assert_eq!(stale.stat(&data, "a").await.unwrap().size, 4);
+        assert_eq!(stale.stat(&data, "none").await.unwrap_err().kind(), ErrorKind::NotFound);
+        data.delete("a").await.unwrap();
+        stale.put(&data, "b", "").unwrap();
+        assert_eq!(stale.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
+        tyr.begin().rollback();
+        assert_eq!(data.get("b").await.unwrap(), "12");
+    });
+}
+
+#[test]
+fn snapshots_and_reads_of_many_see_one_moment() {
+    each(|tyr, data| async move {
+        data.put("a", "old").await.unwrap();
+        let snapshot = tyr.snapshot().await.unwrap();
+        data.put("a", "new").await.unwrap();
+        data.put("b", "late").await.unwrap();
+        assert_eq!(snapshot.get(&data, "a").await.unwrap(), "old");
+        assert_eq!(snapshot.read(&data, "a", 1, 9).await.unwrap(), "ld");
+        assert_eq!(snapshot.stat(&data, "b").await.unwrap_err().kind(), ErrorKind::NotFound);
+        let request = |key: &str| ReadRequest {
+            keyspace: data.clone(),
+            key: Key::new(key).unwrap(),
+            range: ByteRange { start: 0, end: 10 },
+        };
+        let wanted = [request("a"), request("none"), request("b")];
+        let seen = tyr.read_many(&wanted).await.unwrap();
+        assert_eq!(seen, [Some(Bytes::from("new")), None, Some(Bytes::from("late"))]);
+    });
+}
+
+#[test]
+fn streams_go_in_and_come_out() {
+    each(|_, data| async move {
+        let piece = Bytes::from(vec![7; 1 << 20]);
+        let pieces = vec![Ok(piece.clone()), Ok(piece.clone()), Ok(piece)];
+        let len = data.put_stream("a", futures_util::stream::iter(pieces)).await;
+        assert_eq!(len.unwrap(), 3 << 20);
+        let range = ByteRange { start: 10, end: (2 << 20) + 5 };
+        let mut reader = data.reader("a", range).await.unwrap();
+        assert_eq!(reader.size(), 3 << 20);
+        data.put("a", "gone").await.unwrap();
+        let mut len = 0;
+        while let Some(piece) = reader.next().await {
+            let piece = piece.unwrap();
+            assert!(piece.iter().all(|byte| *byte == 7));
+            len += piece.len() as u64;
+        }
+        assert_eq!(len, range.len());
+        let none = data.reader("none", ByteRange::ALL).await;
+        assert_eq!(none.err().unwrap().kind(), ErrorKind::NotFound);
+        let tail = futures_util::stream::iter(vec![Ok(Bytes::from("!"))]);
+        assert_eq!(data.append_stream("a", tail).await.unwrap(), 4);
+    });
+}
+
+#[test]
+fn futures_that_are_dropped_leave_the_store_as_it_was_or_as_it_was_to_be() {
+    each(|_, data| async move {
+        data.put("a", "1").await.unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        for n in 0..50u64 {
+            {
+                let mut read = pin!(data.get("a"));
+                let _ = read.as_mut().poll(&mut context);
+            }
+            {
+                let mut write = pin!(data.write("log", n, "x"));
+                let is_pending = matches!(write.as_mut().poll(&mut context), Poll::Pending);
+                assert!(is_pending || data.stat("log").await.is_ok());
+            }
+        }
+        // Those before it have been sent, and are decided in some order.
+        data.write("log", 50, "x").await.unwrap();
+        let log = data.get("log").await.unwrap();
+        assert!(log.iter().all(|byte| *byte == b'x' || *byte == 0));
+        assert_eq!(log.len(), 51);
+        assert_eq!(data.get("a").await.unwrap(), "1");
+    });
+}
