@@ -76,10 +76,10 @@ struct RunArguments {
     /// The network between the nodes: best, namespaces, relays.
     #[arg(long, default_value = "best")]
     fabric: String,
-    /// A `tyr` whose `serve` runs instead of this program's nodes.
+    /// A `tyr` whose `serve` runs, instead of the one in this program's folder.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// An older `tyr-trial` that runs until the fault `upgrade`.
+    /// An older `tyr` whose `serve` runs until the fault `upgrade`.
     #[arg(long)]
     previous: Option<PathBuf>,
     /// The rule that nodes break: to see that the checks notice.
@@ -145,8 +145,9 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
     };
     let program = match (&arguments.program, &arguments.previous) {
         (Some(path), _) => Program::Serve(path.clone()),
-        (None, Some(path)) => Program::Own(path.clone()),
-        (None, None) => Program::own()?,
+        (None, Some(path)) => Program::Serve(path.clone()),
+        (None, None) if arguments.broken.is_some() => Program::own()?,
+        (None, None) => Program::usual()?,
     };
     Ok(Run {
         seed: arguments.seed,

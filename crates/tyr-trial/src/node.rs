@@ -60,6 +60,7 @@ pub fn run(arguments: &NodeArguments) -> Result<()> {
     // Who is killed together with its nodes leaves none behind.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Error::io("cannot follow the trial", error.into()))?;
+    tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
     let options = options(arguments)?;
     let server = match &arguments.broken {
         Some(name) => with_broken(rule(name)?, || Server::start(options))?,
@@ -77,7 +78,6 @@ pub fn run(arguments: &NodeArguments) -> Result<()> {
         }
         std::thread::sleep(LOOK);
     }
-    eprintln!("{}", server.brief());
     server.stop()
 }
 

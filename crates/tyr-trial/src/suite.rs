@@ -38,7 +38,7 @@ pub fn run() -> Result<bool> {
             clients: 1,
             pace: Duration::from_millis(20),
             folder: folder(&format!("seed-{seed}"))?,
-            program: Program::own()?,
+            program: Program::usual()?,
             broken: None,
         };
         let report = run_one(&planned, Arc::from(fabric::best()?))?;
@@ -56,7 +56,7 @@ pub fn run() -> Result<bool> {
 pub fn single(single: Single, fabric: Arc<dyn Fabric>) -> Result<bool> {
     let (begun, folder) = (Instant::now(), folder(single.name())?);
     println!("== {}: {}", single.name(), single.about());
-    let ground = Ground { fabric, folder: folder.clone(), program: Program::own()? };
+    let ground = Ground { fabric, folder: folder.clone(), program: Program::usual()? };
     let done = single.run(&ground);
     match &done {
         Ok(text) => println!("{text}\npassed in {:.1} s\n", begun.elapsed().as_secs_f64()),

@@ -149,12 +149,6 @@ impl Cluster {
         nodes.filter_map(|(node, process)| (!process.is_running()).then_some(*node)).collect()
     }
 
-    /// Every address of the cluster that forms it.
-    pub fn addresses(&self) -> Vec<String> {
-        let all = self.addresses.split(',').filter_map(|it| it.split_once('='));
-        all.map(|(_, place)| place.to_owned()).collect()
-    }
-
     /// The node that leads the monitors, as far as they know.
     pub fn leader(&self) -> Option<u16> {
         self.office.leader().ok().flatten().map(|node: NodeId| node.0)

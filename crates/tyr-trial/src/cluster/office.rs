@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tyr_node::monitors::control::{ClientOptions, MetadataClient, TcpConnect};
 use tyr_node::monitors::status::Bootstrap;
 use tyr_node::network::NodeAddresses;
@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 pub struct Office {
     runtime: Runtime,
     client: MetadataClient,
+    addresses: Vec<String>,
 }
 
 impl Office {
@@ -31,12 +32,12 @@ impl Office {
         let runtime = runtime.map_err(|error| Error::io("no thread for questions", error))?;
         let options = ClientOptions { patience: PATIENCE, ..ClientOptions::at(addresses) };
         let client = MetadataClient::new(options, Arc::new(TcpConnect))?;
-        Ok(Self { runtime, client })
+        Ok(Self { runtime, client, addresses: addresses.to_vec() })
     }
 
-    /// The client, and where its futures run.
-    pub fn parts(&self) -> (MetadataClient, Handle) {
-        (self.client.clone(), self.runtime.handle().clone())
+    /// Where nodes of the cluster are reached.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
     fn ask<T>(&self, question: impl Future<Output = Result<T>>) -> Result<T> {

@@ -55,7 +55,7 @@ impl Process {
         let log = self.log()?;
         let errors = log.try_clone().map_err(|error| Error::io("the node's log", error))?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(log).stderr(errors);
+        command.args(&words[1..]).stdin(Stdio::piped()).stdout(log).stderr(errors);
         command.env(SHIFT_VARIABLE, self.shift_file());
         if let (Some(rule), Program::Own(_)) = (&self.broken, program) {
             command.args(["--broken", rule]);

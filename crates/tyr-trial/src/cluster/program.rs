@@ -32,6 +32,26 @@ impl Program {
         path.map(Self::Own).map_err(|error| tyr_types::Error::io("where this program is", error))
     }
 
+    /// What a trial runs unless it is told: `tyr serve` from the same folder if it is there, else
+    /// this program's node.
+    ///
+    /// # Errors
+    /// As [`Program::own`].
+    pub fn usual() -> tyr_types::Result<Self> {
+        let own = Self::own()?;
+        let Self::Own(path) = &own else { return Ok(own) };
+        let beside = path.with_file_name("tyr");
+        Ok(if beside.exists() { Self::Serve(beside) } else { own })
+    }
+
+    /// What it is, in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Own(_) => "tyr-trial node",
+            Self::Serve(_) => "tyr serve",
+        }
+    }
+
     /// The words that start a node.
     pub fn words(
         &self,
@@ -55,7 +75,9 @@ impl Program {
             Formation::Join(places) => words.extend(["--join".to_owned(), places.join(",")]),
         }
         if let Self::Serve(_) = self {
-            words.push("--insecure".to_owned());
+            words.extend(["--insecure", "--http", "off", "--fold-log", "1MiB"].map(str::to_owned));
+            // So it ends when the trial does, however that ends.
+            words.push("--until-input-ends".to_owned());
         }
         words
     }

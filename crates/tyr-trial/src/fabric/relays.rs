@@ -11,14 +11,14 @@
 //! lost comes a retransmission later.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as Listener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as Listener, UdpSocket as Datagrams};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tyr_types::{Error, Result};
 
@@ -44,6 +44,8 @@ struct Shared {
     lines: Mutex<BTreeMap<(End, End), Line>>,
     slow: Mutex<BTreeMap<u16, Slowness>>,
     pids: Mutex<BTreeMap<u16, u32>>,
+    /// Where nodes listen, by which datagrams are known.
+    places: Mutex<BTreeMap<SocketAddr, u16>>,
 }
 
 /// Relays on the loopback device. Dropping it ends them.
@@ -89,6 +91,9 @@ impl Fabric for Relays {
         let listener = TcpListener::from_std(relay).map_err(failed)?;
         let target = Target { node, relay: advertise, listen };
         runtime.spawn(accept(Arc::clone(&self.shared), listener, target));
+        let datagrams = UdpSocket::from_std(bind_datagrams(advertise).map_err(failed)?);
+        runtime.spawn(carry(Arc::clone(&self.shared), datagrams.map_err(failed)?, target));
+        self.shared.places.lock().insert(listen, node);
         let seat = Seat { listen, advertise: advertise.to_string(), command: Vec::new() };
         seats.insert(node, seat.clone());
         Ok(seat)
@@ -180,6 +185,38 @@ async fn relay(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr, target:
     let there = pump(Arc::clone(&shared), (caller, called), caller_in, called_out, random(0));
     tokio::spawn(there);
     pump(shared, (called, caller), called_in, caller_out, random(1)).await;
+}
+
+fn bind_datagrams(address: SocketAddr) -> std::io::Result<Datagrams> {
+    let socket = Datagrams::bind(address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Carries datagrams to a node. Those on a line that is cut, or lost, are gone.
+async fn carry(shared: Arc<Shared>, socket: UdpSocket, target: Target) {
+    let socket = Arc::new(socket);
+    let mut random = Random::of(u64::from(target.node), "datagrams", 0);
+    let mut datagram = vec![0; PIECE_LEN];
+    loop {
+        let Ok((len, from)) = socket.recv_from(&mut datagram).await else {
+            tokio::time::sleep(LOOK).await;
+            continue;
+        };
+        let node = shared.places.lock().get(&from).copied();
+        let line = shared.line(node.map_or(End::Clients, End::Node), End::Node(target.node));
+        let loss = line.slowness.map_or(0, |slowness| u64::from(slowness.loss_percent));
+        if line.is_cut || random.below(100) < loss {
+            continue;
+        }
+        let (socket, data) = (Arc::clone(&socket), datagram[..len].to_vec());
+        let delay = line.slowness.map_or(Duration::ZERO, |slowness| slowness.delay);
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            // It may be lost, as any.
+            let _ = socket.send_to(&data, target.listen).await;
+        });
+    }
 }
 
 /// Carries bytes one way until either side ends it.

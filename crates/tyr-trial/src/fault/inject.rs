@@ -70,7 +70,7 @@ pub fn inject(cluster: &mut Cluster, planned: &Planned, blob: &BlobName) -> Resu
             roll(cluster, &program)
         }
         Fault::Upgrade => {
-            let program = Program::own()?;
+            let program = Program::usual()?;
             roll(cluster, &program)
         }
         Fault::Join => join(cluster),

@@ -50,10 +50,15 @@ impl Ground {
     /// # Errors
     /// As [`Cluster::form`].
     pub fn cluster(&self, nodes: u16, broken: Option<&str>) -> Result<Cluster> {
+        // Only our own node breaks rules.
+        let program = match broken {
+            Some(_) => Program::own()?,
+            None => self.program.clone(),
+        };
         let plan = Plan {
             nodes,
             folder: self.folder.clone(),
-            program: self.program.clone(),
+            program,
             broken: broken.map(str::to_owned),
             small_disk: None,
         };

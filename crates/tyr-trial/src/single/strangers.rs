@@ -28,7 +28,7 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     let caller = Caller::new(&connect(&cluster.office)?, workload.name(), &workload.config())?;
     let mut stage = Stage::new(workload, caller, &book, 1);
     stage.pace = Duration::from_millis(5);
-    let addresses = cluster.addresses();
+    let addresses = cluster.office.addresses().to_vec();
     let calls = std::thread::scope(|scope| {
         (0..2).for_each(|client| {
             drop(scope.spawn({
