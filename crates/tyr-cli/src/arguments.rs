@@ -55,7 +55,7 @@ pub struct Arguments {
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE
-    #[arg(long, short = 'c', visible_alias = "cluster", global = true, env = "TYR_DATA", value_name = "STORE")]
+    #[arg(long, short = 'c', global = true, env = "TYR_DATA", value_name = "STORE")]
     pub data: Option<PathBuf>,
 
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr

@@ -46,20 +46,36 @@ impl Session {
         self.opened.clone()
     }
 
-    /// The directory of the store.
+    /// The store: a directory, or the address of a cluster.
     ///
     /// # Errors
     /// `Usage` when neither `--data` nor `TYR_DATA` names one.
     pub fn data(&self) -> Outcome<PathBuf> {
         self.common.data.clone().ok_or_else(|| {
             Failure::Usage(
-                "no store given: say --data DIR, or set TYR_DATA to the store's directory"
+                "no store given: say --data DIR or --data tyr://HOST:PORT, or set TYR_DATA to \
+                 that"
                     .to_owned(),
             )
         })
     }
 
-    /// The directory of the store, if one is given.
+    /// The directory of the store.
+    ///
+    /// # Errors
+    /// `Usage` when none is named, or a cluster is.
+    pub fn folder(&self) -> Outcome<PathBuf> {
+        let data = self.data()?;
+        match address(&data) {
+            None => Ok(data),
+            Some(address) => Err(Failure::Usage(format!(
+                "{SCHEME}{address} is a cluster, and this is about a directory; `tyr status` shows \
+                 how a cluster is"
+            ))),
+        }
+    }
+
+    /// The store, if one is given.
     pub fn data_if_given(&self) -> Option<PathBuf> {
         self.common.data.clone()
     }
@@ -69,8 +85,13 @@ impl Session {
         self.open_at(&self.data()?, access)
     }
 
-    /// Opens the store in `folder`, whatever `--data` says.
+    /// Opens the store in `folder`, whatever `--data` says; or connects to the cluster.
     pub fn open_at(&self, folder: &Path, access: Access) -> Outcome<Tyr> {
+        if address(folder).is_some() {
+            let store = Tyr::connect(folder.to_string_lossy())?;
+            *self.opened.slot() = Some(store.clone());
+            return Ok(store);
+        }
         let options = tyr::Tyr::options();
         let options = match access {
             Access::Read => options.is_read_only(true).must_exist(true),
@@ -93,6 +114,14 @@ impl Session {
         let keyspace = store.keyspace(name)?;
         Ok((store, keyspace))
     }
+}
+
+/// How the address of a cluster begins.
+pub const SCHEME: &str = "tyr://";
+
+/// What follows that, when a store is a cluster.
+pub fn address(data: &Path) -> Option<&str> {
+    data.to_str()?.strip_prefix(SCHEME)
 }
 
 /// The store that the command opened, if any, for whoever closes it. Clones share it.

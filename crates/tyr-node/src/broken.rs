@@ -12,7 +12,8 @@ thread_local! {
 }
 
 /// Runs `open`; nodes that this thread opens meanwhile break `rule`: C1, C2, C6 or C7 in the
-/// machine, or R5 in what drives it, so that a snapshot does not wait for what is in flight.
+/// machine, or R5 in what drives it, so that a snapshot does not wait for what is in flight. A node
+/// of a cluster breaks any rule that its machines ask.
 pub fn with_broken<T>(rule: Rule, open: impl FnOnce() -> T) -> T {
     BROKEN.set(Some(rule));
     let opened = open();

@@ -5,8 +5,8 @@
 //! at the client, `member` at a node, `lease` at the monitors), how it looks as bytes of `wire`.
 //!
 //! ```text
-//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap──► node
-//!   client ◄──Reply, Part, Refused, NotHere, NewerMap──────────── node
+//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, ListKeys──► node
+//!   client ◄──Reply, Part, Refused, NotHere, NewerMap, Keys────────────── node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
@@ -16,7 +16,9 @@
 
 use std::sync::Arc;
 
-use tyr_types::{BlobName, ByteRange, Bytes, Epoch, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Epoch, KeyspaceId, NodeId, Timestamp, Transaction, TransactionId,
+};
 
 use crate::abort::Abort;
 use crate::chain::Ends;
@@ -151,6 +153,19 @@ pub enum Body {
     },
     /// The newest map, please. Answered by `NewerMap`, whatever its epoch.
     FetchMap,
+    /// Keys of blobs that the node holds, please, or held of late.
+    ListKeys {
+        /// What the answer names.
+        number: u64,
+        /// The keyspace.
+        keyspace: KeyspaceId,
+        /// Keys that begin so.
+        prefix: Bytes,
+        /// And come after this one.
+        after: Option<Bytes>,
+        /// At most so many.
+        limit: u32,
+    },
 
     // From a node to a client.
     /// What became of a transaction.
@@ -163,6 +178,17 @@ pub enum Body {
         outcomes: Outcomes,
         /// The node's clock.
         clock: Timestamp,
+    },
+    /// The answer to `ListKeys`: every blob that this node holds and that was acknowledged before
+    /// the question is among them; perhaps also some that are not there any more, or not yet. Who
+    /// wants to know which reads their attributes.
+    Keys {
+        /// The number of the question.
+        number: u64,
+        /// In order.
+        keys: Vec<Bytes>,
+        /// Whether those are all.
+        is_end: bool,
     },
     /// The answer to a read.
     Part(ReadPart),

@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on, also in its tests.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("tyr-types", &[]),
     ("tyr-protocol", &["tyr-types"]),
     ("tyr-store", &["tyr-types"]),
@@ -19,6 +19,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("tyr-cli", &["tyr", "tyr-node", "tyr-telemetry"]),
     ("tyr-sim", &["tyr-types", "tyr-protocol"]),
     ("tyr-fuzz", &["tyr-types", "tyr-protocol"]),
+    ("tyr-trial", &["tyr-types", "tyr-protocol", "tyr-node"]),
     ("xtask", &[]),
 ];
 

@@ -12,10 +12,7 @@ use tyr_node::network::Dialer;
 use tyr_node::router::access::{self, Key};
 
 use crate::failure::{Failure, Outcome};
-use crate::session::Session;
-
-/// How an address of a cluster begins.
-pub const SCHEME: &str = "tyr://";
+use crate::session::{Session, address};
 
 /// How long the monitors have to answer: longer than it takes them to find a new leader.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -41,8 +38,7 @@ impl Connection {
     /// `Usage` when it names none.
     pub fn open(session: &Session) -> Outcome<Self> {
         let data = session.data()?;
-        let target = data.to_str().and_then(|text| text.strip_prefix(SCHEME));
-        let Some(target) = target else {
+        let Some(target) = address(&data) else {
             return Err(Failure::Usage(format!(
                 "{} is a directory, and this is about a cluster: say --data tyr://HOST:PORT, or \
                  set TYR_DATA to that",
@@ -137,9 +133,13 @@ mod tests {
     fn an_address_names_nodes_and_perhaps_a_user_with_a_key() {
         let target = Target::parse("a:7070,b:7070/?user=alice&key_file=k&timeout=5s").unwrap();
         assert_eq!(target.addresses, ["a:7070", "b:7070"]);
-        assert_eq!((target.user.as_deref(), target.key_file.as_deref()), (Some("alice"), Some("k")));
+        assert_eq!(
+            (target.user.as_deref(), target.key_file.as_deref()),
+            (Some("alice"), Some("k"))
+        );
         assert_eq!(Target::parse("[::1]:7070").unwrap().addresses, ["[::1]:7070"]);
-        for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"] {
+        for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"]
+        {
             assert!(matches!(Target::parse(bad), Err(Failure::Usage(_))), "{bad}");
         }
     }

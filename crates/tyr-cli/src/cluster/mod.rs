@@ -1,7 +1,7 @@
 //! Commands about a cluster as a whole: how it is, its nodes, its users.
 //!
-//! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they ask
-//! the node, over HTTP ([`http`]). Keyspaces and blobs are the affair of the ordinary commands.
+//! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they
+//! ask the node, over HTTP ([`http`]). Keyspaces and blobs are the affair of the ordinary commands.
 
 mod connection;
 mod http;

@@ -134,7 +134,8 @@ pub fn run(session: &mut Session, command: NodeCommand) -> Outcome {
         }
         NodeCommand::Monitor(MonitorArguments { node, is_monitor }) => {
             let is_monitor = is_monitor == "yes";
-            connection.ask(|client| async move { client.appoint(NodeId(node), is_monitor).await })?;
+            connection
+                .ask(|client| async move { client.appoint(NodeId(node), is_monitor).await })?;
             session.output.record(&json!({"node": node, "monitor": is_monitor}), "")
         }
         NodeCommand::Cancel(CancelArguments {}) => {

@@ -202,8 +202,7 @@ fn list(session: &mut Session, connection: &Connection) -> Outcome {
 
 fn remove(session: &mut Session, connection: &Connection, arguments: &RemoveArguments) -> Outcome {
     let path = path(&arguments.name)?;
-    let transaction =
-        Transaction::new().when(path.clone(), Expected::Present).delete(path);
+    let transaction = Transaction::new().when(path.clone(), Expected::Present).delete(path);
     let removed = connection.ask(|client| async move { client.transact(transaction).await });
     match removed {
         Err(Failure::Store(error)) if error.kind() == ErrorKind::Conflict => {

@@ -27,7 +27,7 @@ pub struct CheckArguments {}
 
 /// Verifies the store of `--data`.
 pub fn run(session: &mut Session, _arguments: &CheckArguments) -> Outcome {
-    let report = check_closed(session, &session.data()?)?;
+    let report = check_closed(session, &session.folder()?)?;
     session.output.record(&as_json(&report), &as_text(&report))?;
     judge(&report)
 }

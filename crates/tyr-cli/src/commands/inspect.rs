@@ -17,7 +17,7 @@ use crate::data::{key_text, size_text};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::progress::{self, Unit, Watched};
-use crate::session::{Access, Session};
+use crate::session::{Access, Session, address};
 
 /// `tyr inspect`
 #[derive(Args, Debug)]
@@ -102,7 +102,9 @@ fn checksum(session: &Session, keyspace: &Keyspace, key: &Key) -> Outcome<u32> {
 
 fn inspect_store(session: &mut Session) -> Outcome {
     let store = session.open(Access::Read)?;
-    let files = count_files(&session.data()?)?;
+    let data = session.data()?;
+    // Those of a cluster are at its nodes.
+    let files = if address(&data).is_some() { BTreeMap::new() } else { count_files(&data)? };
     let keyspaces = count_keyspaces(session, &store)?;
     let counters = counters(&store);
     if session.output.is_json() {

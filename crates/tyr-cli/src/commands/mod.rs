@@ -19,9 +19,9 @@ pub mod txn;
 pub mod writing;
 
 use crate::arguments::Command;
+use crate::cluster::{node, status, user};
 use crate::failure::Outcome;
 use crate::session::Session;
-use crate::cluster::{node, status, user};
 use crate::{bench, demo, dev, serve, telemetry};
 
 /// Does what the command line says.

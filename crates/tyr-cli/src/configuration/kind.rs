@@ -234,7 +234,7 @@ pub fn time_text(time: Duration) -> String {
     for (name, factor) in
         [("d", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1000.0)]
     {
-        if ms >= factor && ms % factor == 0.0 || name == "s" && ms >= factor {
+        if ms >= factor && (ms % factor == 0.0 || name == "s") {
             return format!("{}{name}", ms / factor);
         }
     }

@@ -15,13 +15,16 @@ use super::setting::Setting;
 use super::source::Source;
 use super::table::SETTINGS;
 
+/// What an environment variable says, by its name.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What was given, before it is looked at.
 #[derive(Default)]
 pub struct Layers<'a> {
     /// The file.
     pub file: Option<&'a Path>,
     /// What an environment variable says.
-    pub variable: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub variable: Option<Variable<'a>>,
     /// The flags.
     pub flags: SettingFlags,
 }
@@ -104,11 +107,13 @@ impl Configuration {
     }
 
     /// Where the value came from; `None` when there is none.
+    #[cfg(test)]
     pub fn source(&self, name: &'static str) -> Option<&Source> {
         self.0.get(row(name).name).map(|given| &given.source)
     }
 
     /// Whether the setting has a value.
+    #[cfg(test)]
     pub fn has(&self, name: &'static str) -> bool {
         self.source(name).is_some()
     }

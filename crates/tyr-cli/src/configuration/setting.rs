@@ -1,6 +1,8 @@
 //! One setting: a row of the table.
 
-use super::kind::{Kind, Value};
+use super::kind::Kind;
+#[cfg(test)]
+use super::kind::Value;
 
 /// What a setting is about; the reference has a section for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +78,7 @@ impl Setting {
     }
 
     /// The value of its default.
+    #[cfg(test)]
     pub fn default_value(&self) -> Option<Value> {
         let parse = |text| self.kind.parse(text).expect("a test reads every default");
         self.default.map(parse)

@@ -10,6 +10,7 @@
 //! ```
 
 mod frame;
+mod nodes;
 mod screen;
 mod summary;
 mod work;
@@ -28,6 +29,7 @@ use crate::failure::Outcome;
 use crate::session::{Access, Session};
 use crate::telemetry;
 use frame::Watcher;
+use nodes::{Nodes, Trouble};
 use screen::Screen;
 use work::Work;
 
@@ -38,10 +40,12 @@ Records this machine's live metrics and a generated load from many writers, one 
 measurement, while auditors take snapshots and compare aggregates with the measurements under \
 them. Any key, or Ctrl-C, ends it early. At the end every aggregate is recomputed and every \
 checksum verified; the exit code is 1 if anything differs. Without --data it works in a new \
-folder that is removed afterwards.
+folder that is removed afterwards. With --cluster it works on nodes of its own; one of them is \
+killed on the way, and started again.
 
-Example:
-  tyr demo --seconds 5")]
+Examples:
+  tyr demo --seconds 5
+  tyr demo --cluster 3")]
 pub struct DemoArguments {
     /// How long it works
     #[arg(long, default_value = "20", value_parser = parse_seconds)]
@@ -58,6 +62,14 @@ pub struct DemoArguments {
     /// What the generated load begins from; the same gives the same
     #[arg(long, default_value = "1", value_name = "N")]
     seed: u64,
+    /// Work on a cluster of so many nodes on this machine, and kill one meanwhile
+    #[arg(
+        long,
+        value_name = "NODES",
+        conflicts_with = "data",
+        value_parser = clap::value_parser!(u16).range(3..=9)
+    )]
+    cluster: Option<u16>,
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
@@ -77,21 +89,29 @@ pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
     // Ctrl-C is a fine end of a demo: it still verifies, and its outcome counts.
     session.interrupt.expect();
     let folder = Folder::choose(session)?;
+    let nodes = arguments.cluster.map(|count| Nodes::start(folder.path(), count)).transpose()?;
+    let place = nodes.as_ref().map_or_else(|| folder.path().to_owned(), Nodes::address);
     let runtime = telemetry::runtime()?;
-    let store = session.open_at(folder.path(), Access::Create)?.into_async();
+    let store = session.open_at(&place, Access::Create)?.into_async();
     let telemetry = runtime.block_on(Telemetry::open(&store, Config::default()))?;
     let mut work = Work::start(&runtime, &telemetry, arguments);
     let mut watcher = Watcher::new(runtime.handle().clone(), telemetry.clone());
+    let trouble = nodes.map(|nodes| nodes.trouble(arguments.seconds));
     let watched = watch(session, &work, &mut watcher, arguments.seconds);
     let worked = work.stop(&runtime);
+    let nodes = trouble.map(Trouble::end).transpose()?;
     let last = watcher.frame(&work);
     watched?;
     worked?;
     let verified = summary::verify(session, &runtime, &telemetry)?;
     // Every handle to the store goes, so that the check is that of a closed one.
     drop((work, watcher, telemetry, store));
-    let checked = summary::check(session, folder.path())?;
-    summary::report(session, &last, &verified, &checked)
+    let checked = summary::check(session, &place)?;
+    summary::report(session, &last, &verified, checked.as_ref())?;
+    match nodes {
+        Some(nodes) => nodes.report(session),
+        None => Ok(()),
+    }
 }
 
 /// Shows frames until time is over, a key is pressed, or a signal comes.

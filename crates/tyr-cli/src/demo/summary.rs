@@ -12,7 +12,7 @@ use super::frame::Frame;
 use crate::commands::check;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, Unit};
-use crate::session::Session;
+use crate::session::{Session, address};
 
 /// Recomputes every aggregate from the raw measurements.
 pub fn verify(
@@ -32,10 +32,14 @@ pub fn verify(
     Ok(report)
 }
 
-/// Closes the store, and verifies every checksum and cross-reference of it.
-pub fn check(session: &Session, folder: &Path) -> Outcome<CheckReport> {
+/// Closes the store, and verifies every checksum and cross-reference of it; `None` for a cluster,
+/// whose nodes have it open.
+pub fn check(session: &Session, data: &Path) -> Outcome<Option<CheckReport>> {
     session.opened().close()?;
-    check::check_closed(session, folder)
+    match address(data) {
+        Some(_) => Ok(None),
+        None => check::check_closed(session, data).map(Some),
+    }
 }
 
 /// Prints what was done and found.
@@ -46,7 +50,7 @@ pub fn report(
     session: &mut Session,
     last: &Frame,
     verified: &VerifyReport,
-    checked: &CheckReport,
+    checked: Option<&CheckReport>,
 ) -> Outcome {
     let audited = &last.audited;
     let seconds = last.elapsed.as_secs_f64();
@@ -66,7 +70,7 @@ pub fn report(
         verified.slots,
         verified.aggregates,
         verified.differences_count,
-        check::sentence(checked),
+        checked.map_or_else(|| "its nodes check their disks".to_owned(), check::sentence),
     );
     let json = json!({"summary": {
         "measurements": last.measurements,
@@ -76,7 +80,7 @@ pub fn report(
         "audited_slots": audited.slots,
         "audit_differences": audited.differences,
         "verify": verified,
-        "check": check::as_json(checked),
+        "check": checked.map(check::as_json),
     }});
     session.output.record(&json, &text)?;
     for difference in &audited.described {
@@ -93,5 +97,5 @@ pub fn report(
             last.measurements, verified.measurements
         )));
     }
-    check::judge(checked)
+    checked.map_or(Ok(()), check::judge)
 }

@@ -51,6 +51,9 @@ struct Node {
 /// The nodes that run.
 pub struct Children {
     nodes: Vec<Node>,
+    layout: Layout,
+    folder: PathBuf,
+    sender: Sender<Said>,
     said: Receiver<Said>,
 }
 
@@ -61,12 +64,60 @@ impl Children {
     /// `Unavailable` when a process cannot be started.
     pub fn start(layout: &Layout, folder: &Path) -> Outcome<Self> {
         let (sender, said) = channel();
-        let mut children = Self { nodes: Vec::new(), said };
-        for (number, place) in (0..).zip(&layout.nodes) {
+        let (layout, folder) = (layout.clone(), folder.to_owned());
+        let mut children = Self { nodes: Vec::new(), layout, folder, sender, said };
+        for number in 0..children.layout.nodes.len() {
             // Those that were started before end when this fails: their input does.
-            children.nodes.push(Node::start(number, place, layout, folder, &sender)?);
+            children.begin(u16::try_from(number).expect("nodes are few"))?;
         }
         Ok(children)
+    }
+
+    /// Starts one that does not run.
+    ///
+    /// # Errors
+    /// `Unavailable` when the process cannot be started.
+    pub fn begin(&mut self, number: u16) -> Outcome {
+        let Self { layout, folder, sender, .. } = self;
+        let place = layout.nodes[usize::from(number)];
+        self.nodes.push(Node::start(number, &place, layout, folder, sender)?);
+        Ok(())
+    }
+
+    /// Kills one, as a loss of power would; answers whether it ran.
+    pub fn kill(&mut self, number: u16) -> bool {
+        let Some(at) = self.nodes.iter().position(|node| node.number == number) else {
+            return false;
+        };
+        let mut node = self.nodes.remove(at);
+        // It may have ended by itself just now.
+        let _ = node.child.kill();
+        let _ = node.child.wait();
+        true
+    }
+
+    /// Waits until all that run have said that they take part.
+    ///
+    /// # Errors
+    /// `Unavailable` when one ends, or they take too long.
+    pub fn wait_until_ready(&mut self, patience: Duration) -> Outcome {
+        let deadline = Instant::now() + patience;
+        let mut ready = 0;
+        while ready < self.nodes.len() {
+            match self.next() {
+                Some(News::Ready) => ready += 1,
+                Some(News::Ended { node, how, words }) => {
+                    let text = format!("node {node} ended ({how}); {words}");
+                    return Err(Error::unavailable(text).into());
+                }
+                None if Instant::now() > deadline => {
+                    let text = format!("the nodes are not ready; {}", self.last_words());
+                    return Err(Error::unavailable(text).into());
+                }
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// What happens next, if it happens soon.

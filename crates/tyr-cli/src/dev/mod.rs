@@ -1,7 +1,7 @@
 //! `tyr dev`: a cluster on this machine in one command, for trying things.
 //!
-//! Each node is a process of this program ([`children`]), on ports that were free ([`layout`]). They
-//! are told to end by the end of their input, so that none is left behind, however this process
+//! Each node is a process of this program ([`children`]), on ports that were free ([`layout`]).
+//! They are told to end by the end of their input, so that none is left behind, however this process
 //! ends.
 
 mod children;

@@ -5,7 +5,8 @@
 //!             └─ target `audit` ──► audit file, rotated by size
 //! ```
 //!
-//! Libraries say little here: what they think worth an `info` is not what an operator wants to read.
+//! Libraries say little here: what they think worth an `info` is not what an operator wants to
+//! read.
 
 mod audit;
 
@@ -69,8 +70,8 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
     Ok(audit)
 }
 
-/// What Raft warns of is its ordinary life: votes that cross, nodes that are not there. Monitors say
-/// in their own words what matters.
+/// What Raft warns of is its ordinary life: votes that cross, nodes that are not there. Monitors
+/// say in their own words what matters.
 const RAFT: &str = "openraft";
 
 /// Ours from this level on, of others only what is grave.

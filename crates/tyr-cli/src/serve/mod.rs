@@ -43,8 +43,8 @@ const NAP: Duration = Duration::from_millis(50);
 #[command(after_help = "\
 Settings come from flags, then TYR_... variables, then the file, then their defaults; \
 docs/reference/configuration.md has them all. One line on standard output says where the node \
-listens, another when it is ready to serve. SIGTERM and Ctrl-C end it well, a second one ends it at \
-once; SIGHUP opens the audit file anew.
+listens, another when it is ready to serve. SIGTERM and Ctrl-C end it well, a second one ends it \
+at once; SIGHUP opens the audit file anew.
 
 Examples:
   tyr serve --config /etc/tyr/tyr.toml

@@ -132,8 +132,18 @@ fn nodes_with_another_secret_are_kept_out_and_that_is_audited() {
     let folder = shell.path("stranger").display().to_string();
     let join = nodes.listen[0].to_string();
     let stranger = shell.run([
-        "serve", "--folder", &folder, "--listen", &listen, "--join", &join, "--http", "off",
-        "--secret-file", &other, "--json",
+        "serve",
+        "--folder",
+        &folder,
+        "--listen",
+        &listen,
+        "--join",
+        &join,
+        "--http",
+        "off",
+        "--secret-file",
+        &other,
+        "--json",
     ]);
     assert!(!stranger.status.success(), "{}", describe(&stranger));
     let text = String::from_utf8_lossy(&stranger.stderr).into_owned();

@@ -212,21 +212,27 @@ impl Keeper {
         is_in_use || clock.clock < at.clock + self.limits.grace_us
     }
 
-    /// Waits until everything up to `at` is applied, the log below `sequence` is durable, and no
-    /// snapshot needs what is below.
+    /// Waits until everything up to `at` is applied, the log is durable up to there, from
+    /// `sequence` on at least, and no snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
         let begun = std::time::Instant::now();
+        // What was applied up to `at` has to be durable before the base has it.
+        let mut needed = None;
         loop {
             let seen = self.driver.look(|engine| match engine.failure() {
                 Some(failure) => Err(failure.duplicate()),
                 None => Ok((
                     engine.member().applied_to() >= at,
-                    engine.journal().synced_to() + 1 >= sequence,
+                    (engine.journal().synced_to() + 1, engine.journal().next_sequence()),
                     engine.member().clock(),
                     engine.journal().bytes(),
                 )),
             });
-            let (is_applied, is_synced, clock, log_bytes) = seen?;
+            let (is_applied, (synced_to, next), clock, log_bytes) = seen?;
+            if is_applied && needed.is_none() {
+                needed = Some(next.max(sequence));
+            }
+            let is_synced = needed.is_some_and(|needed| synced_to >= needed);
             let is_ready = is_applied && is_synced;
             if is_ready && !self.is_read_below(at, clock, log_bytes) {
                 return Ok(());

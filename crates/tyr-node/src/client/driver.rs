@@ -9,9 +9,9 @@ use std::time::Instant;
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::message::{Envelope, Now};
+use tyr_protocol::message::{Address, Body, Envelope, Now};
 use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
-use tyr_types::{Epoch, Error};
+use tyr_types::{Epoch, Error, NodeId};
 
 use super::Transport;
 use super::answer::{Waiter, closed};
@@ -56,6 +56,8 @@ pub(super) struct Counts {
 
 /// Drives a session.
 pub(super) struct Driver {
+    /// The client's.
+    number: u64,
     desk: Mutex<Desk>,
     state: Mutex<State>,
     transport: Arc<dyn Transport>,
@@ -84,7 +86,7 @@ impl Driver {
         let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
         let (desk, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
-        Self { desk, state, transport, started, alarm, counts }
+        Self { number, desk, state, transport, started, alarm, counts }
     }
 
     /// Begins a call.
@@ -126,6 +128,17 @@ impl Driver {
     pub fn tell(self: &Arc<Self>, event: Event) {
         let put = self.desk.lock().put_all(std::iter::once(event)).0;
         self.see_to(put);
+    }
+
+    /// Says something to nodes that the session has no part in. Never blocks.
+    pub fn say(&self, to: &[NodeId], body: impl Fn(NodeId) -> Body) {
+        let epoch = self.map().epoch;
+        for node in to {
+            let from = Address::Client(self.number);
+            let envelope = Envelope { epoch, incarnation: 0, from, body: body(*node) };
+            self.transport.send(*node, envelope);
+        }
+        self.transport.flush();
     }
 
     /// The newest map that the session knows.

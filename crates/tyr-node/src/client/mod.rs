@@ -15,7 +15,7 @@
 //! The parts: [`desk`] is where work waits, [`driver`] steps the session and carries out what it
 //! says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`moment`] places a snapshot, [`control`] is what a client needs of the monitors, [`keyspaces`]
-//! finds and makes keyspaces by it. [`connecting`] puts all this on a network: [`line`] is where
+//! finds and makes keyspaces by it, [`listing`] asks all nodes for keys. [`connecting`] puts all this on a network: [`line`] is where
 //! messages and questions to the monitors go out there.
 //!
 //! All but those two must not know how messages travel ([`Transport`], [`Control`]), and nothing
@@ -29,6 +29,7 @@ mod desk;
 mod driver;
 mod keyspaces;
 mod line;
+mod listing;
 mod moment;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ pub use tyr_protocol::session::{Place, Seen, Want};
 
 use self::answer::Waiter;
 use self::driver::Driver;
+use self::listing::Listings;
 use crate::statistics::Statistics;
 use crate::ticket::Ticket;
 
@@ -106,14 +108,18 @@ impl ClientConfig {
 /// Where the network puts what comes in for a client; made before the client is, since the
 /// network that the client sends by needs it.
 #[derive(Clone, Default)]
-pub struct Inbox(Arc<OnceLock<Weak<Driver>>>);
+pub struct Inbox {
+    driver: Arc<OnceLock<Weak<Driver>>>,
+    listings: Arc<Listings>,
+}
 
 impl Inbox {
     /// Messages that came in together. Answers reach their waiters before it returns, unless
     /// another thread drives already. Does nothing before the client is made and after it is gone.
     pub fn receive(&self, envelopes: impl IntoIterator<Item = Envelope>) {
-        if let Some(driver) = self.0.get().and_then(Weak::upgrade) {
-            driver.receive(envelopes);
+        if let Some(driver) = self.driver.get().and_then(Weak::upgrade) {
+            let of_the_session = envelopes.into_iter();
+            driver.receive(of_the_session.filter_map(|envelope| self.listings.take(envelope)));
         }
     }
 }
@@ -146,6 +152,7 @@ pub struct Client {
     control: Arc<dyn Control>,
     clock: Mutex<Option<JoinHandle<()>>>,
     moments: moment::Moments,
+    listings: Arc<Listings>,
 }
 
 impl fmt::Debug for Client {
@@ -162,7 +169,7 @@ impl Client {
     pub fn start(parts: ClientParts) -> Result<Arc<Self>> {
         let ClientParts { number, map, transport, inbox, control, config } = parts;
         let driver = Arc::new(Driver::new(number, map, config.session()?, transport));
-        let is_first = inbox.0.set(Arc::downgrade(&driver)).is_ok();
+        let is_first = inbox.driver.set(Arc::downgrade(&driver)).is_ok();
         assert!(is_first, "an inbox is of one client");
         let running = Arc::clone(&driver);
         let clock = std::thread::Builder::new()
@@ -173,7 +180,8 @@ impl Client {
                     .with_source(error)
             })?;
         let clock = Mutex::new(Some(clock));
-        Ok(Arc::new(Self { driver, control, clock, moments: moment::Moments::default() }))
+        let (moments, listings) = (moment::Moments::default(), inbox.listings);
+        Ok(Arc::new(Self { driver, control, clock, moments, listings }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.

@@ -17,7 +17,10 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
-use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Result, Timestamp, Transaction,
+    limits,
+};
 
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
@@ -128,6 +131,8 @@ impl Gate {
             | Body::NotHere(_)
             | Body::Granted { .. }
             | Body::Prepare(_)
+            | Body::ListKeys { .. }
+            | Body::Keys { .. }
             | Body::Effective(_) => false,
         };
         if is_for_monitors {
@@ -158,6 +163,10 @@ impl Gate {
                 .and_then(|()| self.check_read_room(parts))
                 .err()
                 .map(|error| refused(request, &error)),
+            Body::ListKeys { .. } => {
+                self.list_keys(parts, (client, caller), envelope);
+                return None;
+            }
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -165,6 +174,7 @@ impl Gate {
             | Body::SnapshotEnded { .. }
             | Body::FetchMap
             | Body::Reply { .. }
+            | Body::Keys { .. }
             | Body::Part(_)
             | Body::Refused { .. }
             | Body::NewerMap(_)
@@ -182,6 +192,42 @@ impl Gate {
         let answer = Envelope { epoch, incarnation: 0, from, body };
         parts.outlet.send(Address::Client(client), answer);
         None
+    }
+
+    /// Lists keys, on a thread that may wait for the disk.
+    fn list_keys(&self, parts: &Parts, (client, caller): (u64, &Caller), envelope: Envelope) {
+        let (epoch, from) = (envelope.epoch, Address::Node(parts.driver.node()));
+        let answer = move |body| Envelope { epoch, incarnation: 0, from, body };
+        let Body::ListKeys { number, keyspace, prefix, after, limit } = envelope.body else {
+            return;
+        };
+        if !caller.permits(keyspace, Right::Read) {
+            let error = caller.refusal(&self.name_of(keyspace), Right::Read);
+            self.refused.permission.fetch_add(1, Ordering::Relaxed);
+            let body = Body::Refused { read: number, abort: abort(&error, None) };
+            parts.outlet.send(Address::Client(client), answer(body));
+            return;
+        }
+        let store = parts.driver.look(|engine| Arc::clone(engine.holdings().store()));
+        let outlet = Arc::clone(&parts.outlet);
+        blocking::unblock(move || {
+            let limit = (limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
+            let listed = after
+                .map(Key::new)
+                .transpose()
+                .and_then(|after| store.keys(keyspace, &prefix, after.as_ref(), limit));
+            let body = match listed {
+                Ok(keys) => {
+                    let is_end = keys.len() < limit;
+                    let keys = keys.iter().map(|key| Bytes::copy_from_slice(key.as_bytes()));
+                    Body::Keys { number, keys: keys.collect(), is_end }
+                }
+                Err(error) => Body::Refused { read: number, abort: abort(&error, None) },
+            };
+            outlet.send(Address::Client(client), answer(body));
+            outlet.flush();
+        })
+        .detach();
     }
 
     fn permit_transaction(&self, caller: &Caller, transaction: &Transaction) -> Result<()> {

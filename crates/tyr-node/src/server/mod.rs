@@ -155,6 +155,11 @@ impl Server {
         Ok(sums)
     }
 
+    /// What is in flight in it, a line each, for whoever looks for a failure.
+    pub fn brief(&self) -> String {
+        self.driver.look(|engine| engine.member().brief())
+    }
+
     /// Stops: what is acknowledged is on disk. Does nothing the second time.
     ///
     /// # Errors

@@ -395,7 +395,10 @@ impl Observer {
                 weight: share.map_or(0, |share| share.weight),
                 domain: share.and_then(|share| share.domain).map(|domain| domain.0),
                 is_connected: is_self || self.0.network.is_connected(address),
-                gossip: peers.iter().find(|it| it.node == *node).map(|it| it.state.name().to_owned()),
+                gossip: peers
+                    .iter()
+                    .find(|it| it.node == *node)
+                    .map(|it| it.state.name().to_owned()),
                 last_error: network.targets.get(node).and_then(|it| it.last_error.clone()),
             }
         };

@@ -250,6 +250,10 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
     let config = MemberConfig { read_timeout_us, ..MemberConfig::default() };
     let mut member = Member::new(who.node, who.incarnation, config);
+    #[cfg(feature = "broken-rules")]
+    if let Some(rule) = crate::broken::chosen() {
+        member.break_rule(rule);
+    }
     let mut holdings: Option<Holdings> = None;
     let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
         let holdings =

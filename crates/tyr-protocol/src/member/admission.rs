@@ -110,7 +110,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => {} // Not for a node to say to a node.
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => {} // Not for a node to say to a node.
         }
     }
 
@@ -141,7 +143,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => None,
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => None,
         };
         if let (Some(asked), false) = (asked, self.member.has_lease()) {
             return self.send(from, Body::NotHere(asked));
@@ -169,7 +173,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => {} // Not for a client to say.
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => {} // Not for a client to say.
         }
     }
 
@@ -201,7 +207,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::Renew { .. }
             | Body::Prepared { .. }
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => {} // Not for the monitors to say.
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => {} // Not for the monitors to say.
         }
     }
 

@@ -333,7 +333,9 @@ impl Session {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => return,
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => return,
         }
         if envelope.epoch > self.map.epoch {
             self.fetch_map(Some(from), effects);

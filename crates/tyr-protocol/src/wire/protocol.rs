@@ -186,6 +186,8 @@ encoded_enum!(Body, "message", {
     17 => CaughtUp { epoch },
     18 => Return { incarnation, has_disk },
     19 => Movement(message),
+    20 => ListKeys { number, keyspace, prefix, after, limit },
+    21 => Keys { number, keys, is_end },
 });
 
 encoded_struct!(Envelope, 6, { epoch, incarnation, from, body });

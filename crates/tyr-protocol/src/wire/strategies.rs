@@ -344,6 +344,9 @@ pub fn body() -> BoxedStrategy<Body> {
         transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
         read().prop_map(|read| Body::NotHere(Asked::Read(read))),
         movement_message().prop_map(Body::Movement),
+        keys_asked(),
+        (read(), vec(bytes(), 0..3), any::<bool>())
+            .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
     ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),
@@ -366,6 +369,19 @@ pub fn body() -> BoxedStrategy<Body> {
             .prop_map(|(incarnation, has_disk)| Body::Return { incarnation, has_disk }),
     ];
     prop_oneof![of_transactions, of_reads, of_membership].boxed()
+}
+
+fn keys_asked() -> BoxedStrategy<Body> {
+    let what = (keyspace_id(), bytes(), option::of(bytes()), any::<u32>());
+    (read(), what)
+        .prop_map(|(number, (keyspace, prefix, after, limit))| Body::ListKeys {
+            number,
+            keyspace,
+            prefix,
+            after,
+            limit,
+        })
+        .boxed()
 }
 
 /// A message with its envelope.

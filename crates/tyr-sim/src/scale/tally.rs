@@ -81,6 +81,8 @@ impl Kind {
             | Body::Effective(_)
             | Body::CaughtUp { .. }
             | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. }
             | Body::FetchMap
             | Body::NewerMap(_) => Self::Lease,
             Body::Submit { is_retry: true, .. }

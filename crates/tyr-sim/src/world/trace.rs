@@ -109,7 +109,9 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         | Body::Prepared { .. }
         | Body::Effective(_)
         | Body::CaughtUp { .. }
-        | Body::Return { .. } => None,
+        | Body::Return { .. }
+        | Body::ListKeys { .. }
+        | Body::Keys { .. } => None,
     }
 }
 

@@ -344,7 +344,9 @@ impl BlobState {
         self.attributes.size = size.unwrap_or(0);
         self.reshaped = copy.size_version;
         self.forgotten = copy.version;
-        self.included_to = self.included_to.max(copy.at);
+        // Also of a chunk that nobody wrote it is known that it is here.
+        let here = Timestamp { clock: 1, ..Timestamp::ZERO };
+        self.included_to = self.included_to.max(copy.at).max(here);
         self.is_dirty = true;
     }
 

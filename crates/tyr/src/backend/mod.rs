@@ -1,8 +1,8 @@
 //! What the public API stands on: a store in this process, or a cluster.
 //!
 //! ```text
-//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node     blocks; memory answers at once
-//!                                └──► remote: tyr_node::Client     waits for nodes, on any executor
+//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node   blocks; memory answers at once
+//!                                └──► remote: tyr_node::Client   waits for nodes
 //! ```
 //!
 //! Everything that the two do differently is here, behind enums; above it there is one API. The
@@ -466,8 +466,8 @@ impl View {
             (Self::Embedded(view), Space::Embedded(space)) => {
                 view.scan(space, prefix, after, limit)
             }
-            (Self::Remote(_), Space::Remote(_)) => {
-                Err(Error::unavailable("a cluster does not list its blobs yet"))
+            (Self::Remote(view), Space::Remote(space)) => {
+                block_on(view.scan(space.info().id, prefix, after, limit))
             }
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))

@@ -4,10 +4,15 @@ use std::sync::Arc;
 
 use tyr_node::KeyspaceInfo;
 use tyr_node::client::{Client, Lease, Place, Seen, Want};
-use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Stat, Timestamp, limits};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceId, Result, Stat, Timestamp, limits,
+};
 
 use super::{Answer, Found};
 use crate::ReadRequest;
+
+/// Keys whose attributes are asked for at once.
+const SCAN_PAGE: usize = 1_000;
 
 /// A keyspace of a cluster.
 #[derive(Clone, Debug)]
@@ -113,6 +118,40 @@ impl RemoteView {
 
     pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
         stat(self.read(name, ByteRange { start: 0, end: 0 }, true).await?)
+    }
+
+    /// Keys with `prefix` after `after`, in order, at most `limit`: what the nodes list, of which
+    /// those stay that were there then.
+    pub async fn scan(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        let mut found = Vec::new();
+        let Some(at) = self.at else { return Ok(found) };
+        let mut after = after.cloned();
+        while found.len() < limit {
+            let room = (limit - found.len()).min(SCAN_PAGE);
+            let (keys, is_end) = self.client.keys(keyspace, prefix, after.as_ref(), room).await?;
+            after = keys.last().cloned().or(after);
+            let asked: Vec<_> = keys
+                .iter()
+                .map(|key| {
+                    let want = Want::stat(BlobName { keyspace, key: key.clone() });
+                    self.client.read(want, Place::At(at))
+                })
+                .collect();
+            for (key, waiting) in keys.into_iter().zip(asked) {
+                let sight = waiting.answer().await?;
+                found.extend(stat(self::found(&sight.seen))?.map(|stat| (key, stat)));
+            }
+            if is_end {
+                break;
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -12,7 +12,7 @@ mod caller;
 mod case;
 mod processes;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -22,7 +22,7 @@ use self::case::{Case, Pattern};
 use self::processes::Processes;
 use super::machine;
 use super::meter::Figures;
-use crate::dev::{Children, Layout, News};
+use crate::dev::{Children, Layout};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
@@ -44,7 +44,7 @@ pub fn run(session: &mut Session, runs: u32, seconds: f64) -> Outcome {
     let machine = machine::describe(folder.path());
     let layout = Layout::find_or_make(folder.path(), NODES)?;
     let mut children = Children::start(&layout, folder.path())?;
-    let measured = wait_until_ready(&mut children).and_then(|()| {
+    let measured = children.wait_until_ready(READY_MAX).and_then(|()| {
         let processes = Processes::new(children.ids());
         measure(session, &layout.address(), &processes, (runs, seconds))
     });
@@ -59,27 +59,6 @@ pub fn run(session: &mut Session, runs: u32, seconds: f64) -> Outcome {
         &json!({"machine": machine, "nodes": NODES, "runs": runs, "cases": rows}),
         &(preface + &as_text(&measured)),
     )
-}
-
-fn wait_until_ready(children: &mut Children) -> Outcome {
-    let deadline = Instant::now() + READY_MAX;
-    let mut ready = 0;
-    while ready < NODES {
-        match children.next() {
-            Some(News::Ready) => ready += 1,
-            Some(News::Ended { node, how, words }) => {
-                return Err(
-                    Error::unavailable(format!("node {node} ended ({how}); {words}")).into()
-                );
-            }
-            None if Instant::now() > deadline => {
-                let words = children.last_words();
-                return Err(Error::unavailable(format!("the nodes are not ready; {words}")).into());
-            }
-            None => {}
-        }
-    }
-    Ok(())
 }
 
 fn measure(

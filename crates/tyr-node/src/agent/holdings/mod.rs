@@ -438,6 +438,13 @@ impl member::Store for Holdings {
 
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
         assert!(copy.is_sound(), "a copy of {name:?} is installed that is not sound");
+        let stored = stored_name(&name.0, name.1);
+        let included = self.store.chunk(&stored).map(|cell| cell.lock().included_to());
+        let is_in_base =
+            self.note(included).is_some_and(|to| to > Timestamp::ZERO && copy.at <= to);
+        if is_in_base && !self.is_expected(&name.0, name.1) {
+            return; // The log is read again over a base that has it.
+        }
         let start = self.place(name.0.keyspace, name.1).range.start;
         let mut expected = self.expected.remove(name).unwrap_or_default();
         expected.add(copy.clone(), start);

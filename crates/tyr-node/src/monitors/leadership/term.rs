@@ -230,7 +230,9 @@ impl<'a> Term<'a> {
             | Body::Read(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
+            | Body::ListKeys { .. }
             | Body::Reply { .. }
+            | Body::Keys { .. }
             | Body::Part(_)
             | Body::Refused { .. }
             | Body::NewerMap(_)

@@ -69,7 +69,9 @@ impl Stopwatch {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => {}
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => {}
         }
     }
 
@@ -110,7 +112,9 @@ impl Stopwatch {
             | Body::Prepared { .. }
             | Body::Effective(_)
             | Body::CaughtUp { .. }
-            | Body::Return { .. } => {}
+            | Body::Return { .. }
+            | Body::ListKeys { .. }
+            | Body::Keys { .. } => {}
         }
     }
 

@@ -285,6 +285,13 @@ fn bodies() -> Vec<(&'static str, Body)> {
         commit_messages().into_iter().map(|(name, message)| (name, Body::Commit(message)));
     let recoveries =
         recovery_messages().into_iter().map(|(name, message)| (name, Body::Recovery(message)));
+    let list_keys = Body::ListKeys {
+        number: 7,
+        keyspace: KeyspaceId(1),
+        prefix: Bytes::from_static(b"e"),
+        after: Some(Bytes::from_static(b"ein")),
+        limit: 1_000,
+    };
     let others = [
         ("submit", submit),
         ("fetch-map", Body::FetchMap),
@@ -297,6 +304,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("effective", Body::Effective(map())),
         ("caught-up", Body::CaughtUp { epoch }),
         ("return", Body::Return { incarnation: 6, has_disk: false }),
+        ("list-keys", list_keys),
+        ("keys", Body::Keys { number: 7, keys: vec![Bytes::from_static(b"eins")], is_end: true }),
     ];
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));

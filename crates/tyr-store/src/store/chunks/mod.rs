@@ -274,6 +274,30 @@ impl Store {
         self.base.adopt_keyspace(later(id), name, config)
     }
 
+    /// Keys of blobs whose first chunk is or was of late here, that begin with `prefix` and come
+    /// after `after`, in order; at most `limit`. Also of blobs that were deleted since the last
+    /// fold: a snapshot may still see them.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn keys(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Key>> {
+        // Memory first: a blob that is folded in between is then seen in both, not in none.
+        let recent = self.recent.dirty_from(keyspace, prefix, after, limit);
+        let base = self.base.scan(keyspace, prefix, after.map(Key::as_bytes), limit)?;
+        let mut keys: Vec<Key> = base.into_iter().map(|(key, _)| key).collect();
+        keys.extend(recent.iter().map(|cell| cell.name().key.clone()));
+        keys.sort_unstable();
+        keys.dedup();
+        keys.truncate(limit);
+        Ok(keys)
+    }
+
     /// The names under which chunks of one keyspace, or of its twin, are kept, in order, after
     /// `after`; at most `limit`. Also those that are in memory only.
     ///

@@ -1,0 +1,161 @@
+//! The commands over a cluster: data as over a directory, and its nodes and users.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::nodes::{Nodes, Process, free_addresses, until};
+use crate::shell::{Shell, refusal, succeeded};
+
+/// A cluster, and a shell whose store it is.
+struct Cluster {
+    shell: Shell,
+    nodes: Nodes,
+    /// `tyr://..`, without options.
+    address: String,
+    /// What follows it for who may do everything.
+    root: String,
+}
+
+impl Cluster {
+    fn form(count: usize, is_checked: bool) -> Self {
+        let shell = Shell::empty();
+        let secret = shell.path("secret").display().to_string();
+        shell.ok(["secret", &secret]);
+        let checked = ["--secret-file", &secret];
+        let nodes = Nodes::form(&shell, count, if is_checked { &checked } else { &["--insecure"] });
+        let places = nodes.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let root =
+            if is_checked { format!("/?user=root&key_file={secret}") } else { String::new() };
+        Self { shell, nodes, address: format!("tyr://{places}"), root }
+    }
+
+    /// What a command answers who may do everything.
+    fn text(&self, arguments: &[&str]) -> String {
+        let data = format!("{}{}", self.address, self.root);
+        let output = self.shell.command(arguments).env("TYR_DATA", data).output();
+        String::from_utf8(succeeded(output.expect("it starts"))).expect("answers are UTF-8")
+    }
+
+    /// The same as JSON lines.
+    fn json(&self, arguments: &[&str]) -> Vec<Value> {
+        let text = self.text(&[arguments, &["--json"]].concat());
+        text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+    }
+
+    /// Exit code and kind of the error that somebody gets.
+    fn refused(&self, user: &str, arguments: &[&str]) -> (i32, String) {
+        let data = format!("{}{user}", self.address);
+        let mut command = self.shell.command(arguments);
+        let output = command.args(["--json", "--data", &data]).output().expect("it starts");
+        let (code, kind, _) = refusal(&output);
+        (code, kind)
+    }
+}
+
+#[test]
+fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "notes", "--chunk-size", "4KiB"]);
+    assert!(cluster.text(&["keyspace", "list"]).contains("notes"));
+    cluster.text(&["put", "notes", "a", "--value", "hello"]);
+    assert_eq!(cluster.text(&["append", "notes", "a", "--value", " world"]).trim(), "5");
+    assert_eq!(cluster.text(&["get", "notes", "a"]), "hello world");
+    cluster.text(&["write", "notes", "a", "0", "--value", "HELLO"]);
+    assert_eq!(cluster.text(&["get", "notes", "a", "--offset", "3", "--len", "4"]), "LO w");
+    assert_eq!(cluster.text(&["apply", "notes", "n", "0", "add", "u64", "41"]).trim(), "41");
+    assert_eq!(cluster.json(&["stat", "notes", "a"])[0]["size"], 11);
+    cluster.text(&["cas", "notes", "a", "0", "HELLO", "hello"]);
+    assert_eq!(cluster.refused("", &["cas", "notes", "a", "0", "HELLO", "x"]).1, "Conflict");
+    let script = cluster.shell.path("script");
+    std::fs::write(&script, "append notes a \"!\"\napply notes n 0 add u64 1\n").unwrap();
+    cluster.text(&["txn", script.to_str().unwrap()]);
+    assert_eq!(cluster.text(&["cat", "notes", "a"]), "hello world!");
+    assert_eq!(cluster.text(&["ls", "notes"]).lines().collect::<Vec<_>>(), ["a", "n"]);
+    cluster.text(&["truncate", "notes", "a", "5"]);
+    cluster.text(&["rm", "notes", "n"]);
+    assert_eq!(cluster.refused("", &["get", "notes", "n"]), (3, "NotFound".to_owned()));
+    assert_eq!(cluster.refused("", &["check"]), (2, "Usage".to_owned()));
+    cluster.text(&["keyspace", "drop", "notes"]);
+    assert_eq!(cluster.refused("", &["get", "notes", "a"]).1, "NotFound");
+}
+
+#[test]
+fn users_may_do_what_they_were_granted_and_lose_it_again() {
+    let cluster = Cluster::form(1, true);
+    cluster.text(&["keyspace", "create", "photos", "--replication", "1"]);
+    cluster.text(&["put", "photos", "tree", "--value", "green"]);
+    let key = cluster.text(&["user", "add", "alice"]);
+    let file = cluster.shell.path("alice.key");
+    std::fs::write(&file, &key).unwrap();
+    let alice = format!("/?user=alice&key_file={}", file.display());
+    let denied = (10, "PermissionDenied".to_owned());
+    assert_eq!(cluster.refused("", &["get", "photos", "tree"]), denied);
+    assert_eq!(cluster.refused(&alice, &["get", "photos", "tree"]), denied);
+    cluster.text(&["user", "grant", "alice", "photos", "read"]);
+    let data = format!("{}{alice}", cluster.address);
+    until("the right counts", || {
+        let mut command = cluster.shell.command(["get", "photos", "tree", "--data", &data]);
+        command.output().unwrap().stdout == b"green"
+    });
+    assert_eq!(cluster.refused(&alice, &["put", "photos", "tree", "--value", "x"]), denied);
+    assert_eq!(cluster.refused(&alice, &["user", "add", "bob"]), denied);
+    assert_eq!(cluster.refused(&alice, &["keyspace", "create", "mine"]), denied);
+    let listed = cluster.json(&["user", "list"]);
+    assert_eq!(
+        (&listed[0]["user"], &listed[0]["rights"]["photos"]),
+        (&"alice".into(), &"read".into())
+    );
+    assert_eq!(cluster.refused(&cluster.root, &["user", "add", "alice"]).1, "AlreadyExists");
+    cluster.text(&["user", "key", "alice", "--replace"]);
+    until("the old key ends", || cluster.refused(&alice, &["get", "photos", "tree"]) == denied);
+    cluster.text(&["user", "revoke", "alice", "photos"]);
+    cluster.text(&["user", "remove", "alice"]);
+    assert_eq!(cluster.refused(&cluster.root, &["user", "remove", "alice"]).1, "NotFound");
+}
+
+#[test]
+fn a_node_joins_gets_data_is_drained_and_the_status_shows_it() {
+    let mut cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "notes"]);
+    for number in 0..20 {
+        cluster.text(&["put", "notes", &number.to_string(), "--value", "hello"]);
+    }
+    let listen = free_addresses(1)[0].to_string();
+    let folder = cluster.shell.path("node-3").display().to_string();
+    let join = cluster.nodes.listen[1].to_string();
+    let mut process = Process::start(
+        &cluster.shell,
+        "node-3.log",
+        &[
+            "serve",
+            "--insecure",
+            "--folder",
+            &folder,
+            "--listen",
+            &listen,
+            "--http",
+            "off",
+            "--join",
+            &join,
+        ],
+    );
+    process.wait_for("ready");
+    let ring = |node: u64| {
+        let nodes = cluster.json(&["node", "list"]);
+        let found = nodes.iter().find(|it| it["node"] == node).cloned();
+        found.map_or(Value::Null, |found| found["ring"].clone())
+    };
+    until("it is in", || ring(3) == "in");
+    assert!(cluster.text(&["status"]).contains("leads the monitors"));
+    let status = &cluster.json(&["status"])[0];
+    assert_eq!(status["nodes"].as_array().unwrap().len(), 4, "{status}");
+    assert_eq!(status["nodes"][0]["report"]["is_ready"], true, "{status}");
+    cluster.text(&["node", "drain", "3", "--wait"]);
+    assert_eq!(ring(3), "out");
+    process.signal(Signal::TERM);
+    process.wait_for("stopped");
+    for number in 0..20 {
+        assert_eq!(cluster.text(&["get", "notes", &number.to_string()]), "hello");
+    }
+    cluster.nodes.processes.clear();
+}

@@ -1,0 +1,78 @@
+//! Whether a history can be: the first check, ours.
+//!
+//! ```text
+//!   lines ─► deeds ─┬─► serial: lists, log, counters: who came before whom has no circle
+//!                   ├─► bank: every audit finds the same sum
+//!                   ├─► registers: each is linearizable
+//!                   └─► refusals: only those that may be
+//! ```
+//!
+//! The second check, [`porcupine`], is somebody else's program on the same lines. The checks know
+//! workloads by the names and steps in the lines, and nothing of the product.
+
+pub mod bank;
+pub mod order;
+pub mod porcupine;
+pub mod refusals;
+pub mod registers;
+pub mod serial;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use crate::history::{Deed, Event, Fate, deeds};
+use crate::workload::Workload;
+
+/// What a history comes to.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Everything that is wrong, in words.
+    pub anomalies: Vec<String>,
+    /// How often each operation was done, failed, or ended unknown.
+    pub tally: BTreeMap<String, Tally>,
+}
+
+/// How often something ended in each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// It took effect.
+    pub done: u64,
+    /// It did not.
+    pub failed: u64,
+    /// Nobody knows.
+    pub unknown: u64,
+}
+
+/// Checks all workloads of a history.
+pub fn check(events: &[Event]) -> Verdict {
+    let deeds = deeds(events);
+    let mut verdict = Verdict { anomalies: refusals::check(&deeds), tally: tally(&deeds) };
+    for workload in Workload::ALL {
+        let own: Vec<&Deed> =
+            deeds.iter().filter(|deed| deed.workload == workload.name()).collect();
+        let found = match workload {
+            _ if own.is_empty() => continue,
+            Workload::Lists | Workload::Log => serial::lists(&own),
+            Workload::Counters => serial::counters(&own),
+            Workload::Bank => bank::check(&own),
+            Workload::Registers => registers::check(&own),
+        };
+        let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
+        verdict.anomalies.extend(named);
+    }
+    verdict
+}
+
+fn tally(deeds: &[Deed]) -> BTreeMap<String, Tally> {
+    let mut all = BTreeMap::<String, Tally>::new();
+    for deed in deeds {
+        let tally = all.entry(format!("{} {}", deed.workload, deed.operation)).or_default();
+        match deed.fate {
+            Fate::Done => tally.done += 1,
+            Fate::Failed => tally.failed += 1,
+            Fate::Unknown => tally.unknown += 1,
+        }
+    }
+    all
+}

@@ -1,0 +1,282 @@
+//! Histories that cannot be, each made by hand, and some that can: what the checks notice.
+
+use crate::check::{bank, check, refusals, registers, serial};
+use crate::history::{Deed, Event, Fate, Kind, Moment, Step};
+
+fn deed(operation: &str, (invoked, returned): (u64, u64), steps: Vec<Step>) -> Deed {
+    Deed {
+        process: invoked as u32,
+        workload: "lists".to_owned(),
+        operation: operation.to_owned(),
+        moment: Moment::Strict,
+        invoked,
+        returned,
+        invoked_us: invoked,
+        returned_us: returned,
+        fate: Fate::Done,
+        steps,
+        error: None,
+    }
+}
+
+fn unknown(mut deed: Deed) -> Deed {
+    (deed.fate, deed.returned) = (Fate::Unknown, u64::MAX);
+    deed
+}
+
+fn append(value: u64, at: Option<u64>) -> Step {
+    Step::Append { key: "a".to_owned(), value, at }
+}
+
+fn list(seen: &[u64]) -> Step {
+    Step::List { key: "a".to_owned(), from: 0, seen: Some(seen.to_vec()) }
+}
+
+fn tail(from: u64, seen: &[u64]) -> Step {
+    Step::List { key: "a".to_owned(), from, seen: Some(seen.to_vec()) }
+}
+
+fn write(value: u64) -> Step {
+    Step::Write { key: "r".to_owned(), value }
+}
+
+fn read(seen: u64) -> Step {
+    Step::Read { key: "r".to_owned(), seen: Some(seen) }
+}
+
+fn add(sum: u64) -> Step {
+    Step::Add { key: "r".to_owned(), sum: Some(sum) }
+}
+
+fn found(check: fn(&[&Deed]) -> Vec<String>, deeds: &[Deed]) -> String {
+    check(&deeds.iter().collect::<Vec<_>>()).join("\n")
+}
+
+#[test]
+fn lists_in_order_are_fine_and_unknown_appends_may_come_at_any_time() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(0))]),
+        unknown(deed("append", (3, 4), vec![append(2, None)])),
+        deed("append", (5, 6), vec![append(3, Some(1))]),
+        unknown(deed("append", (7, 8), vec![append(4, None)])),
+        deed("tail", (9, 10), vec![tail(1, &[3])]),
+        deed("final", (20, 21), vec![list(&[1, 3, 2])]),
+    ];
+    assert_eq!(found(serial::lists, &deeds), "");
+}
+
+#[test]
+fn a_lost_update_is_noticed() {
+    let deeds = [
+        deed("transaction", (1, 10), vec![list(&[]), append(1, None)]),
+        deed("transaction", (2, 11), vec![list(&[]), append(2, None)]),
+        deed("final", (12, 13), vec![list(&[1, 2])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("lost update"));
+}
+
+#[test]
+fn a_lost_append_is_noticed() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(0))]),
+        deed("append", (3, 4), vec![append(2, Some(1))]),
+        deed("final", (5, 6), vec![list(&[1])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("lost write"));
+}
+
+#[test]
+fn half_of_an_unknown_transaction_is_noticed() {
+    let other = |value| Step::Append { key: "b".to_owned(), value, at: None };
+    let other_list = Step::List { key: "b".to_owned(), from: 0, seen: Some(Vec::new()) };
+    let deeds = [
+        unknown(deed("transaction", (1, 2), vec![append(1, None), other(2)])),
+        deed("final", (5, 6), vec![list(&[1])]),
+        deed("final", (7, 8), vec![other_list]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("lost write"));
+}
+
+#[test]
+fn a_stale_read_of_a_list_is_noticed() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(0))]),
+        deed("read", (3, 4), vec![list(&[])]),
+        deed("final", (5, 6), vec![list(&[1])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("stale read"));
+}
+
+#[test]
+fn a_stale_read_of_the_end_of_a_log_is_noticed() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(0))]),
+        deed("append", (3, 4), vec![append(2, Some(1))]),
+        deed("append", (5, 6), vec![append(3, Some(2))]),
+        deed("tail", (7, 8), vec![tail(1, &[2])]),
+        deed("final", (9, 10), vec![list(&[1, 2, 3])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("stale read"));
+}
+
+#[test]
+fn a_log_whose_end_changed_is_noticed() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(0))]),
+        unknown(deed("append", (3, 4), vec![append(2, None)])),
+        unknown(deed("append", (3, 4), vec![append(3, None)])),
+        deed("tail", (5, 6), vec![tail(1, &[2])]),
+        deed("final", (9, 10), vec![list(&[1, 3, 2])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("was not there in the end"));
+}
+
+#[test]
+fn appends_against_real_time_are_noticed() {
+    let deeds = [
+        deed("append", (1, 2), vec![append(1, Some(1))]),
+        deed("append", (3, 4), vec![append(2, Some(0))]),
+        deed("final", (5, 6), vec![list(&[2, 1])]),
+    ];
+    assert!(found(serial::lists, &deeds).contains("order against real time"));
+}
+
+#[test]
+fn counters_count_once_each_and_unknown_ones_once_or_not() {
+    let fine = [
+        deed("add", (1, 2), vec![add(1)]),
+        unknown(deed("add", (3, 4), vec![add(0)])),
+        unknown(deed("add", (5, 6), vec![add(0)])),
+        deed("add", (7, 8), vec![add(3)]),
+        deed("read", (9, 10), vec![read(3)]),
+        deed("final", (20, 21), vec![read(3)]),
+    ];
+    assert_eq!(found(serial::counters, &fine), "");
+    let twice = [
+        deed("add", (1, 2), vec![add(1)]),
+        deed("add", (3, 4), vec![add(3)]),
+        deed("final", (20, 21), vec![read(3)]),
+    ];
+    assert!(found(serial::counters, &twice).contains("1 of that by nobody"));
+    let lost = [
+        deed("add", (1, 2), vec![add(1)]),
+        deed("add", (3, 4), vec![add(1)]),
+        deed("final", (20, 21), vec![read(1)]),
+    ];
+    assert!(found(serial::counters, &lost).contains("came to 1 twice"));
+    let stale = [
+        deed("add", (1, 2), vec![add(1)]),
+        deed("read", (3, 4), vec![read(0)]),
+        deed("final", (20, 21), vec![read(1)]),
+    ];
+    assert!(found(serial::counters, &stale).contains("stale read"));
+}
+
+#[test]
+fn a_broken_sum_is_noticed() {
+    let audit = |sums: [u64; 8]| {
+        let steps = sums
+            .iter()
+            .zip(0..)
+            .map(|(seen, n)| Step::Read { key: format!("account-{n}"), seen: Some(*seen) });
+        deed("final", (1, 2), steps.collect())
+    };
+    assert_eq!(found(bank::check, &[audit([1000; 8])]), "");
+    assert!(
+        found(bank::check, &[audit([999, 1000, 1000, 1000, 1000, 1000, 1000, 1000])])
+            .contains("broken sum")
+    );
+    assert!(found(bank::check, &[]).contains("nothing was read"));
+}
+
+#[test]
+fn registers_are_linearizable_or_that_is_noticed() {
+    let fine = [
+        deed("write", (1, 4), vec![write(1)]),
+        deed("read", (2, 3), vec![read(1)]),
+        unknown(deed("write", (5, 6), vec![write(2)])),
+        deed("read", (7, 8), vec![read(1)]),
+        deed("read", (9, 10), vec![read(2)]),
+        unknown(deed("write", (11, 12), vec![write(3)])),
+    ];
+    assert_eq!(found(registers::check, &fine), "");
+    let stale = [
+        deed("write", (1, 2), vec![write(1)]),
+        deed("write", (3, 4), vec![write(2)]),
+        deed("read", (5, 6), vec![read(1)]),
+    ];
+    assert!(found(registers::check, &stale).contains("stale read"));
+    let back = [
+        deed("write", (1, 20), vec![write(1)]),
+        deed("read", (2, 3), vec![read(1)]),
+        deed("read", (4, 5), vec![read(0)]),
+    ];
+    assert!(found(registers::check, &back).contains("stale read"));
+    let dirty = [deed("read", (1, 2), vec![read(9)])];
+    assert!(found(registers::check, &dirty).contains("dirty read"));
+    let early = [deed("read", (1, 2), vec![read(9)]), deed("write", (3, 4), vec![write(9)])];
+    assert!(found(registers::check, &early).contains("before it was written"));
+    let flipping = [
+        deed("write", (1, 2), vec![write(1)]),
+        deed("write", (3, 20), vec![write(2)]),
+        deed("read", (4, 5), vec![read(2)]),
+        deed("read", (6, 7), vec![read(1)]),
+        deed("read", (8, 9), vec![read(2)]),
+    ];
+    assert!(found(registers::check, &flipping).contains("stale read"));
+}
+
+#[test]
+fn a_swap_from_a_value_that_was_over_is_noticed() {
+    let swap = Step::Swap { key: "r".to_owned(), from: 1, to: 3 };
+    let deeds = [
+        deed("write", (1, 2), vec![write(1)]),
+        deed("write", (3, 4), vec![write(2)]),
+        deed("swap", (5, 6), vec![swap]),
+    ];
+    assert!(found(registers::check, &deeds).contains("stale read"));
+}
+
+#[test]
+fn blind_writes_must_not_conflict() {
+    let failed = |operation: &str, steps, error: &str| {
+        let mut failed = deed(operation, (1, 2), steps);
+        (failed.fate, failed.error) = (Fate::Failed, Some(error.to_owned()));
+        failed
+    };
+    let fine = [
+        failed("add", vec![add(1)], "Unavailable: x"),
+        failed("swap", vec![Step::Swap { key: "r".to_owned(), from: 1, to: 2 }], "Conflict: x"),
+    ];
+    assert!(refusals::check(&fine).is_empty());
+    assert_eq!(refusals::check(&[failed("add", vec![add(1)], "Conflict: x")]).len(), 1);
+    assert_eq!(refusals::check(&[failed("read", vec![read(1)], "Corrupt: x")]).len(), 1);
+}
+
+#[test]
+fn lines_become_deeds_and_each_workload_has_its_check() {
+    let line = |order, process, kind, workload: &str, operation: &str, steps| Event {
+        order,
+        at_us: order,
+        process,
+        kind,
+        workload: workload.to_owned(),
+        operation: operation.to_owned(),
+        moment: Moment::Strict,
+        steps,
+        error: None,
+    };
+    let mut lines = vec![
+        line(1, 1, Kind::Invoke, "registers", "write", vec![write(1)]),
+        line(2, 1, Kind::Ok, "registers", "write", vec![write(1)]),
+        line(3, 2, Kind::Invoke, "registers", "write", vec![write(2)]),
+        line(4, 1, Kind::Invoke, "registers", "read", vec![read(0)]),
+        line(5, 1, Kind::Ok, "registers", "read", vec![read(1)]),
+    ];
+    assert!(check(&lines).anomalies.is_empty());
+    lines.push(line(6, 1, Kind::Invoke, "registers", "read", vec![read(0)]));
+    lines.push(line(7, 1, Kind::Ok, "registers", "read", vec![read(0)]));
+    let verdict = check(&lines);
+    assert!(verdict.anomalies[0].contains("stale read"), "{verdict:?}");
+    assert_eq!(verdict.tally["registers write"].unknown, 1);
+}

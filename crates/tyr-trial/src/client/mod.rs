@@ -1,0 +1,243 @@
+//! The clients of a trial: the product's own, and one that asks a single node.
+//!
+//! [`connection`] gives the product's client a network and monitors; [`Caller`] is how workloads
+//! use it: plain calls that block. [`probe`] says what one node answers, without going elsewhere.
+
+pub mod connection;
+pub mod probe;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tyr_node::client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Timestamp, Transform,
+};
+
+pub use self::connection::connect;
+
+/// How often an unknown outcome is asked for again.
+const ASKS: u32 = 2;
+
+/// A client with a keyspace.
+#[derive(Clone)]
+pub struct Caller {
+    client: Arc<Client>,
+    keyspace: KeyspaceId,
+}
+
+impl Caller {
+    /// A caller of this keyspace, which is made if there is none.
+    ///
+    /// # Errors
+    /// `Unavailable` when the monitors do not answer.
+    pub fn new(client: &Arc<Client>, name: &str, config: &KeyspaceConfig) -> Result<Self> {
+        let name = KeyspaceName::new(name)?;
+        let made = match block_on(client.create_keyspace(&name, config)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                block_on(client.keyspace(&name))
+            }
+            made => made,
+        };
+        Ok(Self { client: Arc::clone(client), keyspace: made?.id })
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// The blob of this key.
+    ///
+    /// # Panics
+    /// For keys that are none.
+    pub fn blob(&self, key: &str) -> BlobName {
+        BlobName { keyspace: self.keyspace, key: Key::new(key).expect("workloads name keys") }
+    }
+
+    /// A read by itself; `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn read(&self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        let want = Want { blob: self.blob(key), range, is_attributes: true };
+        let sight = block_on(self.client.read(want, Place::Newest).answer())?;
+        Ok(bytes(&sight.seen))
+    }
+
+    /// A blob's size; 0 when there is none.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn size(&self, key: &str) -> Result<u64> {
+        let want = Want::stat(self.blob(key));
+        let sight = block_on(self.client.read(want, Place::Newest).answer())?;
+        Ok(sight.seen.size.flatten().unwrap_or(0))
+    }
+
+    /// Whole blobs at one moment (R6).
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn read_many(&self, keys: &[String], range: ByteRange) -> Result<Vec<Option<Bytes>>> {
+        let wants =
+            keys.iter().map(|key| Want { blob: self.blob(key), range, is_attributes: true });
+        let (_, seen) = block_on(self.client.read_many(wants.collect()).answer())?;
+        Ok(seen.iter().map(bytes).collect())
+    }
+
+    /// The moment of a snapshot.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn moment(&self) -> Result<Timestamp> {
+        let moment = block_on(self.client.moment())?;
+        moment.ok_or_else(|| Error::unavailable("a cluster with a keyspace has a moment"))
+    }
+
+    /// A read at that moment.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn read_at(&self, key: &str, range: ByteRange, at: Timestamp) -> Result<Option<Bytes>> {
+        let want = Want { blob: self.blob(key), range, is_attributes: true };
+        let sight = block_on(self.client.read(want, Place::At(at)).answer())?;
+        Ok(bytes(&sight.seen))
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Deal<'_> {
+        Deal {
+            caller: self,
+            at: BTreeMap::new(),
+            reads: Vec::new(),
+            leases: Vec::new(),
+            blobs: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+}
+
+fn bytes(seen: &Seen) -> Option<Bytes> {
+    (!seen.is_absent()).then(|| seen.bytes.clone())
+}
+
+/// A transaction: reads first, then operations, then its end.
+pub struct Deal<'a> {
+    caller: &'a Caller,
+    at: BTreeMap<BlobName, Timestamp>,
+    reads: Vec<ReadCheck>,
+    leases: Vec<Lease>,
+    blobs: Vec<BlobOperations>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Deal<'_> {
+    /// Reads, to be validated; `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn read(&mut self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        let blob = self.caller.blob(key);
+        let known = self.at.get(&blob).copied();
+        let place = known.map_or(Place::Transaction, Place::At);
+        let want = Want { blob: blob.clone(), range, is_attributes: true };
+        let sight = block_on(self.caller.client.read(want, place).answer())?;
+        let check = sight.seen.check();
+        let check =
+            check.ok_or_else(|| Error::unavailable("a first read without its timestamp"))?;
+        self.at.entry(blob).or_insert(check.at);
+        self.leases.extend(sight.lease);
+        self.reads.push(check);
+        Ok(bytes(&sight.seen))
+    }
+
+    /// Adds an operation on a blob that none was added for yet; answers its place.
+    pub fn add(&mut self, key: &str, operation: Operation) -> usize {
+        self.blobs
+            .push(BlobOperations { blob: self.caller.blob(key), operations: vec![operation] });
+        self.blobs.len() - 1
+    }
+
+    /// Adds two operations on one blob; answers the place of the first.
+    pub fn add_two(&mut self, key: &str, operations: [Operation; 2]) -> usize {
+        let operations = operations.into();
+        self.blobs.push(BlobOperations { blob: self.caller.blob(key), operations });
+        self.blobs.len() - 1
+    }
+
+    /// Commits it; asks again when the outcome is unknown (F4).
+    ///
+    /// # Errors
+    /// What the client answers; after `TimedOut` the outcome is still unknown.
+    pub fn commit(&mut self) -> Result<()> {
+        let client = &self.caller.client;
+        let (blobs, reads) = (std::mem::take(&mut self.blobs), std::mem::take(&mut self.reads));
+        let mut answer = client.commit(blobs, reads, std::mem::take(&mut self.leases)).wait();
+        for _ in 0..ASKS {
+            let Err(error) = &answer else { break };
+            let Some(transaction) = Unresolved::of(error) else { break };
+            answer = client.ask(transaction).wait();
+        }
+        self.outcomes = answer?.outcomes;
+        Ok(())
+    }
+
+    /// The offset that the append got which was the first operation there; of one operation a blob.
+    pub fn offset(&self, place: usize) -> Option<u64> {
+        match self.outcomes.get(place)? {
+            Outcome::Offset(offset) => Some(*offset),
+            Outcome::Done | Outcome::Value(_) | Outcome::Existed(_) => None,
+        }
+    }
+
+    /// The number that arithmetic there came to.
+    pub fn sum(&self, place: usize) -> Option<u64> {
+        match self.outcomes.get(place)? {
+            Outcome::Value(Number::U64(sum)) => Some(*sum),
+            Outcome::Value(_) | Outcome::Done | Outcome::Offset(_) | Outcome::Existed(_) => None,
+        }
+    }
+}
+
+/// An append of one value.
+pub fn append(value: u64) -> Operation {
+    Operation::Append { payload: payload(value), expected: None }
+}
+
+/// The blob is this value and nothing else.
+pub fn put(value: u64) -> Operation {
+    Operation::Replace { payload: payload(value) }
+}
+
+/// The value at the start must be this one.
+pub fn compare(value: u64) -> Operation {
+    Operation::Compare { offset: 0, expected: Bytes::copy_from_slice(&value.to_le_bytes()) }
+}
+
+/// One is added to the number at the start.
+pub fn add_one() -> Operation {
+    Operation::Apply { offset: 0, transform: Transform::add(Number::U64(1)) }
+}
+
+fn payload(value: u64) -> Payload {
+    Payload::Inline(Bytes::copy_from_slice(&value.to_le_bytes()))
+}
+
+/// The 8-byte values of a blob.
+///
+/// # Errors
+/// `Corrupt` when they are cut off.
+pub fn values(bytes: &[u8]) -> Result<Vec<u64>> {
+    let (whole, rest) = bytes.as_chunks::<8>();
+    match rest.is_empty() {
+        true => Ok(whole.iter().map(|value| u64::from_le_bytes(*value)).collect()),
+        false => Err(Error::corrupt(format!("{} bytes are not values of 8", bytes.len()))),
+    }
+}
+
+/// The range of so many values.
+pub fn range(from: u64, count: u64) -> ByteRange {
+    ByteRange { start: 8 * from, end: 8 * (from + count) }
+}

@@ -1,0 +1,195 @@
+//! The nodes of a trial: processes on a fabric, with folders, logs and clocks of their own.
+//!
+//! [`program`] is what runs, [`process`] one node of it, [`office`] asks the monitors how the
+//! cluster is. Here they are put together: started, killed, stopped for a while, given back.
+//!
+//! It must not know what is done to a cluster, and why.
+
+pub mod office;
+pub mod process;
+pub mod program;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tyr_types::{Error, NodeId, Result};
+
+pub use self::office::Office;
+pub use self::process::Process;
+pub use self::program::Program;
+use crate::fabric::Fabric;
+
+/// How long a cluster may take to be as it should.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of the disk of a node that is to run full.
+const DISK_LEN: &str = "96m";
+
+/// How a cluster is made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Nodes that form it.
+    pub nodes: u16,
+    /// Where folders and logs go.
+    pub folder: PathBuf,
+    /// What runs.
+    pub program: Program,
+    /// The rule that its nodes break, for a test of the checkers.
+    pub broken: Option<String>,
+    /// The node whose disk is small, so that it can run full.
+    pub small_disk: Option<u16>,
+}
+
+/// A cluster of processes. Dropping it kills them.
+pub struct Cluster {
+    /// How it was made.
+    pub plan: Plan,
+    /// The network between the nodes.
+    pub fabric: Arc<dyn Fabric>,
+    /// Who is asked how it is.
+    pub office: Arc<Office>,
+    nodes: BTreeMap<u16, Process>,
+    addresses: String,
+}
+
+impl Cluster {
+    /// Starts the nodes, and waits until they are a cluster.
+    ///
+    /// # Errors
+    /// `Unavailable` when a process does not start, or they are no cluster after a minute.
+    pub fn form(plan: Plan, fabric: Arc<dyn Fabric>) -> Result<Self> {
+        let mut places = Vec::new();
+        for number in 0..plan.nodes {
+            places.push(fabric.seat(number)?.advertise);
+        }
+        let office = Arc::new(Office::new(&places)?);
+        let numbered = places.iter().enumerate().map(|(n, place)| format!("{n}={place}"));
+        let addresses = numbered.collect::<Vec<_>>().join(",");
+        let mut cluster = Self { plan, fabric, office, nodes: BTreeMap::new(), addresses };
+        for number in 0..cluster.plan.nodes {
+            cluster.add(number, false)?;
+        }
+        for number in 0..cluster.plan.nodes {
+            cluster.start(number)?;
+        }
+        cluster.wait_until_whole(PATIENCE)?;
+        Ok(cluster)
+    }
+
+    /// The numbers of the nodes that there are, running or not.
+    pub fn numbers(&self) -> Vec<u16> {
+        self.nodes.keys().copied().collect()
+    }
+
+    /// A node's process.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn process(&mut self, node: u16) -> &mut Process {
+        self.nodes.get_mut(&node).expect("the caller names a node of the cluster")
+    }
+
+    /// Makes room for one more node, which is to join.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system refuses.
+    pub fn add(&mut self, number: u16, is_joining: bool) -> Result<()> {
+        let seat = self.fabric.seat(number)?;
+        let folder = self.plan.folder.join(format!("node-{number}"));
+        std::fs::create_dir_all(&folder).map_err(|error| Error::io("the node's folder", error))?;
+        let mut process = Process::new(number, seat, folder);
+        process.broken = self.plan.broken.clone();
+        if self.plan.small_disk == Some(number) {
+            process.mount(DISK_LEN)?;
+        }
+        process.formation = match is_joining {
+            true => {
+                let others = self.addresses.split(',').filter_map(|it| it.split_once('='));
+                program::Formation::Join(others.map(|(_, place)| place.to_owned()).collect())
+            }
+            false => program::Formation::Initial(self.addresses.clone()),
+        };
+        self.nodes.insert(number, process);
+        Ok(())
+    }
+
+    /// Starts a node that does not run.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system refuses.
+    pub fn start(&mut self, node: u16) -> Result<()> {
+        let program = self.plan.program.clone();
+        let process = self.process(node);
+        process.start(&program)?;
+        let pid = process.pid();
+        self.fabric.started(node, pid);
+        Ok(())
+    }
+
+    /// Stops a node that the cluster does not need any more.
+    ///
+    /// # Errors
+    /// As [`Process::stop`].
+    pub fn remove(&mut self, node: u16) -> Result<()> {
+        let stopped = self.process(node).stop();
+        self.nodes.remove(&node);
+        stopped
+    }
+
+    /// A node that was killed does not come back.
+    pub fn forget(&mut self, node: u16) {
+        self.nodes.remove(&node);
+    }
+
+    /// The nodes whose processes ended by themselves.
+    pub fn dead(&mut self) -> Vec<u16> {
+        let nodes = self.nodes.iter_mut();
+        nodes.filter_map(|(node, process)| (!process.is_running()).then_some(*node)).collect()
+    }
+
+    /// Every address of the cluster that forms it.
+    pub fn addresses(&self) -> Vec<String> {
+        let all = self.addresses.split(',').filter_map(|it| it.split_once('='));
+        all.map(|(_, place)| place.to_owned()).collect()
+    }
+
+    /// The node that leads the monitors, as far as they know.
+    pub fn leader(&self) -> Option<u16> {
+        self.office.leader().ok().flatten().map(|node: NodeId| node.0)
+    }
+
+    /// Waits until the map has every node that runs as up, and nothing on its way; answers how long
+    /// that took.
+    ///
+    /// # Errors
+    /// `Unavailable` with what is missing.
+    pub fn wait_until_whole(&mut self, patience: Duration) -> Result<Duration> {
+        let begun = Instant::now();
+        loop {
+            let running: Vec<NodeId> = self
+                .nodes
+                .iter_mut()
+                .filter_map(|(number, process)| process.is_running().then_some(NodeId(*number)))
+                .collect();
+            let missing = match self.office.map() {
+                Ok(map) => office::missing(&map, &running),
+                Err(error) => Some(error.to_string()),
+            };
+            let Some(missing) = missing else { return Ok(begun.elapsed()) };
+            if begun.elapsed() > patience {
+                return Err(Error::unavailable(format!(
+                    "the cluster is not whole after {} s: {missing}",
+                    patience.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// A folder of the trial's.
+    pub fn folder(&self) -> &Path {
+        &self.plan.folder
+    }
+}

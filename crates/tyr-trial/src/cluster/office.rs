@@ -1,0 +1,106 @@
+//! Who asks the monitors: where everybody is, who leads, and whether the cluster is whole.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tyr_node::monitors::control::{ClientOptions, MetadataClient, TcpConnect};
+use tyr_node::monitors::status::Bootstrap;
+use tyr_node::network::NodeAddresses;
+use tyr_protocol::map::{Change, ClusterMap, NodeState};
+use tyr_types::{Epoch, Error, NodeId, Result};
+
+/// How long a question may take.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// A client of the monitors, with a thread of its own.
+pub struct Office {
+    runtime: Runtime,
+    client: MetadataClient,
+}
+
+impl Office {
+    /// Asks at these addresses.
+    ///
+    /// # Errors
+    /// `Unavailable` when no thread starts.
+    pub fn new(addresses: &[String]) -> Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| Error::io("no thread for questions", error))?;
+        let options = ClientOptions { patience: PATIENCE, ..ClientOptions::at(addresses) };
+        let client = MetadataClient::new(options, Arc::new(TcpConnect))?;
+        Ok(Self { runtime, client })
+    }
+
+    /// The client, and where its futures run.
+    pub fn parts(&self) -> (MetadataClient, Handle) {
+        (self.client.clone(), self.runtime.handle().clone())
+    }
+
+    fn ask<T>(&self, question: impl Future<Output = Result<T>>) -> Result<T> {
+        self.runtime.block_on(async {
+            let patience = PATIENCE + Duration::from_secs(1);
+            match tokio::time::timeout(patience, question).await {
+                Ok(answer) => answer,
+                Err(_) => Err(Error::unavailable("the monitors do not answer")),
+            }
+        })
+    }
+
+    /// What a client needs to begin.
+    ///
+    /// # Errors
+    /// `Unavailable` while nobody answers.
+    pub fn bootstrap(&self) -> Result<Bootstrap> {
+        self.ask(self.client.bootstrap())
+    }
+
+    /// The map in effect.
+    ///
+    /// # Errors
+    /// As [`Office::bootstrap`].
+    pub fn map(&self) -> Result<ClusterMap> {
+        self.bootstrap()?.cluster_map()
+    }
+
+    /// Who leads the monitors.
+    ///
+    /// # Errors
+    /// As [`Office::bootstrap`].
+    pub fn leader(&self) -> Result<Option<NodeId>> {
+        self.ask(self.client.leader())
+    }
+
+    /// Proposes a change of the map.
+    ///
+    /// # Errors
+    /// Why it cannot be, and as [`Office::bootstrap`].
+    pub fn propose(&self, change: Change) -> Result<Epoch> {
+        self.ask(self.client.propose(change))
+    }
+}
+
+/// Where the nodes are.
+pub fn addresses(bootstrap: &Bootstrap) -> BTreeMap<NodeId, NodeAddresses> {
+    let place = |(node, record): (&u16, &tyr_node::monitors::NodeRecord)| {
+        let addresses = record.addresses.clone();
+        (NodeId(*node), NodeAddresses { addresses, tls_name: None })
+    };
+    bootstrap.nodes.iter().map(place).collect()
+}
+
+/// What a map lacks for these nodes to be all there; `None` when nothing does.
+pub fn missing(map: &ClusterMap, running: &[NodeId]) -> Option<String> {
+    let silent = running.iter().find(|node| {
+        let known = map.nodes.get(node);
+        let is_out = map.membership(**node) == tyr_protocol::map::Membership::Out;
+        !is_out && known.is_none_or(|node| node.state != NodeState::Up)
+    });
+    if let Some(node) = silent {
+        let state = map.nodes.get(node).map_or("unknown", |node| node.state.name());
+        return Some(format!("node {} is {state} in epoch {}", node.0, map.epoch.0));
+    }
+    map.next.is_some().then(|| format!("data moves in epoch {}", map.epoch.0))
+}

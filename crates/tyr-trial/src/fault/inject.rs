@@ -1,0 +1,228 @@
+//! Faults, done to a cluster and mended.
+
+use std::time::Duration;
+
+use tyr_protocol::map::{Change, Membership};
+use tyr_types::{BlobName, Error, NodeId, Result};
+
+use super::{Fault, Planned};
+use crate::cluster::{Cluster, PATIENCE, Program};
+use crate::fabric::{End, Slowness};
+use crate::random::Random;
+
+/// What was done, and what mends it.
+#[derive(Debug)]
+pub struct Injected {
+    /// What was done to whom, in words.
+    pub text: String,
+    mending: Mending,
+}
+
+#[derive(Debug)]
+enum Mending {
+    Start(Vec<u16>),
+    Resume(u16),
+    Join(Vec<(End, End)>),
+    Hasten(u16),
+    EmptyDisk(u16),
+    SetClock(u16),
+    Nothing,
+}
+
+/// Does a fault. Some take their time: they are over when this returns.
+///
+/// # Errors
+/// `Unavailable` when the system, or the cluster, does not do what it should.
+pub fn inject(cluster: &mut Cluster, planned: &Planned, blob: &BlobName) -> Result<Injected> {
+    let mut random = Random::of(planned.pick, "target", 0);
+    let mut nodes = cluster.numbers();
+    random.shuffle(&mut nodes);
+    let any = nodes[0];
+    match planned.fault {
+        Fault::Kill => Ok(kill(cluster, &[any])),
+        Fault::KillHead => {
+            let head = ends(cluster, blob)?.0;
+            Ok(kill(cluster, &[head]))
+        }
+        Fault::KillTail => {
+            let tail = ends(cluster, blob)?.1;
+            Ok(kill(cluster, &[tail]))
+        }
+        Fault::KillLeader => {
+            let leader = cluster.leader().unwrap_or(any);
+            Ok(kill(cluster, &[leader]))
+        }
+        Fault::KillTwo => Ok(kill(cluster, &nodes[..2.min(nodes.len())])),
+        Fault::KillAll => Ok(kill(cluster, &nodes)),
+        Fault::Pause => Ok(pause(cluster, any)),
+        Fault::PauseLeader => {
+            let leader = cluster.leader().unwrap_or(any);
+            Ok(pause(cluster, leader))
+        }
+        Fault::Partition | Fault::Isolate | Fault::OneWay | Fault::Bridge => {
+            cut(cluster, planned.fault, &nodes, &mut random)
+        }
+        Fault::Slow => slow(cluster, any, &mut random),
+        Fault::Disk => fill(cluster),
+        Fault::Clock => jump(cluster, any, &mut random),
+        Fault::Rolling => {
+            let program = cluster.plan.program.clone();
+            roll(cluster, &program)
+        }
+        Fault::Upgrade => {
+            let program = Program::own()?;
+            roll(cluster, &program)
+        }
+        Fault::Join => join(cluster),
+    }
+}
+
+impl Injected {
+    /// Mends it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system refuses.
+    pub fn mend(self, cluster: &mut Cluster) -> Result<()> {
+        match self.mending {
+            Mending::Start(nodes) => nodes.into_iter().try_for_each(|node| cluster.start(node)),
+            Mending::Resume(node) => {
+                cluster.process(node).resume();
+                Ok(())
+            }
+            Mending::Join(lines) => {
+                lines.into_iter().try_for_each(|(from, to)| cluster.fabric.cut(from, to, false))
+            }
+            Mending::Hasten(node) => cluster.fabric.slow(node, None),
+            Mending::EmptyDisk(node) => {
+                cluster.process(node).empty_disk();
+                Ok(())
+            }
+            Mending::SetClock(node) => cluster.process(node).shift_clock(0),
+            Mending::Nothing => Ok(()),
+        }
+    }
+}
+
+/// The first and the last node of a blob's chain.
+fn ends(cluster: &Cluster, blob: &BlobName) -> Result<(u16, u16)> {
+    let holders = cluster.office.map()?.holders(blob, 0);
+    match (holders.first(), holders.last()) {
+        (Some(head), Some(tail)) => Ok((head.0, tail.0)),
+        (None, _) | (_, None) => Err(Error::unavailable("nobody holds the blob")),
+    }
+}
+
+fn kill(cluster: &mut Cluster, nodes: &[u16]) -> Injected {
+    let leader = cluster.leader();
+    for node in nodes {
+        cluster.process(*node).kill();
+    }
+    let is_led = leader.is_some_and(|leader| nodes.contains(&leader));
+    let text = format!("killed {nodes:?}{}", if is_led { ", the leader among them" } else { "" });
+    Injected { text, mending: Mending::Start(nodes.into()) }
+}
+
+fn pause(cluster: &mut Cluster, node: u16) -> Injected {
+    cluster.process(node).pause();
+    Injected { text: format!("paused {node}"), mending: Mending::Resume(node) }
+}
+
+fn cut(cluster: &Cluster, fault: Fault, nodes: &[u16], random: &mut Random) -> Result<Injected> {
+    let (one, others) = (End::Node(nodes[0]), nodes[1..].iter().map(|node| End::Node(*node)));
+    let others: Vec<End> = others.collect();
+    let both = |other: &End| [(one, *other), (*other, one)];
+    let (text, lines): (String, Vec<(End, End)>) = match fault {
+        Fault::Isolate => {
+            let lines = others.iter().chain([&End::Clients]).flat_map(both).collect();
+            (format!("isolated {}", nodes[0]), lines)
+        }
+        Fault::OneWay if random.below(2) == 0 => {
+            let lines = others.iter().map(|other| (one, *other)).collect();
+            (format!("nobody hears {}", nodes[0]), lines)
+        }
+        Fault::OneWay => {
+            let lines = others.iter().map(|other| (*other, one)).collect();
+            (format!("{} hears nobody", nodes[0]), lines)
+        }
+        Fault::Bridge => {
+            let lines = others.first().into_iter().flat_map(both).collect();
+            (format!("{} and {} apart", nodes[0], nodes.get(1).unwrap_or(&0)), lines)
+        }
+        _ => (format!("cut off {}", nodes[0]), others.iter().flat_map(both).collect()),
+    };
+    lines.iter().try_for_each(|(from, to)| cluster.fabric.cut(*from, *to, true))?;
+    Ok(Injected { text, mending: Mending::Join(lines) })
+}
+
+fn slow(cluster: &Cluster, node: u16, random: &mut Random) -> Result<Injected> {
+    let delay = Duration::from_millis(random.between(20, 200));
+    let slowness = Slowness { delay, loss_percent: random.between(0, 5) as u8 };
+    cluster.fabric.slow(node, Some(slowness))?;
+    let text = format!("{node} slow: {delay:?}, {} % lost", slowness.loss_percent);
+    Ok(Injected { text, mending: Mending::Hasten(node) })
+}
+
+fn fill(cluster: &mut Cluster) -> Result<Injected> {
+    let Some(node) = cluster.plan.small_disk else {
+        return Ok(Injected { text: "no small disk".to_owned(), mending: Mending::Nothing });
+    };
+    cluster.process(node).fill_disk()?;
+    Ok(Injected { text: format!("disk of {node} full"), mending: Mending::EmptyDisk(node) })
+}
+
+fn jump(cluster: &mut Cluster, node: u16, random: &mut Random) -> Result<Injected> {
+    const HOUR_US: u64 = 3_600_000_000;
+    let by_us = match random.below(2) {
+        0 => random.between(1_000_000, 60_000_000),
+        _ => random.between(60_000_000, HOUR_US),
+    };
+    let by_us = by_us.cast_signed() * if random.below(2) == 0 { -1 } else { 1 };
+    cluster.process(node).shift_clock(by_us)?;
+    let text = format!("clock of {node} off by {} s", by_us / 1_000_000);
+    Ok(Injected { text, mending: Mending::SetClock(node) })
+}
+
+/// Each node in turn: stopped, started as this program, and waited for.
+fn roll(cluster: &mut Cluster, program: &Program) -> Result<Injected> {
+    let mut took = Vec::new();
+    cluster.plan.program = program.clone();
+    for node in cluster.numbers() {
+        cluster.process(node).stop()?;
+        cluster.start(node)?;
+        took.push(format!("{:.1}", cluster.wait_until_whole(PATIENCE)?.as_secs_f64()));
+    }
+    let text = format!("restarted all; whole again after {} s", took.join(", "));
+    Ok(Injected { text, mending: Mending::Nothing })
+}
+
+/// One more node: it joins, has its share, is drained, and stops.
+fn join(cluster: &mut Cluster) -> Result<Injected> {
+    let node = cluster.numbers().last().map_or(0, |last| last + 1);
+    cluster.add(node, true)?;
+    cluster.start(node)?;
+    let joined = wait_for(cluster, node, Membership::In)?;
+    cluster.office.propose(Change::Drain(NodeId(node)))?;
+    let left = wait_for(cluster, node, Membership::Out)?;
+    cluster.remove(node)?;
+    let text = format!("{node} joined in {joined:.1} s, left in {left:.1} s");
+    Ok(Injected { text, mending: Mending::Nothing })
+}
+
+/// Waits until the node is in or out, and nothing moves; answers how many seconds that took.
+fn wait_for(cluster: &Cluster, node: u16, wanted: Membership) -> Result<f64> {
+    let begun = std::time::Instant::now();
+    loop {
+        let map = cluster.office.map()?;
+        if map.next.is_none() && map.membership(NodeId(node)) == wanted {
+            return Ok(begun.elapsed().as_secs_f64());
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(Error::unavailable(format!(
+                "node {node} is not {wanted:?} after {PATIENCE:?}: it is {:?} in epoch {}",
+                map.membership(NodeId(node)),
+                map.epoch.0
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,207 @@
+//! The program `tyr-trial`: runs, single tests, checks of histories, and the node they run.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use tyr_trial::check::{self, porcupine};
+use tyr_trial::cluster::Program;
+use tyr_trial::fabric::{self, Fabric, namespaces::Namespaces, relays::Relays};
+use tyr_trial::fault::Fault;
+use tyr_trial::history;
+use tyr_trial::node::{self, NodeArguments};
+use tyr_trial::run::{Run, run};
+use tyr_trial::single::Single;
+use tyr_trial::suite;
+use tyr_trial::workload::Workload;
+use tyr_types::{Error, Result};
+
+/// Real nodes under faults, and histories that are checked twice.
+#[derive(Parser, Debug)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// A cluster under faults for some minutes; both checks in the end.
+    Run(RunArguments),
+    /// A test of one thing, on a cluster of its own; `all` for every one.
+    Single {
+        /// Its name.
+        name: String,
+        /// The network between the nodes: best, namespaces, relays.
+        #[arg(long, default_value = "best")]
+        fabric: String,
+    },
+    /// What continuous integration runs: fixed seeds, some three minutes.
+    Suite,
+    /// Lists workloads, faults and single tests.
+    List,
+    /// Checks a history that was kept.
+    Check {
+        /// The lines.
+        file: PathBuf,
+    },
+    /// Runs one node, in the foreground.
+    Node(NodeArguments),
+}
+
+#[derive(Args, Debug)]
+struct RunArguments {
+    /// The seed of faults and workloads.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long faults are begun.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// The faults, by name and with commas; `none` for none. Default: all that can be.
+    #[arg(long)]
+    faults: Option<String>,
+    /// The workloads, by name and with commas. Default: all.
+    #[arg(long, visible_alias = "workload")]
+    workloads: Option<String>,
+    /// Nodes of the cluster.
+    #[arg(long, default_value_t = 3)]
+    nodes: u16,
+    /// Clients of each workload.
+    #[arg(long, default_value_t = 2)]
+    clients: u64,
+    /// Clients wait so long after each operation.
+    #[arg(long, default_value_t = 10)]
+    pace_ms: u64,
+    /// The network between the nodes: best, namespaces, relays.
+    #[arg(long, default_value = "best")]
+    fabric: String,
+    /// A `tyr` whose `serve` runs instead of this program's nodes.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// An older `tyr-trial` that runs until the fault `upgrade`.
+    #[arg(long)]
+    previous: Option<PathBuf>,
+    /// The rule that nodes break: to see that the checks notice.
+    #[arg(long)]
+    broken: Option<String>,
+    /// The folder of histories and logs stays even if nothing is wrong.
+    #[arg(long)]
+    keep: bool,
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::Run(arguments) => run_one(&arguments),
+        Verb::Single { name, fabric } => run_single(&name, &fabric),
+        Verb::Suite => suite::run(),
+        Verb::List => {
+            list();
+            Ok(true)
+        }
+        Verb::Check { file } => check_file(&file),
+        Verb::Node(arguments) => node::run(&arguments).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("tyr-trial: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run_one(arguments: &RunArguments) -> Result<bool> {
+    let fabric = fabric(&arguments.fabric)?;
+    let planned = plan(arguments, fabric.name())?;
+    let report = run(&planned, fabric)?;
+    println!("\n{report}");
+    suite::tidy(&planned.folder, report.wrong.is_empty() && !arguments.keep);
+    if !report.wrong.is_empty() {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        println!("again: tyr-trial {}", words.join(" "));
+    }
+    Ok(report.wrong.is_empty())
+}
+
+fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
+    let faults = match arguments.faults.as_deref() {
+        Some("none") => Vec::new(),
+        Some(names) => named(names, "fault", Fault::named)?,
+        None => {
+            let can_be = |fault: &Fault| match fault {
+                Fault::Upgrade => arguments.previous.is_some(),
+                // A small disk needs root, as namespaces do.
+                Fault::Disk => fabric == "namespaces",
+                _ => true,
+            };
+            Fault::ALL.into_iter().filter(can_be).collect()
+        }
+    };
+    let workloads = match arguments.workloads.as_deref() {
+        Some(names) => named(names, "workload", Workload::named)?,
+        None => Workload::ALL.into(),
+    };
+    let program = match (&arguments.program, &arguments.previous) {
+        (Some(path), _) => Program::Serve(path.clone()),
+        (None, Some(path)) => Program::Own(path.clone()),
+        (None, None) => Program::own()?,
+    };
+    Ok(Run {
+        seed: arguments.seed,
+        lasts: Duration::from_secs_f64(arguments.minutes * 60.0),
+        nodes: arguments.nodes,
+        faults,
+        workloads,
+        clients: arguments.clients,
+        pace: Duration::from_millis(arguments.pace_ms),
+        folder: suite::folder(&format!("seed-{}", arguments.seed))?,
+        program,
+        broken: arguments.broken.clone(),
+    })
+}
+
+fn named<T>(names: &str, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
+    let unknown = |name| Error::invalid(format!("no {what} is called {name}; see tyr-trial list"));
+    names.split(',').map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+}
+
+fn fabric(name: &str) -> Result<Arc<dyn Fabric>> {
+    match name {
+        "best" => Ok(Arc::from(fabric::best()?)),
+        "namespaces" => Ok(Arc::new(Namespaces::new()?)),
+        "relays" => Ok(Arc::new(Relays::new()?)),
+        _ => Err(Error::invalid("a fabric is best, namespaces or relays")),
+    }
+}
+
+fn run_single(name: &str, fabric_name: &str) -> Result<bool> {
+    let singles = match name {
+        "all" => Single::ALL.to_vec(),
+        _ => named(name, "single test", Single::named)?,
+    };
+    let mut is_good = true;
+    for single in singles {
+        is_good &= suite::single(single, fabric(fabric_name)?)?;
+    }
+    Ok(is_good)
+}
+
+fn check_file(file: &Path) -> Result<bool> {
+    let verdict = check::check(&history::read(file)?);
+    verdict.anomalies.iter().for_each(|text| println!("- {text}"));
+    println!("first check: {} things are wrong", verdict.anomalies.len());
+    let second = porcupine::check(file)?;
+    println!("second check: {second:?}");
+    Ok(verdict.anomalies.is_empty() && !matches!(second, porcupine::Second::Wrong(_)))
+}
+
+fn list() {
+    println!("workloads");
+    Workload::ALL.iter().for_each(|workload| println!("  {}", workload.name()));
+    println!("faults");
+    Fault::ALL.iter().for_each(|fault| println!("  {:<14} {}", fault.name(), fault.about()));
+    println!("single tests");
+    Single::ALL.iter().for_each(|single| println!("  {:<14} {}", single.name(), single.about()));
+}

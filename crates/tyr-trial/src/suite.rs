@@ -1,0 +1,87 @@
+//! What continuous integration runs, and how a trial's folder comes and goes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tyr_types::{Error, Result};
+
+use crate::cluster::Program;
+use crate::fabric::{self, Fabric};
+use crate::fault::Fault;
+use crate::run::{Run, run as run_one};
+use crate::single::{Ground, Single};
+use crate::workload::Workload;
+
+/// Runs of the suite: seed, seconds, faults. Together with the single tests some three minutes.
+const RUNS: [(u64, u64, &[Fault]); 2] = [
+    (11, 45, &[Fault::Kill, Fault::KillLeader, Fault::Pause, Fault::Partition, Fault::OneWay]),
+    (12, 30, &[Fault::KillAll, Fault::Bridge, Fault::Clock, Fault::Rolling]),
+];
+
+/// Runs it; whether nothing is wrong.
+///
+/// # Errors
+/// `Unavailable` when the system refuses.
+pub fn run() -> Result<bool> {
+    let mut is_good = true;
+    for single in Single::ALL.into_iter().filter(|single| single.is_in_suite()) {
+        is_good &= self::single(single, Arc::from(fabric::best()?))?;
+    }
+    for (seed, seconds, faults) in RUNS {
+        let planned = Run {
+            seed,
+            lasts: Duration::from_secs(seconds),
+            nodes: 3,
+            faults: faults.into(),
+            workloads: Workload::ALL.into(),
+            clients: 1,
+            pace: Duration::from_millis(20),
+            folder: folder(&format!("seed-{seed}"))?,
+            program: Program::own()?,
+            broken: None,
+        };
+        let report = run_one(&planned, Arc::from(fabric::best()?))?;
+        println!("\n{report}");
+        tidy(&planned.folder, report.wrong.is_empty());
+        is_good &= report.wrong.is_empty();
+    }
+    Ok(is_good)
+}
+
+/// Runs a single test; whether it passed.
+///
+/// # Errors
+/// `Unavailable` when the system refuses.
+pub fn single(single: Single, fabric: Arc<dyn Fabric>) -> Result<bool> {
+    let (begun, folder) = (Instant::now(), folder(single.name())?);
+    println!("== {}: {}", single.name(), single.about());
+    let ground = Ground { fabric, folder: folder.clone(), program: Program::own()? };
+    let done = single.run(&ground);
+    match &done {
+        Ok(text) => println!("{text}\npassed in {:.1} s\n", begun.elapsed().as_secs_f64()),
+        Err(error) => {
+            println!("FAILED: {error}\nagain: tyr-trial single {}", single.name());
+        }
+    }
+    tidy(&folder, done.is_ok());
+    Ok(done.is_ok())
+}
+
+/// A new folder for a trial.
+///
+/// # Errors
+/// `Unavailable` when the system refuses.
+pub fn folder(name: &str) -> Result<PathBuf> {
+    let made = tempfile::Builder::new().prefix(&format!("tyr-trial-{name}-")).tempdir();
+    made.map(tempfile::TempDir::keep).map_err(|error| Error::io("a folder for the trial", error))
+}
+
+/// Removes a trial's folder when nothing is wrong; else says where it is.
+pub fn tidy(folder: &Path, is_good: bool) {
+    if !is_good {
+        println!("histories and logs: {}", folder.display());
+    } else if let Err(error) = std::fs::remove_dir_all(folder) {
+        println!("{} stays: {error}", folder.display());
+    }
+}

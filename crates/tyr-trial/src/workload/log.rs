@@ -1,0 +1,74 @@
+//! A log: one blob that all clients append to, and whose newest part they read.
+
+use tyr_types::Result;
+
+use super::Stage;
+use crate::client::{append, range, values};
+use crate::history::{Moment, Scribe, Step};
+use crate::random::Random;
+
+const KEY: &str = "log";
+/// Values of which the newest part has as many as are there, up to this.
+const TAIL: u64 = 64;
+/// Values read at once in the end: 128 KiB, in 32 chunks.
+const PIECE: u64 = 1 << 14;
+
+/// One operation of a client.
+pub(super) fn act(stage: &Stage, scribe: &mut Scribe, random: &mut Random) -> Result<()> {
+    match random.below(10) {
+        0..8 => add(stage, scribe),
+        _ => tail(stage, scribe),
+    }
+}
+
+/// Reads all of it.
+pub(super) fn finish(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
+    let steps = vec![Step::List { key: KEY.to_owned(), from: 0, seen: None }];
+    scribe.record("final", Moment::Strict, steps, |steps| {
+        let mut all = Vec::new();
+        loop {
+            let from = all.len() as u64;
+            let found = values(&stage.caller.read(KEY, range(from, PIECE))?.unwrap_or_default())?;
+            let is_last = (found.len() as u64) < PIECE;
+            all.extend(found);
+            if is_last {
+                break;
+            }
+        }
+        if let Step::List { seen, .. } = &mut steps[0] {
+            *seen = Some(all);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn keys() -> Vec<String> {
+    vec![KEY.to_owned()]
+}
+
+fn add(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
+    let value = stage.value();
+    let steps = vec![Step::Append { key: KEY.to_owned(), value, at: None }];
+    scribe.record("append", Moment::Strict, steps, |steps| {
+        let mut deal = stage.caller.begin();
+        let place = deal.add(KEY, append(value));
+        deal.commit()?;
+        if let Step::Append { at, .. } = &mut steps[0] {
+            *at = deal.offset(place).map(|offset| offset / 8);
+        }
+        Ok(())
+    })
+}
+
+/// Reads from a little before the end, as it was when it was asked for, to the end.
+fn tail(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
+    let from = (stage.caller.size(KEY)? / 8).saturating_sub(TAIL);
+    let steps = vec![Step::List { key: KEY.to_owned(), from, seen: None }];
+    scribe.record("tail", Moment::Strict, steps, |steps| {
+        let found = values(&stage.caller.read(KEY, range(from, PIECE))?.unwrap_or_default())?;
+        if let Step::List { seen, .. } = &mut steps[0] {
+            *seen = Some(found);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,186 @@
+//! What clients do while the cluster is troubled. Each workload is one question about a promise.
+//!
+//! | workload | blobs | what must hold |
+//! |---|---|---|
+//! | [`lists`] | lists of values | strict serializability of transactions |
+//! | [`bank`] | accounts | every audit finds the same sum |
+//! | [`counters`] | numbers that all add to in place | each addition counts once, and none aborts |
+//! | [`log`] | one blob that all append to | what was acknowledged is there once, in order |
+//! | [`registers`] | single values | linearizability, blob by blob |
+//!
+//! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
+//! [`check`](crate::check)'s. What fails is written down and goes on.
+
+pub mod bank;
+pub mod counters;
+pub mod lists;
+pub mod log;
+pub mod registers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tyr_types::{Durability, KeyspaceConfig, Result};
+
+use crate::client::Caller;
+use crate::history::{Book, Scribe};
+use crate::random::Random;
+
+/// After a failure a client waits so long: it is not to fill the history with refusals.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// Transactions on lists.
+    Lists,
+    /// Transfers and audits.
+    Bank,
+    /// Additions in place.
+    Counters,
+    /// Appends to one blob.
+    Log,
+    /// Single values.
+    Registers,
+}
+
+impl Workload {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Lists, Self::Bank, Self::Counters, Self::Log, Self::Registers];
+
+    /// Its name, on the command line and in histories.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lists => "lists",
+            Self::Bank => "bank",
+            Self::Counters => "counters",
+            Self::Log => "log",
+            Self::Registers => "registers",
+        }
+    }
+
+    /// The workload of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|workload| workload.name() == name)
+    }
+
+    /// How its keyspace is made. Small chunks, so that blobs have several; `buffered` where a
+    /// process is lost and no power.
+    pub fn config(self) -> KeyspaceConfig {
+        let durability = match self {
+            Self::Lists | Self::Bank | Self::Registers => Durability::Sync,
+            Self::Counters | Self::Log => Durability::Buffered,
+        };
+        KeyspaceConfig { chunk_size: 4096, durability, ..KeyspaceConfig::default() }
+    }
+}
+
+/// What all clients of a workload share.
+pub struct Stage {
+    /// The workload.
+    pub workload: Workload,
+    /// How the cluster is called.
+    pub caller: Caller,
+    /// Where all is written.
+    pub book: Arc<Book>,
+    /// The clients end when this is set.
+    pub is_over: Arc<AtomicBool>,
+    /// Clients wait so long after each operation.
+    pub pace: Duration,
+    /// The run's seed.
+    pub seed: u64,
+    values: Arc<AtomicU64>,
+}
+
+impl Stage {
+    /// A stage with a caller of the workload's own keyspace.
+    pub fn new(workload: Workload, caller: Caller, book: &Arc<Book>, seed: u64) -> Self {
+        Self {
+            workload,
+            caller,
+            book: Arc::clone(book),
+            is_over: Arc::default(),
+            pace: Duration::ZERO,
+            seed,
+            values: Arc::default(),
+        }
+    }
+
+    /// The same for another client with a caller of its own.
+    pub fn with(&self, caller: Caller) -> Self {
+        Self {
+            workload: self.workload,
+            caller,
+            book: Arc::clone(&self.book),
+            is_over: Arc::clone(&self.is_over),
+            pace: self.pace,
+            seed: self.seed,
+            values: Arc::clone(&self.values),
+        }
+    }
+
+    /// A value that nobody else writes; never 0.
+    pub fn value(&self) -> u64 {
+        self.values.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How many values there were.
+    pub fn written(&self) -> u64 {
+        self.values.load(Ordering::Relaxed)
+    }
+
+    /// What must be there before the clients begin.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn prepare(&self) -> Result<()> {
+        match self.workload {
+            Workload::Bank => bank::prepare(self),
+            Workload::Lists | Workload::Counters | Workload::Log | Workload::Registers => Ok(()),
+        }
+    }
+
+    /// One client, until it is over.
+    pub fn play(&self, client: u64) {
+        let mut scribe = Scribe::new(&self.book, self.workload.name());
+        let mut random = Random::of(self.seed, self.workload.name(), client);
+        while !self.is_over.load(Ordering::Acquire) {
+            let done = match self.workload {
+                Workload::Lists => lists::act(self, &mut scribe, &mut random),
+                Workload::Bank => bank::act(self, &mut scribe, &mut random),
+                Workload::Counters => counters::act(self, &mut scribe, &mut random),
+                Workload::Log => log::act(self, &mut scribe, &mut random),
+                Workload::Registers => registers::act(self, &mut scribe, &mut random),
+            };
+            std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
+        }
+    }
+
+    /// Reads everything once more, when nobody writes any more.
+    ///
+    /// # Errors
+    /// What the client answers: then the history cannot be judged.
+    pub fn finish(&self) -> Result<()> {
+        let mut scribe = Scribe::new(&self.book, self.workload.name());
+        match self.workload {
+            Workload::Lists => lists::finish(self, &mut scribe),
+            Workload::Bank => bank::finish(self, &mut scribe),
+            Workload::Counters => counters::finish(self, &mut scribe),
+            Workload::Log => log::finish(self, &mut scribe),
+            Workload::Registers => registers::finish(self, &mut scribe),
+        }
+    }
+
+    /// The keys of all blobs that it may have made.
+    pub fn keys(&self) -> Vec<String> {
+        match self.workload {
+            Workload::Lists => lists::keys(self),
+            Workload::Bank => bank::keys(),
+            Workload::Counters => counters::keys(),
+            Workload::Log => log::keys(),
+            Workload::Registers => registers::keys(self),
+        }
+    }
+}
