@@ -166,7 +166,8 @@ mod tests {
             assert!(page.contains(&format!("### {name}")), "no section on {name}");
             *seen += 1;
         }
-        for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        for flag in shown.filter_map(clap::Arg::get_long) {
             assert!(page.contains(&format!("--{flag}")), "no word on --{flag} of {path:?}");
         }
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {

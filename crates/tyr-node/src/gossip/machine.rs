@@ -17,10 +17,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::{NonZeroU8, NonZeroUsize};
 use std::time::Duration;
 
-use foca::{AccumulatingRuntime, Foca, Member, Message, PeriodicParams, State, Timer};
+use foca::{AccumulatingRuntime, Foca, Member, Message, State, Timer};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tyr_types::{Error, NodeId, Result};
@@ -29,15 +28,13 @@ use super::config::GossipConfig;
 use super::event::{Effect, GossipEvent, Input, MachineParts, NodeView};
 use super::identity::Identity;
 use super::peer::{Peer, PeerState, Suspicion};
-use super::phi::{Losses, Waits};
+use super::phi::Waits;
 use super::rumour::{Board, Heard, Relay, Rumour, Taken};
-use super::seal::{MESSAGE_LEN_MAX, Opened, Seal};
+use super::seal::{Opened, Seal};
 use super::statistics::{GossipStatistics, Rejection};
+use super::swim::swim_config;
 use super::timers::{Clock, Timers};
 use super::wire::{Codec, Packet, read_header};
-
-/// Others asked to find a way around, and nodes told of news at once: SWIM's authors take 3.
-const HELPERS: usize = 3;
 
 /// Who is not heard is asked again after this long.
 const ANNOUNCE_INTERVAL_US: u64 = 1_000_000;
@@ -66,7 +63,6 @@ pub struct Machine {
     board: Board,
     /// Of all nodes together.
     waits: Waits,
-    losses: Losses,
     effects: Vec<Effect>,
     counters: GossipStatistics,
     has_left: bool,
@@ -97,7 +93,6 @@ impl Machine {
             peers: BTreeMap::new(),
             board: Board::new(node, incarnation),
             waits: Waits::new(config.probe_interval_ms * 1_000),
-            losses: Losses::new(),
             effects: Vec::new(),
             counters: GossipStatistics::default(),
             has_left: false,
@@ -198,7 +193,7 @@ impl Machine {
             node: *node,
             incarnation: peer.member.as_ref().map_or(0, |member| member.id().incarnation),
             state: if peer.reported.0 == PeerState::Down { PeerState::Down } else { peer.state() },
-            phi: peer.phi(now, &self.waits, &self.losses),
+            phi: peer.phi(now, &self.waits),
             heard_us_ago: peer.heard_at.map(|at| now.saturating_sub(at)),
             round_trip_us: peer.round_trip_us(),
         };
@@ -210,7 +205,6 @@ impl Machine {
         GossipStatistics {
             pauses: self.clock.pauses,
             paused_us: self.clock.skipped(),
-            loss: self.losses.share(),
             ..self.counters.clone()
         }
     }
@@ -259,7 +253,8 @@ impl Machine {
     fn hear(&mut self, now: u64, node: NodeId) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         let wait_max_us = self.config.suspicion_max_ms * 1_000;
-        if let Some(wait) = peer.hear(now, &mut self.losses, wait_max_us) {
+        self.counters.probes_lost += u64::from(peer.take_lost());
+        if let Some(wait) = peer.hear(now, wait_max_us) {
             self.waits.record(wait);
         }
     }
@@ -267,8 +262,9 @@ impl Machine {
     fn note_answer(&mut self, now: u64, source: NodeId, message: &Message<Identity>) {
         match message {
             Message::Ack(number) => {
-                if let Some(peer) = self.peers.get_mut(&source) {
-                    peer.answer(now, *number, &mut self.losses);
+                let peer = self.peers.get_mut(&source);
+                if peer.is_some_and(|peer| peer.answer(now, *number)) {
+                    self.counters.probes_answered += 1;
                 }
             }
             Message::ForwardedAck { origin, .. } => self.hear(now, origin.node),
@@ -352,7 +348,7 @@ impl Machine {
             .peekable();
         let is_alone = others.peek().is_some()
             && !others.any(|(_, other)| other.heard_at.is_some_and(|at| now - at < silence));
-        let is_sure = peer.phi(now, &self.waits, &self.losses) >= phi_threshold;
+        let is_sure = peer.phi(now, &self.waits) >= phi_threshold;
         lasts >= suspicion_max_ms * 1_000
             || (lasts >= suspicion_min_ms * 1_000 && is_sure && !is_alone)
     }
@@ -475,30 +471,5 @@ impl Machine {
             };
             self.effects.push(Effect::Event(event));
         }
-    }
-}
-
-/// SWIM's own bounds, in a cluster of so many nodes.
-fn swim_config(config: &GossipConfig, nodes: usize) -> foca::Config {
-    let probe = Duration::from_millis(config.probe_interval_ms);
-    let helpers = NonZeroUsize::new(HELPERS).expect("there are some");
-    // News have reached everybody when each has passed them on to some more than the logarithm.
-    let rounds = (nodes + 1).next_power_of_two().trailing_zeros() as u8;
-    foca::Config {
-        probe_period: probe,
-        probe_rtt: Duration::from_micros(config.ask_interval_us()),
-        num_indirect_probes: helpers,
-        max_transmissions: NonZeroU8::new((2 * rounds).max(4)).expect("at least 4"),
-        // Phi says when.
-        suspect_to_down_after: Duration::from_millis(config.suspicion_min_ms),
-        // The dead are remembered as long as the map has them.
-        remove_down_after: None,
-        max_packet_size: NonZeroUsize::new(MESSAGE_LEN_MAX).expect("a datagram holds something"),
-        // Who was taken for dead by mistake must hear of it, to go on in its next life.
-        notify_down_members: true,
-        // The map says who there is, and this machine asks those who are silent.
-        periodic_announce: None,
-        periodic_announce_to_down_members: None,
-        periodic_gossip: Some(PeriodicParams { frequency: probe / 2, num_members: helpers }),
     }
 }

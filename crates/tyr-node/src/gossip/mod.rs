@@ -14,8 +14,9 @@
 //! newest epoch. It proposes; only the monitors decide, so that a partition never has two sides
 //! that both write. What it says may be wrong or late, and no promise of the store rests on it.
 //!
-//! Reading order: [`event`] and [`machine`], then [`identity`], [`peer`] and [`phi`], [`rumour`], [`seal`] and
-//! [`wire`]; [`driver`] gives it a socket. `docs/internals/gossip.md` tells more.
+//! Reading order: [`event`] and [`machine`] with [`config`] and [`swim`], then [`identity`],
+//! [`peer`], [`phi`] and [`timers`], [`rumour`], [`seal`], [`wire`] and [`statistics`]; [`driver`]
+//! gives it a socket. `docs/internals/gossip.md` tells more.
 //!
 //! Must not know: maps, leases, monitors.
 
@@ -29,6 +30,7 @@ mod phi;
 mod rumour;
 mod seal;
 mod statistics;
+mod swim;
 mod timers;
 mod wire;
 

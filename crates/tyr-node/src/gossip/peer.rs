@@ -8,7 +8,7 @@ use foca::{Member, ProbeNumber, State, Timer};
 
 use super::config::GossipConfig;
 use super::identity::Identity;
-use super::phi::{Losses, Waits};
+use super::phi::Waits;
 use super::seal::Window;
 
 /// A node as seen from here.
@@ -73,8 +73,6 @@ pub(super) struct Peer {
     pub heard_at: Option<u64>,
     /// When it was asked the first question that it has not answered.
     asked_at: Option<u64>,
-    /// How many it has not answered.
-    questions: u32,
     /// The last probe, while it is not answered.
     probe: Option<(ProbeNumber, u64)>,
     probes_lost: u32,
@@ -95,7 +93,6 @@ impl Peer {
             announced_at: None,
             heard_at: None,
             asked_at: None,
-            questions: 0,
             probe: None,
             probes_lost: 0,
             waits: Waits::new(config.probe_interval_ms * 1_000),
@@ -130,7 +127,6 @@ impl Peer {
     /// It is asked something; `probe` if it is a probe.
     pub fn ask(&mut self, now: u64, probe: Option<ProbeNumber>) {
         self.asked_at.get_or_insert(now);
-        self.questions = self.questions.saturating_add(1);
         if let Some(number) = probe
             && self.probe.replace((number, now)).is_some()
         {
@@ -139,30 +135,34 @@ impl Peer {
     }
 
     /// It was heard of. Answers how long that took after the question, if there was one.
-    pub fn hear(&mut self, now: u64, losses: &mut Losses, wait_max_us: u64) -> Option<u64> {
+    pub fn hear(&mut self, now: u64, wait_max_us: u64) -> Option<u64> {
         self.heard_at = Some(now);
-        self.questions = 0;
-        losses.record(0, std::mem::take(&mut self.probes_lost));
         let wait = now.saturating_sub(self.asked_at.take()?).min(wait_max_us);
         self.waits.record(wait);
         Some(wait)
     }
 
-    /// It answered a probe itself.
-    pub fn answer(&mut self, now: u64, number: ProbeNumber, losses: &mut Losses) {
-        let Some((_, at)) = self.probe.filter(|(asked, _)| *asked == number) else { return };
-        self.probe = None;
-        losses.record(1, 0);
+    /// It answered a probe itself. Answers whether that was the last one.
+    pub fn answer(&mut self, now: u64, number: ProbeNumber) -> bool {
+        let Some((_, at)) = self.probe.take_if(|(asked, _)| *asked == number) else {
+            return false;
+        };
         let us = now.saturating_sub(at);
         // Smoothed as in TCP (RFC 6298), by an eighth.
         self.round_trip_us = Some(self.round_trip_us.map_or(us, |known| (7 * known + us) / 8));
+        true
     }
 
-    /// Phi: neither slowness, its own or the network's, nor loss explains its silence.
-    pub fn phi(&self, now: u64, waits: &Waits, losses: &Losses) -> f64 {
+    /// How many probes it did not answer while it lived, since the last call. It does live now.
+    pub fn take_lost(&mut self) -> u32 {
+        std::mem::take(&mut self.probes_lost)
+    }
+
+    /// Phi: neither its own slowness nor that of all explains its silence.
+    pub fn phi(&self, now: u64, all: &Waits) -> f64 {
         let Some(asked_at) = self.asked_at else { return 0.0 };
         let silence = now.saturating_sub(asked_at);
-        losses.phi(self.questions).min(waits.phi(silence)).min(self.waits.phi(silence))
+        all.phi(silence).min(self.waits.phi(silence))
     }
 
     /// For how long it has owed an answer.
@@ -183,8 +183,9 @@ impl Peer {
             self.suspicion = None;
         }
         if member.state() == State::Down && self.state() != PeerState::Down {
-            (self.asked_at, self.questions) = (None, 0);
-            (self.probe, self.probes_lost) = (None, 0);
+            self.asked_at = None;
+            self.probe = None;
+            self.probes_lost = 0;
         }
         if self.member.as_ref() != Some(member) {
             self.member = Some(member.clone());
@@ -225,21 +226,25 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_counts_as_lost_once_its_node_turns_out_to_live() {
+    fn silence_begins_with_the_first_question_and_ends_with_a_sign_of_life() {
         let mut peer = peer(&[]);
-        let mut losses = Losses::new();
-        let before = losses.share();
+        let all = Waits::new(250_000);
         peer.ask(1, Some(1));
         peer.ask(2, Some(2));
         peer.ask(3, Some(3));
-        assert_eq!(losses.share(), before, "it may be dead");
-        assert!(peer.silence_us(11) == 10 && peer.phi(11, &peer.waits, &losses) > 0.0);
-        assert_eq!(peer.hear(12, &mut losses, 1_000), Some(11));
-        assert!(losses.share() > before);
-        assert_eq!(peer.phi(12, &peer.waits, &losses), 0.0);
-        peer.answer(13, 2, &mut losses);
-        assert_eq!(peer.round_trip_us(), None, "an old answer");
-        peer.answer(13, 3, &mut losses);
+        assert!(peer.silence_us(11) == 10 && peer.phi(11, &all) > 0.0);
+        assert_eq!(peer.hear(12, 1_000), Some(11));
+        assert_eq!((peer.phi(12, &all), peer.hear(13, 1_000)), (0.0, None));
+    }
+
+    #[test]
+    fn a_probe_is_lost_when_the_next_one_is_sent_and_answered_once() {
+        let mut peer = peer(&[]);
+        (1..=3).for_each(|turn| peer.ask(u64::from(turn), Some(turn)));
+        assert_eq!((peer.take_lost(), peer.take_lost()), (2, 0));
+        assert!(!peer.answer(13, 2), "an old answer");
+        assert_eq!(peer.round_trip_us(), None);
+        assert!(peer.answer(13, 3) && !peer.answer(13, 3));
         assert_eq!(peer.round_trip_us(), Some(10));
     }
 }

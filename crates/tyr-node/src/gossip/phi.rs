@@ -3,15 +3,11 @@
 //! After Hayashibara, Défago, Yared and Katayama, *The φ Accrual Failure Detector* (SRDS 2004): phi
 //! is minus the decimal logarithm of the chance that somebody who lives is silent for this long.
 //! Their nodes send heartbeats; ours are asked, so silence begins with the first question that was
-//! not answered, and there are two ways to be silent by accident:
-//!
-//! - *slow*: the answer comes later. [`Waits`] keeps how long signs of life took to come lately, and
-//!   takes them for normally distributed, as the paper does.
-//! - *lost*: questions or answers did not arrive. [`Losses`] keeps the share of questions that got
-//!   none from nodes that lived; each further question that is not answered multiplies the chance
-//!   by it. A normal distribution would make nothing of losses: they are few, and wait very long.
-//!
-//! Whoever judges takes the smaller phi: neither slowness nor loss may explain the silence.
+//! not answered. A sign of life may come late because the node or the network is slow, and because
+//! questions and answers were lost; [`Waits`] keeps how long it took lately, whatever the reason,
+//! and takes that for normally distributed, as the paper does. Whoever judges takes the smaller phi
+//! of two: of the node alone, which may be slower than others, and of all together, since a slow
+//! network is slow for those too that were rarely asked.
 //!
 //! Must not know: nodes, time of day, what is done with phi.
 
@@ -74,52 +70,6 @@ fn phi_of_normal(deviations: f64) -> f64 {
     logarithm / std::f64::consts::LN_10
 }
 
-/// Questions that are remembered; after as many again half of what was seen is forgotten.
-const QUESTIONS_MAX: f64 = 512.0;
-
-/// Before anything was seen: as if of 8 questions a fifth had been lost.
-const ASSUMED: (f64, f64) = (8.0, 1.6);
-
-/// The share of lost questions is not taken for less: one network card in trouble loses as much.
-const SHARE_MIN: f64 = 0.01;
-
-/// Nor for more: beyond it nothing could be judged, and the longest suspicion decides.
-const SHARE_MAX: f64 = 0.75;
-
-/// How many questions to nodes that lived got no answer, lately.
-#[derive(Clone, Debug)]
-pub(super) struct Losses {
-    asked: f64,
-    lost: f64,
-}
-
-impl Losses {
-    /// Nothing is known.
-    pub fn new() -> Self {
-        Self { asked: ASSUMED.0, lost: ASSUMED.1 }
-    }
-
-    /// So many questions were answered, so many were not.
-    pub fn record(&mut self, answered: u32, lost: u32) {
-        self.asked += f64::from(answered) + f64::from(lost);
-        self.lost += f64::from(lost);
-        if self.asked > QUESTIONS_MAX {
-            self.asked /= 2.0;
-            self.lost /= 2.0;
-        }
-    }
-
-    /// The share that was lost.
-    pub fn share(&self) -> f64 {
-        (self.lost / self.asked).clamp(SHARE_MIN, SHARE_MAX)
-    }
-
-    /// Phi after so many questions without an answer.
-    pub fn phi(&self, questions: u32) -> f64 {
-        f64::from(questions) * -self.share().log10()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,17 +103,5 @@ mod tests {
         let before = waits.phi(500_000);
         (0..WAITS).for_each(|_| waits.record(1_000));
         assert!(before < 8.0 && waits.phi(500_000) > 8.0, "{before}");
-    }
-
-    #[test]
-    fn a_network_that_loses_asks_for_more_questions() {
-        let [mut good, mut bad] = [Losses::new(), Losses::new()];
-        for _ in 0..1_000 {
-            good.record(100, 0);
-            bad.record(64, 36);
-        }
-        assert_eq!(good.share(), SHARE_MIN);
-        assert!((bad.share() - 0.36).abs() < 0.01, "{}", bad.share());
-        assert!(good.phi(4) >= 8.0 && bad.phi(17) < 8.0 && bad.phi(19) > 8.0);
     }
 }

@@ -9,9 +9,10 @@
 //! | 8..24 | the cluster; 0 before it is known |
 //! | 24..32 | number of the datagram, higher with each that this process sends |
 //! | 32.. | SWIM's message ([`super::wire`]) |
-//! | last 16 | the first half of an HMAC-SHA-256 of all before, under a key that is made of the cluster's secret and number |
+//! | last 16 | the first half of an HMAC-SHA-256 of all before |
 //!
-//! Without a secret the key is made of the number alone: it tells mistakes then, and no strangers.
+//! Its key is made of the cluster's secret and number. Without a secret the key is made of the
+//! number alone: it tells mistakes then, and no strangers.
 //!
 //! Must not know: what members say to each other.
 

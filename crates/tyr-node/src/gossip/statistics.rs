@@ -35,7 +35,7 @@ impl Rejection {
 }
 
 /// What gossip has done since it was started.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GossipStatistics {
     /// Datagrams sent.
     pub sent: u64,
@@ -51,6 +51,8 @@ pub struct GossipStatistics {
     pub pauses: u64,
     /// For how long altogether.
     pub paused_us: u64,
-    /// The share of questions to nodes that lived which got no answer, lately.
-    pub loss: f64,
+    /// Probes that their node answered itself, in time for the next.
+    pub probes_answered: u64,
+    /// Probes that it did not answer although it lived: lost, or too late.
+    pub probes_lost: u64,
 }

@@ -1,4 +1,4 @@
-//! Time inside the machine: what is due when, on a clock that stands while the process does not run.
+//! Time inside the machine: what is due when, on a clock that stands while the process does.
 //!
 //! A process that was kept from running, by a debugger or a busy host, finds all its timers due at
 //! once, and answers to its questions still in the socket. Were time counted then, it would declare

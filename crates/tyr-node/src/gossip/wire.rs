@@ -5,7 +5,8 @@
 //! memory than a small multiple of the datagram.
 //!
 //! ```text
-//!   header: sender (14), its refutations (2), receiver (14), kind (1), of some: member (14), number (1)
+//!   header: sender (14), its refutations (2), receiver (14), kind (1),
+//!           of some kinds: another member (14), number of the probe (1)
 //!   unless Announce, TurnUndead, Broadcast: count (2), members of 17: identity, refutations, state
 //!   unless Announce, TurnUndead: rumours, each with its length (2) before it
 //!   identity: node (2), incarnation (8), life (4)

@@ -141,7 +141,7 @@ mod tests {
         let text = text_of(statistics);
         for line in [
             "tyr_events_total 42",
-            "tyr_map_epoch 7",
+            "tyr_map_epoch 7.0",
             "tyr_commits_total 3",
             "tyr_aborts_total{kind=\"Conflict\"} 2",
             "tyr_commit_seconds_sum 1.5",

@@ -120,6 +120,19 @@ fn a_node_that_leaves_the_map_is_forgotten_and_one_that_joins_is_found() {
 }
 
 #[test]
+fn what_is_said_of_a_node_that_is_not_in_the_map_yet_is_left_out() {
+    let mut world = World::new(4, 3, QUIET);
+    world.start(1, 2, 3);
+    world.run(60 * SECOND);
+    assert_eq!(world.view(1).len(), 2);
+    assert_eq!(world.machine(1).statistics().unsent, 0, "nothing is sent to it");
+    for by in 2..=4 {
+        assert!(world.view(by).iter().all(|view| view.state == PeerState::Alive), "{by}");
+    }
+    assert_eq!(world.downs(), []);
+}
+
+#[test]
 fn a_node_with_several_addresses_is_found_at_the_one_where_it_is() {
     let mut world = World::new(2, 8, QUIET);
     let mut nodes = map(2);

@@ -23,12 +23,26 @@ fn nobody_is_found_down_while_every_fifth_datagram_is_lost() {
 }
 
 #[test]
-fn nobody_is_found_down_on_a_slow_network() {
+fn nobody_is_found_down_on_a_network_that_is_slower_than_the_shortest_suspicion() {
     for seed in 0..3 {
-        let weather = Weather { loss: 0, doubled: 0, delay_us: 50 * MS, jitter_us: 300 * MS };
-        let mut world = World::new(5, seed, weather);
-        world.run(300 * SECOND);
+        let mut world = World::new(5, seed, QUIET);
+        world.settle();
+        // It becomes slower and slower; answers take up to two seconds in the end.
+        for step in 1..=10 {
+            let (delay_us, jitter_us) = (step * 20 * MS, step * 80 * MS);
+            world.weather = Weather { delay_us, jitter_us, ..QUIET };
+            world.run(60 * SECOND);
+        }
         assert!(world.suspicions() > 0);
+        assert_eq!(world.downs(), []);
+    }
+}
+
+#[test]
+fn nobody_is_found_down_while_two_of_five_datagrams_are_lost() {
+    for seed in 0..3 {
+        let mut world = World::new(5, seed, Weather { loss: 40, ..QUIET });
+        world.run(120 * SECOND);
         assert_eq!(world.downs(), []);
     }
 }
@@ -42,6 +56,37 @@ fn short_pauses_of_a_node_are_no_death() {
             world.pause(1 + round % 5, 400 * MS);
             world.run(5 * SECOND);
         }
+        assert_eq!(world.downs(), []);
+    }
+}
+
+#[test]
+fn a_node_that_is_kept_waiting_again_and_again_is_given_more_time() {
+    for seed in 0..5 {
+        let mut world = World::new(5, seed, QUIET);
+        world.settle();
+        for step in 3..=18 {
+            for _ in 0..10 {
+                world.pause(3, step * 100 * MS);
+                world.run(3 * SECOND);
+            }
+        }
+        assert_eq!(world.downs(), []);
+    }
+}
+
+#[test]
+fn a_large_cluster_learns_of_a_slow_network_together() {
+    for seed in 0..2 {
+        let mut world = World::new(32, seed, QUIET);
+        world.settle();
+        // Within a minute answers take up to 1.2 s, and each node was asked a few times by each.
+        for step in 1..=6 {
+            let (delay_us, jitter_us) = (step * 20 * MS, step * 80 * MS);
+            world.weather = Weather { delay_us, jitter_us, ..QUIET };
+            world.run(10 * SECOND);
+        }
+        assert!(world.suspicions() > 0);
         assert_eq!(world.downs(), []);
     }
 }

@@ -96,3 +96,18 @@ fn traffic_does_not_grow_with_the_square_of_the_cluster() {
     }
     assert!(per_node[2] < 16 * per_node[0], "{per_node:?}");
 }
+
+#[test]
+fn a_rumour_is_passed_on_for_a_while_and_then_no_more() {
+    let mut world = World::new(3, 2, QUIET);
+    world.config.rumour_interval_ms = 60_000;
+    (1..=3).for_each(|node| world.start(node, 2, 3));
+    (1..=3).for_each(|node| world.tell(node, rumour(node, 1, 24)));
+    world.run(10 * SECOND);
+    let before = world.machine(1).statistics();
+    world.run(10 * SECOND);
+    let after = world.machine(1).statistics();
+    // Four probes a second, and as many answers.
+    assert!(after.sent - before.sent < 90, "{}", after.sent - before.sent);
+    assert!(after.sent_bytes - before.sent_bytes < 90 * 100);
+}
