@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, Outcome};
+use tyr_types::{ErrorKind, KeyspaceId, Outcome};
 
 pub use self::map::{change, cluster_map, keyspace_config};
 pub use self::words::{
@@ -373,8 +373,8 @@ pub fn body() -> BoxedStrategy<Body> {
 }
 
 fn keys_asked() -> BoxedStrategy<Body> {
-    let what = (keyspace_id(), bytes(), option::of(bytes()), any::<u32>());
-    (read(), what)
+    let what = ((1..4_u32).prop_map(KeyspaceId), bytes(), option::of(bytes()), any::<u32>());
+    (number_u64(), what)
         .prop_map(|(number, (keyspace, prefix, after, limit))| Body::ListKeys {
             number,
             keyspace,

@@ -37,8 +37,8 @@ impl Audit {
     }
 }
 
-/// Snapshots that an audit may need: in a cluster one is too old for a chunk that was folded, or came
-/// by copy, while it was read.
+/// Snapshots that an audit may need: in a cluster one is too old for a chunk that was folded, or
+/// came by copy, while it was read.
 const SNAPSHOTS_MAX: u32 = 5;
 
 /// Compares one aggregate of the newest day with the raw data under it, at one snapshot; none
