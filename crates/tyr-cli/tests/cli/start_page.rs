@@ -7,10 +7,14 @@ use crate::shell::{Shell, describe};
 
 const PAGE: &str = include_str!("../../../../docs/start.md");
 
-/// The commands of the page's shell examples, but those that build.
+/// The commands of the page's shell examples, but those that build, and those of the cluster, which
+/// are for two terminals and kill what they find.
 fn examples() -> String {
     let mut script = String::from("set -e\n");
-    for block in PAGE.split("```sh\n").skip(1) {
+    let (before, cluster) = PAGE.split_once("\n## A cluster\n").expect("there is such a section");
+    let (_, after) = cluster.split_once("\n## ").expect("it is not the last one");
+    let blocks = before.split("```sh\n").skip(1).chain(after.split("```sh\n").skip(1));
+    for block in blocks {
         let (block, _) = block.split_once("```").expect("a block ends");
         if !block.contains("cargo ") {
             script.push_str(block);
