@@ -255,7 +255,7 @@ async fn users_see_and_change_what_they_may_through_any_node() {
     assert_eq!(told[0].path, path("mine/b"));
     let nobody = world.client_as(9, Sender::User(String::new()));
     let error = nobody.get(path("mine/a")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("say who you are"), "{error}");
     assert!(!world.shared.network.is_cut(&address(0), &address(9)));
 }
