@@ -82,6 +82,9 @@ struct RunArguments {
     /// An older `tyr` whose `serve` runs until the fault `upgrade`.
     #[arg(long)]
     previous: Option<PathBuf>,
+    /// The node of `tyr-trial` runs, even where there is a `tyr`: it tells what it has in flight.
+    #[arg(long)]
+    own: bool,
     /// The rule that nodes break: to see that the checks notice.
     #[arg(long)]
     broken: Option<String>,
@@ -146,7 +149,7 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
     let program = match (&arguments.program, &arguments.previous) {
         (Some(path), _) => Program::Serve(path.clone()),
         (None, Some(path)) => Program::Serve(path.clone()),
-        (None, None) if arguments.broken.is_some() => Program::own()?,
+        (None, None) if arguments.own || arguments.broken.is_some() => Program::own()?,
         (None, None) => Program::usual()?,
     };
     Ok(Run {
