@@ -3,9 +3,10 @@
 //! [`arguments`] is the command line as types; `commands/` does what it says, one file a family;
 //! `bench/`, `demo/` and `telemetry/` are the large ones. `serve/` is a node of a cluster, with its
 //! `configuration/` and `logging/`, and `dev/` a small cluster for trying things. [`session`] opens
-//! and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes, [`interrupt`] is Ctrl-C.
-//! Nothing here knows how a store works: commands use the public crates only, and `serve/` starts
-//! a node without looking into it.
+//! and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
+//! [`interrupt`] is Ctrl-C. `cluster/` asks monitors and nodes. Nothing here knows how a store
+//! works: commands on data use the public crates only, and `serve/` starts a node without looking
+//! into it.
 
 mod arguments;
 mod bench;

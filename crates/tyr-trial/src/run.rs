@@ -60,7 +60,7 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
         folder: run.folder.clone(),
         program: run.program.clone(),
         broken: run.broken.clone(),
-        small_disk: run.faults.contains(&Fault::Disk).then(|| (run.seed % 3) as u16),
+        small_disk: run.faults.contains(&Fault::Disk).then_some((run.seed % 3) as u16),
     };
     let mut cluster = Cluster::form(plan, Arc::clone(&fabric))?;
     let mut report = Report::new(run, fabric.name(), begun.elapsed());

@@ -230,7 +230,7 @@ impl Keyspace {
     /// nothing is.
     ///
     /// # Errors
-    /// As [`Keyspace::put`].
+    /// As [`Keyspace::put`]; in a cluster `InvalidArgument` for a number that lies in two chunks.
     pub async fn apply(
         &self,
         key: impl ToKey,

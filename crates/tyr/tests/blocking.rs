@@ -151,10 +151,8 @@ fn a_transaction_over_many_blobs_takes_effect_together() {
         assert_eq!(committed.existed(deleted), Some(true));
         assert_eq!(keyspace.stat("blob4").unwrap().version, committed.version());
         assert_eq!(keyspace.read("sum", 0, 8).unwrap(), &190u64.to_le_bytes()[..]);
-        if store.opened.kind.lists() {
-            let listed = keyspace.scan(b"blob", None, 100).unwrap();
-            assert_eq!(listed.len(), 19);
-        }
+        let listed = keyspace.scan(b"blob", None, 100).unwrap();
+        assert_eq!(listed.len(), 19);
     }
 }
 
@@ -204,11 +202,9 @@ fn a_snapshot_keeps_its_version_while_writers_and_folds_go_on() {
             assert_eq!(snapshot.get(keyspace, "a").unwrap(), vec![1; 50_000]);
             assert_eq!(snapshot.get(keyspace, "gone").unwrap(), "soon");
             assert_eq!(snapshot.stat(keyspace, "later").unwrap_err().kind(), ErrorKind::NotFound);
-            if store.opened.kind.lists() {
-                let keys: Vec<_> = snapshot.scan(keyspace, b"", None, 10).unwrap();
-                let keys: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
-                assert_eq!(keys, ["a", "gone"]);
-            }
+            let keys: Vec<_> = snapshot.scan(keyspace, b"", None, 10).unwrap();
+            let keys: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
+            assert_eq!(keys, ["a", "gone"]);
         }
         assert_eq!(keyspace.get("a").unwrap(), "new");
     }
@@ -274,9 +270,7 @@ fn dropped_keyspaces_are_gone_for_every_handle_and_after_reopening() {
         store.tyr().create_keyspace(&name, KeyspaceConfig::default()).unwrap();
         let store = store.reopen();
         assert_eq!(store.keyspace.get("a").unwrap_err().kind(), ErrorKind::NotFound);
-        if store.opened.kind.lists() {
-            assert_eq!(store.keyspace.scan(b"", None, 10).unwrap(), []);
-        }
+        assert_eq!(store.keyspace.scan(b"", None, 10).unwrap(), []);
     }
 }
 
@@ -338,4 +332,19 @@ fn what_only_one_kind_can_do_says_so_on_the_other() {
     assert!(embedded.tyr().outcome(&conflict).is_err());
     let mixed = embedded.tyr().begin().read(&store.keyspace, "a", 0, 1).unwrap_err();
     assert_eq!(mixed.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_number_in_two_chunks_of_a_cluster_is_refused_and_nodes_go_on() {
+    let opened = Opened::new(Kind::Cluster);
+    let config = KeyspaceConfig { chunk_size: limits::CHUNK_SIZE_MIN, ..Default::default() };
+    let keyspace = opened.create("small", config);
+    let end = limits::CHUNK_SIZE_MIN;
+    let add = Transform::add(Number::U64(1));
+    for offset in [end - 7, end - 1] {
+        let refused = keyspace.apply("a", offset, add).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+    }
+    assert_eq!(keyspace.apply("a", end - 8, add).unwrap(), Number::U64(1));
+    assert_eq!(keyspace.apply("a", end, add).unwrap(), Number::U64(1));
 }

@@ -88,11 +88,19 @@ fn snapshots_and_reads_of_many_see_one_moment() {
     each(|tyr, data| async move {
         data.put("a", "old").await.unwrap();
         let snapshot = tyr.snapshot().await.unwrap();
+        let keys = |listed: Vec<(Key, tyr::Stat)>| {
+            listed.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>()
+        };
         data.put("a", "new").await.unwrap();
         data.put("b", "late").await.unwrap();
         assert_eq!(snapshot.get(&data, "a").await.unwrap(), "old");
         assert_eq!(snapshot.read(&data, "a", 1, 9).await.unwrap(), "ld");
         assert_eq!(snapshot.stat(&data, "b").await.unwrap_err().kind(), ErrorKind::NotFound);
+        let then = snapshot.scan(&data, b"", None, 10).await.unwrap();
+        assert_eq!((keys(then.clone()), then[0].1.size), (vec!["a".to_owned()], 3));
+        assert_eq!(keys(data.scan(b"", None, 10).await.unwrap()), ["a", "b"]);
+        let streamed: Vec<_> = data.scan_stream(b"b").collect().await;
+        assert_eq!(keys(streamed.into_iter().map(Result::unwrap).collect()), ["b"]);
         let request = |key: &str| ReadRequest {
             keyspace: data.clone(),
             key: Key::new(key).unwrap(),

@@ -3,7 +3,8 @@
 //! In a store in this process memory is small, and folds begin after little log, so that blobs
 //! leave memory and come back, and reads find some of their bytes in memory, some in the base and
 //! some in extents. The store is reopened now and then, and compared whole. A cluster takes the
-//! same steps but for listings and checks; its blobs are shorter, so that their chunks fit a chain.
+//! same steps but for checks; its blobs are shorter, so that their chunks fit a
+//! chain, and numbers aligned.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -30,8 +31,6 @@ const STEPS_OF_CLUSTER: u64 = 1_800;
 /// Steps between reopenings.
 const REOPEN_EVERY: u64 = 1_500;
 const RECONNECT_EVERY: u64 = 300;
-/// How far out a cluster's operations begin.
-const REACH_OF_CLUSTER: u64 = 300_000;
 /// Blobs up to this size are compared whole after every change.
 const SMALL: u64 = 40_000;
 
@@ -83,7 +82,7 @@ fn cluster_answers_like_its_model() {
     let seed = seed::chosen("cluster_answers_like_its_model");
     let opened = Opened::new(Kind::Cluster);
     let tyr = opened.tyr.clone();
-    let mut run = Run::new(Place::Cluster(opened), tyr, Chooser::new(seed, REACH_OF_CLUSTER));
+    let mut run = Run::new(Place::Cluster(opened), tyr, Chooser::of_cluster(seed));
     for step in 1..=STEPS_OF_CLUSTER {
         run.step();
         if step % RECONNECT_EVERY == 0 {
@@ -99,7 +98,7 @@ fn cluster_answers_like_its_model() {
 fn run_like_model(seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let tyr = open(&folder);
-    let choose = Chooser::new(seed, limits::BLOB_SIZE_MAX);
+    let choose = Chooser::new(seed);
     let mut run = Run::new(Place::Folder(folder), tyr, choose);
     for step in 1..=STEPS {
         run.step();
@@ -190,8 +189,7 @@ impl Run {
         match self.choose.random.below(1000) {
             0..600 => self.change(),
             600..720 => self.read(),
-            720..760 if self.kind().lists() => self.scan(),
-            720..760 => self.read(),
+            720..760 => self.scan(),
             760..765 => self.read_many(),
             765..880 => self.transact(),
             880..895 => self.hold(),
@@ -397,7 +395,7 @@ impl Run {
         let (offset, len) = self.choose.range(blob.map_or(0, |blob| blob.size));
         let context = format!("snapshot of {space}/{} {offset}+{len}", key.escape_ascii());
         let (got, expected) = match self.choose.random.below(4) {
-            0 if self.kind().lists() => {
+            0 => {
                 let (prefix, after, limit) = self.choose.scan();
                 let after_key = after.as_ref().map(|after| Key::new(after).unwrap());
                 let got = snapshot.scan(keyspace, &prefix, after_key.as_ref(), limit);
@@ -409,7 +407,7 @@ impl Run {
                 let expected = listed_at.scan(&space, &prefix, after.as_deref(), limit);
                 (kind(got).map(|got| flat(&listed(&got))), Some(flat(&expected)))
             }
-            0 | 1 => {
+            1 => {
                 let got = kind(snapshot.stat(keyspace, &key)).map(|stat| stat.size);
                 let got = got.map(|size| size.to_le_bytes().to_vec());
                 (got, blob.map(|blob| blob.size.to_le_bytes().to_vec()))
@@ -485,10 +483,8 @@ impl Run {
     fn compare_all(&self) {
         for (name, space) in &self.model.spaces {
             let keyspace = &self.handles[name];
-            if self.kind().lists() {
-                let listing: Result<Vec<_>, _> = keyspace.scan_iter(b"").collect();
-                assert_eq!(listed(&listing.unwrap()), self.model.scan(name, b"", None, usize::MAX));
-            }
+            let listing: Result<Vec<_>, _> = keyspace.scan_iter(b"").collect();
+            assert_eq!(listed(&listing.unwrap()), self.model.scan(name, b"", None, usize::MAX));
             for (key, blob) in &space.blobs {
                 compare_whole(keyspace, key, blob);
             }

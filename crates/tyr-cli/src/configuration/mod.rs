@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Reading order: [`kind`] is what a value may be, [`setting`] what a row of the table says,
-//! [`table`] the table; [`source`], [`file`] and [`flags`] are where values come from, [`layers`]
-//! puts them together; [`page`] writes the reference. What a value means to a node is not known
+//! [`table`] the table; [`source`], [`mod@file`] and [`flags`] are where values come from,
+//! [`layers`] puts them together; [`page`] writes the reference. What a value means to a node is not known
 //! here: `serve` makes its options from it.
 
 pub mod file;

@@ -166,10 +166,10 @@ pub static SETTINGS: [Setting; 40] = [
         name: "linger",
         group: Group::Storage,
         kind: Kind::Time { min_ms: 0, max_ms: 60_000, has_never: false },
-        default: Some("100ms"),
-        example: "500ms",
+        default: Some("5s"),
+        example: "30s",
         meaning: "How long older versions stay that nobody is known to read, for snapshots of \
-                  several blobs (V4).",
+                  several blobs, unless memory is short (V4).",
     },
     Setting {
         name: "lease",

@@ -39,7 +39,8 @@ pub enum News {
 /// What a node's output says.
 enum Said {
     Event(Value),
-    Closed(u16),
+    /// The process of this id says nothing any more.
+    Closed(u32),
 }
 
 struct Node {
@@ -124,11 +125,12 @@ impl Children {
     pub fn next(&mut self) -> Option<News> {
         match self.said.recv_timeout(NAP).ok()? {
             Said::Event(event) => (event["event"] == "ready").then_some(News::Ready),
-            Said::Closed(number) => {
-                let at = self.nodes.iter().position(|node| node.number == number)?;
+            Said::Closed(process) => {
+                // One that was killed is not among them any more; its number may be, anew.
+                let at = self.nodes.iter().position(|node| node.child.id() == process)?;
                 let mut node = self.nodes.remove(at);
                 let how = node.child.wait().map_or_else(|error| error.to_string(), describe);
-                Some(News::Ended { node: number, how, words: node.words() })
+                Some(News::Ended { node: node.number, how, words: node.words() })
             }
         }
     }
@@ -218,7 +220,7 @@ impl Node {
         }
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().expect("it was piped");
-        listen(number, output, sender.clone());
+        listen(child.id(), output, sender.clone());
         Ok(Self { number, child, log })
     }
 
@@ -231,7 +233,7 @@ impl Node {
 }
 
 /// Hears what a node says, on a thread of its own, until it ends.
-fn listen(number: u16, output: ChildStdout, sender: Sender<Said>) {
+fn listen(process: u32, output: ChildStdout, sender: Sender<Said>) {
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if let Ok(event) = serde_json::from_str(&line)
@@ -241,7 +243,7 @@ fn listen(number: u16, output: ChildStdout, sender: Sender<Said>) {
             }
         }
         // Nobody hears it when all are being ended.
-        let _ = sender.send(Said::Closed(number));
+        let _ = sender.send(Said::Closed(process));
     });
 }
 

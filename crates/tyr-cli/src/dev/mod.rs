@@ -1,8 +1,8 @@
 //! `tyr dev`: a cluster on this machine in one command, for trying things.
 //!
 //! Each node is a process of this program ([`children`]), on ports that were free ([`layout`]).
-//! They are told to end by the end of their input, so that none is left behind, however this process
-//! ends.
+//! They are told to end by the end of their input, so that none is left behind, however this
+//! process ends.
 
 mod children;
 mod layout;

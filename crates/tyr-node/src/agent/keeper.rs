@@ -260,9 +260,11 @@ impl Keeper {
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
         self.driver.look(|engine| {
+            let recent = self.store.recent();
+            let is_short = recent.memory() > self.limits.cache_bytes;
             let clock = engine.member().clock();
             let holdings = engine.holdings();
-            let recent = self.store.recent();
+            holdings.floors().set_memory_short(is_short);
             recent.collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
         });
         self.store.recent().shrink(self.limits.cache_bytes);

@@ -6,9 +6,9 @@
 //!
 //! Whoever holds a blob's first chunk lists it, from when it was written until a fold after it was
 //! deleted, so that everything acknowledged before is in the answers of those who were asked, and
-//! what there is at a moment shows when the attributes are read then. All nodes must answer, and
-//! have the same ring: in between chunks may have gone from one that had not been asked yet to one
-//! that had.
+//! what there is at a moment shows when the attributes are read then. All nodes of one map must
+//! answer, and have a lease then: in between chunks may have gone from one that had not been asked
+//! yet to one that had.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

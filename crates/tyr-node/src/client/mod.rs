@@ -15,8 +15,8 @@
 //! The parts: [`desk`] is where work waits, [`driver`] steps the session and carries out what it
 //! says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`moment`] places a snapshot, [`control`] is what a client needs of the monitors, [`keyspaces`]
-//! finds and makes keyspaces by it, [`listing`] asks all nodes for keys. [`connecting`] puts all this on a network: [`line`] is where
-//! messages and questions to the monitors go out there.
+//! finds and makes keyspaces by it, [`listing`] asks all nodes for keys. [`connecting`] puts all
+//! this on a network: [`mod@line`] is where messages and questions to the monitors go out there.
 //!
 //! All but those two must not know how messages travel ([`Transport`], [`Control`]), and nothing
 //! here what its callers make of answers.

@@ -156,7 +156,7 @@ impl Monitor {
                 Err(Attempt::Nothing(format!("node {} leads no more", leader.0)))
             }
             Err(CallError::Fault(fault)) => Ok(Err(fault)),
-            Err(CallError::NotSent(text)) => Err(Attempt::Nothing(text)),
+            Err(CallError::NotSent(text) | CallError::Denied(text)) => Err(Attempt::Nothing(text)),
             Err(CallError::Lost(text)) => Err(Attempt::Unknown(text)),
         }
     }

@@ -194,10 +194,13 @@ impl Gate {
         None
     }
 
-    /// Lists keys, on a thread that may wait for the disk.
+    /// Lists keys, on a thread that may wait for the disk. Says nothing without a lease, and sends
+    /// its map to who goes by an older one: a listing is good only if all of one map answer.
     fn list_keys(&self, parts: &Parts, (client, caller): (u64, &Caller), envelope: Envelope) {
-        let (epoch, from) = (envelope.epoch, Address::Node(parts.driver.node()));
-        let answer = move |body| Envelope { epoch, incarnation: 0, from, body };
+        let to = Address::Client(client);
+        let asked = envelope.epoch;
+        let from = Address::Node(parts.driver.node());
+        let answer = move |epoch, body| Envelope { epoch, incarnation: 0, from, body };
         let Body::ListKeys { number, keyspace, prefix, after, limit } = envelope.body else {
             return;
         };
@@ -205,18 +208,23 @@ impl Gate {
             let error = caller.refusal(&self.name_of(keyspace), Right::Read);
             self.refused.permission.fetch_add(1, Ordering::Relaxed);
             let body = Body::Refused { read: number, abort: abort(&error, None) };
-            parts.outlet.send(Address::Client(client), answer(body));
+            parts.outlet.send(to, answer(asked, body));
             return;
         }
-        let store = parts.driver.look(|engine| Arc::clone(engine.holdings().store()));
-        let outlet = Arc::clone(&parts.outlet);
+        let (driver, outlet) = (Arc::clone(&parts.driver), Arc::clone(&parts.outlet));
         blocking::unblock(move || {
             let limit = (limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
+            let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
             let listed = after
                 .map(Key::new)
                 .transpose()
                 .and_then(|after| store.keys(keyspace, &prefix, after.as_ref(), limit));
+            // Looked at afterwards: what was listed was listed before the lease ended.
+            let (map, has_lease) =
+                driver.look(|engine| (engine.member().map().cloned(), engine.member().has_lease()));
+            let Some(map) = map.filter(|_| has_lease) else { return };
             let body = match listed {
+                _ if map.epoch > asked => Body::NewerMap(Arc::clone(&map)),
                 Ok(keys) => {
                     let is_end = keys.len() < limit;
                     let keys = keys.iter().map(|key| Bytes::copy_from_slice(key.as_bytes()));
@@ -224,7 +232,7 @@ impl Gate {
                 }
                 Err(error) => Body::Refused { read: number, abort: abort(&error, None) },
             };
-            outlet.send(Address::Client(client), answer(body));
+            outlet.send(to, answer(map.epoch, body));
             outlet.flush();
         })
         .detach();

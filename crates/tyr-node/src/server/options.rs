@@ -58,7 +58,8 @@ pub struct ServerOptions {
     pub fold_log_bytes: u64,
     /// After this long a snapshot is too old (V1). Default 5 minutes.
     pub snapshot_timeout: Duration,
-    /// How long versions stay that nobody is known to read (V4). Default 100 ms.
+    /// How long versions stay that nobody is known to read (V4), unless memory is short.
+    /// Default 5 s.
     pub linger: Duration,
     /// Leases, as the monitors give them (M3); `None` for the usual ones.
     pub lease: Option<LeaseConfig>,
@@ -88,7 +89,7 @@ impl ServerOptions {
             cache_bytes: 128 << 20,
             fold_log_bytes: 64 << 20,
             snapshot_timeout: Duration::from_secs(300),
-            linger: Duration::from_millis(100),
+            linger: Duration::from_secs(5),
             lease: None,
             gossip: GossipConfig::default(),
             heartbeat_and_election: None,

@@ -45,7 +45,8 @@ impl ClusterMap {
     /// # Errors
     /// `Unavailable` when a chunk has no holder that is up, or one to be written has fewer than its
     /// keyspace demands; `NotFound` when a keyspace does not exist; `InvalidArgument` when it
-    /// touches nothing, or more than [`CHAIN_CHUNKS_MAX`] chunks.
+    /// touches nothing, or more than [`CHAIN_CHUNKS_MAX`] chunks, or changes a number that lies in
+    /// two.
     pub fn chain(&self, transaction: &Transaction, ends: &Ends) -> Result<Chain, Abort> {
         if let Some(node) = self.only_member() {
             return self.chain_alone(node, transaction);
@@ -121,6 +122,11 @@ impl ClusterMap {
         for blob in blobs {
             self.chunk_size_of(blob)?;
         }
+        for entry in &transaction.blobs {
+            let chunk_size = self.chunk_size_of(&entry.blob)?;
+            let mut operations = entry.operations.iter();
+            operations.try_for_each(|it| check_transform(&entry.blob, it, chunk_size))?;
+        }
         debug_assert_eq!(self.membership(node), Membership::In);
         match self.placed(0, 1).holders.is_empty() {
             true => Err(Abort::new(ErrorKind::Unavailable, NO_HOLDER)),
@@ -179,6 +185,7 @@ impl<'a> Touches<'a> {
                 }
                 Operation::Create => end = 0,
                 Operation::Write { .. } | Operation::Apply { .. } => {
+                    check_transform(blob, operation, chunk_size)?;
                     let written = Footprint::written(operation, end);
                     let range = written.unwrap_or(Footprint::ATTRIBUTES).range;
                     self.bytes(blob, range, chunk_size, false)?;
@@ -284,6 +291,19 @@ const TOO_FEW_HOLDERS: &str =
     "fewer nodes that hold it are up than its keyspace demands for writes; try again later";
 const TOO_MANY_CHUNKS: &str = "the transaction touches more than 65536 chunks; cut large blobs in \
                                steps from the end, and read less in one transaction";
+
+const IN_TWO_CHUNKS: &str = "a number that is changed in place lies in one chunk of its blob; put \
+                             it at a multiple of its size";
+
+/// Refuses arithmetic on a number that lies in two chunks: nobody may have all of its bytes.
+fn check_transform(blob: &BlobName, operation: &Operation, chunk_size: u64) -> Result<(), Abort> {
+    let Operation::Apply { offset, transform } = operation else { return Ok(()) };
+    let last = offset.saturating_add(transform.width() as u64 - 1);
+    match offset / chunk_size == last / chunk_size {
+        true => Ok(()),
+        false => Err(Abort::at(blob, ErrorKind::InvalidArgument, IN_TWO_CHUNKS)),
+    }
+}
 
 /// The bytes of a chunk.
 fn chunk_range(chunk: u64, chunk_size: u64) -> ByteRange {

@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, Outcome};
+use tyr_types::{ErrorKind, KeyspaceId, Outcome};
 
 pub use self::map::{change, cluster_map, keyspace_config};
 pub use self::words::{
@@ -335,19 +335,20 @@ pub fn body() -> BoxedStrategy<Body> {
             |(id, decision, outcomes, clock)| Body::Reply { id, decision, outcomes, clock }
         ),
     ];
-    let of_reads = prop_oneof![
-        read_request().prop_map(Body::Read),
-        read().prop_map(|read| Body::CancelRead { read }),
-        read().prop_map(|read| Body::SnapshotEnded { read }),
-        read_part().prop_map(Body::Part),
-        (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
-        transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
-        read().prop_map(|read| Body::NotHere(Asked::Read(read))),
-        movement_message().prop_map(Body::Movement),
-        keys_asked(),
-        (read(), vec(bytes(), 0..3), any::<bool>())
-            .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
-    ];
+    let of_reads =
+        prop_oneof![
+            read_request().prop_map(Body::Read),
+            read().prop_map(|read| Body::CancelRead { read }),
+            read().prop_map(|read| Body::SnapshotEnded { read }),
+            read_part().prop_map(Body::Part),
+            (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
+            transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
+            read().prop_map(|read| Body::NotHere(Asked::Read(read))),
+            movement_message().prop_map(Body::Movement),
+            keys_asked(),
+            (read(), vec(bytes(), 0..3), any::<bool>())
+                .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
+        ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),
         map().prop_map(Body::NewerMap),
@@ -372,8 +373,8 @@ pub fn body() -> BoxedStrategy<Body> {
 }
 
 fn keys_asked() -> BoxedStrategy<Body> {
-    let what = (keyspace_id(), bytes(), option::of(bytes()), any::<u32>());
-    (read(), what)
+    let what = ((1..4_u32).prop_map(KeyspaceId), bytes(), option::of(bytes()), any::<u32>());
+    (number_u64(), what)
         .prop_map(|(number, (keyspace, prefix, after, limit))| Body::ListKeys {
             number,
             keyspace,

@@ -37,12 +37,26 @@ impl Audit {
     }
 }
 
+/// Snapshots that an audit may need: in a cluster one is too old for a chunk that was folded, or
+/// came by copy, while it was read.
+const SNAPSHOTS_MAX: u32 = 5;
+
 /// Compares one aggregate of the newest day with the raw data under it, at one snapshot; none
 /// where nothing is recorded. `random` picks the aggregate: any number, evenly distributed.
 ///
 /// # Errors
 /// Whatever the store answers.
 pub async fn audit(telemetry: &Telemetry, random: u64) -> Result<Option<Audit>> {
+    for _ in 1..SNAPSHOTS_MAX {
+        match audit_once(telemetry, random).await {
+            Err(error) if error.kind() == ErrorKind::SnapshotTooOld => {}
+            audited => return audited,
+        }
+    }
+    audit_once(telemetry, random).await
+}
+
+async fn audit_once(telemetry: &Telemetry, random: u64) -> Result<Option<Audit>> {
     let snapshot = telemetry.store().snapshot().await?;
     let Some(day) = query::last_day(telemetry, &snapshot).await? else { return Ok(None) };
     let scope = Scope::ALL[(random % Scope::ALL.len() as u64) as usize];

@@ -64,7 +64,10 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Add { .. } => {}
             }
         }
-        let is_there = |action: &Action| matches!(action, Action::Append { value, .. } if there.contains(value));
+        let is_there = |action: &Action| match action {
+            Action::Append { value, .. } => there.contains(value),
+            _ => false,
+        };
         let is_committed = match deed.fate {
             Fate::Done => true,
             Fate::Failed => false,
@@ -196,21 +199,22 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
         }
         // Whichever of the unknown it was, it did not begin before the first of them.
         let first = spare.first().copied().unwrap_or(0);
-        entries.extend(missing.iter().map(|(value, position)| Entry {
-            place: Place::Strict,
-            invoked: first,
-            returned: u64::MAX,
-            is_committed: true,
-            actions: vec![Action::Append {
-                object: *object,
-                value: *value,
-                position: Some(*position),
-            }],
-        }));
+        entries.extend(missing.iter().map(|place| unheard(*object, *place, first)));
         orders.insert(*object, order);
     }
     wrong.extend(circles(&History { entries, orders }));
     wrong
+}
+
+/// An addition that took place, though nobody was told so, some time after `invoked`.
+fn unheard(object: Object, (value, position): (Value, usize), invoked: u64) -> Entry {
+    Entry {
+        place: Place::Strict,
+        invoked,
+        returned: u64::MAX,
+        is_committed: true,
+        actions: vec![Action::Append { object, value, position: Some(position) }],
+    }
 }
 
 /// The additions to a counter in the order of what it came to; what nobody was answered gets new

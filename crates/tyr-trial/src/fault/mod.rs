@@ -1,8 +1,8 @@
 //! What is done to a cluster while clients use it, and when.
 //!
-//! [`schedule`] draws from the seed what happens and for how long; [`inject`] does it and mends it.
-//! Faults come one at a time, so that each has its own line in the report: how long nothing went
-//! on, and when the cluster was whole again.
+//! [`mod@schedule`] draws from the seed what happens and for how long; [`inject`] does it and mends
+//! it. Faults come one at a time, so that each has its own line in the report: how long nothing
+//! went on, and when the cluster was whole again.
 
 pub mod inject;
 pub mod schedule;

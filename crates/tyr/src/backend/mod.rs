@@ -467,7 +467,7 @@ impl View {
                 view.scan(space, prefix, after, limit)
             }
             (Self::Remote(view), Space::Remote(space)) => {
-                block_on(view.scan(space.info().id, prefix, after, limit))
+                block_on(view.scan(space.info(), prefix, after, limit))
             }
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tyr_node::KeyspaceInfo;
 use tyr_node::client::{Client, Lease, Place, Seen, Want};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceId, Result, Stat, Timestamp, limits,
+    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, Result, Stat, Timestamp, limits,
 };
 
 use super::{Answer, Found};
@@ -121,16 +121,18 @@ impl RemoteView {
     }
 
     /// Keys with `prefix` after `after`, in order, at most `limit`: what the nodes list, of which
-    /// those stay that were there then.
+    /// those stay that were there then; in a keyspace without older versions, that are there now.
     pub async fn scan(
         &self,
-        keyspace: KeyspaceId,
+        keyspace: &KeyspaceInfo,
         prefix: &[u8],
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
         let mut found = Vec::new();
         let Some(at) = self.at else { return Ok(found) };
+        let (is_multi, keyspace) = (keyspace.config.is_multi_versioned, keyspace.id);
+        let place = if is_multi { Place::At(at) } else { Place::Newest };
         let mut after = after.cloned();
         while found.len() < limit {
             let room = (limit - found.len()).min(SCAN_PAGE);
@@ -140,7 +142,7 @@ impl RemoteView {
                 .iter()
                 .map(|key| {
                     let want = Want::stat(BlobName { keyspace, key: key.clone() });
-                    self.client.read(want, Place::At(at))
+                    self.client.read(want, place)
                 })
                 .collect();
             for (key, waiting) in keys.into_iter().zip(asked) {

@@ -215,7 +215,7 @@ impl Keyspace {
     /// nothing is.
     ///
     /// # Errors
-    /// As [`Keyspace::put`].
+    /// As [`Keyspace::put`]; in a cluster `InvalidArgument` for a number that lies in two chunks.
     pub fn apply(&self, key: impl ToKey, offset: u64, transform: Transform) -> Result<Number> {
         value(&self.begin(key, |_| Ok(Operation::Apply { offset, transform }))?.wait()?)
     }

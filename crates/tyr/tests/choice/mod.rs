@@ -19,11 +19,18 @@ pub struct Chooser {
     pub random: Random,
     /// Nothing begins further out.
     reach: u64,
+    /// Numbers lie at multiples of this.
+    alignment: u64,
 }
 
 impl Chooser {
-    pub fn new(seed: u64, reach: u64) -> Self {
-        Self { random: Random::new(seed), reach }
+    pub fn new(seed: u64) -> Self {
+        Self { random: Random::new(seed), reach: limits::BLOB_SIZE_MAX, alignment: 1 }
+    }
+
+    /// The same for a cluster, where a chain has so many chunks and a number lies in one of them.
+    pub fn of_cluster(seed: u64) -> Self {
+        Self { random: Random::new(seed), reach: 300_000, alignment: 8 }
     }
 
     /// A keyspace; the synchronous one less often, it is slow.
@@ -88,7 +95,7 @@ impl Chooser {
             }
             68..74 => Change::Truncate(self.offset(size)),
             74..79 => Change::Delete,
-            79..93 => Change::Apply(self.offset(size), self.transform()),
+            79..93 => Change::Apply(self.place(size), self.transform()),
             93.. => {
                 let (offset, expected) = self.expectation(blob);
                 Change::Swap(offset, expected, self.data())
@@ -133,6 +140,11 @@ impl Chooser {
                 return transform;
             }
         }
+    }
+
+    /// Where a number is.
+    fn place(&mut self, size: u64) -> u64 {
+        self.offset(size) / self.alignment * self.alignment
     }
 
     fn offset(&mut self, size: u64) -> u64 {

@@ -48,7 +48,7 @@ fn labelled<N: Copy>(numbers: &[(&str, N)]) -> Vec<(String, N)> {
 }
 
 /// All metrics.
-pub static METRICS: [Metric; 52] = [
+pub static METRICS: [Metric; 51] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -282,11 +282,6 @@ pub static METRICS: [Metric; 52] = [
             let known = it.peers.iter().filter_map(|peer| Some((peer, peer.round_trip_us?)));
             known.map(|(peer, us)| (peer.node.0.to_string(), us as f64 / 1e6)).collect()
         }),
-    ),
-    metric(
-        "tyr_gossip_loss",
-        "The share of probes of live nodes that got no answer, lately; 0 to 1.",
-        Level(|it| it.gossip.loss),
     ),
     metric(
         "tyr_gossip_datagrams",

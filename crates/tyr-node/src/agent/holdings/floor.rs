@@ -34,13 +34,16 @@ pub(crate) struct Floors {
     fold: Option<Timestamp>,
     /// The highest floor that was ever used.
     highest: Timestamp,
+    /// Nothing lingers while memory is short (V4).
+    is_memory_short: bool,
 }
 
 impl Floors {
     /// Nothing is known.
     pub fn new(retention: Retention) -> Self {
         let by_blob = HashMap::default();
-        Self { retention, by_blob, fold: None, highest: Timestamp::ZERO }
+        let highest = Timestamp::ZERO;
+        Self { retention, by_blob, fold: None, highest, is_memory_short: false }
     }
 
     /// Nobody reads this blob below `as_of` any more.
@@ -64,10 +67,16 @@ impl Floors {
     pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'static> {
         let floor = match self.by_blob.get(blob) {
             _ if !is_multi => Timestamp::MAX,
+            Some(as_of) if self.is_memory_short => at.min(*as_of),
             Some(as_of) => before(at, self.retention.linger_us).min(*as_of),
             None => before(at, self.retention.read_timeout_us),
         };
         Readers::from(self.fold.map_or(floor, |fold| floor.min(fold)))
+    }
+
+    /// Whether more is in memory than should be: then nothing lingers.
+    pub fn set_memory_short(&mut self, is_short: bool) {
+        self.is_memory_short = is_short;
     }
 
     /// A fold begins: what there is at its moment stays until it ends. Answers the moment: not

@@ -110,7 +110,7 @@ impl Link {
                 postcard::from_bytes(&bytes).map_err(|error| wrong(error.to_string()))
             }
             Ok(other) => Err(wrong(format!("answered by {other:?}"))),
-            Err(error @ CallError::NotSent(_)) => {
+            Err(error @ (CallError::NotSent(_) | CallError::Denied(_))) => {
                 let text = openraft::AnyError::error(error.text());
                 Err(RPCError::Unreachable(Unreachable::new(&text)))
             }

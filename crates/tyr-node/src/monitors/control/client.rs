@@ -134,6 +134,7 @@ impl MetadataClient {
         let deadline = Instant::now() + self.shared.patience;
         let is_repeatable = request.is_repeatable();
         let mut tried = 0;
+        let mut denied = 0;
         loop {
             let (turn, address) = self.address();
             let until = match is_repeatable {
@@ -159,7 +160,19 @@ impl MetadataClient {
                     );
                     return Err(Fault::Refused(Error::new(ErrorKind::TimedOut, text).into()));
                 }
-                Err(error) => error.text(),
+                Err(CallError::Denied(text)) => {
+                    denied += 1;
+                    if denied >= self.shared.addresses.lock().len() {
+                        // Nobody lets this one in: asking on would change nothing.
+                        let denied = Error::new(ErrorKind::PermissionDenied, text);
+                        return Err(Fault::Refused(denied.into()));
+                    }
+                    text
+                }
+                Err(error) => {
+                    denied = 0;
+                    error.text()
+                }
             };
             self.turn_from(turn);
             tried += 1;
@@ -357,8 +370,7 @@ impl ClientWatch {
                     return Err(refusal.into());
                 }
                 Err(CallError::Fault(Fault::NotLeader | Fault::Leaderless(_)))
-                | Err(CallError::NotSent(_))
-                | Err(CallError::Lost(_)) => {
+                | Err(CallError::NotSent(_) | CallError::Denied(_) | CallError::Lost(_)) => {
                     self.open = None;
                     self.client.turn_from(turn);
                     tokio::time::sleep(PAUSE).await;

@@ -33,6 +33,8 @@ pub enum CallError {
     Fault(Fault),
     /// It was never sent; nothing was done.
     NotSent(String),
+    /// The same, because the other end does not let this one in.
+    Denied(String),
     /// The connection broke; what was done is not known.
     Lost(String),
 }
@@ -45,7 +47,7 @@ impl CallError {
             Self::Fault(Fault::Refused(refusal) | Fault::Leaderless(refusal)) => {
                 tyr_types::Error::from(refusal.clone()).to_string()
             }
-            Self::NotSent(text) | Self::Lost(text) => text.clone(),
+            Self::NotSent(text) | Self::Denied(text) | Self::Lost(text) => text.clone(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Control connections from a node to others: one to each address, opened when it is needed.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Peers {
     /// The connection to this address, opened if there is none.
     ///
     /// # Errors
-    /// `NotSent` when it cannot be opened.
+    /// `NotSent` when it cannot be opened, `Denied` when the other end refuses.
     pub async fn connection(&self, address: &str) -> Result<Arc<Connection>, CallError> {
         let slot = self.slot(address);
         let mut slot = slot.lock().await;
@@ -71,6 +72,9 @@ impl Peers {
         let failed = |text: String| CallError::NotSent(format!("{address}: {text}"));
         let open = match tokio::time::timeout(OPEN_TIMEOUT, opening).await {
             Ok(Ok(open)) => Arc::new(open),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(CallError::Denied(format!("{address}: {error}")));
+            }
             Ok(Err(error)) => return Err(failed(error.to_string())),
             Err(_) => return Err(failed("no answer".to_owned())),
         };

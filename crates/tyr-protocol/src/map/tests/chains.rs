@@ -1,8 +1,8 @@
 //! From transactions to chains.
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Number, Operation, Payload, ReadCheck,
-    Timestamp, Transaction, TransactionId, Transform,
+    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, KeyspaceConfig, Number, Operation, Payload,
+    ReadCheck, Timestamp, Transaction, TransactionId, Transform,
 };
 
 use super::*;
@@ -273,4 +273,23 @@ fn an_attempt_of_the_map_s_own_time_is_not_affected() {
     assert!(!map.is_affected(&chain, &transaction, map.epoch));
     let earlier = Epoch(map.epoch.0 - 1);
     assert!(!map.is_affected(&chain, &transaction, earlier), "nothing of it changed");
+}
+
+/// C4: a transform is computed where all of its bytes are.
+#[test]
+fn a_number_that_is_changed_in_place_lies_in_one_chunk() {
+    let config = KeyspaceConfig { chunk_size: CHUNK, ..Default::default() };
+    for nodes in [1, 4] {
+        let map = ClusterMap::of(nodes, std::slice::from_ref(&config));
+        let chain = |offset| {
+            let add = Operation::Apply { offset, transform: Transform::add(Number::U32(1)) };
+            map.chain(&doing(&[("a", &[add])]), &Ends::new()).map_err(|abort| abort.kind)
+        };
+        for offset in [0, 1, CHUNK - 4, CHUNK, 7 * CHUNK - 4] {
+            assert!(chain(offset).is_ok(), "{offset}");
+        }
+        for offset in [CHUNK - 3, CHUNK - 1, 7 * CHUNK - 1] {
+            assert_eq!(chain(offset), Err(ErrorKind::InvalidArgument), "{offset}");
+        }
+    }
 }
