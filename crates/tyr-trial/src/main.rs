@@ -137,7 +137,22 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
                 Fault::Upgrade => arguments.previous.is_some(),
                 // A small disk needs root, as namespaces do.
                 Fault::Disk => fabric == "namespaces",
-                _ => true,
+                Fault::Kill
+                | Fault::KillHead
+                | Fault::KillTail
+                | Fault::KillLeader
+                | Fault::KillTwo
+                | Fault::KillAll
+                | Fault::Pause
+                | Fault::PauseLeader
+                | Fault::Partition
+                | Fault::Isolate
+                | Fault::OneWay
+                | Fault::Bridge
+                | Fault::Slow
+                | Fault::Clock
+                | Fault::Rolling
+                | Fault::Join => true,
             };
             Fault::ALL.into_iter().filter(can_be).collect()
         }
