@@ -37,6 +37,20 @@ sim SEED="":
 sim-for MINUTES:
     cargo run --profile sim -p tyr-sim -- sweep --minutes {{ MINUTES }}
 
+# Real nodes under faults: what CI runs of it, or `just trial run --seed 7 --minutes 2`.
+trial *ARGS="suite":
+    cargo build -p tyr-cli -p tyr-trial
+    "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" {{ ARGS }}
+
+# The same for half an hour, with a seed that nobody has run before, and on five nodes.
+trial-long MINUTES="30":
+    cargo build --profile sim -p tyr-cli -p tyr-trial
+    "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5
+
+# From the program of an older commit to this one, node by node, under load.
+trial-upgrade COMMIT="HEAD~1":
+    .ci/upgrade {{ COMMIT }}
+
 # Any bytes into the wire and record formats: message, stream, record or map, for so many minutes.
 fuzz TARGET MINUTES="10":
     cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time=$(({{ MINUTES }} * 60)) -max_len=4096 -malloc_limit_mb=64

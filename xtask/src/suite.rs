@@ -25,7 +25,7 @@ enum Action {
     CargoElsewhere(&'static [&'static str]),
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "tidy", action: Action::Tidy },
     Step { name: "format", action: Action::Cargo(&["fmt", "--all", "--check"]) },
     Step {
@@ -57,6 +57,19 @@ const STEPS: [Step; 6] = [
     Step {
         name: "tests",
         action: Action::Cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]),
+    },
+    Step {
+        name: "trial",
+        // By name only: it is of no use beside other tests, and takes three minutes.
+        action: Action::Cargo(&[
+            "test",
+            "--locked",
+            "--workspace",
+            "--test",
+            "trial",
+            "--",
+            "--nocapture",
+        ]),
     },
     Step {
         name: "readme",

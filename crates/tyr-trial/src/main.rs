@@ -82,6 +82,9 @@ struct RunArguments {
     /// An older `tyr` whose `serve` runs until the fault `upgrade`.
     #[arg(long)]
     previous: Option<PathBuf>,
+    /// The node of `tyr-trial` runs, even where there is a `tyr`: it tells what it has in flight.
+    #[arg(long)]
+    own: bool,
     /// The rule that nodes break: to see that the checks notice.
     #[arg(long)]
     broken: Option<String>,
@@ -134,7 +137,22 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
                 Fault::Upgrade => arguments.previous.is_some(),
                 // A small disk needs root, as namespaces do.
                 Fault::Disk => fabric == "namespaces",
-                _ => true,
+                Fault::Kill
+                | Fault::KillHead
+                | Fault::KillTail
+                | Fault::KillLeader
+                | Fault::KillTwo
+                | Fault::KillAll
+                | Fault::Pause
+                | Fault::PauseLeader
+                | Fault::Partition
+                | Fault::Isolate
+                | Fault::OneWay
+                | Fault::Bridge
+                | Fault::Slow
+                | Fault::Clock
+                | Fault::Rolling
+                | Fault::Join => true,
             };
             Fault::ALL.into_iter().filter(can_be).collect()
         }
@@ -146,7 +164,7 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
     let program = match (&arguments.program, &arguments.previous) {
         (Some(path), _) => Program::Serve(path.clone()),
         (None, Some(path)) => Program::Serve(path.clone()),
-        (None, None) if arguments.broken.is_some() => Program::own()?,
+        (None, None) if arguments.own || arguments.broken.is_some() => Program::own()?,
         (None, None) => Program::usual()?,
     };
     Ok(Run {

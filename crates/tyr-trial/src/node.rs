@@ -1,7 +1,8 @@
 //! `tyr-trial node`: a real node in this process, as `tyr serve` has it, and a little more: it can
 //! break a rule, so that a test sees its checkers notice.
 //!
-//! It prints `ready` when it takes part for the first time, and stops cleanly on SIGTERM.
+//! It prints `ready` when it takes part for the first time, what it has in flight on SIGUSR1, and
+//! stops cleanly on SIGTERM.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use tyr_node::broken::{Rule, with_broken};
 use tyr_node::monitors::InitialNode;
@@ -66,10 +67,15 @@ pub fn run(arguments: &NodeArguments) -> Result<()> {
         Some(name) => with_broken(rule(name)?, || Server::start(options))?,
         None => Server::start(options)?,
     };
-    let mut signals = Signals::new([SIGTERM, SIGINT])
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1])
         .map_err(|error| Error::io("cannot wait for signals", error))?;
     let mut is_told = false;
-    while signals.pending().next().is_none() {
+    loop {
+        match signals.pending().next() {
+            Some(SIGUSR1) => eprintln!("{}", server.brief()),
+            Some(_) => break,
+            None => {}
+        }
         if !is_told && server.is_ready() {
             is_told = true;
             println!("ready");

@@ -68,12 +68,16 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
     let is_over = Arc::new(AtomicBool::new(false));
     let played = play(run, &mut cluster, &stages, &is_over, &mut report);
     if let Err(error) = played {
+        cluster.inquire();
         report.wrong(format!("the run broke off: {error}"));
     }
     report.ran = begun.elapsed();
     match finish(&mut cluster, &stages) {
         Ok(compared) => report.compared = compared,
-        Err(error) => report.wrong(format!("in the end: {error}")),
+        Err(error) => {
+            cluster.inquire();
+            report.wrong(format!("in the end: {error}"));
+        }
     }
     for node in cluster.dead() {
         report.wrong(format!("node {node} ended by itself; its log says why"));

@@ -78,6 +78,10 @@ impl Control for Line {
         self.ask(async move {
             // Anybody answers what a client begins with; the leader knows what is newest.
             let status = monitors.status().await?;
+            if status.leadership.is_none() {
+                // Whoever answered does not lead, and may not have heard of the newest yet.
+                return Err(Error::unavailable("no monitor leads now; try again later"));
+            }
             let newest = Epoch(status.epoch.unwrap_or_default());
             for _ in 0..LOOKS_MAX {
                 let map = monitors.bootstrap().await?.cluster_map()?;

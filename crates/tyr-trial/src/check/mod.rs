@@ -51,8 +51,10 @@ pub fn check(events: &[Event]) -> Verdict {
     for workload in Workload::ALL {
         let own: Vec<&Deed> =
             deeds.iter().filter(|deed| deed.workload == workload.name()).collect();
+        if own.is_empty() {
+            continue;
+        }
         let found = match workload {
-            _ if own.is_empty() => continue,
             Workload::Lists | Workload::Log => serial::lists(&own),
             Workload::Counters => serial::counters(&own),
             Workload::Bank => bank::check(&own),

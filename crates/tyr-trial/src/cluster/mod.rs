@@ -143,6 +143,13 @@ impl Cluster {
         self.nodes.remove(&node);
     }
 
+    /// Has all nodes write to their logs what they have in flight, for whoever looks for what went
+    /// wrong.
+    pub fn inquire(&self) {
+        self.nodes.values().for_each(|process| process.inquire(&self.plan.program));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+
     /// The nodes whose processes ended by themselves.
     pub fn dead(&mut self) -> Vec<u16> {
         let nodes = self.nodes.iter_mut();

@@ -110,6 +110,14 @@ impl Process {
         self.signal(Signal::CONT);
     }
 
+    /// Has it write to its log what it has in flight; only our own node does.
+    pub fn inquire(&self, program: &Program) {
+        match program {
+            Program::Own(_) => self.signal(Signal::USR1),
+            Program::Serve(_) => {}
+        }
+    }
+
     /// Stops it cleanly.
     ///
     /// # Errors

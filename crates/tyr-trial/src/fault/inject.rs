@@ -59,9 +59,10 @@ pub fn inject(cluster: &mut Cluster, planned: &Planned, blob: &BlobName) -> Resu
             let leader = cluster.leader().unwrap_or(any);
             Ok(pause(cluster, leader))
         }
-        Fault::Partition | Fault::Isolate | Fault::OneWay | Fault::Bridge => {
-            cut(cluster, planned.fault, &nodes, &mut random)
-        }
+        Fault::Partition => cut(cluster, Cut::Others, &nodes, &mut random),
+        Fault::Isolate => cut(cluster, Cut::Everybody, &nodes, &mut random),
+        Fault::OneWay => cut(cluster, Cut::OneWay, &nodes, &mut random),
+        Fault::Bridge => cut(cluster, Cut::One, &nodes, &mut random),
         Fault::Slow => slow(cluster, any, &mut random),
         Fault::Disk => fill(cluster),
         Fault::Clock => jump(cluster, any, &mut random),
@@ -127,28 +128,41 @@ fn pause(cluster: &mut Cluster, node: u16) -> Injected {
     Injected { text: format!("paused {node}"), mending: Mending::Resume(node) }
 }
 
-fn cut(cluster: &Cluster, fault: Fault, nodes: &[u16], random: &mut Random) -> Result<Injected> {
-    let (one, others) = (End::Node(nodes[0]), nodes[1..].iter().map(|node| End::Node(*node)));
-    let others: Vec<End> = others.collect();
+/// Which lines are cut.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// All between one node and the others.
+    Others,
+    /// Those, and between it and the clients.
+    Everybody,
+    /// Between it and the others, one way.
+    OneWay,
+    /// Between it and one other.
+    One,
+}
+
+fn cut(cluster: &Cluster, which: Cut, nodes: &[u16], random: &mut Random) -> Result<Injected> {
+    let (first, one) = (nodes[0], End::Node(nodes[0]));
+    let others: Vec<End> = nodes[1..].iter().map(|node| End::Node(*node)).collect();
     let both = |other: &End| [(one, *other), (*other, one)];
-    let (text, lines): (String, Vec<(End, End)>) = match fault {
-        Fault::Isolate => {
+    let (text, lines): (String, Vec<(End, End)>) = match which {
+        Cut::Others => (format!("cut off {first}"), others.iter().flat_map(both).collect()),
+        Cut::Everybody => {
             let lines = others.iter().chain([&End::Clients]).flat_map(both).collect();
-            (format!("isolated {}", nodes[0]), lines)
+            (format!("isolated {first}"), lines)
         }
-        Fault::OneWay if random.below(2) == 0 => {
+        Cut::OneWay if random.below(2) == 0 => {
             let lines = others.iter().map(|other| (one, *other)).collect();
-            (format!("nobody hears {}", nodes[0]), lines)
+            (format!("nobody hears {first}"), lines)
         }
-        Fault::OneWay => {
+        Cut::OneWay => {
             let lines = others.iter().map(|other| (*other, one)).collect();
-            (format!("{} hears nobody", nodes[0]), lines)
+            (format!("{first} hears nobody"), lines)
         }
-        Fault::Bridge => {
+        Cut::One => {
             let lines = others.first().into_iter().flat_map(both).collect();
-            (format!("{} and {} apart", nodes[0], nodes.get(1).unwrap_or(&0)), lines)
+            (format!("{first} and {} apart", nodes.get(1).unwrap_or(&first)), lines)
         }
-        _ => (format!("cut off {}", nodes[0]), others.iter().flat_map(both).collect()),
     };
     lines.iter().try_for_each(|(from, to)| cluster.fabric.cut(*from, *to, true))?;
     Ok(Injected { text, mending: Mending::Join(lines) })
