@@ -21,7 +21,8 @@ impl Cluster {
         let shell = Shell::empty();
         let secret = shell.path("secret").display().to_string();
         shell.ok(["secret", &secret]);
-        let checked = ["--secret-file", &secret];
+        let audit = shell.path("audit.log").display().to_string();
+        let checked = ["--secret-file", &secret, "--audit-file", &audit];
         let nodes = Nodes::form(&shell, count, if is_checked { &checked } else { &["--insecure"] });
         let places = nodes.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let root =
@@ -110,6 +111,17 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
     cluster.text(&["user", "revoke", "alice", "photos"]);
     cluster.text(&["user", "remove", "alice"]);
     assert_eq!(cluster.refused(&cluster.root, &["user", "remove", "alice"]).1, "NotFound");
+    let audit = std::fs::read_to_string(cluster.shell.path("audit.log")).unwrap();
+    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let has = |user: &str, what: &str| {
+        let is_it = |line: &Value| {
+            line["user"] == user && line["what"].as_str().is_some_and(|it| it.contains(what))
+        };
+        lines.iter().any(is_it)
+    };
+    assert!(has("root", "put users/alice") && has("root", "delete users/alice"), "{audit}");
+    assert!(has("alice", "put users/bob"), "what was not allowed is there too: {audit}");
+    assert!(!audit.contains(key.trim()), "no key is in it");
 }
 
 #[test]
