@@ -136,8 +136,11 @@ fn auditors_find_the_same_sum_whenever_they_look() {
             let count = operations(&stage, count);
             let audits = bank::play(&stage, THREADS, count);
             println!("{audits:?}, {} folds", stage.tyr().statistics().folds);
-            assert!(audits.snapshots > count, "snapshots answer");
-            assert!(audits.transfers > count && audits.at_once > 0 && audits.transactions > 0);
+            // Over a network optimistic transactions conflict as the machine's load would have it.
+            let (snapshots, transfers) = if stage.is_embedded() { (count, count) } else { (0, 0) };
+            assert!(audits.snapshots > snapshots, "snapshots answer: {audits:?}");
+            assert!(audits.transfers > transfers, "transfers go through: {audits:?}");
+            assert!(audits.at_once > 0 && audits.transactions > 0, "audits end: {audits:?}");
         }
     }
 }
