@@ -49,7 +49,7 @@ pub fn compare(
             let mut first = None;
             compared.chunks += 1;
             for node in map.holders(&blob, chunk) {
-                let bytes = probe.read(node, &map, &blob, range)?;
+                let bytes = probe.read(node, office, &blob, range)?;
                 compared.replicas += 1;
                 let (other, expected) = first.get_or_insert((node, bytes.clone()));
                 if *expected != bytes {

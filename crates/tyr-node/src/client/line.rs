@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Envelope};
-use tyr_types::{Epoch, Error, NodeId, Result};
+use tyr_types::{Epoch, NodeId, Result};
 
 use super::Transport;
 use super::control::{Asked, Control};
@@ -18,13 +17,6 @@ use crate::monitors::control::MetadataClient;
 use crate::monitors::status::Bootstrap;
 use crate::router::network::{Network, NodeAddresses};
 use crate::server::Thread;
-
-/// Between two looks for something that has to come.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// How often one looks for a map that a monitor knows and the one that was asked does not.
-/// Monitors hear of what is committed within a heartbeat, a quarter of a second.
-const LOOKS_MAX: u32 = 500;
 
 /// The line to a cluster.
 pub(super) struct Line {
@@ -75,23 +67,7 @@ impl Transport for Line {
 impl Control for Line {
     fn map(&self) -> Asked<Arc<ClusterMap>> {
         let monitors = self.monitors.clone();
-        self.ask(async move {
-            // Anybody answers what a client begins with; the leader knows what is newest.
-            let status = monitors.status().await?;
-            if status.leadership.is_none() {
-                // Whoever answered does not lead, and may not have heard of the newest yet.
-                return Err(Error::unavailable("no monitor leads now; try again later"));
-            }
-            let newest = Epoch(status.epoch.unwrap_or_default());
-            for _ in 0..LOOKS_MAX {
-                let map = monitors.bootstrap().await?.cluster_map()?;
-                if map.epoch >= newest {
-                    return Ok(Arc::new(map));
-                }
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            Err(Error::unavailable("a monitor stays behind the others; try again later"))
-        })
+        self.ask(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
     }
 
     fn propose(&self, change: Change) -> Asked<Epoch> {

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use tyr_node::network::{
     Authenticate, Introduction, Network, NetworkConfig, NetworkParts, Peer, Principal, Receive,
 };
-use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Asked, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Hello;
@@ -162,28 +161,30 @@ impl Probe {
         Pending { probe: self, read, receiver }
     }
 
-    /// The bytes of one chunk's range at one replica; asks again while it refuses.
+    /// The bytes of one chunk's range at one replica; asks again while it refuses, as it does in
+    /// another epoch and without a lease.
     ///
     /// # Errors
     /// `Unavailable` with the last refusal.
     pub fn read(
         &self,
         node: NodeId,
-        map: &ClusterMap,
+        office: &Office,
         blob: &BlobName,
         range: ByteRange,
     ) -> Result<Bytes> {
         self.reach(node, Duration::from_secs(10))?;
         let mut told = Told::Silence;
         for _ in 0..20 {
-            let from;
-            (from, told) = self.ask(node, map.epoch, blob, range).told(Duration::from_secs(2));
+            let epoch = office.map()?.epoch;
+            let answered;
+            (answered, told) = self.ask(node, epoch, blob, range).told(Duration::from_secs(2));
             match told {
                 // Where the range is not clean yet, the authority answers.
-                Told::Bytes(bytes) if from == Some(node) => return Ok(bytes),
+                Told::Bytes(bytes) if answered == Some(node) => return Ok(bytes),
                 Told::Bytes(_) | Told::NotHere | Told::Refused(_) | Told::Silence => {}
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(100));
         }
         let text = format!("node {} does not read {blob} {range:?}: {told:?}", node.0);
         Err(Error::unavailable(text))

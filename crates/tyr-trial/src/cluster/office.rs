@@ -58,12 +58,12 @@ impl Office {
         self.ask(self.client.bootstrap())
     }
 
-    /// The map in effect.
+    /// The map in effect, as new as the leader knows it.
     ///
     /// # Errors
-    /// As [`Office::bootstrap`].
+    /// As [`Office::bootstrap`], and while nobody leads.
     pub fn map(&self) -> Result<ClusterMap> {
-        self.bootstrap()?.cluster_map()
+        self.ask(self.client.newest())?.cluster_map()
     }
 
     /// Who leads the monitors.

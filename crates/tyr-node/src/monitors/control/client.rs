@@ -28,6 +28,10 @@ use crate::monitors::status::{Bootstrap, Status};
 const ATTEMPT: Duration = Duration::from_secs(4);
 /// After all addresses failed, and before the first is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Between two looks for what the leader knows and the one that was asked does not.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often one looks. Monitors hear of what is committed within a heartbeat, a quarter of a second.
+const LOOKS_MAX: u32 = 100;
 /// Most addresses that are tried; every node of a large cluster would do as well as these.
 const ADDRESSES_MAX: usize = 64;
 
@@ -292,6 +296,28 @@ impl MetadataClient {
             }
             other => Err(other.unexpected()),
         }
+    }
+
+    /// What a client needs to begin, as new as the leader knows it: [`bootstrap`](Self::bootstrap)
+    /// is answered by anybody, who may have been cut off or paused for long.
+    ///
+    /// # Errors
+    /// As [`MetadataClient::ask`]; `Unavailable` while nobody leads, or when whoever is asked stays
+    /// behind.
+    pub async fn newest(&self) -> Result<Bootstrap> {
+        let status = self.status().await?;
+        if status.leadership.is_none() {
+            // Whoever answered does not lead, and may not have heard of the newest yet.
+            return Err(Error::unavailable("no monitor leads now; try again later"));
+        }
+        for _ in 0..LOOKS_MAX {
+            let bootstrap = self.bootstrap().await?;
+            if bootstrap.cluster_map()?.epoch.0 >= status.epoch.unwrap_or_default() {
+                return Ok(bootstrap);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Err(Error::unavailable("a monitor stays behind the others; try again later"))
     }
 
     /// The node that leads the monitors, as far as the one that is asked knows: where a node sends
