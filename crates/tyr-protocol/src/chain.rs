@@ -173,17 +173,22 @@ impl Chain {
             return u64::MAX;
         }
         let mut end = from;
-        loop {
-            let holds = |piece: &&Piece| {
-                piece.is_written
-                    && piece.blob == *blob
-                    && (piece.range.start..piece.range.end).contains(&end)
-            };
-            match self.hops().iter().flat_map(Hop::pieces).find(holds) {
-                Some(piece) => end = piece.range.end,
-                None => return end,
+        for written in self.written(blob) {
+            if written.start > end {
+                break;
             }
+            end = end.max(written.end);
         }
+        end
+    }
+
+    /// What its pieces of `blob` write, by where it starts.
+    fn written(&self, blob: &BlobName) -> Vec<ByteRange> {
+        let pieces = self.hops().iter().flat_map(Hop::pieces);
+        let is_it = |piece: &&Piece| piece.is_written && piece.blob == *blob;
+        let mut written: Vec<ByteRange> = pieces.filter(is_it).map(|piece| piece.range).collect();
+        written.sort_unstable_by_key(|range| range.start);
+        written
     }
 
     /// Whether one of its written chunks of `blob` has all of `ranges`.
@@ -203,18 +208,14 @@ impl Chain {
         if self.hops()[0].part == Part::Whole {
             return true;
         }
-        let pieces = || self.hops().iter().flat_map(Hop::pieces);
         let mut start = range.start;
-        while start < range.end {
-            let holds = |piece: &&Piece| {
-                piece.is_written
-                    && piece.blob == *blob
-                    && (piece.range.start..piece.range.end).contains(&start)
-            };
-            let Some(piece) = pieces().find(holds) else { return false };
-            start = piece.range.end;
+        for written in self.written(blob) {
+            if start >= range.end || written.start > start {
+                break;
+            }
+            start = start.max(written.end);
         }
-        true
+        start >= range.end
     }
 }
 

@@ -348,3 +348,23 @@ fn a_number_in_two_chunks_of_a_cluster_is_refused_and_nodes_go_on() {
     assert_eq!(keyspace.apply("a", end - 8, add).unwrap(), Number::U64(1));
     assert_eq!(keyspace.apply("a", end, add).unwrap(), Number::U64(1));
 }
+
+/// Once a chain of a thousand pieces took seconds a node, and was given up before it ended.
+#[test]
+fn a_transaction_on_blobs_of_thousands_of_chunks_ends_soon() {
+    for opened in stores().map(Opened::new) {
+        let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        let keyspace = opened.create("chunks", config);
+        let bytes: Vec<u8> = (0..9u32 << 20).map(|n| (n / 4093) as u8).collect();
+        keyspace.put("a", bytes.clone()).unwrap();
+        keyspace.put("b", bytes.clone()).unwrap();
+        let changed = opened.tyr.transact(|transaction| {
+            assert_eq!(transaction.read(&keyspace, "a", 5000, 3)?, bytes[5000..5003]);
+            transaction.put(&keyspace, "a", bytes[..5 << 20].to_vec())?;
+            transaction.truncate(&keyspace, "b", 4097)
+        });
+        changed.unwrap();
+        assert!(keyspace.get("a").unwrap() == bytes[..5 << 20]);
+        assert!(keyspace.get("b").unwrap() == bytes[..4097]);
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   settings ─► plan ─► node ─► listening ─► ready ─► a signal ─► stopped
-//!                         └─► http: metrics, health, status
+//!                         ├─► http: metrics, health, status
+//!                         └─► its disk fails ─► waits for room ─► the node again
 //! ```
 //!
 //! [`plan`] makes from settings what a node is started with, [`http`] answers over HTTP what
@@ -15,17 +16,18 @@ mod process;
 mod supervisor;
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
-use tyr::Error;
-use tyr_node::server::{Observer, Server};
+use tyr::{Error, ErrorKind};
+use tyr_node::server::{self, Observer, ROOM_MIN, Server, ServerOptions};
 
 use self::http::Http;
 use self::plan::Plan;
@@ -37,6 +39,10 @@ use crate::session::Session;
 
 /// How soon a signal is noticed, and that the node became ready.
 const NAP: Duration = Duration::from_millis(50);
+
+/// A node whose disk failed begins anew after so long at first, and at last.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
+const PATIENCE_MAX: Duration = Duration::from_secs(30);
 
 /// `tyr serve`
 #[derive(Args, Debug)]
@@ -92,7 +98,8 @@ pub fn run(session: &mut Session, arguments: &ServeArguments) -> Outcome {
     if arguments.is_until_input_ends {
         watch_input(Arc::clone(&ending))?;
     }
-    serve(session, plan, audit, &ending)
+    let watch = Watch { audit, ending, moved_away: Arc::default() };
+    serve(session, plan, &watch)
 }
 
 /// Everything that is wrong, as one failure.
@@ -110,20 +117,111 @@ fn check(session: &mut Session, settings: &Configuration, plan: &Plan) -> Outcom
     session.output.record(&fields, &format!("{warnings}the settings are sound"))
 }
 
-fn serve(
-    session: &mut Session,
-    plan: Plan,
+/// What a node that runs is watched for.
+struct Watch {
     audit: Option<AuditFile>,
-    ending: &Arc<AtomicBool>,
-) -> Outcome {
+    /// Standard input ended, and that is to end the node.
+    ending: Arc<AtomicBool>,
+    /// Somebody moved the audit file away.
+    moved_away: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn is_over(&self, session: &Session) -> bool {
+        session.interrupt.is_raised() || self.ending.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a node does not run any more.
+enum Ended {
+    /// Somebody wanted it to end.
+    Told,
+    /// Its disk took no more, or gave something wrong.
+    Failed(Vec<String>),
+}
+
+/// Runs the node until it is told to end. One whose disk fails, most often because it is full,
+/// begins anew from what is on disk once there is room.
+fn serve(session: &mut Session, plan: Plan, watch: &Watch) -> Outcome {
     let mut supervisor = Supervisor::find();
-    let moved_away = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&moved_away))
+    signal_hook::flag::register(SIGHUP, Arc::clone(&watch.moved_away))
         .map_err(|error| Error::io("cannot watch for SIGHUP", error))?;
-    let address = plan.http;
-    let server = Server::start(plan.options)?;
+    let Plan { mut options, http, .. } = plan;
+    let mut server = Server::start(options.clone())?;
+    let node = server.node().0;
+    // It is the same place and the same node the next time.
+    (options.listen, options.node) = (server.listen(), Some(server.node()));
+    let mut patience = PATIENCE_MIN;
+    loop {
+        let begun = Instant::now();
+        match live(session, server, http, &mut supervisor, watch)? {
+            Ended::Told => break,
+            Ended::Failed(reasons) => {
+                let reasons = reasons.join("; ");
+                tracing::error!(node, reasons, "the node begins anew as soon as it can");
+                supervisor.tell("STATUS=The disk failed; the node waits for room on it");
+            }
+        }
+        if begun.elapsed() > PATIENCE_MAX {
+            patience = PATIENCE_MIN;
+        }
+        match again(session, &options, watch, &mut patience)? {
+            Some(started) => server = started,
+            None => break,
+        }
+    }
+    tracing::info!(node, "stopped");
+    session
+        .output
+        .record(&json!({"event": "stopped", "node": node}), &format!("node {node} has stopped"))
+}
+
+/// Starts the node again once there is room for it; `None` when it is told to end meanwhile.
+fn again(
+    session: &Session,
+    options: &ServerOptions,
+    watch: &Watch,
+    patience: &mut Duration,
+) -> Result<Option<Server>, Failure> {
+    loop {
+        let until = Instant::now() + *patience;
+        while Instant::now() < until {
+            if watch.is_over(session) {
+                return Ok(None);
+            }
+            thread::sleep(NAP);
+        }
+        *patience = (*patience * 2).min(PATIENCE_MAX);
+        let room = server::room(&options.folder)?;
+        if room < ROOM_MIN {
+            tracing::warn!(
+                room,
+                needed = ROOM_MIN,
+                folder = %options.folder.display(),
+                "the node waits for room on its disk; delete something there, or make it larger"
+            );
+            continue;
+        }
+        match Server::start(options.clone()) {
+            Ok(server) => return Ok(Some(server)),
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tracing::warn!(%error, "the node does not start; it is tried again");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// From where a node listens to where it does not any more.
+fn live(
+    session: &mut Session,
+    server: Server,
+    http: Option<SocketAddr>,
+    supervisor: &mut Supervisor,
+    watch: &Watch,
+) -> Result<Ended, Failure> {
     let observer = Observer::of(&server);
-    let http = address.map(|address| Http::start(address, observer.clone())).transpose()?;
+    let http = http.map(|address| Http::start(address, observer.clone())).transpose()?;
     let place = http.as_ref().map(|http| http.address().to_string());
     let (node, listen) = (server.node().0, server.listen().to_string());
     tracing::info!(node, listen, http = place, "listening");
@@ -134,13 +232,21 @@ fn serve(
     )?;
     session.output.flush()?;
     let mut is_announced = false;
-    while !session.interrupt.is_raised() && !ending.load(Ordering::Relaxed) {
+    while !watch.is_over(session) {
+        let health = observer.live();
+        if !health.is_well() {
+            drop(http);
+            if let Err(error) = server.stop() {
+                tracing::warn!(%error, "the node did not stop well");
+            }
+            return Ok(Ended::Failed(health.reasons));
+        }
         if !is_announced && observer.ready().is_well() {
             is_announced = true;
-            announce(session, &observer, &mut supervisor)?;
+            announce(session, &observer, supervisor)?;
         }
-        if moved_away.swap(false, Ordering::Relaxed)
-            && let Some(audit) = &audit
+        if watch.moved_away.swap(false, Ordering::Relaxed)
+            && let Some(audit) = &watch.audit
         {
             audit.reopen();
         }
@@ -150,10 +256,7 @@ fn serve(
     tracing::info!(node, "stopping");
     drop(http);
     server.stop()?;
-    tracing::info!(node, "stopped");
-    session
-        .output
-        .record(&json!({"event": "stopped", "node": node}), &format!("node {node} has stopped"))
+    Ok(Ended::Told)
 }
 
 /// Says that the node serves.

@@ -18,8 +18,8 @@ use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_types::{
-    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Result, Timestamp, Transaction,
-    limits,
+    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Operation, Result, Timestamp,
+    Transaction, limits,
 };
 
 use super::access::{Caller, Right, Users};
@@ -59,6 +59,7 @@ pub(crate) struct Gate {
     domain: Option<String>,
     parts: OnceLock<Parts>,
     is_closed: AtomicBool,
+    is_disk_full: AtomicBool,
     /// The newest map the node goes by, for names of keyspaces.
     map: RwLock<Option<Arc<ClusterMap>>>,
     pub refused: Refused,
@@ -75,8 +76,9 @@ impl Gate {
     /// An entrance that nothing lies behind yet.
     pub fn new(users: Arc<Users>, domain: Option<String>) -> Arc<Self> {
         let (parts, map) = (OnceLock::new(), RwLock::default());
-        let (is_closed, refused) = (AtomicBool::new(false), Refused::default());
-        Arc::new(Self { users, domain, parts, is_closed, map, refused })
+        let (is_closed, is_disk_full) = (AtomicBool::new(false), AtomicBool::new(false));
+        let refused = Refused::default();
+        Arc::new(Self { users, domain, parts, is_closed, is_disk_full, map, refused })
     }
 
     /// Opens it.
@@ -93,6 +95,21 @@ impl Gate {
     /// Lets nobody in any more.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the node's disk has no room for new data: then only what makes room is let in.
+    pub fn set_disk_full(&self, is_full: bool) {
+        if self.is_disk_full.swap(is_full, Ordering::Relaxed) != is_full {
+            match is_full {
+                true => tracing::warn!("the disk is nearly full: writes are refused here"),
+                false => tracing::info!("the disk has room again: writes are taken again"),
+            }
+        }
+    }
+
+    /// Whether writes are refused because the disk is nearly full.
+    pub fn is_disk_full(&self) -> bool {
+        self.is_disk_full.load(Ordering::Relaxed)
     }
 
     /// The map by which names of keyspaces are told.
@@ -155,7 +172,10 @@ impl Gate {
         let refusal = match &envelope.body {
             Body::Submit { transaction, is_retry, .. } => self
                 .permit_transaction(caller, transaction)
-                .and_then(|()| if *is_retry { Ok(()) } else { self.check_room(parts) })
+                .and_then(|()| match is_retry {
+                    true => Ok(()),
+                    false => self.check_disk(transaction).and_then(|()| self.check_room(parts)),
+                })
                 .err()
                 .map(|error| reply(transaction, &error)),
             Body::Read(request) => self
@@ -272,6 +292,20 @@ impl Gate {
         let map = self.map.read();
         let known = map.as_ref().and_then(|map| map.keyspaces.get(&keyspace));
         known.map_or_else(|| format!("number {}", keyspace.0), |it| it.name.to_string())
+    }
+
+    fn check_disk(&self, transaction: &Transaction) -> Result<()> {
+        let makes_room = |operation: &Operation| {
+            matches!(operation, Operation::Delete | Operation::Truncate { .. })
+        };
+        let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
+        if !self.is_disk_full() || operations.all(makes_room) {
+            return Ok(());
+        }
+        self.refused.overload.fetch_add(1, Ordering::Relaxed);
+        Err(Error::unavailable(
+            "the node's disk is nearly full; nothing was written. Delete something, or add a node",
+        ))
     }
 
     fn check_room(&self, parts: &Parts) -> Result<()> {

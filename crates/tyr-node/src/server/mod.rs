@@ -15,12 +15,12 @@ mod observation;
 mod options;
 mod outlet;
 mod starting;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
@@ -38,6 +38,7 @@ pub use self::observation::{
     Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
 };
 pub use self::options::{Formation, ServerOptions};
+pub use self::upkeep::{ROOM_MIN, room};
 use crate::agent::keeper::Keeper;
 use crate::gossip::Gossip;
 pub use crate::monitors::InitialNode;
@@ -46,9 +47,6 @@ use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
 use crate::router::network::Network;
-
-/// How often a node looks around.
-const TICK: Duration = Duration::from_millis(50);
 
 /// A node of a cluster that runs. Dropping it stops it.
 pub struct Server {

@@ -348,7 +348,10 @@ impl Observer {
     /// Whether the process is of any use; if not, it has to be started again.
     pub fn live(&self) -> Health {
         let failure = self.0.driver.look(|engine| engine.failure().map(ToString::to_string));
-        Health { reasons: failure.into_iter().collect() }
+        let monitor = self.0.monitor.as_ref().and_then(|monitor| monitor.check().err());
+        Health {
+            reasons: failure.into_iter().chain(monitor.map(|error| error.to_string())).collect(),
+        }
     }
 
     /// Whether the node serves.

@@ -1,9 +1,8 @@
 //! The start of a node, step by step.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,17 +12,18 @@ use tyr_protocol::message::Address;
 use tyr_protocol::wire::{self, Hello};
 use tyr_store::disk::{FolderLock, RealDisk};
 use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Epoch, Error, ErrorKind, ExtentRef, NodeId, Result};
+use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
 
 use super::identity::Identity;
 use super::liaison::{Control, Liaison, Parts, Thread};
 use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
-use super::{Running, Server, TICK};
+use super::upkeep::Upkeep;
+use super::{Running, Server};
 use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
 use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
-use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard, Rumour};
+use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
 use crate::processor::driver::{Driver, Engine, Outlet};
@@ -36,9 +36,6 @@ const FOLD_GRACE_US: u64 = 2_000_000;
 
 /// What was heard of a node counts for this long, in microseconds.
 const RUMOUR_AGE_MAX_US: u64 = 10_000_000;
-
-/// A node tells something new of itself every so many ticks.
-const TICKS_PER_RUMOUR: u32 = 10;
 
 /// The folders of store and monitor within a node's.
 const STORE_FOLDER: &str = "store";
@@ -106,7 +103,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
-    let threads = start_threads((&driver, &keeper, &gossip), &is_stopping)?;
+    let upkeep = Upkeep::new(Arc::clone(&driver), Arc::clone(&gate), gossip.clone());
+    let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let running = Mutex::new(Some(Running { threads, control, lock }));
     Ok(Server {
         node,
@@ -312,39 +310,17 @@ fn snapshot_floor(gossip: &Gossip) -> SnapshotFloor {
     })
 }
 
-/// What the node tells others of itself.
-fn rumour(driver: &Arc<Driver>) -> Rumour {
-    let (epoch, snapshot_floor) = driver.look(|engine| {
-        let member = engine.member();
-        (member.map().map_or(Epoch(0), |map| map.epoch), member.snapshot_floor())
-    });
-    Rumour { epoch, snapshot_floor, load_permille: 0, totals: BTreeMap::new() }
-}
-
 fn start_threads(
-    (driver, keeper, gossip): (&Arc<Driver>, &Arc<Keeper>, &Gossip),
+    (driver, keeper): (&Arc<Driver>, &Arc<Keeper>),
+    upkeep: Upkeep,
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
-    let (ticking, stopping) = (Arc::clone(driver), Arc::clone(is_stopping));
-    let gossip = gossip.clone();
-    let tick = move || {
-        let mut ticks = 0u32;
-        while !stopping.load(Ordering::Acquire) {
-            ticking.tick();
-            if ticks.is_multiple_of(TICKS_PER_RUMOUR)
-                && let Err(error) = gossip.tell(rumour(&ticking))
-            {
-                tracing::warn!(%error, "the node tells nothing of itself");
-            }
-            ticks = ticks.wrapping_add(1);
-            std::thread::sleep(TICK);
-        }
-    };
+    let stopping = Arc::clone(is_stopping);
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,
-        spawn("tyr-ticker", tick)?,
+        spawn("tyr-upkeep", move || upkeep.run(&stopping))?,
     ])
 }
 

@@ -197,24 +197,26 @@ fn claim_operation(
         | Operation::Replace { .. } => (0, 0),
     };
     let Some(written) = Footprint::written(operation, size) else { return };
+    // Once for all pieces: a chain may have thousands.
+    let of_all = match operation {
+        Operation::Create | Operation::Write { .. } | Operation::Apply { .. } => {
+            ClaimKind::Write { end: written.range.end }
+        }
+        Operation::Append { .. } => ClaimKind::Append { len: 0 },
+        Operation::Truncate { len } => ClaimKind::Cut { reach: chain.reach(blob, *len), end: *len },
+        Operation::Delete => ClaimKind::Cut { reach: chain.reach(blob, 0), end: 0 },
+        Operation::Replace { payload } => {
+            ClaimKind::Cut { reach: chain.reach(blob, 0), end: payload.len() }
+        }
+        Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
+    };
     hop.shares(blob, written, |footprint, authority| {
-        let kind = match operation {
-            Operation::Create | Operation::Write { .. } | Operation::Apply { .. } => {
-                ClaimKind::Write { end: written.range.end }
-            }
+        let kind = match of_all {
             // Counted once, though the unknown place has a share in many pieces.
-            Operation::Append { .. } if footprint.is_attributes => {
+            ClaimKind::Append { .. } if footprint.is_attributes => {
                 ClaimKind::Append { len: appended }
             }
-            Operation::Append { .. } => ClaimKind::Append { len: 0 },
-            Operation::Truncate { len } => {
-                ClaimKind::Cut { reach: chain.reach(blob, *len), end: *len }
-            }
-            Operation::Delete => ClaimKind::Cut { reach: chain.reach(blob, 0), end: 0 },
-            Operation::Replace { payload } => {
-                ClaimKind::Cut { reach: chain.reach(blob, 0), end: payload.len() }
-            }
-            Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
+            kind => kind,
         };
         push(own, Claim { slot, kind, footprint, authority });
     });

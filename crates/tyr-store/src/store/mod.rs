@@ -24,7 +24,7 @@ use tyr_types::{BlobName, ByteRange, Error, Result, Timestamp};
 
 use crate::base::{Base, BlobBase};
 use crate::check::Report;
-use crate::disk::Disk;
+use crate::disk::{Disk, refusal};
 use crate::extents::Extents;
 use crate::recent::{BlobCell, BlobState, Recent};
 
@@ -65,6 +65,14 @@ impl Store {
     /// The recent operations.
     pub fn recent(&self) -> &Recent {
         &self.recent
+    }
+
+    /// Bytes that users' data may still take on its disk.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk does not tell.
+    pub fn room(&self) -> Result<u64> {
+        self.disk.room().map_err(|error| refusal(self.disk.describe(), error))
     }
 
     /// Where the log is damaged: what was opened read-only then ends before that place. Blobs that

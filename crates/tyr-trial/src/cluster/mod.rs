@@ -24,8 +24,8 @@ use crate::fabric::Fabric;
 /// How long a cluster may take to be as it should.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of the disk of a node that is to run full.
-const DISK_LEN: &str = "96m";
+/// Bytes of the disk of a node that is to run full: some segments of its log, of 64 MiB each.
+const DISK_LEN: &str = "320m";
 
 /// How a cluster is made.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! A node that stands still past its lease, while the others go on without it (M3).
 //!
 //! It is the authority of a register. While it stands still it is cut off from the others, so that
-//! it does not hear that it was declared down when it goes on; clients reach it, and their reads lie
-//! in its sockets. It must not answer them with the old value: only its lease can tell it.
+//! it does not hear that it was declared down when it goes on; clients reach it, and their reads
+//! lie in its sockets. It must not answer them with the old value: only its lease can tell it.
 
 use std::time::{Duration, Instant};
 

@@ -22,7 +22,7 @@ mod touched;
 mod view;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -309,7 +309,7 @@ impl Holdings {
         };
         let Applied { operations, spans, written } =
             self.operations(id, (place_in, entry), append_at);
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut here) = (Vec::new(), BTreeSet::new());
         for number in chunks {
             if self.is_expected(blob, *number) {
                 self.lay_aside((blob, *number), at, entry, start);
@@ -319,11 +319,8 @@ impl Holdings {
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
                 self.store.apply_chunk(&cell, place, (&operations, start), (at, readers))
             });
-            if let Some(written) = &written {
-                let is_placed = |extent: &ExtentRef| {
-                    spans.iter().any(|(of, span)| of == extent && place.range.contains(*span))
-                };
-                written.adopt(is_placed);
+            if written.is_some() {
+                here.insert(*number);
             }
             let answers = self.note(applied).unwrap_or_default();
             let is_told = |outcome: &Outcome| match outcome {
@@ -332,6 +329,12 @@ impl Holdings {
                 Outcome::Done => false,
             };
             outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
+        }
+        if let Some(written) = written {
+            let chunk_size = self.chunk_size(blob.keyspace);
+            let is_here = |span: &ByteRange| here.contains(&(span.start / chunk_size));
+            let placed = spans.iter().filter(|(_, span)| is_here(span)).map(|(extent, _)| *extent);
+            written.adopt(&placed.collect());
         }
         outcomes.sort_unstable_by_key(|(operation, _)| *operation);
         outcomes

@@ -10,8 +10,8 @@
 //!
 //! The member keeps the payload itself: it may have to pass it on.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -124,8 +124,8 @@ fn write(
 
 impl Written {
     /// The store answers for these from now on.
-    pub fn adopt(&self, is_placed: impl Fn(&ExtentRef) -> bool) {
-        for lease in self.leases.iter().filter(|lease| is_placed(&lease.extent())) {
+    pub fn adopt(&self, placed: &BTreeSet<ExtentRef>) {
+        for lease in self.leases.iter().filter(|lease| placed.contains(&lease.extent())) {
             lease.adopt();
         }
     }

@@ -30,7 +30,8 @@ const ATTEMPT: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Between two looks for what the leader knows and the one that was asked does not.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How often one looks. Monitors hear of what is committed within a heartbeat, a quarter of a second.
+/// How often one looks. Monitors hear of what is committed within a heartbeat, a quarter of a
+/// second.
 const LOOKS_MAX: u32 = 100;
 /// Most addresses that are tried; every node of a large cluster would do as well as these.
 const ADDRESSES_MAX: usize = 64;

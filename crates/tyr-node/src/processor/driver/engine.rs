@@ -25,6 +25,8 @@ pub(crate) struct Engine {
     room: Vec<Work>,
     /// Why nothing is done any more.
     failure: Option<Error>,
+    /// The last record that the log did not take; the member may have given up for it.
+    refusal: Option<Error>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -44,6 +46,7 @@ impl Engine {
             effects: Vec::new(),
             room: Vec::new(),
             failure: None,
+            refusal: None,
         }
     }
 
@@ -67,9 +70,10 @@ impl Engine {
         self.member.checkpoint(after)
     }
 
-    /// Why the node does nothing any more: it lets its lease run out.
+    /// Why the node does nothing any more: it lets its lease run out, and has to be started again.
     pub fn failure(&self) -> Option<&Error> {
-        self.failure.as_ref().or_else(|| self.journal.failure())
+        let refusal = self.refusal.as_ref().filter(|_| self.member.is_broken());
+        self.failure.as_ref().or_else(|| self.journal.failure()).or(refusal)
     }
 
     pub(super) fn take_room(&mut self) -> Vec<Work> {
@@ -169,6 +173,7 @@ impl Engine {
             Ok(()) => None,
             Err(error) => {
                 tracing::warn!(%error, "a record is not in the log");
+                self.refusal = Some(error);
                 Some(Event::PersistFailed { number })
             }
         }
