@@ -332,9 +332,8 @@ impl Holdings {
         }
         if let Some(written) = written {
             let chunk_size = self.chunk_size(blob.keyspace);
-            let is_here = |span: &ByteRange| here.contains(&(span.start / chunk_size));
-            let placed = spans.iter().filter(|(_, span)| is_here(span)).map(|(extent, _)| *extent);
-            written.adopt(&placed.collect());
+            let is_here = |(_, span): &&(_, ByteRange)| here.contains(&(span.start / chunk_size));
+            written.adopt(&spans.iter().filter(is_here).map(|(extent, _)| *extent).collect());
         }
         outcomes.sort_unstable_by_key(|(operation, _)| *operation);
         outcomes
