@@ -8,6 +8,10 @@
 //! works: commands on data use the public crates only, and `serve/` starts a node without looking
 //! into it.
 
+/// What nodes and clients do is many small allocations on one thread that are freed on another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod arguments;
 mod bench;
 mod cluster;

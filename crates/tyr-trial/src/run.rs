@@ -132,8 +132,10 @@ fn play(
             }
             done = suffer(cluster, stages, &planned, report);
         }
-        // Faults may be few, or none.
-        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        if done.is_ok() {
+            // Faults may be few, or none.
+            std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        }
         is_over.store(true, Ordering::Release);
         stages.iter().for_each(|stage| stage.is_over.store(true, Ordering::Release));
         done

@@ -86,6 +86,9 @@ pub struct BenchArguments {
     /// writes; CPU time of all four processes
     #[arg(long = "cluster", conflicts_with_all = ["only", "bytes", "blobs", "dir"])]
     is_cluster: bool,
+    /// Only those of its cases that have these words in their names, as `minute, 128`
+    #[arg(long, value_name = "WORDS", requires = "is_cluster")]
+    case: Option<String>,
 }
 
 /// What is measured.
@@ -128,7 +131,7 @@ pub fn run(session: &mut Session, arguments: &BenchArguments) -> Outcome {
     if arguments.is_cluster {
         let (runs, seconds) =
             if arguments.is_quick { (1, 0.2) } else { (arguments.runs, arguments.seconds) };
-        return cluster::run(session, runs, seconds);
+        return cluster::run(session, arguments.case.as_deref().unwrap_or(""), (runs, seconds));
     }
     let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder =

@@ -11,7 +11,7 @@
 //! and memory that was not used for long.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tyr_protocol::member::Record;
@@ -29,6 +29,10 @@ const TICK: Duration = Duration::from_millis(50);
 /// Chunks with older versions that are looked at in one tick, while nobody else is worked for: less
 /// than a millisecond.
 const COLLECT_MAX: usize = 512;
+
+/// After older versions were looked at the node works for others at least so many times as long: a
+/// chunk that is written all the time has very many.
+const COLLECT_PAUSE: u32 = 50;
 
 /// How long a fold waits for what is in flight before it gives up and tries again later.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,6 +85,8 @@ struct State {
     failure: Option<String>,
     log_bytes_after: u64,
     retry_at_us: u64,
+    /// Older versions are not looked at before.
+    collect_at: Option<Instant>,
 }
 
 impl Keeper {
@@ -215,7 +221,7 @@ impl Keeper {
     /// Waits until everything up to `at` is applied, the log is durable up to there, from
     /// `sequence` on at least, and no snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         // What was applied up to `at` has to be durable before the base has it.
         let mut needed = None;
         loop {
@@ -262,10 +268,16 @@ impl Keeper {
         self.driver.look(|engine| {
             let recent = self.store.recent();
             let is_short = recent.memory() > self.limits.cache_bytes;
+            let begun = Instant::now();
+            if self.state.lock().collect_at.is_some_and(|at| begun < at) && !is_short {
+                return;
+            }
             let clock = engine.member().clock();
             let holdings = engine.holdings();
             holdings.floors().set_memory_short(is_short);
             recent.collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
+            let pause = begun.elapsed() * COLLECT_PAUSE;
+            self.state.lock().collect_at = Some(Instant::now() + pause);
         });
         self.store.recent().shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.

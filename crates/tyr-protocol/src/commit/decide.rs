@@ -6,7 +6,7 @@ use tyr_types::{NodeId, Timestamp, TransactionId};
 use super::effect::Effect;
 use super::enter::backward;
 use super::event::{Decision, Message, Outcomes};
-use super::record::{Record, Slot, State};
+use super::record::{Blocker, Record, Slot, State};
 use super::{Commit, in_flight};
 use crate::abort::Abort;
 use crate::rule::Rule;
@@ -85,7 +85,11 @@ impl Commit {
         at: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if self.is_blocked(slot, at) {
+        if self.is_still_blocked(slot, at) {
+            return false;
+        }
+        self.records[slot].blocker = self.blocker(slot, at);
+        if self.records[slot].blocker.is_some() {
             return false;
         }
         self.tell_anchored(slot, effects);
@@ -117,27 +121,47 @@ impl Commit {
     /// Whether something comes before it here, or may, that is not shown yet: an overlapping write
     /// in flight with a lower timestamp (C6); and, where it was read, a decided transaction with a
     /// lower one that read what this one writes (C9).
-    pub(super) fn is_blocked(&self, slot: Slot, at: Timestamp) -> bool {
+    pub(super) fn blocker(&self, slot: Slot, at: Timestamp) -> Option<Blocker> {
         if self.records.len() == 1 {
-            return false;
+            return None;
         }
         let comes_before = |own: &in_flight::Claim, other: &in_flight::Claim| {
-            let state = self.records[other.slot].state;
-            let is_lower = match (other.kind.is_write(), state) {
-                (true, _) => {
-                    state.in_flight_at().is_some_and(|its| its < at) && self.rules.hold(Rule::C6)
-                }
-                (false, State::Decided(its)) => its < at && self.rules.hold(Rule::C9),
-                (false, _) => false,
-            };
-            is_lower && other.slot != slot && other.footprint.overlaps(own.footprint)
+            other.slot != slot
+                && self.is_before(other.slot, other.kind.is_write(), at)
+                && other.footprint.overlaps(own.footprint)
         };
-        self.records[slot].transaction.blobs.iter().any(|entry| {
+        self.records[slot].transaction.blobs.iter().find_map(|entry| {
             let claims = self.in_flight.claims(&entry.blob);
             let is_own = |claim: &&in_flight::Claim| claim.slot == slot && claim.kind.is_write();
             let mut own = claims.iter().filter(is_own);
-            own.any(|own| claims.iter().any(|other| comes_before(own, other)))
+            let other = own.find_map(|own| claims.iter().find(|other| comes_before(own, other)))?;
+            let Record { arrival, entered_in, .. } = self.records[other.slot];
+            let is_writing = other.kind.is_write();
+            Some(Blocker { slot: other.slot, arrival, entered_in, is_writing })
         })
+    }
+
+    /// Whether who was found to come before it last still does; on a blob that many write it mostly
+    /// does, and nobody else has to be looked at.
+    fn is_still_blocked(&self, slot: Slot, at: Timestamp) -> bool {
+        let Some(blocker) = self.records[slot].blocker else { return false };
+        let is_it = |other: &Record| {
+            other.arrival == blocker.arrival && other.entered_in == blocker.entered_in
+        };
+        self.records.get(blocker.slot).is_some_and(is_it)
+            && self.is_before(blocker.slot, blocker.is_writing, at)
+    }
+
+    /// Whether a transaction that overlaps with one at `at` has to be applied before that.
+    fn is_before(&self, other: Slot, is_writing: bool, at: Timestamp) -> bool {
+        let state = self.records[other].state;
+        match (is_writing, state) {
+            (true, _) => {
+                state.in_flight_at().is_some_and(|its| its < at) && self.rules.hold(Rule::C6)
+            }
+            (false, State::Decided(its)) => its < at && self.rules.hold(Rule::C9),
+            (false, _) => false,
+        }
     }
 
     /// Applies a decided transaction here, and passes it back if all behind have (C7). The log says

@@ -150,6 +150,7 @@ impl Commit {
             is_behind: false,
             is_passed: false,
             is_restored: false,
+            blocker: None,
             outcomes: Outcomes::new(),
             abort: None,
             touched_us: self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us),

@@ -80,6 +80,7 @@ impl Commit {
             touched_us,
             asked,
             is_heard,
+            blocker: _, // What it says can be found out again.
         } = record;
         (transaction.id, position, attempt, entered_in, begun).hash(hasher);
         hash_chain(chain, hasher);

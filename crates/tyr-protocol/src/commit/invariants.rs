@@ -22,7 +22,7 @@ impl Commit {
                 assert!(!is_behind, "C8: the clock is at or past {at}");
             }
             if let State::Decided(at) = record.state {
-                let is_held = self.is_blocked(slot, at) || !record.is_applicable();
+                let is_held = self.blocker(slot, at).is_some() || !record.is_applicable();
                 assert!(is_held, "C6, C9: what can be applied is: {record:?}");
             }
             if matches!(record.state, State::Waiting | State::Parked) {

@@ -76,6 +76,13 @@ impl Commit {
         writers
     }
 
+    /// The lowest timestamp at or above which something of `blob` is still to be written here, by a
+    /// transaction that was validated and not applied.
+    pub(crate) fn unapplied_from(&self, blob: &BlobName) -> Option<Timestamp> {
+        let writes = self.in_flight.claims(blob).iter().filter(|claim| claim.kind.is_write());
+        writes.filter_map(|claim| self.records[claim.slot].state.in_flight_at()).min()
+    }
+
     /// Whether a transaction is in flight, validated here, that other nodes know of too.
     pub(crate) fn is_shared_in_flight(&self) -> bool {
         self.shared > 0

@@ -134,6 +134,8 @@ pub(crate) struct Record {
     pub is_passed: bool,
     /// Whether it was validated before a restart.
     pub is_restored: bool,
+    /// Who was found to come before it last (C6, C9).
+    pub blocker: Option<Blocker>,
     /// What the nodes from here to the tail answer.
     pub outcomes: Outcomes,
     /// Why it is given up, while that is not durable.
@@ -142,6 +144,16 @@ pub(crate) struct Record {
     pub touched_us: u64,
     /// How often it was asked about since.
     pub asked: u8,
+}
+
+/// Who came before a transaction when that was looked for, as it was then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocker {
+    pub slot: Slot,
+    pub arrival: u64,
+    pub entered_in: Attempt,
+    /// Whether it writes what they share.
+    pub is_writing: bool,
 }
 
 impl Record {

@@ -633,6 +633,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         is_behind: false,
         is_passed: false,
         is_restored: false,
+        blocker: None,
         outcomes: vec![],
         abort: None,
         touched_us: 0,

@@ -24,7 +24,6 @@ use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 use super::{Store, Turn};
 use crate::chain::Chain;
 use crate::commit::{Message, Usages};
-use crate::footprint::Footprint;
 use crate::rule::Rule;
 use crate::versions::Usage;
 
@@ -184,8 +183,7 @@ impl<S: Store> Turn<'_, S> {
         let beginning = self.member.reads.oldest_waiting(blob);
         // What is not applied here may not be applied elsewhere either, though what comes after it
         // is, on other bytes: nobody folds past it.
-        let writers = self.member.commit.writers(blob, Footprint::BLOB);
-        let coming = writers.iter().filter(|writer| !writer.is_applied).map(|writer| writer.at);
+        let coming = self.member.commit.unapplied_from(blob);
         let as_of = begun.into_iter().chain(beginning).chain(coming).fold(clock, Timestamp::min);
         Some(Usage::new(as_of, Vec::new()))
     }

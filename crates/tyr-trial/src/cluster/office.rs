@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tyr_node::monitors::control::{ClientOptions, MetadataClient, TcpConnect};
@@ -14,6 +14,9 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 
 /// How long a question may take.
 const PATIENCE: Duration = Duration::from_secs(6);
+
+/// How long the monitors may be without a leader.
+const LEADERLESS_MAX: Duration = Duration::from_secs(20);
 
 /// A client of the monitors, with a thread of its own.
 pub struct Office {
@@ -58,12 +61,19 @@ impl Office {
         self.ask(self.client.bootstrap())
     }
 
-    /// The map in effect, as new as the leader knows it.
+    /// The map in effect, as new as the leader knows it; waits for a leader for a while.
     ///
     /// # Errors
-    /// As [`Office::bootstrap`], and while nobody leads.
+    /// As [`Office::bootstrap`].
     pub fn map(&self) -> Result<ClusterMap> {
-        self.ask(self.client.newest())?.cluster_map()
+        let begun = Instant::now();
+        loop {
+            match self.ask(self.client.newest()).and_then(|newest| newest.cluster_map()) {
+                Err(error) if begun.elapsed() > LEADERLESS_MAX => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                Ok(map) => return Ok(map),
+            }
+        }
     }
 
     /// Who leads the monitors.

@@ -23,7 +23,7 @@ use self::processes::Processes;
 use super::machine;
 use super::meter::Figures;
 use crate::dev::{Children, Layout};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::table;
 use crate::session::Session;
 
@@ -36,8 +36,15 @@ const READY_MAX: Duration = Duration::from_secs(60);
 /// The figures of one case, with those of each run.
 type Measured = (Case, Vec<Figures>);
 
-/// Runs all cases so often, each for `seconds`.
-pub fn run(session: &mut Session, runs: u32, seconds: f64) -> Outcome {
+/// Runs the cases with these words in their names so often, each for `seconds`.
+pub fn run(session: &mut Session, words: &str, (runs, seconds): (u32, f64)) -> Outcome {
+    let mut cases = Case::all();
+    cases.retain(|case| case.label().contains(words));
+    if cases.is_empty() {
+        let labels: Vec<String> = Case::all().iter().map(Case::label).collect();
+        let known = labels.join("\n  ");
+        return Err(Failure::Usage(format!("no case is called \"{words}\"; there are\n  {known}")));
+    }
     session.interrupt.expect();
     let folder = tempfile::Builder::new().prefix("tyr-bench-").tempdir();
     let folder = folder.map_err(|error| Error::io("cannot make a temporary folder", error))?;
@@ -46,7 +53,7 @@ pub fn run(session: &mut Session, runs: u32, seconds: f64) -> Outcome {
     let mut children = Children::start(&layout, folder.path())?;
     let measured = children.wait_until_ready(READY_MAX).and_then(|()| {
         let processes = Processes::new(children.ids());
-        measure(session, &layout.address(), &processes, (runs, seconds))
+        measure((session, &layout.address()), &processes, cases, (runs, seconds))
     });
     children.stop();
     let measured = measured?;
@@ -62,15 +69,15 @@ pub fn run(session: &mut Session, runs: u32, seconds: f64) -> Outcome {
 }
 
 fn measure(
-    session: &Session,
-    address: &str,
+    (session, address): (&Session, &str),
     processes: &Processes,
+    cases: Vec<Case>,
     (runs, seconds): (u32, f64),
 ) -> Outcome<Vec<Measured>> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("no runtime for the callers", error))?;
     let store = runtime.block_on(Tyr::connect(address))?;
-    let mut measured: Vec<Measured> = Case::all().into_iter().map(|it| (it, vec![])).collect();
+    let mut measured: Vec<Measured> = cases.into_iter().map(|it| (it, vec![])).collect();
     for run in 0..runs {
         for (case, figures) in &mut measured {
             session.interrupt.check()?;
