@@ -22,10 +22,10 @@ struct Authority<'a> {
 
 impl<'a> Authority<'a> {
     fn new(shell: &'a Shell, name: &'static str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        fs::write(shell.path(&format!("{name}.pem")), issuer.pem()).unwrap();
+        let issuer = CertifiedIssuer::self_signed(params, draw()).expect("it signs itself");
+        fs::write(shell.path(&format!("{name}.pem")), issuer.pem()).expect("the folder is there");
         Self { shell, name, issuer }
     }
 
@@ -36,18 +36,23 @@ impl<'a> Authority<'a> {
 
     /// Signs a certificate for these names; answers where it is, and its key.
     fn sign(&self, names: &[&str]) -> [String; 2] {
-        let key = KeyPair::generate().unwrap();
+        let key = draw();
         let names = names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let file = format!("{}-{}", self.name, names[0]);
-        let params = CertificateParams::new(names).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let params = CertificateParams::new(names).expect("DNS names");
+        let certificate = params.signed_by(&key, &self.issuer).expect("it signs");
         let parts = [("pem", certificate.pem()), ("key", key.serialize_pem())];
         parts.map(|(ending, text)| {
             let path = self.shell.path(&format!("{file}.{ending}"));
-            fs::write(&path, text).unwrap();
+            fs::write(&path, text).expect("the folder is there");
             path.display().to_string()
         })
     }
+}
+
+/// A new key.
+fn draw() -> KeyPair {
+    KeyPair::generate().expect("the system gives random numbers")
 }
 
 /// One node with a secret, and with TLS.
@@ -72,7 +77,11 @@ fn ask(
     let mut address = format!("tyr://{}/?user=root&key_file={secret}", nodes.listen[0]);
     options.iter().for_each(|(name, value)| address += &format!("&{name}={value}"));
     let mut command = shell.command(arguments);
-    command.env("TYR_DATA", address).envs(variables.iter().copied()).output().unwrap()
+    command
+        .env("TYR_DATA", address)
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the binary starts")
 }
 
 /// How often the node refused somebody because of TLS.
