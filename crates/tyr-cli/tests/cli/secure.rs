@@ -55,6 +55,9 @@ fn draw() -> KeyPair {
     KeyPair::generate().expect("the system gives random numbers")
 }
 
+/// Who comes, with which options of the address, and what the refusal says.
+type Case<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
+
 /// One node with a secret, and with TLS.
 fn form(shell: &Shell, authority: &Authority<'_>, more: &[&str]) -> Nodes {
     let secret = shell.path("secret").display().to_string();
@@ -143,7 +146,7 @@ fn who_has_not_the_right_certificate_or_none_is_told_so_counted_and_logged() {
     let good = [("tls_certificate", certificate.as_str()), ("tls_key", &key)];
     let bad = [("tls_certificate", strange.as_str()), ("tls_key", &strange_key)];
     let domain = ("tls_domain", "example.org");
-    let cases: [(&str, Vec<(&str, &str)>, &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         ("without TLS", vec![], "connections are taken with TLS only"),
         ("no certificate", vec![("tls_ca", &ours), domain], "it wants to see a certificate"),
         (
