@@ -54,7 +54,8 @@ pub struct Arguments {
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE
+    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE,
+    /// with TLS &tls_ca=FILE&tls_certificate=FILE&tls_key=FILE too, or by TYR_TLS_CA and so on
     #[arg(long, short = 'c', global = true, env = "TYR_DATA", value_name = "STORE")]
     pub data: Option<PathBuf>,
 

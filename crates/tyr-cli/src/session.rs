@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tyr::ConnectOptions;
 use tyr::blocking::{Keyspace, Tyr};
 
 use crate::arguments::Common;
@@ -82,15 +83,18 @@ impl Session {
 
     /// Opens the store.
     pub fn open(&self, access: Access) -> Outcome<Tyr> {
-        self.open_at(&self.data()?, access)
+        let data = self.data()?;
+        if address(&data).is_some() {
+            return self.connect(&data, tyr::Tyr::connect_options().tls_from_environment());
+        }
+        self.open_at(&data, access)
     }
 
-    /// Opens the store in `folder`, whatever `--data` says; or connects to the cluster.
+    /// Opens the store in `folder`, whatever `--data` and the environment say; or connects to the
+    /// cluster.
     pub fn open_at(&self, folder: &Path, access: Access) -> Outcome<Tyr> {
         if address(folder).is_some() {
-            let store = Tyr::connect(folder.to_string_lossy())?;
-            *self.opened.slot() = Some(store.clone());
-            return Ok(store);
+            return self.connect(folder, tyr::Tyr::connect_options());
         }
         let options = tyr::Tyr::options();
         let options = match access {
@@ -104,6 +108,12 @@ impl Session {
                 "tyr: warning: the log is damaged, what follows is from before that: {damage}"
             );
         }
+        *self.opened.slot() = Some(store.clone());
+        Ok(store)
+    }
+
+    fn connect(&self, address: &Path, options: ConnectOptions) -> Outcome<Tyr> {
+        let store = options.connect_blocking(address.to_string_lossy())?;
         *self.opened.slot() = Some(store.clone());
         Ok(store)
     }

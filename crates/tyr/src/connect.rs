@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tyr_node::client::{self, Client, ClientConfig};
+use tyr_node::client::{self, Client, ClientConfig, TlsOptions};
 use tyr_node::router::access::Key;
 use tyr_types::{Error, Result};
 
@@ -21,6 +21,7 @@ pub struct ConnectOptions {
     key: Option<Secret>,
     timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
+    tls: TlsOptions,
 }
 
 /// Where a user's key is.
@@ -63,6 +64,44 @@ impl ConnectOptions {
         self
     }
 
+    /// Encrypts everything, and speaks only to nodes whose certificate an authority in this file
+    /// signed (PEM). Default none: nothing is encrypted. In an address `tls_ca`.
+    #[must_use]
+    pub fn tls_ca(mut self, authorities: impl Into<PathBuf>) -> Self {
+        self.tls.authorities = Some(authorities.into());
+        self
+    }
+
+    /// The certificate that nodes are shown, with its private key (PEM); nodes want to see one
+    /// unless they are told otherwise. In an address `tls_certificate` and `tls_key`.
+    #[must_use]
+    pub fn tls_certificate(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        self.tls.certificate = Some(certificate.into());
+        self.tls.key = Some(key.into());
+        self
+    }
+
+    /// What the certificates of nodes name, the nodes' setting `tls_domain`; default
+    /// `tyr.internal`. In an address `tls_domain`.
+    #[must_use]
+    pub fn tls_domain(mut self, domain: impl Into<String>) -> Self {
+        self.tls.domain = Some(domain.into());
+        self
+    }
+
+    /// Takes from the environment what was not said of TLS before: `TYR_TLS_CA`,
+    /// `TYR_TLS_CERTIFICATE`, `TYR_TLS_KEY` and `TYR_TLS_DOMAIN`. What the address says counts
+    /// before all.
+    #[must_use]
+    pub fn tls_from_environment(mut self) -> Self {
+        self.tls = self.tls.or(TlsOptions::from_environment());
+        self
+    }
+
     /// Connects to the cluster at this address.
     ///
     /// # Errors
@@ -101,10 +140,11 @@ impl ConnectOptions {
                 "key_file" => self.key = Some(Secret::In(value.into())),
                 "timeout" => self.timeout = Some(duration(name, value)?),
                 "connect_timeout" => self.connect_timeout = Some(duration(name, value)?),
+                _ if self.tls.take(name, value) => {}
                 _ => {
                     return Err(Error::invalid(format!(
-                        "an address has the options user, key_file, timeout and \
-                         connect_timeout, not \"{name}\""
+                        "an address has the options user, key_file, timeout, connect_timeout, \
+                         tls_ca, tls_certificate, tls_key and tls_domain, not \"{name}\""
                     )));
                 }
             }
@@ -114,6 +154,7 @@ impl ConnectOptions {
 
     fn of_client(self, addresses: Vec<String>) -> Result<client::ConnectOptions> {
         let mut options = client::ConnectOptions::at(addresses);
+        options.tls = self.tls.config()?;
         options.user = match (self.user, self.key) {
             (None, None) => None,
             (Some(user), Some(key)) => Some((user, key.read()?)),
@@ -192,6 +233,16 @@ mod tests {
         assert_eq!(options.key, Some(Secret::In("/k".into())));
         assert_eq!(options.timeout, Some(Duration::from_millis(500)));
         assert_eq!(options.connect_timeout, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn what_an_address_says_of_tls_counts_before_the_options() {
+        let options = ConnectOptions::default().tls_ca("/ca").tls_certificate("/c", "/k");
+        let address = "tyr://one:1/?tls_ca=/other&tls_domain=example.org";
+        let (options, addresses) = options.read(address).unwrap();
+        let tls = options.of_client(addresses).unwrap().tls.unwrap();
+        assert_eq!((tls.authorities, tls.domain), ("/other".into(), "example.org".to_owned()));
+        assert_eq!(tls.own.unwrap().key, PathBuf::from("/k"));
     }
 
     #[test]

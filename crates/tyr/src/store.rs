@@ -132,11 +132,13 @@ impl Tyr {
     }
 
     /// Connects to a cluster. `address` names some of its nodes, `tyr://host:port,host:port`; what
-    /// is said of [`ConnectOptions`] can be added: `/?user=ann&key_file=/etc/ann.key&timeout=5s`.
+    /// is said of [`ConnectOptions`] can be added: `/?user=ann&key_file=/etc/ann.key&timeout=5s`,
+    /// and for TLS `tls_ca=/etc/ca.pem&tls_certificate=/etc/ann.pem&tls_key=/etc/ann-key.pem`.
     ///
     /// # Errors
     /// `InvalidArgument` for an address that cannot be; `Unavailable` when no node answers in time;
-    /// `PermissionDenied` when the cluster does not let the user in.
+    /// `PermissionDenied` when the cluster does not let the user in, or one side does not take the
+    /// other's certificate.
     pub async fn connect(address: impl AsRef<str>) -> Result<Self> {
         Self::connect_options().connect(address).await
     }

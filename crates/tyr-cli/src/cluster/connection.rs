@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tyr::Error;
+use tyr_node::client::TlsOptions;
 use tyr_node::monitors::control::{ClientOptions, MetadataClient, Sender};
 use tyr_node::network::Dialer;
 use tyr_node::router::access::{self, Key};
@@ -29,6 +30,7 @@ struct Target {
     addresses: Vec<String>,
     user: Option<String>,
     key_file: Option<String>,
+    tls: TlsOptions,
 }
 
 impl Connection {
@@ -59,7 +61,8 @@ impl Connection {
         };
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("cannot wait for answers", error))?;
-        let client = MetadataClient::new(options, Arc::new(Dialer::new(None)?))?;
+        let tls = target.tls.or(TlsOptions::from_environment()).config()?;
+        let client = MetadataClient::new(options, Arc::new(Dialer::new(tls.as_ref())?))?;
         Ok(Self { runtime, client })
     }
 
@@ -99,10 +102,11 @@ impl Target {
                 "key_file" => target.key_file = Some(value.to_owned()),
                 // How patient data commands are; the monitors have a time of their own.
                 "timeout" | "connect_timeout" => {}
+                _ if target.tls.take(name, value) => {}
                 other => {
                     return Err(Failure::Usage(format!(
-                        "an address has the options user, key_file, timeout and connect_timeout, \
-                         not \"{}\"",
+                        "an address has the options user, key_file, timeout, connect_timeout, \
+                         tls_ca, tls_certificate, tls_key and tls_domain, not \"{}\"",
                         other.escape_debug()
                     )));
                 }
@@ -138,6 +142,9 @@ mod tests {
             (Some("alice"), Some("k"))
         );
         assert_eq!(Target::parse("[::1]:7070").unwrap().addresses, ["[::1]:7070"]);
+        let target = Target::parse("a:7070/?tls_ca=ca.pem&tls_domain=example.org").unwrap();
+        assert_eq!(target.tls.authorities.as_deref(), Some(Path::new("ca.pem")));
+        assert_eq!(target.tls.domain.as_deref(), Some("example.org"));
         for bad in ["", "a", "a:b", ":7", "a:7,,b:7", "a:7?user=alice", "a:7?key_file=k", "a:7?x=1"]
         {
             assert!(matches!(Target::parse(bad), Err(Failure::Usage(_))), "{bad}");

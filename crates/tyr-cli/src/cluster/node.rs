@@ -192,7 +192,8 @@ fn change_ring(
         session.interrupt.check()?;
         let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
         let map = bootstrap.cluster_map()?;
-        (now, is_moving) = (map.epoch.0, map.next.is_some());
+        // Whoever is asked may not have heard of the change yet.
+        (now, is_moving) = (map.epoch.0, map.epoch.0 < epoch || map.next.is_some());
         if is_moving {
             thread::sleep(LOOK_AGAIN);
         }

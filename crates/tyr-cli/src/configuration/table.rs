@@ -1,5 +1,7 @@
 //! The table of settings. Everything that is said about them anywhere is made from it.
 
+use tyr_node::network::TLS_DOMAIN;
+
 use super::kind::Kind;
 use super::setting::{Group, Setting};
 
@@ -7,7 +9,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
 /// All settings.
-pub static SETTINGS: [Setting; 40] = [
+pub static SETTINGS: [Setting; 41] = [
     Setting {
         name: "node",
         group: Group::Node,
@@ -133,9 +135,19 @@ pub static SETTINGS: [Setting; 40] = [
         name: "tls_domain",
         group: Group::Security,
         kind: Kind::Name,
-        default: Some("tyr.internal"),
+        default: Some(TLS_DOMAIN),
         example: "tyr.example.org",
-        meaning: "What certificates of nodes name: that of node 3 is for node-3 in this domain.",
+        meaning: "What certificates of nodes name: that of node 3 is for node-3 in this domain, \
+                  and for the domain itself.",
+    },
+    Setting {
+        name: "tls_client_certificates",
+        group: Group::Security,
+        kind: Kind::Switch,
+        default: Some("true"),
+        example: "false",
+        meaning: "Whether clients have to show a certificate too. With false their keys are \
+                  enough; nodes always show theirs.",
     },
     Setting {
         name: "cache",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tyr_node::gossip::GossipConfig;
-use tyr_node::network::{NetworkConfig, TlsConfig};
+use tyr_node::network::{NetworkConfig, OwnCertificate, TlsConfig};
 use tyr_node::router::access::Key;
 use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
 
@@ -168,7 +168,9 @@ impl Review<'_> {
                     }
                 }
                 let domain = settings.name("tls_domain").unwrap_or_default();
-                Some(TlsConfig { certificate, key, authorities, domain })
+                let own = Some(OwnCertificate { certificate, key });
+                let may_callers_be_unnamed = !settings.is_on("tls_client_certificates");
+                Some(TlsConfig { own, authorities, domain, may_callers_be_unnamed })
             }
             (files, Some((name, _))) if files.iter().any(Option::is_some) => {
                 self.complain(name, "is needed: all three files for TLS are given, or none");

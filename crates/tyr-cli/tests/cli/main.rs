@@ -8,6 +8,7 @@ mod cluster;
 mod demonstration;
 mod lifecycle;
 mod nodes;
+mod secure;
 mod serve;
 mod shell;
 mod start_page;

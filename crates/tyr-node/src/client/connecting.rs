@@ -17,11 +17,12 @@ use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 use super::line::{Line, addresses};
 use super::{Client, ClientConfig, ClientParts, Inbox, block_on};
 use crate::clock;
-use crate::monitors::control::{ClientOptions, MetadataClient, Sender, TcpConnect};
+use crate::monitors::control::{ClientOptions, MetadataClient, Sender};
 use crate::monitors::status::Bootstrap;
 use crate::router::access::{self, Key};
 use crate::router::network::{
-    Authenticate, Introduction, Network, NetworkConfig, NetworkParts, Peer, Principal, Receive,
+    Authenticate, Dialer, Introduction, Network, NetworkConfig, NetworkParts, Peer, Principal,
+    Receive, TlsConfig,
 };
 use crate::server::Thread;
 
@@ -31,6 +32,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a client that has reached a node waits for the others: those that are there answer
 /// within milliseconds, and one that is not must not hold it up.
 const OTHERS_WAIT: Duration = Duration::from_millis(500);
+
+/// How often each node refuses a client before it gives up: with the pauses between, half a second.
+const DENIALS: u64 = 4;
 
 /// How a cluster is connected to.
 #[derive(Clone, Debug)]
@@ -43,13 +47,15 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// How patient calls are, and how many there may be.
     pub config: ClientConfig,
+    /// TLS; without it nothing is encrypted. Default none.
+    pub tls: Option<TlsConfig>,
 }
 
 impl ConnectOptions {
     /// Somebody without a name, at these addresses.
     pub fn at(addresses: Vec<String>) -> Self {
         let (connect_timeout, config) = (Duration::from_secs(15), ClientConfig::default());
-        Self { addresses, user: None, connect_timeout, config }
+        Self { addresses, user: None, connect_timeout, config, tls: None }
     }
 
     fn token(&self) -> String {
@@ -61,8 +67,8 @@ impl Client {
     /// Connects to a cluster. Blocks until the first of its nodes is reached.
     ///
     /// # Errors
-    /// `InvalidArgument` for options that cannot be; `PermissionDenied`; `Unavailable` when nobody
-    /// answers in time.
+    /// `InvalidArgument` for options that cannot be; `PermissionDenied` when one side does not let
+    /// the other in, by key or by certificate; `Unavailable` when nobody answers in time.
     pub fn connect(options: &ConnectOptions) -> Result<Arc<Self>> {
         options.config.session()?;
         let until = Instant::now() + options.connect_timeout;
@@ -75,7 +81,7 @@ impl Client {
         let entrance = Arc::new(Entrance { inbox: inbox.clone(), ..Entrance::default() });
         let network = start_network(options, &bootstrap, number, &entrance)?;
         network.set_nodes(&addresses(&bootstrap));
-        entrance.wait(&map, until).ok_or_else(|| unreached(&network))?;
+        entrance.wait(&map, until, || is_denied(&network)).ok_or_else(|| unreached(&network))?;
         let line = Line::new(network, monitors, thread);
         let (transport, control) = (Arc::clone(&line), line);
         let config = options.config;
@@ -85,13 +91,14 @@ impl Client {
 
 fn metadata_client(options: &ConnectOptions) -> Result<MetadataClient> {
     let user = options.user.as_ref().map_or(String::new(), |(name, _)| name.clone());
+    let dialer = Dialer::new(options.tls.as_ref())?;
     let options = ClientOptions {
         sender: Sender::User(user),
         token: options.token(),
         patience: options.connect_timeout,
         ..ClientOptions::at(&options.addresses)
     };
-    MetadataClient::new(options, Arc::new(TcpConnect))
+    MetadataClient::new(options, Arc::new(dialer))
 }
 
 /// What a client needs to begin; of a cluster that forms, as soon as it has.
@@ -127,15 +134,27 @@ fn start_network(
         receive: Arc::clone(entrance) as _,
         control: None,
     };
-    Network::start(NetworkConfig::default(), parts)
+    Network::start(NetworkConfig { tls: options.tls.clone(), ..NetworkConfig::default() }, parts)
+}
+
+/// Whether all nodes have refused this client, or it them, and more than once: a user that was just
+/// made is known to all a moment later.
+fn is_denied(network: &Network) -> bool {
+    let targets = network.statistics().targets;
+    !targets.is_empty()
+        && targets.values().all(|status| status.is_denied && status.failures >= DENIALS)
 }
 
 /// Why no node could be reached.
 fn unreached(network: &Network) -> Error {
+    let kind = match is_denied(network) {
+        true => ErrorKind::PermissionDenied,
+        false => ErrorKind::Unavailable,
+    };
     let targets = network.statistics().targets;
     let why = targets.into_values().find_map(|status| status.last_error);
     let why = why.unwrap_or_else(|| "none of them takes connections".to_owned());
-    Error::unavailable(format!("no node of the cluster can be reached: {why}"))
+    Error::new(kind, format!("no node of the cluster can be reached: {why}"))
 }
 
 /// Where nodes speak to a client.
@@ -148,8 +167,8 @@ struct Entrance {
 
 impl Entrance {
     /// Waits until the nodes of the map are connected, or until one is and the others take long;
-    /// `None` when none is in time.
-    fn wait(&self, map: &ClusterMap, until: Instant) -> Option<()> {
+    /// `None` when none is in time, or none will be.
+    fn wait(&self, map: &ClusterMap, until: Instant, is_denied: impl Fn() -> bool) -> Option<()> {
         let others = Instant::now() + OTHERS_WAIT;
         let mut here = self.here.lock();
         loop {
@@ -158,10 +177,10 @@ impl Entrance {
             if is_all || (!here.is_empty() && now >= others) {
                 return Some(());
             }
-            if now >= until {
+            if now >= until || (here.is_empty() && is_denied()) {
                 return None;
             }
-            let next = if now < others { others.min(until) } else { until };
+            let next = until.min(now + LOOK_AGAIN);
             self.changed.wait_until(&mut here, next);
         }
     }

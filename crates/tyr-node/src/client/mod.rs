@@ -16,9 +16,10 @@
 //! says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`moment`] places a snapshot, [`control`] is what a client needs of the monitors, [`keyspaces`]
 //! finds and makes keyspaces by it, [`listing`] asks all nodes for keys. [`connecting`] puts all
-//! this on a network: [`mod@line`] is where messages and questions to the monitors go out there.
+//! this on a network: [`mod@line`] is where messages and questions to the monitors go out there,
+//! and [`mod@tls`] what is said of encryption.
 //!
-//! All but those two must not know how messages travel ([`Transport`], [`Control`]), and nothing
+//! All but those must not know how messages travel ([`Transport`], [`Control`]), and nothing
 //! here what its callers make of answers.
 
 pub mod answer;
@@ -33,6 +34,7 @@ mod listing;
 mod moment;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod waiting;
 
 use std::fmt;
@@ -49,6 +51,7 @@ use tyr_types::{BlobOperations, Error, ErrorKind, NodeId, ReadCheck, Result, Tra
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
 pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
+pub use self::tls::TlsOptions;
 pub use self::waiting::block_on;
 pub use tyr_protocol::session::{Place, Seen, Want};
 

@@ -32,7 +32,7 @@ use crate::monitors::metadata::{Happening, reserved};
 use crate::monitors::{Monitor, NodeRecord, control};
 use crate::router::access::{User, Users};
 use crate::router::gate::{Gate, MonitorInlet};
-use crate::router::network::{ControlStream, Network, NodeAddresses};
+use crate::router::network::{ControlStream, Network, NodeAddresses, is_named};
 
 /// How often a node that is no monitor asks who leads them.
 const LEADER_EVERY: Duration = Duration::from_millis(500);
@@ -364,12 +364,22 @@ impl Leader for Liaison {
 /// Serves the control connections that others open to this node.
 pub(crate) struct Control {
     server: control::Server,
+    /// For callers whose certificate is not a node's.
+    server_of_users: control::Server,
+    /// With TLS: what the certificate of every node names.
+    domain: Option<String>,
     runtime: Handle,
 }
 
 impl Control {
-    /// Serves them on this runtime.
-    pub fn new(answering: Answering, users: Arc<Users>, runtime: Handle) -> Arc<Self> {
+    /// Serves them on this runtime; who says that it is a node shows a certificate for the domain,
+    /// if there is one.
+    pub fn new(
+        answering: Answering,
+        users: Arc<Users>,
+        domain: Option<String>,
+        runtime: Handle,
+    ) -> Arc<Self> {
         let authenticate = move |hello: &control::Hello| match &hello.sender {
             control::Sender::Node(node) => match users.is_node(hello.token.as_bytes()) {
                 true => Ok(control::Identity::Node(NodeId(*node))),
@@ -389,13 +399,30 @@ impl Control {
                 })
             }
         };
-        let server = control::Server::new(answering, Arc::new(authenticate));
-        Arc::new(Self { server, runtime })
+        let of_all: control::Authenticate = Arc::new(authenticate);
+        let anybody = Arc::clone(&of_all);
+        let of_users = move |hello: &control::Hello| match &hello.sender {
+            control::Sender::Node(node) => {
+                let error = uncertified(*node);
+                tracing::warn!(target: "audit", %error, "a control connection was refused");
+                Err(error)
+            }
+            control::Sender::User(_) => anybody(hello),
+        };
+        let server = control::Server::new(answering.clone(), of_all);
+        let server_of_users = control::Server::new(answering, Arc::new(of_users));
+        Arc::new(Self { server, server_of_users, domain, runtime })
     }
 
     /// Serves one more.
     pub fn accept(&self, control: ControlStream) {
-        let server = self.server.clone();
+        let is_named =
+            |certificate| self.domain.as_ref().is_none_or(|domain| is_named(certificate, domain));
+        let may_be_node = match &control.certificate {
+            Some(certificate) => is_named(certificate),
+            None => self.domain.is_none(),
+        };
+        let server = if may_be_node { &self.server } else { &self.server_of_users }.clone();
         self.runtime.spawn(async move {
             let ControlStream { stream, place, .. } = control;
             // Nobody need be told how it ended.
@@ -403,6 +430,16 @@ impl Control {
             drop(place);
         });
     }
+}
+
+fn uncertified(node: u16) -> Error {
+    Error::new(
+        ErrorKind::PermissionDenied,
+        format!(
+            "node {node} shows no certificate for the cluster's domain; give each node one that \
+             names tls_domain too, beside the node itself"
+        ),
+    )
 }
 
 fn forming() -> Error {

@@ -62,7 +62,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let connect: Arc<dyn Connect> = Arc::new(Dialer::new(options.network.tls.as_ref())?);
     let who = settle(&options, &control, &connect)?;
     let domain = options.network.tls.as_ref().map(|tls| tls.domain.clone());
-    let gate = Gate::new(Arc::clone(&users), domain);
+    let gate = Gate::new(Arc::clone(&users), domain.clone());
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
     let (engine, lock) = open(&options, &who)?;
@@ -74,7 +74,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         Some(monitor) => Answering::Monitor(monitor.clone()),
         None => Answering::Relay(client.clone()),
     };
-    let serving = Control::new(answering, Arc::clone(&users), control.handle.clone());
+    let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
     let parts = Parts {

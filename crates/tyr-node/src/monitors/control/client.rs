@@ -174,6 +174,8 @@ impl MetadataClient {
                     }
                     text
                 }
+                // Who cannot be reached lets nobody in.
+                Err(CallError::NotSent(text)) => text,
                 Err(error) => {
                     denied = 0;
                     error.text()

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use parking_lot::Mutex;
-use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tyr_protocol::wire;
 
 use super::connect::Stream;
 use super::frame::{self, FRAME_LEN_MAX};
@@ -80,7 +82,7 @@ impl Connection {
         stream.write_all(MAGIC).await?;
         stream.write_all(&VERSION.to_le_bytes()).await?;
         frame::send(&mut stream, hello).await?;
-        let welcome: Welcome = frame::receive(&mut stream, HELLO_LEN_MAX).await?;
+        let welcome = hear_welcome(&mut stream).await?;
         if let Some(refusal) = welcome.refusal {
             let text = tyr_types::Error::from(refusal).to_string();
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -195,6 +197,24 @@ impl Drop for Answers {
         if was_open && let Ok(frame) = frame::encode(&Ask::Cancel { number: self.number }) {
             // When the queue is full the other end finds out when it answers.
             _ = self.frames.try_send(frame);
+        }
+    }
+}
+
+/// The other end's welcome. Who takes connections with TLS only cannot know which plane is meant
+/// when it says so, and speaks as the data plane does.
+async fn hear_welcome(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Welcome> {
+    let mut first = [0; 4];
+    stream.read_exact(&mut first).await?;
+    if !wire::MAGIC.starts_with(&first) {
+        return frame::receive(&mut (&first[..]).chain(stream), HELLO_LEN_MAX).await;
+    }
+    let mut read = BytesMut::from(&first[..]);
+    loop {
+        match wire::Hello::take(&mut read) {
+            Ok(None) if stream.read_buf(&mut read).await? > 0 => {}
+            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(refusal) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),
         }
     }
 }

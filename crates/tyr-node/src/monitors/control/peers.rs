@@ -12,6 +12,7 @@ use super::connect::Connect;
 use super::connection::{CallError, Connection};
 use super::hello::Hello;
 use super::message::{Answer, Question};
+use crate::router::network;
 
 /// How long opening a connection may take: a round trip or two on any network, and then some.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,7 +76,13 @@ impl Peers {
             Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(CallError::Denied(format!("{address}: {error}")));
             }
-            Ok(Err(error)) => return Err(failed(error.to_string())),
+            Ok(Err(error)) => {
+                // The called looks at a certificate when the caller believes to be through.
+                return Err(match network::explain(&error) {
+                    Some(denied) => CallError::Denied(format!("{address}: {denied}")),
+                    None => failed(error.to_string()),
+                });
+            }
             Err(_) => return Err(failed("no answer".to_owned())),
         };
         *slot = Some(Arc::clone(&open));

@@ -1,4 +1,4 @@
-//! How the network is started: bounds, each with its derivation, and files for TLS.
+//! How the network is started: bounds, each with its derivation, and what TLS goes by.
 //!
 //! Must not know: what a connection does with them.
 
@@ -39,22 +39,35 @@ pub struct NetworkConfig {
     pub backoff_min: Duration,
     /// The longest such wait. Default 1 s.
     pub backoff_max: Duration,
-    /// Files for TLS; without them nothing is encrypted. Default none.
+    /// TLS; without it nothing is encrypted. Default none.
     pub tls: Option<TlsConfig>,
 }
 
-/// Files for TLS, all PEM. Who has them shows its certificate and wants to see one, on both sides.
-#[derive(Clone, Debug)]
+/// What nodes are named after in certificates when nobody says otherwise.
+pub const TLS_DOMAIN: &str = "tyr.internal";
+
+/// TLS: whose certificates are taken, and which one is shown. All files are PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The certificate, followed by those between it and the authority's, if there are any.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
+    /// The certificate that is shown. Who is called has one; who only calls may have none, and is
+    /// then refused by nodes that want to see one.
+    pub own: Option<OwnCertificate>,
     /// Certificates of the authorities; a peer's certificate is signed by one of them.
     pub authorities: PathBuf,
     /// What node 3's certificate names, unless its address says otherwise: `node-3.` and this; and
     /// this alone too, for the control plane.
     pub domain: String,
+    /// Whether who calls may show no certificate. One that is shown has to hold all the same.
+    pub may_callers_be_unnamed: bool,
+}
+
+/// Files of a certificate to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCertificate {
+    /// The certificate, followed by those between it and the authority's, if there are any.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Default for NetworkConfig {

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tyr_types::Result;
+use tyr_types::{ErrorKind, Result};
 
 use super::config::TlsConfig;
 use super::peer::ByteStream;
@@ -27,7 +27,7 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// With these files, or in the clear.
+    /// With TLS as it is said here, or in the clear.
     ///
     /// # Errors
     /// `InvalidArgument` when a file is not what it should be.
@@ -39,7 +39,8 @@ impl Dialer {
     /// A connection to `host:port`.
     ///
     /// # Errors
-    /// What the network says; `PermissionDenied` with what TLS says.
+    /// What the network says; `PermissionDenied` with what TLS says; `ConnectionAborted` when the
+    /// connection ended before TLS had come about.
     pub async fn dial(&self, address: &str) -> io::Result<Box<dyn ByteStream>> {
         let dialed = tokio::time::timeout(DIAL_TIMEOUT, self.dial_slowly(address)).await;
         dialed.unwrap_or_else(|_| {
@@ -55,8 +56,12 @@ impl Dialer {
         stream::set_options(&socket, SILENCE_TIMEOUT)?;
         let Some((tls, domain)) = &self.tls else { return Ok(Box::new(socket)) };
         let secured = tls.connect(socket, domain).await;
-        let secured =
-            secured.map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error))?;
+        let secured = secured.map_err(|error| {
+            let may_pass = error.kind() == ErrorKind::Unavailable;
+            let denied = io::ErrorKind::PermissionDenied;
+            let kind = if may_pass { io::ErrorKind::ConnectionAborted } else { denied };
+            io::Error::new(kind, error)
+        })?;
         Ok(Box::new(secured))
     }
 }

@@ -15,6 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,6 +38,12 @@ const MAGIC_LEN: usize = wire::MAGIC.len();
 /// The first byte of TLS: a handshake.
 const TLS_FIRST: u8 = 22;
 
+/// How long a caller has to hear why it is refused: a round trip on a bad line.
+const LET_GO_TIME: Duration = Duration::from_millis(500);
+
+/// Bytes at most that are read of who is refused: hellos, and a handshake of TLS with certificates.
+const UNREAD_LEN_MAX: usize = 64 << 10;
+
 /// A connection on which both have said hello.
 pub(super) struct Greeted {
     pub peer: Arc<Peer>,
@@ -50,11 +57,17 @@ pub(super) struct Greeted {
 pub(super) struct Failure {
     pub refusal: Refusal,
     pub error: Error,
+    /// Where it was told so, if it was: to be [let go](let_go).
+    pub told: Option<Stream>,
 }
 
 impl Failure {
     fn new(refusal: Refusal, error: Error) -> Self {
-        Self { refusal, error }
+        Self { refusal, error, told: None }
+    }
+
+    fn told(self, stream: Stream) -> Self {
+        Self { told: Some(stream), ..self }
     }
 
     fn vanished(error: io::Error) -> Self {
@@ -96,7 +109,7 @@ pub(super) async fn welcome(
         },
     };
     refuse(&mut stream, &error.error).await;
-    Err(error)
+    Err(error.told(stream))
 }
 
 /// Tells the caller why; it may have gone.
@@ -104,6 +117,22 @@ async fn refuse(stream: &mut Stream, error: &Error) {
     if stream.write_all(&refusal_bytes(error)).await.is_ok() {
         let _ = stream.shutdown().await;
     }
+}
+
+/// Reads what a caller still sends who was told that it is refused, for a moment: what nobody has
+/// read makes the system reset the connection, and the caller may then not hear why.
+pub(super) async fn let_go(mut stream: Stream) {
+    let reading = async {
+        let _ = stream.shutdown().await;
+        let (mut unread, mut len) = ([0; 1024], 0);
+        while let Ok(more @ 1..) = stream.read(&mut unread).await
+            && len < UNREAD_LEN_MAX
+        {
+            len += more;
+        }
+    };
+    // Who does not close has had the time to hear it.
+    let _ = tokio::time::timeout(LET_GO_TIME, reading).await;
 }
 
 /// TLS, if it is configured.
@@ -116,20 +145,27 @@ async fn secure(shared: &Shared, socket: TcpStream) -> Result<Stream, Failure> {
     match &shared.tls {
         Some(tls) if is_tls => match tls.accept(socket).await {
             Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
-            Err(error) => Err(Failure::new(Refusal::Tls, error)),
+            Err((error, socket)) => {
+                Err(Failure::new(Refusal::Tls, error).told(Stream::Plain(socket)))
+            }
         },
         Some(_) if first[0] == wire::MAGIC[0] => {
             let error = Error::new(
                 ErrorKind::PermissionDenied,
-                "connections are taken with TLS only: configure certificate, key and authorities",
+                "connections are taken with TLS only: configure certificate, key and authorities; \
+                 a client says tls_ca, tls_certificate and tls_key in the address",
             );
-            refuse(&mut Stream::Plain(socket), &error).await;
-            Err(Failure::new(Refusal::Tls, error))
+            let mut stream = Stream::Plain(socket);
+            refuse(&mut stream, &error).await;
+            Err(Failure::new(Refusal::Tls, error).told(stream))
         }
-        None if is_tls => Err(Failure::new(
-            Refusal::Tls,
-            Error::invalid("it speaks TLS, which is not configured here"),
-        )),
+        None if is_tls => {
+            let error = Error::invalid("it speaks TLS, which is not configured here");
+            // It cannot read this, but it sees that it is no TLS.
+            let mut stream = Stream::Plain(socket);
+            refuse(&mut stream, &error).await;
+            Err(Failure::new(Refusal::Tls, error).told(stream))
+        }
         Some(_) | None => Ok(Stream::Plain(socket)),
     }
 }

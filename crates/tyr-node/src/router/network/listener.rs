@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tyr_types::{Error, Result};
 
-use super::greeting::{Failure, flooded, welcome};
+use super::greeting::{Failure, flooded, let_go, welcome};
 use super::refusal::Refusal;
 use super::{Shared, connection};
 
@@ -91,30 +91,35 @@ fn take(shared: &Arc<Shared>, socket: TcpStream, from: SocketAddr) {
 /// Greets a caller and serves its connection.
 async fn attend(shared: &Arc<Shared>, socket: TcpStream, from: SocketAddr) {
     let within = shared.config.greeting_timeout;
-    let greeted = {
-        let turn = shared.waiting.enter(from.ip());
-        let welcomed = timeout(within, welcome(shared, socket, from, &turn));
-        tokio::select! {
-            biased;
-            welcomed = welcomed => welcomed.unwrap_or_else(|_| Err(slow(within))),
-            () = turn.pushed_out() => Err(flooded()),
-        }
+    let turn = shared.waiting.enter(from.ip());
+    let welcomed = timeout(within, welcome(shared, socket, from, &turn));
+    let greeted = tokio::select! {
+        biased;
+        welcomed = welcomed => welcomed.unwrap_or_else(|_| Err(slow(within))),
+        () = turn.pushed_out() => Err(flooded()),
     };
     match greeted {
         Ok(Some(greeted)) => {
+            drop(turn);
             let who = greeted.peer.address;
             tracing::debug!(%from, ?who, "connected");
             let reason = connection::run(shared, greeted).await;
             tracing::debug!(%from, ?who, "connection ended: {reason}");
         }
         Ok(None) => {}
-        Err(Failure { refusal, error }) => shared.refusals.note(refusal, from, &error),
+        Err(Failure { refusal, error, told }) => {
+            shared.refusals.note(refusal, from, &error);
+            if let Some(stream) = told {
+                tokio::select! {
+                    () = let_go(stream) => {}
+                    () = turn.pushed_out() => {}
+                }
+            }
+        }
     }
 }
 
 fn slow(within: Duration) -> Failure {
-    Failure {
-        refusal: Refusal::Slow,
-        error: Error::unavailable(format!("it did not say hello within {within:?}")),
-    }
+    let error = Error::unavailable(format!("it did not say hello within {within:?}"));
+    Failure { refusal: Refusal::Slow, error, told: None }
 }

@@ -53,9 +53,9 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::Notify;
 pub use tokio_rustls::rustls::pki_types::CertificateDer;
 use tyr_protocol::message::{Address, Envelope};
-use tyr_types::{NodeId, Result};
+use tyr_types::{Error, NodeId, Result};
 
-pub use self::config::{NetworkConfig, TlsConfig};
+pub use self::config::{NetworkConfig, OwnCertificate, TLS_DOMAIN, TlsConfig};
 pub use self::dialer::Dialer;
 use self::link::Put;
 use self::links::Links;
@@ -70,7 +70,7 @@ pub use self::targets::NodeAddresses;
 use self::targets::Targets;
 use self::threads::Threads;
 use self::tls::Tls;
-pub use self::tls::is_named;
+pub use self::tls::{explain, is_named};
 use self::waiting::Waiting;
 
 /// The bytes that a connection of the control plane begins with.
@@ -148,8 +148,12 @@ impl Network {
     /// any free one. Answers the address with its port.
     ///
     /// # Errors
-    /// `Unavailable` when the address is in use or not this machine's.
+    /// `Unavailable` when the address is in use or not this machine's; `InvalidArgument` with TLS
+    /// and no certificate to show.
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr> {
+        if self.shared().tls.as_ref().is_some_and(|tls| !tls.can_accept()) {
+            return Err(Error::invalid("who takes callers with TLS needs a certificate to show"));
+        }
         listener::listen(self.shared(), address)
     }
 

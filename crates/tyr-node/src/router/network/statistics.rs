@@ -64,6 +64,9 @@ pub struct NodeStatus {
     pub failures: u64,
     /// Why the last attempt failed, or the last connection ended, and what to do.
     pub last_error: Option<String>,
+    /// Whether the last attempt failed because one side does not let the other in: trying again
+    /// helps when somebody has changed something.
+    pub is_denied: bool,
 }
 
 /// What all connections count together.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::net::lookup_host;
 use tokio::sync::Notify;
 use tyr_protocol::message::Address;
-use tyr_types::NodeId;
+use tyr_types::{Error, ErrorKind, NodeId};
 
 use super::statistics::NodeStatus;
 use super::{Shared, connection, greeting};
@@ -106,7 +106,7 @@ impl Target {
                         backoff.restart();
                     }
                 }
-                Err(error) => self.failed(&error.to_string()),
+                Err(error) => self.failed(&error),
             }
             tokio::select! {
                 () = tokio::time::sleep(backoff.next()) => {}
@@ -159,13 +159,15 @@ impl Target {
         false
     }
 
-    fn failed(&self, error: &str) {
+    fn failed(&self, error: &Error) {
         let mut status = self.status.lock();
         status.failures += 1;
+        status.is_denied = error.kind() == ErrorKind::PermissionDenied;
+        let error = error.to_string();
         // The same again is not said again.
-        if status.last_error.as_deref() != Some(error) {
+        if status.last_error.as_deref() != Some(error.as_str()) {
             tracing::warn!(node = self.node.0, "cannot connect: {error}");
-            status.last_error = Some(error.to_owned());
+            status.last_error = Some(error);
         }
     }
 }

@@ -33,11 +33,15 @@ impl Authority {
             std::fs::write(&path, text).unwrap();
             path
         };
-        TlsConfig {
+        let own = OwnCertificate {
             certificate: write("certificate", certificate.pem()),
             key: write("key", key.serialize_pem()),
+        };
+        TlsConfig {
+            own: Some(own),
             authorities: trusted.folder.path().join("authority"),
             domain: "c1.tyr".to_owned(),
+            may_callers_be_unnamed: false,
         }
     }
 }
@@ -163,6 +167,45 @@ fn with_tls_on_one_side_only_both_hear_so() {
 }
 
 #[test]
+fn who_shows_no_certificate_is_let_in_only_where_that_is_said() {
+    let authority = Authority::new();
+    let called = authority.sign("node-2.c1.tyr", &authority);
+    let caller = TlsConfig { own: None, ..authority.sign("nobody", &authority) };
+    let strict = start(with(called.clone()), hello(node(2), 1));
+    let client = start_client(with(caller.clone()));
+    client.network.set_nodes(&nodes(&[(2, strict.address)]));
+    let status = || client.network.statistics().targets[&NodeId(2)].clone();
+    eventually("it is denied", || status().is_denied);
+    let error = status().last_error.unwrap();
+    assert!(error.contains("it wants to see a certificate"), "{error}");
+    eventually("it is counted", || strict.network.statistics().refused(Refusal::Tls) > 0);
+    assert!(client.network.listen("127.0.0.1:0".parse().unwrap()).is_err());
+    let lenient =
+        start(with(TlsConfig { may_callers_be_unnamed: true, ..called }), hello(node(2), 1));
+    let client = start_client(with(caller));
+    client.network.set_nodes(&nodes(&[(2, lenient.address)]));
+    client.inbox.wait("node 2 is here", |seen| (!seen.here.is_empty()).then_some(()));
+    // A certificate of somebody else is refused there all the same.
+    let other = Authority::new();
+    let stranger = start_client(with(other.sign("ann", &authority)));
+    stranger.network.set_nodes(&nodes(&[(2, lenient.address)]));
+    eventually("it is refused", || lenient.network.statistics().refused(Refusal::Tls) > 0);
+}
+
+/// A network that only calls.
+fn start_client(config: NetworkConfig) -> Site {
+    let inbox = Arc::new(Inbox::default());
+    let parts = NetworkParts {
+        identity: Arc::new(|| hello(Address::Client(7), 0)),
+        authenticate: Arc::new(Doorkeeper),
+        receive: Arc::clone(&inbox) as Arc<dyn Receive>,
+        control: None,
+    };
+    let network = Network::start(config, parts).unwrap();
+    Site { network, inbox, address: "127.0.0.1:0".parse().unwrap() }
+}
+
+#[test]
 fn strangers_at_a_port_with_tls_are_closed() {
     let authority = Authority::new();
     let files = authority.sign("node-2.c1.tyr", &authority);
@@ -193,13 +236,19 @@ fn files_that_cannot_be_used_are_named() {
     let good = authority.sign("node-1.c1.tyr", &authority);
     let other = authority.sign("node-2.c1.tyr", &authority);
     let absent = Path::new("/nowhere/file").to_path_buf();
+    let own = |config: &TlsConfig| config.own.clone().unwrap();
+    let with_own = |own: OwnCertificate| TlsConfig { own: Some(own), ..good.clone() };
+    let certificate = own(&good).certificate;
     for (wrong, named) in [
-        (TlsConfig { certificate: absent.clone(), ..good.clone() }, "/nowhere/file"),
-        (TlsConfig { key: absent.clone(), ..good.clone() }, "/nowhere/file"),
+        (with_own(OwnCertificate { certificate: absent.clone(), ..own(&good) }), "/nowhere/file"),
+        (with_own(OwnCertificate { key: absent.clone(), ..own(&good) }), "/nowhere/file"),
         (TlsConfig { authorities: absent, ..good.clone() }, "/nowhere/file"),
-        (TlsConfig { authorities: good.key.clone(), ..good.clone() }, "no certificate in it"),
-        (TlsConfig { key: good.certificate.clone(), ..good.clone() }, "a private key"),
-        (TlsConfig { key: other.key, ..good.clone() }, "node-1.c1.tyr.certificate"),
+        (TlsConfig { authorities: own(&good).key, ..good.clone() }, "no certificate in it"),
+        (with_own(OwnCertificate { key: certificate, ..own(&good) }), "a private key"),
+        (
+            with_own(OwnCertificate { key: own(&other).key, ..own(&good) }),
+            "node-1.c1.tyr.certificate",
+        ),
     ] {
         let parts = NetworkParts {
             identity: Arc::new(|| hello(node(1), 1)),
