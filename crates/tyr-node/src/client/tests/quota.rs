@@ -19,11 +19,18 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn limit(stage: &Stage, quota: Quota) {
-    let path = Quota::path(stage.keyspace).unwrap();
+fn limit(stage: &Stage, keyspace: KeyspaceId, quota: Quota) {
+    let path = Quota::path(keyspace).unwrap();
     let transaction = Transaction::new().put(path, quota.to_bytes());
     let server = &stage.servers[&NodeId(0)];
     runtime().block_on(server.metadata().transact(transaction)).unwrap();
+}
+
+/// A keyspace of which all three nodes count something: each blob lies on one of them.
+fn spread(client: &Client) -> KeyspaceId {
+    let name = KeyspaceName::new("spread").unwrap();
+    let config = KeyspaceConfig { replication: 1, ..KeyspaceConfig::default() };
+    block_on(client.create_keyspace(&name, &config)).unwrap().id
 }
 
 fn commit(client: &Client, keyspace: KeyspaceId, key: &str, operation: Operation) -> Result<()> {
@@ -51,47 +58,55 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> usize {
 #[test]
 fn a_full_keyspace_is_refused_until_something_is_deleted_and_no_other_is() {
     let (stage, client) = Stage::new();
-    let other = KeyspaceName::new("other").unwrap();
-    let config = KeyspaceConfig::default();
-    let other = block_on(client.create_keyspace(&other, &config)).unwrap().id;
-    limit(&stage, Quota { bytes: Some(50_000), ..Quota::default() });
+    let full = spread(&client);
+    limit(&stage, full, Quota { bytes: Some(50_000), ..Quota::default() });
     let mut refusal = None;
     let mut number = 0;
     let let_in = until("the keyspace is full", || {
         number += 1;
-        let appended = append(&client, stage.keyspace, &format!("blob {}", number % 20));
-        refusal = appended.err();
+        refusal = append(&client, full, &format!("blob {}", number % 20)).err();
         refusal.is_some()
     });
     let refusal = refusal.unwrap();
     assert_eq!(refusal.kind(), ErrorKind::QuotaExceeded, "{refusal}");
     let text = refusal.to_string();
-    assert!(text.contains("keyspace test has a quota of 50000 bytes"), "{text}");
+    assert!(text.contains("keyspace spread has a quota of 50000 bytes"), "{text}");
     println!("{let_in} of 1000 bytes were let in");
-    assert!(let_in >= 50, "not before it is full: {let_in}");
-    append(&client, other, "a").unwrap();
+    assert!(let_in >= 45, "not before it is nearly full: {let_in}");
+    append(&client, stage.keyspace, "a").unwrap();
     for number in 0..20 {
-        commit(&client, stage.keyspace, &format!("blob {number}"), Operation::Delete).unwrap();
+        commit(&client, full, &format!("blob {number}"), Operation::Delete).unwrap();
     }
-    until("there is room", || append(&client, stage.keyspace, "a").is_ok());
+    until("there is room", || append(&client, full, "a").is_ok());
     for server in stage.servers.values() {
         until("all nodes know what is used", || {
             let reports = Observer::of(server).report().quotas;
             let [report] = &reports[..] else { return false };
-            (&*report.keyspace, report.bytes, report.blobs) == ("test", 1000, 1)
+            (&*report.keyspace, report.bytes, report.blobs) == ("spread", 1000, 1)
         });
     }
-    limit(&stage, Quota { blobs: Some(1), ..Quota::default() });
-    until("one more is refused", || append(&client, stage.keyspace, "b").is_err());
-    commit(&client, stage.keyspace, "b", Operation::Delete).unwrap();
-    until("one that is there may grow", || append(&client, stage.keyspace, "a").is_ok());
+}
+
+#[test]
+fn a_keyspace_with_all_its_blobs_gets_no_more_and_those_it_has_may_grow() {
+    let (stage, client) = Stage::new();
+    let full = spread(&client);
+    append(&client, full, "a").unwrap();
+    limit(&stage, full, Quota { blobs: Some(1), ..Quota::default() });
+    let mut number = 0;
+    until("one more is refused", || {
+        number += 1;
+        append(&client, full, &format!("{number}")).is_err()
+    });
+    append(&client, full, "a").unwrap();
+    commit(&client, full, "not there", Operation::Delete).unwrap();
 }
 
 #[test]
 fn operations_beyond_the_limit_are_refused_and_let_in_again_in_their_time() {
     let (stage, client) = Stage::new();
     append(&client, stage.keyspace, "a").unwrap();
-    limit(&stage, Quota { operations: Some(6), ..Quota::default() });
+    limit(&stage, stage.keyspace, Quota { operations: Some(6), ..Quota::default() });
     let read = || {
         let blob = BlobName { keyspace: stage.keyspace, key: Key::new("a").unwrap() };
         let want = Want::bytes(blob, ByteRange { start: 0, end: 10 });
@@ -109,6 +124,6 @@ fn operations_beyond_the_limit_are_refused_and_let_in_again_in_their_time() {
     let refused = until("reads are let in again", || read().is_ok());
     println!("{refused} reads were refused meanwhile");
     until("too many writes", || append(&client, stage.keyspace, "a").is_err());
-    limit(&stage, Quota::default());
+    limit(&stage, stage.keyspace, Quota::default());
     until("the quota is gone", || (0..30).all(|_| read().is_ok()));
 }
