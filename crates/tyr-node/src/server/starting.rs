@@ -70,11 +70,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let (engine, lock) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
-    let (store, tally) = driver.look(|engine| {
-        let holdings = engine.holdings();
-        (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
-    });
-    let quotas = Quotas::new(who.node, store, tally);
+    let quotas = quotas_of(who.node, &driver);
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -104,12 +100,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
     gate.open(Arc::clone(&driver), inlet, exit, Arc::clone(&quotas));
     let listen = network.listen(options.listen)?;
-    let limits = Limits {
-        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
-        fold_log_bytes: options.fold_log_bytes,
-        grace_us: FOLD_GRACE_US,
-    };
-    let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
+    let keeper = Keeper::new(Arc::clone(&driver), limits(&options), snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
     let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
     let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas));
@@ -129,6 +120,24 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_stopping,
         running,
     })
+}
+
+/// No quotas yet, over what the node holds.
+fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
+    let (store, tally) = driver.look(|engine| {
+        let holdings = engine.holdings();
+        (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
+    });
+    Quotas::new(node, store, tally)
+}
+
+/// When the keeper folds.
+fn limits(options: &ServerOptions) -> Limits {
+    Limits {
+        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
+        fold_log_bytes: options.fold_log_bytes,
+        grace_us: FOLD_GRACE_US,
+    }
 }
 
 /// Finds out who the node is; a new one that joins asks the cluster for its number.
