@@ -18,6 +18,7 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
+use tyr_protocol::read::Kind;
 use tyr_types::{
     BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Operation, Result, Timestamp,
     Transaction, limits,
@@ -190,7 +191,13 @@ impl Gate {
             Body::Read(request) => self
                 .permit_read(caller, request, client)
                 .and_then(|()| self.check_read_room(parts))
-                .and_then(|()| self.admit_read(parts, request.blob.keyspace))
+                .and_then(|()| match request.kind {
+                    // A snapshot begins with them: nothing is read yet.
+                    Kind::Clock => Ok(()),
+                    Kind::Direct | Kind::At(_) | Kind::Whole | Kind::First => {
+                        self.admit_read(parts, request.blob.keyspace)
+                    }
+                })
                 .err()
                 .map(|error| refused(request, &error)),
             Body::ListKeys { .. } => {

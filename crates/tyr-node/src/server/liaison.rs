@@ -1,8 +1,8 @@
 //! What a node knows of its cluster: who is where, who leads the monitors, who may do what.
 //!
 //! All of it lies in the service metadata. A watch tells what changes; what is told goes to the
-//! network (addresses), the gate (users, quotas, names of keyspaces) and the exit (who leads). It runs on a
-//! thread of its own, and so do the control connections that others open to this node.
+//! network (addresses), the gate (users, quotas, names of keyspaces) and the exit (who leads). It
+//! runs on a thread of its own, and so do the control connections that others open to this node.
 //!
 //! ```text
 //!   bootstrap ─► watch cluster/, users/, quotas/ ─► learn ─► network, gate, exit

@@ -1,7 +1,8 @@
 //! The keys of the service metadata that the cluster itself uses.
 //!
 //! What lies under [`CLUSTER`], [`USERS`], [`QUOTAS`] and [`super::access::PREFIX`] is for
-//! administrators and the system; a few keys are the system's alone, since the monitors count on what they wrote.
+//! administrators and the system; a few keys are the system's alone, since the monitors count on
+//! what they wrote.
 
 use tyr_types::NodeId;
 
