@@ -1,4 +1,4 @@
-//! Commands about a cluster as a whole: how it is, its nodes, its users.
+//! Commands about a cluster as a whole: how it is, its nodes, its users, its quotas.
 //!
 //! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they
 //! ask the node, over HTTP ([`http`]). Keyspaces and blobs are the affair of the ordinary commands.
@@ -6,6 +6,7 @@
 mod connection;
 mod http;
 pub mod node;
+pub mod quota;
 pub mod status;
 pub mod user;
 

@@ -6,15 +6,19 @@ use std::thread;
 use clap::Args;
 use serde_json::{Value, json};
 use tyr_node::monitors::status::{Bootstrap, Status};
+use tyr_node::router::quota::QuotaReport;
 use tyr_node::server::{NodeId, NodeReport};
 
-use super::{Connection, http};
+use super::{Connection, http, quota};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
 
 /// Nodes that are asked at once.
 const ASKED_AT_ONCE: usize = 16;
+
+/// From here on it warns of a quota, in hundredths that are used.
+const FULL_PERCENT: u64 = 80;
 
 /// `tyr status`
 #[derive(Args, Debug)]
@@ -97,6 +101,7 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
             "pending": status.leadership.as_ref().and_then(|it| it.pending),
             "waiting_for": status.leadership.as_ref().map(|it| it.waiting.clone()),
             "nodes": nodes,
+            "nearly_full": nearly_full(&reports).collect::<Vec<_>>(),
         }));
     }
     session.output.line(&headline(cluster.as_deref(), epoch, &status))?;
@@ -112,7 +117,17 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
             session.output.line(&format!("node {node}: {reason}"))?;
         }
     }
+    for report in nearly_full(&reports) {
+        session.output.line(&quota::warning(report))?;
+    }
     Ok(())
+}
+
+/// Keyspaces that have used most of their quotas, as the first node says that tells.
+fn nearly_full(reports: &Reports) -> impl Iterator<Item = &QuotaReport> {
+    let told = reports.values().find_map(|report| report.as_ref().ok());
+    let quotas = told.map_or(&[][..], |report| &report.quotas);
+    quotas.iter().filter(|report| report.used_percent().is_some_and(|used| used > FULL_PERCENT))
 }
 
 type Reports = BTreeMap<u16, Result<NodeReport, String>>;

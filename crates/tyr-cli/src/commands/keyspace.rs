@@ -1,9 +1,11 @@
-//! `tyr keyspace`: make, list, show and drop keyspaces.
+//! `tyr keyspace`: make, list, show and drop keyspaces. Quotas are the affair of
+//! [`crate::cluster::quota`].
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tyr::{Durability, Error, KeyspaceConfig, KeyspaceInfo};
 
+use crate::cluster::quota::{self, QuotaArguments};
 use crate::data::{parse_size, size_text};
 use crate::failure::Outcome;
 use crate::output::table;
@@ -20,6 +22,8 @@ pub enum KeyspaceCommand {
     Show(ShowArguments),
     /// Remove a keyspace and every blob in it
     Drop(DropArguments),
+    /// Limit what a keyspace of a cluster may have, or show the limits and what is used
+    Quota(QuotaArguments),
 }
 
 /// `tyr keyspace create`
@@ -107,6 +111,7 @@ pub fn run(session: &mut Session, command: KeyspaceCommand) -> Outcome {
         KeyspaceCommand::List(ListArguments {}) => list(session),
         KeyspaceCommand::Show(arguments) => show(session, &arguments),
         KeyspaceCommand::Drop(arguments) => drop(session, &arguments),
+        KeyspaceCommand::Quota(arguments) => quota::run(session, &arguments),
     }
 }
 

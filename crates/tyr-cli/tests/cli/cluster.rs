@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::nodes::{Nodes, Process, free_addresses, until};
+use crate::nodes::{Nodes, Process, free_addresses, get, until};
 use crate::shell::{Shell, refusal, succeeded};
 
 /// A cluster, and a shell whose store it is.
@@ -122,6 +122,41 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
     assert!(has("root", "put users/alice") && has("root", "delete users/alice"), "{audit}");
     assert!(has("alice", "put users/bob"), "what was not allowed is there too: {audit}");
     assert!(!audit.contains(key.trim()), "no key is in it");
+}
+
+#[test]
+fn a_quota_is_set_shown_kept_and_taken_away() {
+    let cluster = Cluster::form(1, false);
+    cluster.text(&["keyspace", "create", "photos", "--replication", "1"]);
+    cluster.text(&["put", "photos", "tree", "--value", "0123456789"]);
+    assert!(cluster.text(&["keyspace", "quota", "photos"]).contains("no quota"));
+    cluster.text(&["keyspace", "quota", "photos", "--bytes", "12", "--blobs", "9"]);
+    cluster.text(&["keyspace", "quota", "photos", "--blobs", "none"]);
+    let shown = || cluster.json(&["keyspace", "quota", "photos"]).remove(0);
+    until("what is used is counted", || shown()["used"]["bytes"] == 10);
+    assert_eq!(shown()["quota"]["bytes"], 12);
+    assert_eq!(shown()["quota"]["blobs"], Value::Null);
+    let exceeded = (11, "QuotaExceeded".to_owned());
+    assert_eq!(cluster.refused("", &["append", "photos", "tree", "--value", "abc"]), exceeded);
+    cluster.text(&["append", "photos", "tree", "--value", "ab"]);
+    assert!(cluster.text(&["status"]).contains("keyspace photos: its quota is nearly used up"));
+    let (_, metrics) = get(cluster.nodes.http[0], "/metrics");
+    for line in
+        ["tyr_refusals_total{reason=\"quota\"} 1", "tyr_quota_bytes{keyspace=\"photos\"} 12.0"]
+    {
+        assert!(metrics.lines().any(|it| it == line), "{line} in {metrics}");
+    }
+    cluster.text(&["keyspace", "quota", "photos", "--bytes", "none"]);
+    until("the limit is gone", || {
+        let data = &cluster.address;
+        let append = ["append", "photos", "tree", "--value", "c", "--data", data];
+        cluster.shell.command(append).output().unwrap().status.success()
+    });
+    assert_eq!(cluster.refused("", &["keyspace", "quota", "nothing"]).1, "NotFound");
+    let directory = cluster.shell.command(["keyspace", "quota", "photos", "--json"]).output();
+    let (code, kind, message) = refusal(&directory.unwrap());
+    assert_eq!((code, &*kind), (2, "Usage"));
+    assert!(message.contains("only keyspaces of clusters have quotas"), "{message}");
 }
 
 #[test]

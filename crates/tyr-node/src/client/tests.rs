@@ -1,4 +1,5 @@
 //! The client against nodes that a test plays, and against nodes that run in this process.
 
 mod cluster;
+mod quota;
 mod script;

@@ -45,16 +45,16 @@ pub struct Rumour {
     pub snapshot_floor: Timestamp,
     /// How busy it is, in thousandths.
     pub load_permille: u16,
-    /// What it holds of each keyspace.
+    /// What of each keyspace with a quota counts with it.
     pub totals: BTreeMap<KeyspaceId, Totals>,
 }
 
-/// What a node holds of a keyspace.
+/// What of a keyspace counts with a node: blobs whose first chunk it is the authority over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Blobs of which it holds any chunk.
+    /// How many.
     pub blobs: u64,
-    /// Bytes that it holds of them.
+    /// Their sizes together.
     pub bytes: u64,
 }
 

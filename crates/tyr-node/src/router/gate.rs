@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   network ──► gate ──┬─ for the monitors (Renew, Prepared, ..) ──► monitor of this node
-//!                      ├─ refused: not permitted, too much ────────► answered at once
+//!                      ├─ refused: not permitted, too much, quota ─► answered at once
 //!                      └─ the rest ────────────────────────────────► driver
 //! ```
 //!
@@ -11,12 +11,14 @@
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::RwLock;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
+use tyr_protocol::read::Kind;
 use tyr_types::{
     BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Operation, Result, Timestamp,
     Transaction, limits,
@@ -24,6 +26,7 @@ use tyr_types::{
 
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
+use super::quota::Quotas;
 use crate::processor::driver::{Driver, Outlet};
 
 /// Transactions in flight at a node above which no new ones are begun: at some 10,000 a second
@@ -50,6 +53,8 @@ pub(crate) struct Refused {
     pub overload: AtomicU64,
     /// Messages that their sender may not send.
     pub forged: AtomicU64,
+    /// Requests beyond a keyspace's quota.
+    pub quota: AtomicU64,
 }
 
 /// The entrance of a node.
@@ -70,6 +75,7 @@ struct Parts {
     driver: Arc<Driver>,
     monitors: Arc<dyn MonitorInlet>,
     outlet: Arc<dyn Outlet>,
+    quotas: Arc<Quotas>,
 }
 
 impl Gate {
@@ -87,8 +93,9 @@ impl Gate {
         driver: Arc<Driver>,
         monitors: Arc<dyn MonitorInlet>,
         outlet: Arc<dyn Outlet>,
+        quotas: Arc<Quotas>,
     ) {
-        let opened = self.parts.set(Parts { driver, monitors, outlet });
+        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas });
         assert!(opened.is_ok(), "a gate is opened once");
     }
 
@@ -174,13 +181,23 @@ impl Gate {
                 .permit_transaction(caller, transaction)
                 .and_then(|()| match is_retry {
                     true => Ok(()),
-                    false => self.check_disk(transaction).and_then(|()| self.check_room(parts)),
+                    false => self
+                        .check_disk(transaction)
+                        .and_then(|()| self.check_room(parts))
+                        .and_then(|()| self.count(parts.quotas.admit(transaction, Instant::now))),
                 })
                 .err()
                 .map(|error| reply(transaction, &error)),
             Body::Read(request) => self
                 .permit_read(caller, request, client)
                 .and_then(|()| self.check_read_room(parts))
+                .and_then(|()| match request.kind {
+                    // A snapshot begins with them: nothing is read yet.
+                    Kind::Clock => Ok(()),
+                    Kind::Direct | Kind::At(_) | Kind::Whole | Kind::First => {
+                        self.admit_read(parts, request.blob.keyspace)
+                    }
+                })
                 .err()
                 .map(|error| refused(request, &error)),
             Body::ListKeys { .. } => {
@@ -224,9 +241,14 @@ impl Gate {
         let Body::ListKeys { number, keyspace, prefix, after, limit } = envelope.body else {
             return;
         };
-        if !caller.permits(keyspace, Right::Read) {
-            let error = caller.refusal(&self.name_of(keyspace), Right::Read);
-            self.refused.permission.fetch_add(1, Ordering::Relaxed);
+        let permitted = match caller.permits(keyspace, Right::Read) {
+            true => self.admit_read(parts, keyspace),
+            false => {
+                self.refused.permission.fetch_add(1, Ordering::Relaxed);
+                Err(caller.refusal(&self.name_of(keyspace), Right::Read))
+            }
+        };
+        if let Err(error) = permitted {
             let body = Body::Refused { read: number, abort: abort(&error, None) };
             parts.outlet.send(to, answer(asked, body));
             return;
@@ -306,6 +328,18 @@ impl Gate {
         Err(Error::unavailable(
             "the node's disk is nearly full; nothing was written. Delete something, or add a node",
         ))
+    }
+
+    fn admit_read(&self, parts: &Parts, keyspace: KeyspaceId) -> Result<()> {
+        self.count(parts.quotas.admit_read(keyspace, Instant::now))
+    }
+
+    /// Counts what quotas refuse.
+    fn count(&self, admitted: Result<()>) -> Result<()> {
+        if admitted.is_err() {
+            self.refused.quota.fetch_add(1, Ordering::Relaxed);
+        }
+        admitted
     }
 
     fn check_room(&self, parts: &Parts) -> Result<()> {

@@ -2,12 +2,13 @@
 //!
 //! On one node everything is here, so routing is looking up the keyspace ([`keyspaces`]). Between
 //! nodes, and between clients and nodes, requests and answers travel by the [`network`]; what comes
-//! in passes the [`gate`], which asks [`access`] who may do what.
+//! in passes the [`gate`], which asks [`access`] who may do what, and [`quota`] how much of it.
 
 pub mod access;
 pub(crate) mod gate;
 mod keyspaces;
 pub mod network;
+pub mod quota;
 
 pub use self::keyspaces::KeyspaceEntry;
 pub(crate) use self::keyspaces::{Entries, Keyspaces};

@@ -1,11 +1,11 @@
 //! What a node knows of its cluster: who is where, who leads the monitors, who may do what.
 //!
 //! All of it lies in the service metadata. A watch tells what changes; what is told goes to the
-//! network (addresses), the gate (users, names of keyspaces) and the exit (who leads). It runs on a
-//! thread of its own, and so do the control connections that others open to this node.
+//! network (addresses), the gate (users, quotas, names of keyspaces) and the exit (who leads). It
+//! runs on a thread of its own, and so do the control connections that others open to this node.
 //!
 //! ```text
-//!   bootstrap ─► watch cluster/, users/ ─► learn ─► network, gate, exit
+//!   bootstrap ─► watch cluster/, users/, quotas/ ─► learn ─► network, gate, exit
 //!       ▲            │ too far behind, cut off
 //!       └────────────┘
 //! ```
@@ -22,17 +22,18 @@ use tokio::sync::oneshot;
 use tyr_protocol::map::{Change, ClusterMap, Membership};
 use tyr_protocol::message::Envelope;
 use tyr_protocol::wire;
-use tyr_types::{Error, ErrorKind, NodeId, Result};
+use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::identity::Identity;
 use super::outlet::Leader;
 use crate::gossip::Gossip;
 use crate::monitors::control::{Answering, MetadataClient};
-use crate::monitors::metadata::{Happening, reserved};
+use crate::monitors::metadata::{Happening, Path, reserved};
 use crate::monitors::{Monitor, NodeRecord, control};
 use crate::router::access::{User, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{ControlStream, Network, NodeAddresses, is_named};
+use crate::router::quota::{Quota, Quotas};
 
 /// How often a node that is no monitor asks who leads them.
 const LEADER_EVERY: Duration = Duration::from_millis(500);
@@ -40,7 +41,7 @@ const LEADER_EVERY: Duration = Duration::from_millis(500);
 /// After a failure the next try waits so long.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Users that are listed at a time.
+/// Users, or quotas, that are listed at a time.
 const PAGE: u32 = 500;
 
 /// Stands for no leader.
@@ -55,6 +56,7 @@ pub(crate) struct Liaison {
     network: Network,
     gate: Arc<Gate>,
     users: Arc<Users>,
+    quotas: Arc<Quotas>,
     identity: Mutex<Identity>,
     leader: AtomicU32,
     records: RwLock<BTreeMap<NodeId, NodeRecord>>,
@@ -75,6 +77,7 @@ pub(crate) struct Parts {
     pub network: Network,
     pub gate: Arc<Gate>,
     pub users: Arc<Users>,
+    pub quotas: Arc<Quotas>,
     pub identity: Identity,
     pub record: NodeRecord,
     pub is_joining: bool,
@@ -132,6 +135,7 @@ impl Liaison {
             network,
             gate,
             users,
+            quotas,
             identity,
             record,
             is_joining,
@@ -144,6 +148,7 @@ impl Liaison {
             network,
             gate,
             users,
+            quotas,
             identity: Mutex::new(identity),
             leader: AtomicU32::new(NOBODY),
             records: RwLock::default(),
@@ -222,17 +227,20 @@ impl Liaison {
         *self.records.write() = nodes.collect();
         self.place_nodes();
         let users_of = self.list_users().await?;
+        let quotas_of = self.list_quotas().await?;
         self.learn_map(map);
         let mut watches = [
             self.client.watch(reserved::CLUSTER, bootstrap.revision),
             self.client.watch(reserved::USERS, users_of),
+            self.client.watch(reserved::QUOTAS, quotas_of),
         ];
         self.join_if_new().await?;
-        let [cluster, users] = &mut watches;
+        let [cluster, users, quotas] = &mut watches;
         loop {
             let (happenings, _) = tokio::select! {
                 next = cluster.next() => next?,
                 next = users.next() => next?,
+                next = quotas.next() => next?,
             };
             for happening in happenings {
                 self.learn(happening);
@@ -249,6 +257,11 @@ impl Liaison {
             match user {
                 Ok(user) => self.users.update(name, user),
                 Err(error) => tracing::error!(%error, name, "a user is locked out"),
+            }
+        } else if let Some(keyspace) = Quota::keyspace(path) {
+            match value.map(|bytes| Quota::from_bytes(&bytes)).transpose() {
+                Ok(quota) => self.quotas.update(keyspace, quota),
+                Err(error) => tracing::error!(%error, path, "a quota stays as it was"),
             }
         } else if let Some(number) = path.strip_prefix(reserved::NODES) {
             let Ok(number) = number.parse().map(NodeId) else { return };
@@ -267,6 +280,7 @@ impl Liaison {
     fn learn_map(&self, map: ClusterMap) {
         let map = Arc::new(map);
         self.gate.learn(Arc::clone(&map));
+        self.quotas.learn(Arc::clone(&map));
         *self.map.write() = Some(map);
     }
 
@@ -295,18 +309,39 @@ impl Liaison {
         }
     }
 
-    /// All users, and the revision they are of.
+    /// Learns all users; answers the revision they are of.
     async fn list_users(&self) -> Result<u64> {
-        let mut after: Option<String> = None;
+        let (users, revision) = self.list(reserved::USERS).await?;
+        for (path, value) in users {
+            self.learn(Happening { revision, path, value: Some(value) });
+        }
+        Ok(revision)
+    }
+
+    /// Learns all quotas, and which there are no more; answers the revision they are of.
+    async fn list_quotas(&self) -> Result<u64> {
+        let (listed, revision) = self.list(reserved::QUOTAS).await?;
+        self.quotas.retain(|keyspace| {
+            listed.iter().any(|(path, _)| Quota::keyspace(path.as_str()) == Some(keyspace))
+        });
+        for (path, value) in listed {
+            self.learn(Happening { revision, path, value: Some(value) });
+        }
+        Ok(revision)
+    }
+
+    /// All that lies under a prefix. What changes after the revision that is answered may be in it
+    /// already.
+    async fn list(&self, prefix: &str) -> Result<(Vec<(Path, Bytes)>, u64)> {
+        let (mut listed, mut began_at) = (Vec::<(Path, Bytes)>::new(), None);
         loop {
-            let (page, revision) =
-                self.client.list(reserved::USERS, after.as_deref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(revision) };
-            after = Some(last.as_str().to_owned());
-            for (path, entry) in page {
-                let value = Some(entry.value);
-                self.learn(Happening { revision, path, value });
+            let after = listed.last().map(|(path, _)| path.as_str());
+            let (page, revision) = self.client.list(prefix, after, PAGE).await?;
+            let revision = *began_at.get_or_insert(revision);
+            if page.is_empty() {
+                return Ok((listed, revision));
             }
+            listed.extend(page.into_iter().map(|(path, entry)| (path, entry.value)));
         }
     }
 

@@ -9,6 +9,7 @@
 //! Starting: identity (which start this is), network, monitor, number and cluster, store and log,
 //! member; then the gate opens. Stopping: the other way round.
 
+mod census;
 mod identity;
 mod liaison;
 mod observation;
@@ -47,6 +48,7 @@ use crate::monitors::{Monitor, NodeRecord};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
 use crate::router::network::Network;
+use crate::router::quota::Quotas;
 
 /// A node of a cluster that runs. Dropping it stops it.
 pub struct Server {
@@ -59,6 +61,7 @@ pub struct Server {
     monitor: Option<Monitor>,
     liaison: Arc<Liaison>,
     gossip: Gossip,
+    quotas: Arc<Quotas>,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }

@@ -24,6 +24,7 @@ use crate::monitors::Monitor;
 use crate::processor::driver::{AnswerStatistics, Driver, Engine};
 use crate::router::gate::Gate;
 use crate::router::network::{Network, NetworkStatistics};
+use crate::router::quota::{QuotaReport, Quotas};
 
 /// Looks at a node. Clones look at the same one; it may outlive the node.
 #[derive(Clone, Debug)]
@@ -39,6 +40,7 @@ struct Parts {
     gate: Arc<Gate>,
     network: Network,
     gossip: Gossip,
+    quotas: Arc<Quotas>,
     monitor: Option<Monitor>,
     started: Instant,
     pace: Mutex<Pace>,
@@ -103,6 +105,10 @@ pub struct NodeStatistics {
     pub refused_overload: u64,
     /// Messages that their sender may not send.
     pub refused_forged: u64,
+    /// Requests beyond a keyspace's quota.
+    pub refused_quota: u64,
+    /// How keyspaces with a quota stand in the whole cluster, as far as heard here.
+    pub quotas: Vec<QuotaReport>,
     /// How far it is with copying what it is a recipient of.
     pub movement: MovementStatistics,
     /// What the network has done.
@@ -178,6 +184,9 @@ pub struct NodeReport {
     pub is_leading: bool,
     /// What it is a recipient of.
     pub movement: MovementStatistics,
+    /// How keyspaces with a quota stand in the whole cluster, as far as heard here.
+    #[serde(default)]
+    pub quotas: Vec<QuotaReport>,
     /// The map it goes by; `None` before it has one.
     pub map: Option<MapReport>,
 }
@@ -287,6 +296,7 @@ impl Observer {
             gate: Arc::clone(&server.gate),
             network: server.network.clone(),
             gossip: server.gossip.clone(),
+            quotas: Arc::clone(&server.quotas),
             monitor: server.monitor.clone(),
             started: Instant::now(),
             pace: Mutex::default(),
@@ -332,6 +342,8 @@ impl Observer {
             refused_permission: read(&gate.refused.permission),
             refused_overload: read(&gate.refused.overload),
             refused_forged: read(&gate.refused.forged),
+            refused_quota: read(&gate.refused.quota),
+            quotas: self.0.quotas.reports(),
             movement: movement(&seen.progress, &mut pace.lock()),
             network: network.statistics(),
             gossip: gossip.statistics(),
@@ -380,6 +392,7 @@ impl Observer {
             clients: network.clients,
             is_leading: self.is_leading(),
             movement: movement(&seen.progress, &mut pace.lock()),
+            quotas: self.0.quotas.reports(),
             map: seen.map.map(|map| self.describe(&map, &network)),
         }
     }

@@ -14,6 +14,7 @@ use tyr_store::disk::{FolderLock, RealDisk};
 use tyr_store::store::{OpenedNode, Store};
 use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
 
+use super::census::Census;
 use super::identity::Identity;
 use super::liaison::{Control, Liaison, Parts, Thread};
 use super::options::{Formation, ServerOptions};
@@ -30,6 +31,7 @@ use crate::processor::driver::{Driver, Engine, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Dialer, Network, NetworkParts};
+use crate::router::quota::Quotas;
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
 const FOLD_GRACE_US: u64 = 2_000_000;
@@ -68,6 +70,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let (engine, lock) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let quotas = quotas_of(who.node, &driver);
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -85,6 +88,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         network: network.clone(),
         gate: Arc::clone(&gate),
         users,
+        quotas: Arc::clone(&quotas),
         identity: who.identity,
         record: who.record,
         is_joining: who.is_joining,
@@ -94,16 +98,12 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gossip = start_gossip(&options, (node, who.incarnation, cluster), &liaison, &control)?;
     liaison.gossip_by(gossip.clone());
     let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
-    gate.open(Arc::clone(&driver), inlet, exit);
+    gate.open(Arc::clone(&driver), inlet, exit, Arc::clone(&quotas));
     let listen = network.listen(options.listen)?;
-    let limits = Limits {
-        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
-        fold_log_bytes: options.fold_log_bytes,
-        grace_us: FOLD_GRACE_US,
-    };
-    let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
+    let keeper = Keeper::new(Arc::clone(&driver), limits(&options), snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
-    let upkeep = Upkeep::new(Arc::clone(&driver), Arc::clone(&gate), gossip.clone());
+    let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
+    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas));
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let running = Mutex::new(Some(Running { threads, control, lock }));
     Ok(Server {
@@ -116,9 +116,28 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         monitor,
         liaison,
         gossip,
+        quotas,
         is_stopping,
         running,
     })
+}
+
+/// No quotas yet, over what the node holds.
+fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
+    let (store, tally) = driver.look(|engine| {
+        let holdings = engine.holdings();
+        (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
+    });
+    Quotas::new(node, store, tally)
+}
+
+/// When the keeper folds.
+fn limits(options: &ServerOptions) -> Limits {
+    Limits {
+        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
+        fold_log_bytes: options.fold_log_bytes,
+        grace_us: FOLD_GRACE_US,
+    }
 }
 
 /// Finds out who the node is; a new one that joins asks the cluster for its number.
@@ -316,11 +335,13 @@ fn start_threads(
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
-    let stopping = Arc::clone(is_stopping);
+    let (stopping, ending) = (Arc::clone(is_stopping), Arc::clone(is_stopping));
+    let census = Census::new(Arc::clone(driver));
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,
         spawn("tyr-upkeep", move || upkeep.run(&stopping))?,
+        spawn("tyr-census", move || census.run(&ending))?,
     ])
 }
 

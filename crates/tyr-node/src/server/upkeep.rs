@@ -1,6 +1,5 @@
 //! What a node does all the time: the member's clock, what others are told of it, room on its disk.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,7 @@ use tyr_types::{Epoch, Error, Result};
 use crate::gossip::{Gossip, Rumour};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
+use crate::router::quota::Quotas;
 
 /// How often a node looks around.
 const TICK: Duration = Duration::from_millis(50);
@@ -41,11 +41,12 @@ pub(super) struct Upkeep {
     driver: Arc<Driver>,
     gate: Arc<Gate>,
     gossip: Gossip,
+    quotas: Arc<Quotas>,
 }
 
 impl Upkeep {
-    pub fn new(driver: Arc<Driver>, gate: Arc<Gate>, gossip: Gossip) -> Self {
-        Self { driver, gate, gossip }
+    pub fn new(driver: Arc<Driver>, gate: Arc<Gate>, gossip: Gossip, quotas: Arc<Quotas>) -> Self {
+        Self { driver, gate, gossip, quotas }
     }
 
     /// Runs until the node stops.
@@ -53,10 +54,11 @@ impl Upkeep {
         let mut ticks = 0u32;
         while !is_stopping.load(Ordering::Acquire) {
             self.driver.tick();
-            if ticks.is_multiple_of(TICKS_PER_RUMOUR)
-                && let Err(error) = self.gossip.tell(self.rumour())
-            {
-                tracing::warn!(%error, "the node tells nothing of itself");
+            if ticks.is_multiple_of(TICKS_PER_RUMOUR) {
+                if let Err(error) = self.gossip.tell(self.rumour()) {
+                    tracing::warn!(%error, "the node tells nothing of itself");
+                }
+                self.quotas.hear(|| self.gossip.rumours());
             }
             if ticks.is_multiple_of(TICKS_PER_LOOK) {
                 self.look_at_disk();
@@ -72,7 +74,7 @@ impl Upkeep {
             let member = engine.member();
             (member.map().map_or(Epoch(0), |map| map.epoch), member.snapshot_floor())
         });
-        Rumour { epoch, snapshot_floor, load_permille: 0, totals: BTreeMap::new() }
+        Rumour { epoch, snapshot_floor, load_permille: 0, totals: self.quotas.counted() }
     }
 
     fn look_at_disk(&self) {

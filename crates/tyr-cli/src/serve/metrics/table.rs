@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use tyr_node::histogram::Times;
+use tyr_node::router::quota::QuotaReport;
 use tyr_node::server::NodeStatistics;
 
 use super::super::process;
@@ -47,8 +48,16 @@ fn labelled<N: Copy>(numbers: &[(&str, N)]) -> Vec<(String, N)> {
     numbers.iter().map(|(label, number)| ((*label).to_owned(), *number)).collect()
 }
 
+fn by_keyspace(
+    statistics: &NodeStatistics,
+    read: fn(&QuotaReport) -> Option<u64>,
+) -> Vec<(String, f64)> {
+    let of = |quota: &QuotaReport| Some((quota.keyspace.clone(), read(quota)? as f64));
+    statistics.quotas.iter().filter_map(of).collect()
+}
+
 /// All metrics.
-pub static METRICS: [Metric; 51] = [
+pub static METRICS: [Metric; 56] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -94,15 +103,42 @@ pub static METRICS: [Metric; 51] = [
     ),
     metric(
         "tyr_refusals",
-        "Messages refused: without the right (permission), without room (overload), or in another \
-         sender's name (forged).",
+        "Messages refused: without the right (permission), without room (overload), in another \
+         sender's name (forged), or beyond a keyspace's quota (quota).",
         Counts("reason", |it| {
             labelled(&[
                 ("permission", it.refused_permission),
                 ("overload", it.refused_overload),
                 ("forged", it.refused_forged),
+                ("quota", it.refused_quota),
             ])
         }),
+    ),
+    // Quotas.
+    metric(
+        "tyr_quota_used_bytes",
+        "Bytes that a keyspace with a quota has in the whole cluster, as far as heard here.",
+        Levels("keyspace", |it| by_keyspace(it, |quota| Some(quota.bytes))),
+    ),
+    metric(
+        "tyr_quota_bytes",
+        "Bytes that a keyspace may have.",
+        Levels("keyspace", |it| by_keyspace(it, |quota| quota.quota.bytes)),
+    ),
+    metric(
+        "tyr_quota_used_blobs",
+        "Blobs that a keyspace with a quota has in the whole cluster, as far as heard here.",
+        Levels("keyspace", |it| by_keyspace(it, |quota| Some(quota.blobs))),
+    ),
+    metric(
+        "tyr_quota_blobs",
+        "Blobs that a keyspace may have.",
+        Levels("keyspace", |it| by_keyspace(it, |quota| quota.quota.blobs)),
+    ),
+    metric(
+        "tyr_quota_operations",
+        "Operations a second that a keyspace may have in the whole cluster.",
+        Levels("keyspace", |it| by_keyspace(it, |quota| quota.quota.operations)),
     ),
     // What it has to do.
     metric(

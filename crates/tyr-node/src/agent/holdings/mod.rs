@@ -13,6 +13,7 @@
 //! Nothing here answers an error: the log has it all already. When the disk fails, that is noted
 //! ([`Holdings::failure`]), and the node must do nothing more: what it says then is not so.
 
+mod applying;
 mod expected;
 mod floor;
 mod listing;
@@ -21,8 +22,7 @@ pub(crate) mod staging;
 mod touched;
 mod view;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -33,27 +33,19 @@ use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, View};
 use tyr_store::recent::Readers;
-use tyr_store::recent::chunk::{Installed, Place, Start};
+use tyr_store::recent::chunk::{Installed, Place};
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Outcome,
-    Payload, Result, Timestamp, Transaction, TransactionId, limits,
+    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Payload,
+    Result, Timestamp, Transaction, TransactionId, limits,
 };
 
 pub(crate) use self::expected::Expected;
 pub(crate) use self::floor::{Floors, Retention};
 pub(crate) use self::reading::refusal;
-use self::staging::{Staging, Written};
-
-/// The operations of a transaction on a blob as they are applied.
-struct Applied<'e> {
-    operations: Cow<'e, [Operation]>,
-    /// Where the extents among them lie.
-    spans: Vec<(ExtentRef, ByteRange)>,
-    /// What answers for the extents until the store does.
-    written: Option<Written>,
-}
+use self::staging::Staging;
+use super::tally::{self, Tally};
 
 /// A keyspace as far as the chunks of its blobs need it.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +65,7 @@ pub(crate) struct Holdings {
     expected: BTreeMap<ChunkName, Expected>,
     floors: Floors,
     staging: Staging,
+    tally: Arc<Tally>,
     failure: Option<Error>,
 }
 
@@ -93,6 +86,7 @@ impl Holdings {
             expected: BTreeMap::new(),
             floors: Floors::new(retention),
             staging: Staging::default(),
+            tally: Arc::default(),
             failure: None,
         }
     }
@@ -100,6 +94,11 @@ impl Holdings {
     /// The store below.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// How much of what is here counts towards quotas.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// Why the node must do nothing more.
@@ -256,102 +255,11 @@ impl Holdings {
         Some(look(&state))
     }
 
-    /// The operations as they are applied: large payloads by reference, if each piece lies in one
-    /// chunk.
-    fn operations<'e>(
-        &mut self,
-        id: TransactionId,
-        (number, entry): (usize, &'e BlobOperations),
-        append_at: u64,
-    ) -> Applied<'e> {
-        let chunk_size = self.chunk_size(entry.blob.keyspace);
-        let whole = |operations: &[Operation]| staging::spans(operations, append_at, chunk_size);
-        let (mut spans, mut written) = (Vec::new(), None);
-        let operations = match self.staging.take(id, number, entry) {
-            Some((staged, leases)) => match whole(&staged) {
-                Some(of) => {
-                    (spans, written) = (of, Some(leases));
-                    Cow::Owned(staged)
-                }
-                None => Cow::Borrowed(&entry.operations[..]),
-            },
-            None => match whole(&entry.operations) {
-                Some(of) => {
-                    spans = of;
-                    Cow::Borrowed(&entry.operations[..])
-                }
-                None => {
-                    let inlined = staging::inline(&self.store, &entry.operations);
-                    Cow::Owned(self.note(inlined).unwrap_or_default())
-                }
-            },
-        };
-        Applied { operations, spans, written }
-    }
-
-    fn apply_blob(
-        &mut self,
-        (id, at): (TransactionId, Timestamp),
-        (place_in, entry): (usize, &BlobOperations),
-        chunks: &[u64],
-        guess: u64,
-    ) -> Vec<(usize, Outcome)> {
-        let blob = &entry.blob;
-        let is_known = chunks.first() == Some(&0) && !self.is_expected(blob, 0);
-        let start = match is_known {
-            true => Start::Known(self.stat(blob).unwrap_or(0)),
-            false => Start::Guessed(guess),
-        };
-        let readers = self.readers(blob, at);
-        let append_at = match start {
-            Start::Known(size) => size,
-            Start::Guessed(guess) => guess,
-        };
-        let Applied { operations, spans, written } =
-            self.operations(id, (place_in, entry), append_at);
-        let (mut outcomes, mut here) = (Vec::new(), BTreeSet::new());
-        for number in chunks {
-            if self.is_expected(blob, *number) {
-                self.lay_aside((blob, *number), at, entry, start);
-                continue;
-            }
-            let place = self.place(blob.keyspace, *number);
-            let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
-                self.store.apply_chunk(&cell, place, (&operations, start), (at, readers))
-            });
-            if written.is_some() {
-                here.insert(*number);
-            }
-            let answers = self.note(applied).unwrap_or_default();
-            let is_told = |outcome: &Outcome| match outcome {
-                Outcome::Value(_) => true,
-                Outcome::Offset(_) | Outcome::Existed(_) => *number == 0,
-                Outcome::Done => false,
-            };
-            outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
-        }
-        if let Some(written) = written {
-            let chunk_size = self.chunk_size(blob.keyspace);
-            let is_here = |(_, span): &&(_, ByteRange)| here.contains(&(span.start / chunk_size));
-            written.adopt(&spans.iter().filter(is_here).map(|(extent, _)| *extent).collect());
-        }
-        outcomes.sort_unstable_by_key(|(operation, _)| *operation);
-        outcomes
-    }
-
-    /// Keeps what is applied to a chunk whose base is still to come, by value.
-    fn lay_aside(
-        &mut self,
-        (blob, chunk): (&BlobName, u64),
-        at: Timestamp,
-        entry: &BlobOperations,
-        start: Start,
-    ) {
-        let inlined = staging::inline(&self.store, &entry.operations);
-        let Some(operations) = self.note(inlined) else { return };
-        if let Some(expected) = self.expected.get_mut(&(blob.clone(), chunk)) {
-            expected.lay_aside(at, operations, start);
-        }
+    /// Whether the blob counts here towards a quota, and one of these chunks is its first.
+    fn is_counted(&self, blob: &BlobName, chunks: &[u64]) -> bool {
+        chunks.first() == Some(&0)
+            && self.tally.is_watched(blob.keyspace)
+            && self.map.as_ref().is_some_and(|map| tally::counts(map, self.node, blob))
     }
 
     fn is_expected(&self, blob: &BlobName, chunk: u64) -> bool {
@@ -409,7 +317,11 @@ impl member::Store for Holdings {
             let chunk_size = self.chunk_size(entry.blob.keyspace);
             let chunks = touched::chunks(entry, part, chunk_size, size);
             let place = (number as usize, entry);
+            let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let answers = self.apply_blob((transaction.id, at), place, &chunks, guess);
+            if let Some(before) = counted {
+                self.tally.change(&entry.blob, before, self.stat(&entry.blob));
+            }
             outcomes.extend(answers.into_iter().map(|(operation, outcome)| {
                 let operation = u32::try_from(operation).expect("operations are few");
                 Answered { blob: number, operation, outcome }
@@ -468,6 +380,7 @@ impl member::Store for Holdings {
         self.expected.clear();
         self.staging.clear();
         self.floors.clear();
+        self.tally.restart();
         let cleared = self.store.clear_chunks();
         self.note(cleared);
     }

@@ -17,18 +17,18 @@ use crate::server::{Formation, Server, ServerOptions};
 const ALL: ByteRange = ByteRange { start: 0, end: 1 << 20 };
 
 /// How long a test waits for what has to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster of three, with a keyspace in small chunks.
-struct Stage {
-    servers: BTreeMap<NodeId, Server>,
+pub(super) struct Stage {
+    pub servers: BTreeMap<NodeId, Server>,
     addresses: Vec<String>,
-    keyspace: KeyspaceId,
+    pub keyspace: KeyspaceId,
     _folder: tempfile::TempDir,
 }
 
 impl Stage {
-    fn new() -> (Self, Arc<Client>) {
+    pub fn new() -> (Self, Arc<Client>) {
         let folder = tempfile::tempdir().unwrap();
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let places: Vec<_> = (0..3).map(|_| free()).collect();

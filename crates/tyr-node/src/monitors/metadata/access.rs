@@ -95,7 +95,7 @@ pub fn is_allowed(store: &Store, actor: &Actor, path: &str, wish: Wish) -> bool 
     if is_administrator {
         return wish == Wish::Read || !reserved::is_system(path);
     }
-    let is_reserved = [reserved::CLUSTER, reserved::USERS, PREFIX];
+    let is_reserved = [reserved::CLUSTER, reserved::USERS, reserved::QUOTAS, PREFIX];
     if is_reserved.iter().any(|prefix| path.starts_with(prefix)) {
         return false;
     }

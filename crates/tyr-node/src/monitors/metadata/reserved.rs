@@ -1,7 +1,8 @@
 //! The keys of the service metadata that the cluster itself uses.
 //!
-//! What lies under [`CLUSTER`], [`USERS`] and [`super::access::PREFIX`] is for administrators and
-//! the system; a few keys are the system's alone, since the monitors count on what they wrote.
+//! What lies under [`CLUSTER`], [`USERS`], [`QUOTAS`] and [`super::access::PREFIX`] is for
+//! administrators and the system; a few keys are the system's alone, since the monitors count on
+//! what they wrote.
 
 use tyr_types::NodeId;
 
@@ -11,6 +12,8 @@ use super::Path;
 pub const CLUSTER: &str = "cluster/";
 /// Users, one key each.
 pub const USERS: &str = "users/";
+/// Quotas of keyspaces, one key each.
+pub const QUOTAS: &str = "quotas/";
 /// What nodes reported of themselves, one key each.
 pub const NODES: &str = "cluster/nodes/";
 /// The cluster's identity: 16 random bytes, written once.

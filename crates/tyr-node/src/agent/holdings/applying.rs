@@ -1,0 +1,125 @@
+//! How a transaction is applied to the chunks of a blob that are here.
+//!
+//! Must not know: where the transaction comes from, and who else applies it.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use tyr_protocol::View;
+use tyr_store::recent::chunk::Start;
+use tyr_store::store::chunks::stored_name;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Outcome, Timestamp, TransactionId,
+};
+
+use super::Holdings;
+use super::staging::{self, Written};
+
+/// The operations of a transaction on a blob as they are applied.
+struct Applied<'e> {
+    operations: Cow<'e, [Operation]>,
+    /// Where the extents among them lie.
+    spans: Vec<(ExtentRef, ByteRange)>,
+    /// What answers for the extents until the store does.
+    written: Option<Written>,
+}
+
+impl Holdings {
+    /// The operations as they are applied: large payloads by reference, if each piece lies in one
+    /// chunk.
+    fn operations<'e>(
+        &mut self,
+        id: TransactionId,
+        (number, entry): (usize, &'e BlobOperations),
+        append_at: u64,
+    ) -> Applied<'e> {
+        let chunk_size = self.chunk_size(entry.blob.keyspace);
+        let whole = |operations: &[Operation]| staging::spans(operations, append_at, chunk_size);
+        let (mut spans, mut written) = (Vec::new(), None);
+        let operations = match self.staging.take(id, number, entry) {
+            Some((staged, leases)) => match whole(&staged) {
+                Some(of) => {
+                    (spans, written) = (of, Some(leases));
+                    Cow::Owned(staged)
+                }
+                None => Cow::Borrowed(&entry.operations[..]),
+            },
+            None => match whole(&entry.operations) {
+                Some(of) => {
+                    spans = of;
+                    Cow::Borrowed(&entry.operations[..])
+                }
+                None => {
+                    let inlined = staging::inline(&self.store, &entry.operations);
+                    Cow::Owned(self.note(inlined).unwrap_or_default())
+                }
+            },
+        };
+        Applied { operations, spans, written }
+    }
+
+    pub(super) fn apply_blob(
+        &mut self,
+        (id, at): (TransactionId, Timestamp),
+        (place_in, entry): (usize, &BlobOperations),
+        chunks: &[u64],
+        guess: u64,
+    ) -> Vec<(usize, Outcome)> {
+        let blob = &entry.blob;
+        let is_known = chunks.first() == Some(&0) && !self.is_expected(blob, 0);
+        let start = match is_known {
+            true => Start::Known(self.stat(blob).unwrap_or(0)),
+            false => Start::Guessed(guess),
+        };
+        let readers = self.readers(blob, at);
+        let append_at = match start {
+            Start::Known(size) => size,
+            Start::Guessed(guess) => guess,
+        };
+        let Applied { operations, spans, written } =
+            self.operations(id, (place_in, entry), append_at);
+        let (mut outcomes, mut here) = (Vec::new(), BTreeSet::new());
+        for number in chunks {
+            if self.is_expected(blob, *number) {
+                self.lay_aside((blob, *number), at, entry, start);
+                continue;
+            }
+            let place = self.place(blob.keyspace, *number);
+            let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
+                self.store.apply_chunk(&cell, place, (&operations, start), (at, readers))
+            });
+            if written.is_some() {
+                here.insert(*number);
+            }
+            let answers = self.note(applied).unwrap_or_default();
+            let is_told = |outcome: &Outcome| match outcome {
+                Outcome::Value(_) => true,
+                Outcome::Offset(_) | Outcome::Existed(_) => *number == 0,
+                Outcome::Done => false,
+            };
+            outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
+        }
+        if let Some(written) = written {
+            let chunk_size = self.chunk_size(blob.keyspace);
+            let is_here = |(_, span): &&(_, ByteRange)| here.contains(&(span.start / chunk_size));
+            written.adopt(&spans.iter().filter(is_here).map(|(extent, _)| *extent).collect());
+        }
+        outcomes.sort_unstable_by_key(|(operation, _)| *operation);
+        outcomes
+    }
+
+    /// Keeps what is applied to a chunk whose base is still to come, by value.
+    fn lay_aside(
+        &mut self,
+        (blob, chunk): (&BlobName, u64),
+        at: Timestamp,
+        entry: &BlobOperations,
+        start: Start,
+    ) {
+        let inlined = staging::inline(&self.store, &entry.operations);
+        let Some(operations) = self.note(inlined) else { return };
+        if let Some(expected) = self.expected.get_mut(&(blob.clone(), chunk)) {
+            expected.lay_aside(at, operations, start);
+        }
+    }
+}

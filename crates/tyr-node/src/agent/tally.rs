@@ -1,0 +1,265 @@
+//! How much of each keyspace with a quota counts at this node.
+//!
+//! A blob counts once in a cluster: at the authority over its first chunk, which knows its size. A
+//! keyspace counts its blobs and the sum of their sizes. The tally follows what is applied, change
+//! by change; and a census walks all blobs again and again, so that what it cannot follow (blobs
+//! that move to another authority, changes that overlap a step of the walk) is right after the next
+//! round.
+//!
+//! ```text
+//!   Holdings::apply ──change──► Tally ◄──advance── census, a page of keys at a time
+//!                                 └── totals ──► gossip, gate
+//! ```
+//!
+//! A change counts for the round under way, too, if the walk has passed its key already; if it has
+//! not, the walk will meet it as it is then.
+//!
+//! Must not know: limits, and what others count.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tyr_protocol::map::ClusterMap;
+use tyr_store::store::Store;
+use tyr_types::{BlobName, Key, KeyspaceId, NodeId, Result};
+
+use crate::gossip::Totals;
+
+/// What counts at this node, by keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Whether any keyspace is counted: nearly always none is.
+    is_any: AtomicBool,
+    counts: Mutex<BTreeMap<KeyspaceId, Count>>,
+}
+
+/// What counts of a keyspace.
+#[derive(Debug, Default)]
+struct Count {
+    /// As of the last round that ended, and what was applied since; `None` before the first.
+    totals: Option<Totals>,
+    /// The round under way.
+    round: Round,
+}
+
+/// How far a walk over the blobs of a keyspace is.
+#[derive(Debug, Default)]
+struct Round {
+    /// The last key that was met.
+    walked: Option<Key>,
+    /// Of the blobs up to there, as they are now.
+    sum: Totals,
+}
+
+impl Totals {
+    /// The same when a blob that had the one size has the other; `None` is a blob that is not.
+    #[must_use]
+    pub(crate) fn changed(self, before: Option<u64>, after: Option<u64>) -> Self {
+        let step =
+            |total: u64, minus: u64, plus: u64| total.saturating_sub(minus).saturating_add(plus);
+        let size = |of: Option<u64>| of.unwrap_or(0);
+        let one = |of: Option<u64>| u64::from(of.is_some());
+        Self {
+            blobs: step(self.blobs, one(before), one(after)),
+            bytes: step(self.bytes, size(before), size(after)),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            blobs: self.blobs.saturating_add(other.blobs),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+impl Tally {
+    /// From now on these keyspaces are counted and no others.
+    pub fn watch(&self, keyspaces: impl IntoIterator<Item = KeyspaceId>) {
+        let mut counts = self.counts.lock();
+        let mut known = std::mem::take(&mut *counts);
+        let kept = |id| (id, known.remove(&id).unwrap_or_default());
+        *counts = keyspaces.into_iter().map(kept).collect();
+        self.is_any.store(!counts.is_empty(), Ordering::Release);
+    }
+
+    /// Whether any keyspace is counted.
+    pub fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
+    /// Whether the keyspace is counted.
+    pub fn is_watched(&self, keyspace: KeyspaceId) -> bool {
+        self.is_any() && self.counts.lock().contains_key(&keyspace)
+    }
+
+    /// The keyspaces that are counted, and whether a round over each has ended.
+    pub fn watched(&self) -> Vec<(KeyspaceId, bool)> {
+        let counts = self.counts.lock();
+        counts.iter().map(|(id, count)| (*id, count.totals.is_some())).collect()
+    }
+
+    /// A blob that counts here had the one size and now has the other.
+    pub fn change(&self, blob: &BlobName, before: Option<u64>, after: Option<u64>) {
+        if before == after {
+            return;
+        }
+        let mut counts = self.counts.lock();
+        let Some(count) = counts.get_mut(&blob.keyspace) else { return };
+        if let Some(totals) = &mut count.totals {
+            *totals = totals.changed(before, after);
+        }
+        if count.round.walked.as_ref().is_some_and(|walked| blob.key <= *walked) {
+            count.round.sum = count.round.sum.changed(before, after);
+        }
+    }
+
+    /// Nothing is here any more: everything is counted anew.
+    pub fn restart(&self) {
+        self.counts.lock().values_mut().for_each(|count| *count = Count::default());
+    }
+
+    /// The walk over a keyspace begins anew. What is known of it stands until it ends.
+    pub fn begin(&self, keyspace: KeyspaceId) {
+        if let Some(count) = self.counts.lock().get_mut(&keyspace) {
+            count.round = Round::default();
+        }
+    }
+
+    /// How far the walk over a keyspace is: the last key that it met.
+    pub fn walked(&self, keyspace: KeyspaceId) -> Option<Key> {
+        self.counts.lock().get(&keyspace).and_then(|count| count.round.walked.clone())
+    }
+
+    /// The walk went on from `after` to `to` and met this; with no `to` it met the end. Counts for
+    /// nothing if the walk has begun anew meanwhile.
+    pub fn advance(
+        &self,
+        keyspace: KeyspaceId,
+        (after, to): (Option<&Key>, Option<Key>),
+        met: Totals,
+    ) {
+        let mut counts = self.counts.lock();
+        let Some(count) = counts.get_mut(&keyspace) else { return };
+        if count.round.walked.as_ref() != after {
+            return;
+        }
+        count.round.sum = count.round.sum.plus(met);
+        match to {
+            Some(to) => count.round.walked = Some(to),
+            None => count.totals = Some(std::mem::take(&mut count.round).sum),
+        }
+    }
+
+    /// What counts here. Before the first round over a keyspace has ended: what it met so far.
+    pub fn totals(&self) -> BTreeMap<KeyspaceId, Totals> {
+        let counts = self.counts.lock();
+        counts.iter().map(|(id, count)| (*id, count.known())).collect()
+    }
+
+    /// The same of one keyspace.
+    pub fn of(&self, keyspace: KeyspaceId) -> Totals {
+        self.counts.lock().get(&keyspace).map_or_else(Totals::default, Count::known)
+    }
+}
+
+impl Count {
+    fn known(&self) -> Totals {
+        self.totals.unwrap_or(self.round.sum)
+    }
+}
+
+/// Whether the blob counts at this node.
+pub(crate) fn counts(map: &ClusterMap, node: NodeId, blob: &BlobName) -> bool {
+    map.holders(blob, 0).first() == Some(&node)
+}
+
+/// The size of a blob whose first chunk is here; `None` when it is not here, or not at all. Leaves
+/// memory as it is.
+///
+/// # Errors
+/// `Corrupt` and `Unavailable` as the disk has it.
+pub(crate) fn size(store: &Store, blob: &BlobName) -> Result<Option<u64>> {
+    if let Some(cell) = store.recent().find(blob) {
+        let attributes = cell.lock().attributes();
+        return Ok(attributes.exists.then_some(attributes.size));
+    }
+    let known = store.base().attributes(blob)?;
+    Ok(known.filter(|known| known.exists).map(|known| known.size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: KeyspaceId = KeyspaceId(1);
+
+    fn key(text: &str) -> Key {
+        Key::new(text).unwrap()
+    }
+
+    fn blob(text: &str) -> BlobName {
+        BlobName { keyspace: ONE, key: key(text) }
+    }
+
+    fn totals(blobs: u64, bytes: u64) -> Totals {
+        Totals { blobs, bytes }
+    }
+
+    #[test]
+    fn a_change_counts_once_whether_the_walk_has_passed_it_or_not() {
+        let tally = Tally::default();
+        tally.watch([ONE]);
+        tally.advance(ONE, (None, Some(key("m"))), totals(2, 20));
+        tally.change(&blob("a"), Some(10), Some(15));
+        tally.change(&blob("z"), None, Some(7));
+        assert_eq!(tally.of(ONE), totals(2, 25), "z will be met");
+        tally.advance(ONE, (Some(&key("m")), None), totals(1, 7));
+        assert_eq!(tally.of(ONE), totals(3, 32));
+        tally.change(&blob("z"), Some(7), None);
+        tally.change(&blob("b"), None, Some(0));
+        assert_eq!(tally.of(ONE), totals(3, 25), "at once, when a round has ended");
+    }
+
+    #[test]
+    fn a_round_replaces_what_was_known() {
+        let tally = Tally::default();
+        tally.watch([ONE]);
+        tally.advance(ONE, (None, None), totals(9, 900));
+        tally.advance(ONE, (None, Some(key("m"))), totals(1, 10));
+        assert_eq!(tally.of(ONE), totals(9, 900), "until it has ended");
+        tally.advance(ONE, (Some(&key("m")), None), totals(1, 10));
+        assert_eq!(tally.of(ONE), totals(2, 20));
+    }
+
+    #[test]
+    fn a_step_of_a_walk_that_began_anew_counts_for_nothing() {
+        let tally = Tally::default();
+        tally.watch([ONE]);
+        tally.advance(ONE, (None, Some(key("m"))), totals(1, 10));
+        tally.restart();
+        tally.advance(ONE, (Some(&key("m")), None), totals(5, 50));
+        assert_eq!((tally.of(ONE), tally.watched()), (totals(0, 0), vec![(ONE, false)]));
+    }
+
+    #[test]
+    fn only_what_is_watched_is_counted_and_what_stays_watched_is_kept() {
+        let tally = Tally::default();
+        assert!(!tally.is_watched(ONE));
+        tally.change(&blob("a"), None, Some(1));
+        tally.watch([ONE]);
+        tally.advance(ONE, (None, None), totals(1, 1));
+        tally.watch([ONE, KeyspaceId(2)]);
+        assert_eq!(tally.watched(), [(ONE, true), (KeyspaceId(2), false)]);
+        tally.watch([]);
+        assert!(tally.totals().is_empty());
+    }
+
+    #[test]
+    fn totals_stop_at_nothing() {
+        assert_eq!(totals(0, 5).changed(Some(9), None), totals(0, 0));
+    }
+}
