@@ -63,6 +63,7 @@ impl Totals {
         Self {
             blobs: step(self.blobs, one(before), one(after)),
             bytes: step(self.bytes, size(before), size(after)),
+            ..self
         }
     }
 
@@ -72,6 +73,7 @@ impl Totals {
         Self {
             blobs: self.blobs.saturating_add(other.blobs),
             bytes: self.bytes.saturating_add(other.bytes),
+            operations: self.operations.saturating_add(other.operations),
         }
     }
 }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     fn totals(blobs: u64, bytes: u64) -> Totals {
-        Totals { blobs, bytes }
+        Totals { blobs, bytes, ..Totals::default() }
     }
 
     #[test]

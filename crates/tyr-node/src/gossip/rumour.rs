@@ -56,6 +56,8 @@ pub struct Totals {
     pub blobs: u64,
     /// Their sizes together.
     pub bytes: u64,
+    /// Operations on it that clients ask this node for in a second, where they are limited.
+    pub operations: u32,
 }
 
 /// What was heard of a node, however far around.
@@ -119,6 +121,7 @@ impl Item {
             bytes.put_u32_le(keyspace.0);
             bytes.put_u64_le(totals.blobs);
             bytes.put_u64_le(totals.bytes);
+            bytes.put_u32_le(totals.operations);
         }
         bytes
     }
@@ -157,8 +160,12 @@ impl Item {
         let totals = (0..bytes.try_get_u8()?)
             .map(|_| {
                 let keyspace = KeyspaceId(bytes.try_get_u32_le()?);
-                let blobs = bytes.try_get_u64_le()?;
-                Ok((keyspace, Totals { blobs, bytes: bytes.try_get_u64_le()? }))
+                let totals = Totals {
+                    blobs: bytes.try_get_u64_le()?,
+                    bytes: bytes.try_get_u64_le()?,
+                    operations: bytes.try_get_u32_le()?,
+                };
+                Ok((keyspace, totals))
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { key: ItemKey { node, incarnation, number, page }, rumour, pages, totals })
@@ -332,7 +339,7 @@ mod tests {
     use super::*;
 
     fn rumour(epoch: u32, keyspaces: u32) -> Rumour {
-        let totals = |n| Totals { blobs: u64::from(n), bytes: 1000 * u64::from(n) };
+        let totals = |n| Totals { blobs: u64::from(n), bytes: 1000 * u64::from(n), operations: n };
         Rumour {
             epoch: Epoch(epoch),
             snapshot_floor: Timestamp { epoch: Epoch(1), clock: 9, node: 2 },

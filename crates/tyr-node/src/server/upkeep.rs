@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tyr_store::disk::{Disk as _, RealDisk};
 use tyr_types::{Epoch, Error, Result};
@@ -74,7 +74,12 @@ impl Upkeep {
             let member = engine.member();
             (member.map().map_or(Epoch(0), |map| map.epoch), member.snapshot_floor())
         });
-        Rumour { epoch, snapshot_floor, load_permille: 0, totals: self.quotas.counted() }
+        Rumour {
+            epoch,
+            snapshot_floor,
+            load_permille: 0,
+            totals: self.quotas.counted(Instant::now()),
+        }
     }
 
     fn look_at_disk(&self) {

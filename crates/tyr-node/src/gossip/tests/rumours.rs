@@ -8,7 +8,11 @@ use super::world::{MS, QUIET, SECOND, Weather, World};
 use crate::gossip::{GossipEvent, Rumour, Totals};
 
 fn rumour(node: u16, epoch: u32, keyspaces: u32) -> Rumour {
-    let totals = |keyspace| Totals { blobs: u64::from(node), bytes: u64::from(keyspace) };
+    let totals = |keyspace| Totals {
+        blobs: u64::from(node),
+        bytes: u64::from(keyspace),
+        operations: keyspace,
+    };
     Rumour {
         epoch: Epoch(epoch),
         snapshot_floor: Timestamp { epoch: Epoch(epoch), clock: 7, node },

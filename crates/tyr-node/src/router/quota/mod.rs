@@ -11,12 +11,13 @@
 //! make a keyspace larger than its quota is refused where it enters. So a quota is exceeded by what
 //! is in flight, and by what the nodes let in between two rumours, and by no more.
 //!
-//! Operations a second ([`bucket`]): each node grants its part of them, the limit divided by the
-//! nodes that are up.
+//! Operations a second ([`bucket`]): each node grants a part of them, as large as its part of what
+//! clients ask for, which nodes tell each other too ([`demand`]).
 //!
 //! Must not know: how the limits come here, and how the totals are counted.
 
 mod bucket;
+mod demand;
 mod growth;
 mod record;
 
@@ -32,6 +33,7 @@ use tyr_store::store::Store;
 use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Transaction};
 
 use self::bucket::Bucket;
+use self::demand::Demand;
 use self::growth::{Growth, Known};
 pub use self::record::{Quota, QuotaReport};
 use crate::agent::tally::{self, Tally};
@@ -60,6 +62,7 @@ struct Kept {
     quota: Quota,
     /// What counts at the other nodes, as far as heard.
     elsewhere: Totals,
+    demand: Demand,
     bucket: Bucket,
 }
 
@@ -114,8 +117,17 @@ impl Quotas {
     }
 
     /// What this node tells the others.
-    pub fn counted(&self) -> BTreeMap<KeyspaceId, Totals> {
-        self.tally.totals()
+    pub fn counted(&self, now: Instant) -> BTreeMap<KeyspaceId, Totals> {
+        let mut counted = self.tally.totals();
+        if self.is_any.load(Ordering::Acquire) {
+            let mut state = self.state.lock();
+            for (keyspace, kept) in &mut state.kept {
+                if let Some(totals) = counted.get_mut(keyspace) {
+                    totals.operations = kept.demand.measure(now);
+                }
+            }
+        }
+        counted
     }
 
     /// What the others told. Of nodes that are not up nothing counts: what they were the authority
@@ -168,7 +180,7 @@ impl Quotas {
         let Some(map) = &state.map else { return Vec::new() };
         let open = |(id, kept): (&KeyspaceId, &Kept)| {
             let keyspace = map.keyspaces.get(id).filter(|keyspace| !keyspace.is_dropped)?;
-            let Totals { blobs, bytes } = kept.elsewhere.plus(self.tally.of(*id));
+            let Totals { blobs, bytes, .. } = kept.elsewhere.plus(self.tally.of(*id));
             Some(QuotaReport {
                 keyspace: keyspace.name.to_string(),
                 quota: kept.quota,
@@ -234,7 +246,9 @@ impl Quotas {
             let (Some(limit), Some(kept)) = (quota.operations, kept.get_mut(keyspace)) else {
                 continue;
             };
-            if !kept.bucket.has(*cost, limit as f64 / up as f64, now) {
+            kept.demand.ask(*cost);
+            let part = kept.demand.part(limit, kept.elsewhere.operations, up);
+            if !kept.bucket.has(*cost, part, now) {
                 return Err(too_often(&name_of(map.as_deref(), *keyspace), limit, up));
             }
         }

@@ -38,12 +38,12 @@ impl Stage {
 
     /// What counts at this node.
     fn count(&self, blobs: u64, bytes: u64) {
-        self.quotas.tally.advance(ONE, (None, None), Totals { blobs, bytes });
+        self.quotas.tally.advance(ONE, (None, None), Totals { blobs, bytes, operations: 0 });
     }
 
     /// Node `node` told this.
     fn heard(node: u16, blobs: u64, bytes: u64) -> Heard {
-        let totals = BTreeMap::from([(ONE, Totals { blobs, bytes })]);
+        let totals = BTreeMap::from([(ONE, Totals { blobs, bytes, operations: 0 })]);
         let rumour = Rumour { totals, ..Rumour::default() };
         Heard { node: NodeId(node), incarnation: 1, rumour, age_us: 0 }
     }
@@ -141,6 +141,18 @@ fn a_node_grants_its_part_of_the_operations() {
 }
 
 #[test]
+fn a_node_that_is_asked_for_everything_grants_everything() {
+    let mut stage = Stage::new();
+    stage.limit(Quota { operations: Some(30), ..Quota::default() });
+    stage.quotas.counted(stage.now);
+    assert_eq!((0..40).filter(|_| stage.read()).count(), 10, "nobody knows yet who is asked");
+    stage.now += Duration::from_secs(1);
+    assert_eq!(stage.quotas.counted(stage.now)[&ONE].operations, 40);
+    stage.now += Duration::from_secs(1);
+    assert_eq!((0..40).filter(|_| stage.read()).count(), 30);
+}
+
+#[test]
 fn what_is_refused_for_one_keyspace_costs_the_other_nothing() {
     let stage = Stage::new();
     for keyspace in [ONE, TWO] {
@@ -162,5 +174,5 @@ fn without_a_quota_any_more_everything_is_let_in() {
     stage.limit(Quota { bytes: Some(0), ..Quota::default() });
     stage.quotas.update(ONE, None);
     assert!(stage.admit(vec![append(ONE, "a", 1)]).is_ok());
-    assert!(stage.quotas.reports().is_empty() && stage.quotas.counted().is_empty());
+    assert!(stage.quotas.reports().is_empty() && stage.quotas.counted(stage.now).is_empty());
 }
