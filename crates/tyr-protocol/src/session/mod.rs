@@ -69,7 +69,8 @@ pub struct SessionConfig {
     /// How long to wait for an answer to a commit before it is asked for again. A node that was
     /// not told the outcome asks by itself much sooner (F6), and asking again makes work.
     pub commit_retry_us: u64,
-    /// The longest pause; they double up to it.
+    /// The longest pause; they double up to it. Whoever waits for a node that is gone hears of the
+    /// map without it at the next try, so this is how long that takes at most.
     pub retry_max_us: u64,
     /// How long a call may take. Below the time for which outcomes are remembered.
     pub deadline_us: u64,
@@ -82,7 +83,7 @@ impl Default for SessionConfig {
         Self {
             read_retry_us: 200_000,
             commit_retry_us: 1_000_000,
-            retry_max_us: 5_000_000,
+            retry_max_us: 1_000_000,
             deadline_us: 30_000_000,
             in_flight_max: 1024,
         }
