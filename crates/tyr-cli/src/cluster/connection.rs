@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tyr::Error;
+use tyr::{Error, ErrorKind};
 use tyr_node::client::TlsOptions;
 use tyr_node::monitors::control::{ClientOptions, MetadataClient, Sender};
+use tyr_node::monitors::metadata::{self, Expected, Transaction};
 use tyr_node::network::Dialer;
 use tyr_node::router::access::{self, Key};
 
@@ -17,6 +18,9 @@ use crate::session::{Session, address};
 
 /// How long the monitors have to answer: longer than it takes them to find a new leader.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How often a change is tried that met another one.
+const ATTEMPTS: usize = 8;
 
 /// A way to the monitors.
 pub struct Connection {
@@ -75,6 +79,40 @@ impl Connection {
         F: Future<Output = tyr::Result<T>>,
     {
         Ok(self.runtime.block_on(ask(self.client.clone()))?)
+    }
+
+    /// Changes an entry, whatever others change meanwhile: `change` sees what is there, and answers
+    /// what is to be there (`None`: nothing), and what the caller wants to know.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`], and what `change` says.
+    pub fn change<T>(
+        &self,
+        path: &metadata::Path,
+        change: impl Fn(Option<&[u8]>) -> Outcome<(Option<Vec<u8>>, T)>,
+    ) -> Outcome<T> {
+        let mut attempt = 1;
+        loop {
+            let place = path.clone();
+            let entry = self.ask(|client| async move { client.get(place).await })?;
+            let (value, answer) = change(entry.as_ref().map(|entry| &entry.value[..]))?;
+            let expected =
+                entry.map_or(Expected::Absent, |entry| Expected::Revision(entry.changed));
+            let transaction = Transaction::new().when(path.clone(), expected);
+            let transaction = match value {
+                Some(value) => transaction.put(path.clone(), value),
+                None => transaction.delete(path.clone()),
+            };
+            let changed = self.ask(|client| async move { client.transact(transaction).await });
+            match changed {
+                Err(Failure::Store(error))
+                    if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                other => return other.map(|_| answer),
+            }
+        }
     }
 }
 

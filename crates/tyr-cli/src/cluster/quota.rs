@@ -5,8 +5,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use tyr::{Error, ErrorKind, KeyspaceId};
-use tyr_node::monitors::metadata::{Entry, Expected, Transaction};
+use tyr::Error;
 use tyr_node::monitors::status::Bootstrap;
 use tyr_node::router::quota::{Quota, QuotaReport};
 use tyr_node::server::NodeReport;
@@ -15,9 +14,6 @@ use super::{Connection, http};
 use crate::data::{parse_size, size_text};
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, address};
-
-/// How often a change is tried that met another one.
-const ATTEMPTS: usize = 8;
 
 /// Nodes that are asked what is used before that is given up.
 const ASKED_MAX: usize = 5;
@@ -88,15 +84,20 @@ pub fn run(session: &mut Session, arguments: &QuotaArguments) -> Outcome {
             arguments.name.escape_debug()
         ))
     })?;
+    let path = Quota::path(keyspace)?;
     if !arguments.is_change() {
-        let quota = read(&connection, keyspace)?.0;
+        let entry = connection.ask(|client| async move { client.get(path).await })?;
+        let quota = known(entry.as_ref().map(|entry| &entry.value[..]))?;
         let used = used(&bootstrap, &arguments.name);
         return session.output.record(
             &as_json(&arguments.name, &quota, used.as_ref()),
             &as_text(&arguments.name, &quota, used.as_ref()),
         );
     }
-    let quota = change(&connection, keyspace, |quota| arguments.applied_to(quota))?;
+    let quota = connection.change(&path, |old| {
+        let quota = arguments.applied_to(known(old)?);
+        Ok(((!quota.is_unlimited()).then(|| quota.to_bytes()), quota))
+    })?;
     session.output.record(&as_json(&arguments.name, &quota, None), "")
 }
 
@@ -116,42 +117,9 @@ impl QuotaArguments {
     }
 }
 
-/// The quota, and what it must still be like for a change to count.
-fn read(connection: &Connection, keyspace: KeyspaceId) -> Outcome<(Quota, Expected)> {
-    let path = Quota::path(keyspace)?;
-    let entry: Option<Entry> = connection.ask(|client| async move { client.get(path).await })?;
-    match entry {
-        None => Ok((Quota::default(), Expected::Absent)),
-        Some(entry) => Ok((Quota::from_bytes(&entry.value)?, Expected::Revision(entry.changed))),
-    }
-}
-
-/// Changes a quota, whatever others change meanwhile.
-fn change(
-    connection: &Connection,
-    keyspace: KeyspaceId,
-    change: impl Fn(Quota) -> Quota,
-) -> Outcome<Quota> {
-    let path = Quota::path(keyspace)?;
-    let mut attempt = 1;
-    loop {
-        let (old, expected) = read(connection, keyspace)?;
-        let quota = change(old);
-        let transaction = Transaction::new().when(path.clone(), expected);
-        let transaction = match quota.is_unlimited() {
-            true => transaction.delete(path.clone()),
-            false => transaction.put(path.clone(), quota.to_bytes()),
-        };
-        let changed = connection.ask(|client| async move { client.transact(transaction).await });
-        match changed {
-            Err(Failure::Store(error))
-                if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS =>
-            {
-                attempt += 1;
-            }
-            other => return other.map(|_| quota),
-        }
-    }
+/// The quota that an entry holds; without an entry there is none.
+fn known(entry: Option<&[u8]>) -> Outcome<Quota> {
+    Ok(entry.map(Quota::from_bytes).transpose()?.unwrap_or_default())
 }
 
 /// What is used, as the first node has heard that tells.

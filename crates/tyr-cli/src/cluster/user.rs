@@ -13,9 +13,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output::table;
 use crate::session::Session;
 
-/// How often a change is tried that met another one.
-const ATTEMPTS: usize = 8;
-
 /// Users that are listed at a time.
 const PAGE: u32 = 500;
 
@@ -248,26 +245,10 @@ fn change(
     name: &str,
     change: impl Fn(User) -> tyr::Result<User>,
 ) -> Outcome {
-    let path = path(name)?;
-    let mut attempt = 1;
-    loop {
-        let place = path.clone();
-        let entry = connection.ask(|client| async move { client.get(place).await })?;
-        let entry = entry.ok_or_else(|| no_user(name))?;
-        let user = change(User::from_bytes(&entry.value)?)?;
-        let transaction = Transaction::new()
-            .when(path.clone(), Expected::Revision(entry.changed))
-            .put(path.clone(), user.to_bytes());
-        let changed = connection.ask(|client| async move { client.transact(transaction).await });
-        match changed {
-            Err(Failure::Store(error))
-                if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS =>
-            {
-                attempt += 1;
-            }
-            other => return other.map(drop),
-        }
-    }
+    connection.change(&path(name)?, |known| {
+        let known = known.ok_or_else(|| no_user(name))?;
+        Ok((Some(change(User::from_bytes(known)?)?.to_bytes()), ()))
+    })
 }
 
 fn no_user(name: &str) -> Failure {
