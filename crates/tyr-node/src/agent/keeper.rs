@@ -263,23 +263,29 @@ impl Keeper {
         writer.finish()
     }
 
-    /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
-    fn tidy(&self) {
+    /// Drops some versions that nobody reads, while nobody else is worked for.
+    fn collect(&self, is_short: bool) {
         self.driver.look(|engine| {
-            let recent = self.store.recent();
-            let is_short = recent.memory() > self.limits.cache_bytes;
             let begun = Instant::now();
-            if self.state.lock().collect_at.is_some_and(|at| begun < at) && !is_short {
-                return;
-            }
             let clock = engine.member().clock();
             let holdings = engine.holdings();
             holdings.floors().set_memory_short(is_short);
-            recent.collect_chunks(COLLECT_MAX, |stored| holdings.readers_now(stored, clock));
+            let readers = |stored: &_| holdings.readers_now(stored, clock);
+            self.store.recent().collect_chunks(COLLECT_MAX, readers);
             let pause = begun.elapsed() * COLLECT_PAUSE;
             self.state.lock().collect_at = Some(Instant::now() + pause);
         });
-        self.store.recent().shrink(self.limits.cache_bytes);
+    }
+
+    /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
+    fn tidy(&self) {
+        let recent = self.store.recent();
+        let is_short = recent.memory() > self.limits.cache_bytes;
+        let is_early = self.state.lock().collect_at.is_some_and(|at| Instant::now() < at);
+        if !is_early || is_short {
+            self.collect(is_short);
+        }
+        recent.shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.
         let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);
     }

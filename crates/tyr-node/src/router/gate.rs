@@ -20,13 +20,13 @@ use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_types::{
-    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Operation, Result, Timestamp,
-    Transaction, limits,
+    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Result, Timestamp, Transaction,
+    limits,
 };
 
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
-use super::quota::Quotas;
+use super::quota::{Quotas, makes_room};
 use crate::processor::driver::{Driver, Outlet};
 
 /// Transactions in flight at a node above which no new ones are begun: at some 10,000 a second
@@ -317,9 +317,6 @@ impl Gate {
     }
 
     fn check_disk(&self, transaction: &Transaction) -> Result<()> {
-        let makes_room = |operation: &Operation| {
-            matches!(operation, Operation::Delete | Operation::Truncate { .. })
-        };
         let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
         if !self.is_disk_full() || operations.all(makes_room) {
             return Ok(());

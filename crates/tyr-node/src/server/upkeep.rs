@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tyr_store::disk::{Disk as _, RealDisk};
+use tyr_store::store::Store;
 use tyr_types::{Epoch, Error, Result};
 
 use crate::gossip::{Gossip, Rumour};
@@ -39,6 +40,7 @@ pub fn room(folder: &Path) -> Result<u64> {
 /// What is looked after.
 pub(super) struct Upkeep {
     driver: Arc<Driver>,
+    store: Arc<Store>,
     gate: Arc<Gate>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
@@ -46,7 +48,8 @@ pub(super) struct Upkeep {
 
 impl Upkeep {
     pub fn new(driver: Arc<Driver>, gate: Arc<Gate>, gossip: Gossip, quotas: Arc<Quotas>) -> Self {
-        Self { driver, gate, gossip, quotas }
+        let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
+        Self { driver, store, gate, gossip, quotas }
     }
 
     /// Runs until the node stops.
@@ -83,8 +86,7 @@ impl Upkeep {
     }
 
     fn look_at_disk(&self) {
-        let store = self.driver.look(|engine| Arc::clone(engine.holdings().store()));
-        match store.room() {
+        match self.store.room() {
             Ok(room) => self.gate.set_disk_full(room < ROOM_MIN),
             Err(error) => tracing::warn!(%error, "the disk does not tell how much room it has"),
         }

@@ -65,13 +65,15 @@ fn after(size: Option<u64>, operation: &Operation) -> Option<u64> {
     }
 }
 
+/// Whether an operation only cuts or removes.
+pub(crate) fn makes_room(operation: &Operation) -> bool {
+    matches!(operation, Operation::Delete | Operation::Truncate { .. })
+}
+
 /// Of a blob of which nothing is known here: a blob more, unless it is only cut or removed, and the
 /// bytes that the operations carry.
 fn carried(operations: &[Operation]) -> (i128, i128) {
-    let makes_room = |operation: &Operation| {
-        matches!(operation, Operation::Delete | Operation::Truncate { .. }) || !operation.is_write()
-    };
-    if operations.iter().all(makes_room) {
+    if operations.iter().all(|operation| makes_room(operation) || !operation.is_write()) {
         return (0, 0);
     }
     let payloads = operations.iter().filter_map(Operation::payload);
