@@ -93,7 +93,7 @@ impl RealDisk {
         }
         let holder = format!("process {} ({})\n", std::process::id(), program_name());
         file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0)).map_err(failed)?;
-        Ok(FolderLock { _file: file })
+        Ok(FolderLock { file })
     }
 }
 
@@ -109,7 +109,15 @@ fn program_name() -> String {
 /// The lock on a folder; dropping it unlocks. The system drops it with the process.
 #[derive(Debug)]
 pub struct FolderLock {
-    _file: File,
+    pub(super) file: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing alone would not do: a process that another thread is just starting has a copy of
+        // the file until its program begins, and with it the lock.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl Disk for RealDisk {

@@ -115,3 +115,14 @@ fn the_second_opener_is_refused_by_name_of_the_first() {
     drop(lock);
     disk.lock().unwrap();
 }
+
+#[test]
+fn a_lock_ends_although_a_process_that_just_starts_has_a_copy_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = RealDisk::create(folder.path()).unwrap();
+    let lock = disk.lock().unwrap();
+    // What a fork has until it runs its program.
+    let _copy = lock.file.try_clone().unwrap();
+    drop(lock);
+    disk.lock().unwrap();
+}

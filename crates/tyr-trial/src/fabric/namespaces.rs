@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use tyr_types::{Error, Result};
@@ -28,8 +29,9 @@ const NOBODY: &str = "02:00:00:00:00:99";
 /// A bridge with namespaces on it. Dropping it removes them.
 #[derive(Debug)]
 pub struct Namespaces {
-    /// This process's number: others may run trials at the same time.
-    own: u32,
+    /// What its names have in common: this process's number, for others may run trials at the same
+    /// time, and a letter, for the system takes its time to remove what the fabric before had.
+    own: String,
     subnet: u8,
     nodes: Mutex<BTreeSet<u16>>,
     has_netem: bool,
@@ -42,11 +44,14 @@ impl Namespaces {
     /// `Unavailable` for who is not root, or without `ip`.
     pub fn new() -> Result<Self> {
         clean();
-        let own = std::process::id();
-        let bridge = bridge(own);
+        static MADE: AtomicU8 = AtomicU8::new(0);
+        let pid = std::process::id();
+        let letter = b'a' + MADE.fetch_add(1, Ordering::Relaxed) % 26;
+        let own = format!("{pid}{}", char::from(letter));
+        let bridge = bridge(&own);
         ip(&["link", "add", &bridge, "type", "bridge", "forward_delay", "0"])?;
         let mut fabric = Self { own, subnet: 0, nodes: Mutex::default(), has_netem: false };
-        for subnet in (0..=255u8).map(|n| n.wrapping_add(own as u8)) {
+        for subnet in (0..=255u8).map(|n| n.wrapping_add(pid as u8)) {
             let address = format!("{}/24", host(subnet, 1));
             if ip(&["addr", "add", &address, "dev", &bridge]).is_ok() {
                 fabric.subnet = subnet;
@@ -66,17 +71,22 @@ impl Namespaces {
         format!("tyr-{}-{node}", self.own)
     }
 
+    /// The end of a node's line that is on the bridge.
+    fn outer(&self, node: u16) -> String {
+        format!("ty{}v{node}", self.own)
+    }
+
     fn address(&self, node: u16) -> Ipv4Addr {
         host(self.subnet, 10 + node as u8)
     }
 
     fn make(&self, node: u16) -> Result<()> {
         let namespace = self.namespace(node);
-        let (outer, inner) = (format!("ty{}v{node}", self.own), format!("ty{}i{node}", self.own));
+        let (outer, inner) = (self.outer(node), format!("ty{}i{node}", self.own));
         ip(&["netns", "add", &namespace])?;
         ip(&["link", "add", &outer, "type", "veth", "peer", "name", &inner])?;
         ip(&["link", "set", &inner, "netns", &namespace])?;
-        ip(&["link", "set", &outer, "master", &bridge(self.own), "up"])?;
+        ip(&["link", "set", &outer, "master", &bridge(&self.own), "up"])?;
         let inside = |words: &[&str]| {
             let mut all = vec!["-n", namespace.as_str()];
             all.extend(words);
@@ -113,7 +123,7 @@ impl Fabric for Namespaces {
             End::Node(node) => self.address(node),
             End::Clients => host(self.subnet, 1),
         };
-        let (target, bridge) = (target.to_string(), bridge(self.own));
+        let (target, bridge) = (target.to_string(), bridge(&self.own));
         let namespace;
         let mut words = Vec::new();
         let device = match from {
@@ -162,15 +172,19 @@ impl Fabric for Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for node in self.nodes.lock().iter() {
+            let _ = ip(&["link", "del", &self.outer(*node)]);
             let _ = ip(&["netns", "del", &self.namespace(*node)]);
         }
-        let _ = ip(&["link", "del", &bridge(self.own)]);
+        let _ = ip(&["link", "del", &bridge(&self.own)]);
     }
 }
 
 /// Removes what processes left that are no more.
 fn clean() {
-    let is_gone = |own: &str| !std::path::Path::new("/proc").join(own).exists();
+    let is_gone = |own: &str| {
+        let pid = own.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+        !std::path::Path::new("/proc").join(pid).exists()
+    };
     let listed = |words: &[&str]| {
         let output = Command::new("ip").args(words).output();
         output
@@ -192,7 +206,7 @@ fn clean() {
     }
 }
 
-fn bridge(own: u32) -> String {
+fn bridge(own: &str) -> String {
     format!("tybr{own}")
 }
 
@@ -218,5 +232,21 @@ pub(crate) fn run(program: &str, words: &[&str]) -> Result<()> {
             words.join(" "),
             String::from_utf8_lossy(&output.stderr).trim()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_fabric_is_made_right_after_another_is_gone() {
+        for _ in 0..5 {
+            // Who is not root has none.
+            let Ok(fabric) = Namespaces::new() else { return };
+            for node in 0..3 {
+                fabric.seat(node).unwrap();
+            }
+        }
     }
 }
