@@ -223,6 +223,9 @@ impl Liaison {
         let cluster = bootstrap.cluster.ok_or_else(forming)?;
         self.identity.lock().join(&self.folder, cluster)?;
         let map = bootstrap.cluster_map()?;
+        if self.map().is_some_and(|known| known.epoch > map.epoch) {
+            return Err(Error::unavailable("a monitor is behind what is known here already"));
+        }
         let nodes = bootstrap.nodes.into_iter().map(|(node, record)| (NodeId(node), record));
         *self.records.write() = nodes.collect();
         self.place_nodes();
