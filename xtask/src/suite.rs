@@ -23,9 +23,11 @@ enum Action {
     Cargo(&'static [&'static str]),
     /// `cargo` with these words, from an empty temporary folder: it may write where it stands.
     CargoElsewhere(&'static [&'static str]),
+    /// A script of the repository.
+    Script(&'static str),
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "tidy", action: Action::Tidy },
     Step { name: "format", action: Action::Cargo(&["fmt", "--all", "--check"]) },
     Step {
@@ -71,6 +73,8 @@ const STEPS: [Step; 7] = [
             "--nocapture",
         ]),
     },
+    // From the program of the commit before this one.
+    Step { name: "upgrade", action: Action::Script(".ci/upgrade") },
     Step {
         name: "readme",
         action: Action::CargoElsewhere(&["run", "--locked", "--package=tyr", "--example=readme"]),
@@ -117,6 +121,7 @@ impl std::fmt::Display for Action {
         match self {
             Self::Tidy => f.write_str("cargo xtask tidy"),
             Self::Cargo(words) => write!(f, "cargo {}", words.join(" ")),
+            Self::Script(path) => f.write_str(path),
             Self::CargoElsewhere(words) => {
                 write!(f, "cargo {} (in an empty folder)", words.join(" "))
             }
@@ -128,6 +133,11 @@ fn perform(action: &Action, root: &Path) -> bool {
     match action {
         Action::Tidy => tidy::run(root),
         Action::Cargo(words) => succeeds(cargo(words, root, None)),
+        Action::Script(path) => {
+            let mut script = Command::new(root.join(path));
+            script.current_dir(root);
+            succeeds(script)
+        }
         Action::CargoElsewhere(words) => {
             let folder = std::env::temp_dir().join(format!("tyr-xtask-{}", std::process::id()));
             if let Err(error) = std::fs::create_dir_all(&folder) {
@@ -163,7 +173,7 @@ fn succeeds(mut command: Command) -> bool {
     match command.status() {
         Ok(status) => status.success(),
         Err(error) => {
-            eprintln!("cargo does not start: {error}");
+            eprintln!("{}: does not start: {error}", command.get_program().to_string_lossy());
             false
         }
     }
@@ -203,7 +213,9 @@ mod tests {
     #[test]
     fn every_step_prints_as_a_command_that_can_be_typed() {
         for step in &STEPS {
-            assert!(step.action.to_string().starts_with("cargo "), "{}", step.name);
+            let command = step.action.to_string();
+            let is_typed = command.starts_with("cargo ") || command.starts_with(".ci/");
+            assert!(is_typed, "{}", step.name);
         }
     }
 

@@ -13,10 +13,11 @@ use crate::run::{Run, run as run_one};
 use crate::single::{Ground, Single};
 use crate::workload::Workload;
 
-/// Runs of the suite: seed, seconds, faults. Together with the single tests some three minutes.
-const RUNS: [(u64, u64, &[Fault]); 2] = [
+/// Runs of the suite: seed, seconds, faults. Together with the single tests some four minutes.
+const RUNS: [(u64, u64, &[Fault]); 3] = [
     (11, 45, &[Fault::Kill, Fault::KillLeader, Fault::Pause, Fault::Partition, Fault::OneWay]),
     (12, 30, &[Fault::KillAll, Fault::Bridge, Fault::Clock, Fault::Rolling]),
+    (13, 45, &[Fault::Join, Fault::Slow, Fault::Disk]),
 ];
 
 /// Runs it; whether nothing is wrong.

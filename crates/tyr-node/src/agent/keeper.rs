@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use tyr_protocol::member::Record;
 use tyr_protocol::member::checkpoint::CHECKPOINT_PAGE;
 use tyr_protocol::wire::{self, Outgoing};
-use tyr_store::store::Store;
+use tyr_store::store::{PromisesWriter, Store};
 use tyr_types::{Error, Result, Timestamp};
 
 use crate::clock;
@@ -40,6 +40,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The log may grow to this many times its usual size before a fold ends the snapshots that hold it
 /// back.
 const PATIENCE_FACTOR: u64 = 8;
+
+/// A fold writes all that is remembered of transactions: the log grows by so many times as much
+/// before the next, so that what is written twice stays little.
+const PROMISES_FACTOR: u64 = 4;
 
 /// After a failed fold the next one waits so long, in microseconds.
 const RETRY_US: u64 = 1_000_000;
@@ -77,6 +81,27 @@ impl std::fmt::Debug for Keeper {
     }
 }
 
+/// The records of a checkpoint on their way to the disk.
+struct Promises {
+    writer: PromisesWriter,
+    outgoing: Outgoing,
+}
+
+impl Promises {
+    fn begin(store: &Store) -> Result<Self> {
+        Ok(Self { writer: store.write_promises()?, outgoing: Outgoing::new() })
+    }
+
+    fn push(&mut self, record: &Record) -> Result<()> {
+        wire::encode_record(record, &mut self.outgoing);
+        self.writer.push(&self.outgoing.take_bytes())
+    }
+
+    fn finish(self, sequence: u64) -> Result<u64> {
+        self.writer.finish(sequence)
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     is_closed: bool,
@@ -84,6 +109,8 @@ struct State {
     folds: u64,
     failure: Option<String>,
     log_bytes_after: u64,
+    /// Bytes of the last checkpoint.
+    promises_len: u64,
     retry_at_us: u64,
     /// Older versions are not looked at before.
     collect_at: Option<Instant>,
@@ -129,24 +156,26 @@ impl Keeper {
     /// # Errors
     /// `Unavailable` when the disk is full or fails, or something is in flight for long.
     pub fn fold(&self) -> Result<()> {
-        let (mut promises, mut after) = (Vec::new(), 0);
+        let (mut promises, mut after) = (Promises::begin(&self.store)?, 0);
         loop {
             let page =
                 self.driver.look(|engine| engine.member().checkpoint_page(after, CHECKPOINT_PAGE));
             let Some((record, next)) = page else { break };
-            promises.push(record);
+            promises.push(&record)?;
             after = next;
         }
         let dead = self.store.take_dead();
-        let (sequence, at) = self.driver.look(|engine| {
-            promises.extend(engine.checkpoint(after));
+        let (rest, sequence, at) = self.driver.look(|engine| {
+            let rest = engine.checkpoint(after);
             let sequence = engine.journal().next_sequence();
             let clock = engine.member().clock();
-            (sequence, engine.holdings().floors().begin_fold(clock))
+            (rest, sequence, engine.holdings().floors().begin_fold(clock))
         });
-        let folded = self.fold_at(sequence, at, dead, &promises);
+        let pushed = rest.iter().try_for_each(|record| promises.push(record));
+        let folded = self.fold_at(sequence, at, dead, pushed.map(|()| promises));
         self.driver.look(|engine| engine.holdings().floors().end_fold());
-        folded
+        self.state.lock().promises_len = folded?;
+        Ok(())
     }
 
     /// Folds so far, and why the last one failed, if it did.
@@ -173,8 +202,10 @@ impl Keeper {
     fn is_fold_due(&self) -> bool {
         let dirty = self.store.recent().dirty_memory();
         let log_bytes = self.driver.look(|engine| engine.journal().bytes());
-        let grown = log_bytes.saturating_sub(self.state.lock().log_bytes_after);
-        grown >= self.limits.fold_log_bytes || dirty >= self.limits.cache_bytes / 2
+        let state = self.state.lock();
+        let grown = log_bytes.saturating_sub(state.log_bytes_after);
+        let enough = self.limits.fold_log_bytes.max(PROMISES_FACTOR * state.promises_len);
+        grown >= enough || dirty >= self.limits.cache_bytes / 2
     }
 
     fn fold_at(
@@ -182,27 +213,30 @@ impl Keeper {
         sequence: u64,
         at: Timestamp,
         dead: Vec<tyr_types::ExtentRef>,
-        promises: &[Record],
-    ) -> Result<()> {
-        let ready = self.wait_until_ready(sequence, at);
+        promises: Result<Promises>,
+    ) -> Result<u64> {
+        let ready = promises.and_then(|it| self.wait_until_ready(sequence, at).map(|()| it));
         let mut fold = self.store.begin_fold(at, dead);
-        let folded = ready.and_then(|()| {
-            self.write_promises(sequence, promises)?;
+        let folded = ready.and_then(|promises| {
+            let promises_len = promises.finish(sequence)?;
             self.store.extents().sync()?;
             while self.store.fold_some(&mut fold, |_| true)? {
                 // What has been folded may leave memory, so that writers find room meanwhile.
                 self.store.recent().shrink(self.limits.cache_bytes);
             }
-            Ok(())
+            Ok(promises_len)
         });
-        if let Err(error) = folded {
-            self.store.abandon_fold(fold);
-            return Err(error);
-        }
+        let promises_len = match folded {
+            Ok(promises_len) => promises_len,
+            Err(error) => {
+                self.store.abandon_fold(fold);
+                return Err(error);
+            }
+        };
         self.store.end_fold(fold, sequence)?;
         self.store.remove_old_promises()?;
         let removal = self.driver.look(|engine| engine.journal().cut(sequence));
-        removal.run()
+        removal.run().map(|()| promises_len)
     }
 
     /// Whether snapshots below `at` stand in the way of a fold: those known to be in use, while
@@ -251,16 +285,6 @@ impl Keeper {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-    }
-
-    fn write_promises(&self, sequence: u64, promises: &[Record]) -> Result<()> {
-        let mut writer = self.store.write_promises(sequence);
-        let mut outgoing = Outgoing::new();
-        for record in promises {
-            wire::encode_record(record, &mut outgoing);
-            writer.push(&outgoing.take_bytes());
-        }
-        writer.finish()
     }
 
     /// Drops some versions that nobody reads, while nobody else is worked for.

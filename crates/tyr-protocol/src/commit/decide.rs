@@ -85,11 +85,14 @@ impl Commit {
         at: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if self.is_still_blocked(slot, at) {
-            return false;
+        if !self.is_still_blocked(slot, at) {
+            self.records[slot].blocker = self.blocker(slot, at);
         }
-        self.records[slot].blocker = self.blocker(slot, at);
-        if self.records[slot].blocker.is_some() {
+        if let Some(blocker) = self.records[slot].blocker {
+            let holds_up = &mut self.records[blocker.slot].holds_up;
+            if !holds_up.contains(&slot) {
+                holds_up.push(slot);
+            }
             return false;
         }
         self.tell_anchored(slot, effects);
@@ -118,26 +121,34 @@ impl Commit {
         }));
     }
 
-    /// Whether something comes before it here, or may, that is not shown yet: an overlapping write
-    /// in flight with a lower timestamp (C6); and, where it was read, a decided transaction with a
-    /// lower one that read what this one writes (C9).
+    /// What comes before it here, or may, and is not shown yet: an overlapping write in flight with
+    /// a lower timestamp (C6); and, where it was read, a decided transaction with a lower one that
+    /// read what this one writes (C9). Of several the one with the highest timestamp: the others
+    /// come before that one too, as a rule.
     pub(super) fn blocker(&self, slot: Slot, at: Timestamp) -> Option<Blocker> {
         if self.records.len() == 1 {
             return None;
         }
-        let comes_before = |own: &in_flight::Claim, other: &in_flight::Claim| {
-            other.slot != slot
-                && self.is_before(other.slot, other.kind.is_write(), at)
-                && other.footprint.overlaps(own.footprint)
-        };
-        self.records[slot].transaction.blobs.iter().find_map(|entry| {
+        let mut nearest: Option<(Timestamp, &in_flight::Claim)> = None;
+        for entry in &self.records[slot].transaction.blobs {
             let claims = self.in_flight.claims(&entry.blob);
             let is_own = |claim: &&in_flight::Claim| claim.slot == slot && claim.kind.is_write();
-            let mut own = claims.iter().filter(is_own);
-            let other = own.find_map(|own| claims.iter().find(|other| comes_before(own, other)))?;
+            for own in claims.iter().filter(is_own) {
+                let others = claims.iter().filter(|other| other.slot != slot);
+                for other in others.filter(|other| other.footprint.overlaps(own.footprint)) {
+                    let its = self.before(other.slot, other.kind.is_write(), at);
+                    if let Some(its) = its
+                        && nearest.is_none_or(|(known, _)| its > known)
+                    {
+                        nearest = Some((its, other));
+                    }
+                }
+            }
+        }
+        nearest.map(|(_, other)| {
             let Record { arrival, entered_in, .. } = self.records[other.slot];
             let is_writing = other.kind.is_write();
-            Some(Blocker { slot: other.slot, arrival, entered_in, is_writing })
+            Blocker { slot: other.slot, arrival, entered_in, is_writing }
         })
     }
 
@@ -149,19 +160,19 @@ impl Commit {
             other.arrival == blocker.arrival && other.entered_in == blocker.entered_in
         };
         self.records.get(blocker.slot).is_some_and(is_it)
-            && self.is_before(blocker.slot, blocker.is_writing, at)
+            && self.before(blocker.slot, blocker.is_writing, at).is_some()
     }
 
-    /// Whether a transaction that overlaps with one at `at` has to be applied before that.
-    fn is_before(&self, other: Slot, is_writing: bool, at: Timestamp) -> bool {
+    /// The timestamp of a transaction, which overlaps with one at `at`, if it has to be applied
+    /// before that.
+    fn before(&self, other: Slot, is_writing: bool, at: Timestamp) -> Option<Timestamp> {
         let state = self.records[other].state;
-        match (is_writing, state) {
-            (true, _) => {
-                state.in_flight_at().is_some_and(|its| its < at) && self.rules.hold(Rule::C6)
-            }
-            (false, State::Decided(its)) => its < at && self.rules.hold(Rule::C9),
-            (false, _) => false,
-        }
+        let (its, rule) = match (is_writing, state) {
+            (true, _) => (state.in_flight_at()?, Rule::C6),
+            (false, State::Decided(its)) => (its, Rule::C9),
+            (false, _) => return None,
+        };
+        (its < at && self.rules.hold(rule)).then_some(its)
     }
 
     /// Applies a decided transaction here, and passes it back if all behind have (C7). The log says
@@ -263,7 +274,7 @@ impl Commit {
             self.records[slot].abort = Some(Box::new(abort));
             self.moved(slot);
             // Those it held up go on, though its record stays until the client may know.
-            let held_up = self.neighbours(slot);
+            let held_up = self.held_up(slot);
             self.free(held_up, effects);
             return;
         }

@@ -151,6 +151,7 @@ impl Commit {
             is_passed: false,
             is_restored: false,
             blocker: None,
+            holds_up: SmallVec::new(),
             outcomes: Outcomes::new(),
             abort: None,
             touched_us: self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us),
@@ -190,6 +191,7 @@ impl Commit {
         let record = &mut self.records[slot];
         let old = std::mem::replace(record, fresh);
         record.is_watched = old.is_watched;
+        record.holds_up = old.holds_up;
         let arrival = record.arrival;
         self.moved(slot);
         match decided_at {
@@ -263,7 +265,9 @@ impl Commit {
         let slot = match known_as {
             Some(slot) => {
                 self.unclaim(slot);
-                record.attempt = record.attempt.max(self.records[slot].attempt);
+                let old = &mut self.records[slot];
+                record.attempt = record.attempt.max(old.attempt);
+                record.holds_up = std::mem::take(&mut old.holds_up);
                 self.records[slot] = record;
                 slot
             }
@@ -330,8 +334,11 @@ impl Commit {
             };
         }
         match verdict {
-            Verdict::Wait => {}
-            Verdict::Park => self.park(slot, effects),
+            Verdict::Wait => self.waiting.begin(),
+            Verdict::Park => {
+                self.waiting.begin();
+                self.park(slot, effects);
+            }
             Verdict::NeedsEnd(_) => unreachable!("it has the end of these blobs now"),
             Verdict::Abort(abort) => self.abort(slot, abort, effects),
             Verdict::Misplaced { blob, end } => self.misplaced(slot, (blob, end), effects),

@@ -32,7 +32,8 @@ impl Commit {
             arrivals: _,  // A record's is above those of the ones before, whatever it is.
             woken,
             is_resuming,
-            moved: _, // Empty between steps.
+            moved: _,   // Empty between steps.
+            waiting: _, // Found among the records.
             recovery,
             rules: _, // The same in the whole search.
         } = self;
@@ -80,7 +81,9 @@ impl Commit {
             touched_us,
             asked,
             is_heard,
-            blocker: _, // What it says can be found out again.
+            // What they say can be found out again.
+            blocker: _,
+            holds_up: _,
         } = record;
         (transaction.id, position, attempt, entered_in, begun).hash(hasher);
         hash_chain(chain, hasher);

@@ -24,10 +24,17 @@ impl Commit {
             if let State::Decided(at) = record.state {
                 let is_held = self.blocker(slot, at).is_some() || !record.is_applicable();
                 assert!(is_held, "C6, C9: what can be applied is: {record:?}");
+                let is_noted = record.blocker.is_none_or(|blocker| {
+                    let other = self.records.get(blocker.slot);
+                    other.is_some_and(|other| other.holds_up.contains(&slot))
+                });
+                assert!(is_noted, "C6, C9: who is held up is told: {record:?}");
             }
-            if matches!(record.state, State::Waiting | State::Parked) {
+            if record.state.is_waiting() {
                 let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);
                 assert!(is_held, "one that waits has someone to wait for: {id:?}");
+                let is_woken = self.waiting.is_known();
+                assert!(is_woken, "who waits is looked for: {id:?}");
             }
             let is_claiming = record.chain.is_alone() && record.state.is_claiming();
             for blob in record.blobs().filter(|_| is_claiming) {

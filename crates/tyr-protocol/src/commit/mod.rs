@@ -76,6 +76,8 @@ pub struct Commit {
     shared: usize,
     /// Counts arrivals, so that those that wait have an order.
     arrivals: u64,
+    /// Whether somebody may wait to be validated.
+    waiting: settle::Waiting,
     /// Those that waited and may go on, by arrival. Emptied by `Resume`.
     woken: BTreeMap<u64, Slot>,
     /// Whether `Resume` is on its way.
@@ -98,6 +100,7 @@ impl Commit {
             in_flight: InFlight::default(),
             shared: 0,
             arrivals: 0,
+            waiting: settle::Waiting::default(),
             woken: BTreeMap::new(),
             is_resuming: false,
             moved: SmallVec::new(),

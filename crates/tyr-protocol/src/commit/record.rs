@@ -62,6 +62,11 @@ impl State {
         }
     }
 
+    /// Whether it waits to be validated.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::Waiting | Self::Parked)
+    }
+
     /// Whether it keeps others off here, or a place before them, whatever came before it.
     pub fn is_claiming(self) -> bool {
         match self {
@@ -134,8 +139,10 @@ pub(crate) struct Record {
     pub is_passed: bool,
     /// Whether it was validated before a restart.
     pub is_restored: bool,
-    /// Who was found to come before it last (C6, C9).
+    /// Who comes before it, of those found last the one nearest to it (C6, C9).
     pub blocker: Option<Blocker>,
+    /// Those whose blocker this is; some may be past that.
+    pub holds_up: SmallVec<[Slot; 2]>,
     /// What the nodes from here to the tail answer.
     pub outcomes: Outcomes,
     /// Why it is given up, while that is not durable.

@@ -11,11 +11,42 @@ use super::Commit;
 use super::effect::Effect;
 use super::event::Decision;
 use super::memory::Remembered;
-use super::record::{Slot, State};
+use super::record::{Record, Records, Slot, State};
 use crate::view::View;
 
 /// Decided transactions in the order of their timestamps.
 pub(super) type HeldUp = SmallVec<[(Timestamp, Slot); 4]>;
+
+/// Whether somebody may wait to be validated: where nobody does, as is usual, nobody has to be
+/// looked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    is_anybody: bool,
+    /// How often that was asked since it was last looked at.
+    asked: usize,
+}
+
+impl Waiting {
+    /// Somebody waits from now on.
+    pub fn begin(&mut self) {
+        (self.is_anybody, self.asked) = (true, 0);
+    }
+
+    /// Whether it is known that somebody may wait.
+    pub fn is_known(self) -> bool {
+        self.is_anybody
+    }
+
+    /// Whether somebody may wait. Looks at all only after as many questions as there are.
+    fn is_anybody(&mut self, records: &Records) -> bool {
+        self.asked += usize::from(self.is_anybody);
+        if self.asked > records.len() {
+            *self = Self::default();
+            self.is_anybody = records.iter().any(|(_, record)| record.state.is_waiting());
+        }
+        self.is_anybody
+    }
+}
 
 impl Commit {
     /// The transaction in `slot` got further: applies those it held up, wakes those that waited
@@ -27,7 +58,7 @@ impl Commit {
         if self.records.get(slot).is_none() {
             return; // It was finished on the way here.
         }
-        let held_up = if self.records.len() > 1 { self.neighbours(slot) } else { SmallVec::new() };
+        let held_up = if self.records.len() > 1 { self.held_up(slot) } else { SmallVec::new() };
         if self.records[slot].is_finished() {
             self.forget(slot);
         }
@@ -42,7 +73,7 @@ impl Commit {
                 let Some(record) = self.records.get(other) else { continue };
                 if record.state == State::Decided(at) && self.apply_if_next(other, at, effects) {
                     self.touch(other);
-                    rounds.push(self.neighbours(other));
+                    rounds.push(self.held_up(other));
                     if self.records[other].is_finished() {
                         self.forget(other);
                     }
@@ -51,31 +82,33 @@ impl Commit {
         }
     }
 
-    /// Those that share a blob with `slot`: the decided in the order of their timestamps; the
-    /// waiting are marked as woken.
-    pub(super) fn neighbours(&mut self, slot: Slot) -> HeldUp {
-        let mut decided = SmallVec::new();
+    /// Those that `slot` holds up, in the order of their timestamps. Those that wait and share a
+    /// blob with it are marked as woken.
+    pub(super) fn held_up(&mut self, slot: Slot) -> HeldUp {
+        let held_up = std::mem::take(&mut self.records[slot].holds_up);
+        let decided = |other| match self.records.get(other)?.state {
+            State::Decided(at) => Some((at, other)),
+            _ => None,
+        };
+        let mut decided: HeldUp = held_up.into_iter().filter_map(decided).collect();
+        decided.sort_unstable();
+        self.wake_neighbours(slot);
+        decided
+    }
+
+    /// Marks those that wait and share a blob with `slot` as woken.
+    fn wake_neighbours(&mut self, slot: Slot) {
+        if !self.waiting.is_anybody(&self.records) {
+            return;
+        }
         for blob in self.records[slot].blobs() {
-            let claims = self.in_flight.claims(blob).iter();
-            for other in claims.map(|claim| claim.slot).filter(|other| *other != slot) {
+            for other in self.in_flight.claims(blob).iter().map(|claim| claim.slot) {
                 let record = &self.records[other];
-                match record.state {
-                    State::Decided(at) => decided.push((at, other)),
-                    State::Waiting | State::Parked => {
-                        self.woken.insert(record.arrival, other);
-                    }
-                    State::Fenced
-                    | State::Persisting(_)
-                    | State::Validated(_)
-                    | State::Applied(_)
-                    | State::Aborting
-                    | State::Aborted => {}
+                if other != slot && record.state.is_waiting() {
+                    self.woken.insert(record.arrival, other);
                 }
             }
         }
-        decided.sort_unstable();
-        decided.dedup();
-        decided
     }
 
     fn forget(&mut self, slot: Slot) {
@@ -150,10 +183,8 @@ impl Commit {
     pub(super) fn resume(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
         self.is_resuming = false;
         for (arrival, slot) in std::mem::take(&mut self.woken) {
-            let is_waiting = self.records.get(slot).is_some_and(|record| {
-                let waits = matches!(record.state, State::Waiting | State::Parked);
-                record.arrival == arrival && waits
-            });
+            let is_it = |record: &Record| record.arrival == arrival && record.state.is_waiting();
+            let is_waiting = self.records.get(slot).is_some_and(is_it);
             if is_waiting {
                 self.touch(slot);
                 self.admit(now_us, slot, view, effects);

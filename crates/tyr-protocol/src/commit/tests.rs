@@ -644,6 +644,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         placed: smallvec![],
         unstable: smallvec![],
         is_writing_here: false,
+        holds_up: smallvec![],
         is_watched: false,
     });
     let operations = (0..50).map(|place| write(place * 7, 3)).collect();

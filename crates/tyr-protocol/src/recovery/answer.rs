@@ -64,7 +64,7 @@ impl Commit {
                     return; // It has come by already.
                 }
                 record.attempt = attempt;
-                if matches!(record.state, State::Waiting | State::Parked) {
+                if record.state.is_waiting() {
                     self.withdraw(slot);
                     self.settle(slot, effects);
                 }

@@ -291,7 +291,7 @@ impl Commit {
         let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
         if first_live(&chain, map) == Some(self.node) {
             self.inquire(now_us, transaction, chain, view, effects);
-        } else if matches!(record.state, State::Waiting | State::Parked) {
+        } else if record.state.is_waiting() {
             // Whoever is first finds those that validated it; this node has not.
             self.unclaim(slot);
             self.remember(slot, None);

@@ -13,18 +13,26 @@ use std::sync::Arc;
 
 use tyr_types::{Bytes, Error, Result};
 
-use crate::disk::{self, Disk, OpenMode};
+use crate::disk::{self, Disk, DiskFile, OpenMode};
 use crate::log::BODY_LEN_MAX;
 
 const FOLDER: &str = "promises";
 const MAGIC: &[u8; 5] = b"TYRP\x01";
 const PREFIX_LEN: usize = 8;
 
+/// The name of a file before it is known for which sequence it stands.
+const UNFINISHED: &str = "promises/new";
+
+/// What is written at once: records come by the hundred thousand, some hundred bytes each.
+const PIECE_LEN: usize = 256 << 10;
+
 /// A file of promises being written: records are put in one by one.
 pub struct PromisesWriter {
     disk: Arc<dyn Disk>,
-    sequence: u64,
-    bytes: Vec<u8>,
+    file: Arc<dyn DiskFile>,
+    /// What is not written yet.
+    piece: Vec<u8>,
+    written: u64,
     count: u32,
 }
 
@@ -37,42 +45,67 @@ fn place(disk: &dyn Disk, sequence: u64) -> String {
 }
 
 impl PromisesWriter {
-    /// The file for a log that begins with `sequence`.
-    pub(super) fn new(disk: Arc<dyn Disk>, sequence: u64) -> Self {
-        Self { disk, sequence, bytes: MAGIC.to_vec(), count: 0 }
+    /// An empty file.
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Result<Self> {
+        let open = || {
+            disk.create_folder(FOLDER)?;
+            let file = disk.open(UNFINISHED, OpenMode::CreateOrOpen)?;
+            file.set_len(0)?; // One that was not finished may be there.
+            Ok(file)
+        };
+        let file = open().map_err(|error| refused(&*disk, error))?;
+        Ok(Self { disk, file, piece: MAGIC.to_vec(), written: 0, count: 0 })
     }
 
     /// Adds a record.
-    pub fn push(&mut self, record: &[u8]) {
-        assert!(record.len() <= BODY_LEN_MAX && !record.is_empty(), "records are bounded");
-        let len = (record.len() as u32).to_le_bytes();
-        let checksum = crc32c::crc32c_append(crc32c::crc32c(&len), record);
-        self.bytes.extend_from_slice(&len);
-        self.bytes.extend_from_slice(&checksum.to_le_bytes());
-        self.bytes.extend_from_slice(record);
-        self.count += 1;
-    }
-
-    /// Makes it durable.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or refuses.
-    pub fn finish(mut self) -> Result<()> {
-        self.bytes.extend_from_slice(&[0; 4]);
-        self.bytes.extend_from_slice(&self.count.to_le_bytes());
-        let disk = &*self.disk;
-        disk::check_room(disk, disk.describe(), self.bytes.len() as u64)?;
-        let write = || -> io::Result<()> {
-            disk.create_folder(FOLDER)?;
-            let file = disk.open(&name(self.sequence), OpenMode::CreateOrOpen)?;
-            file.set_len(0)?; // One that was not finished may be there.
-            file.write_at(&self.bytes, 0)?;
-            file.sync()?;
-            disk.sync_folder(FOLDER)?;
-            disk.sync_folder("")
-        };
-        write().map_err(|error| disk::refusal(place(disk, self.sequence), error))
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        assert!(record.len() <= BODY_LEN_MAX && !record.is_empty(), "records are bounded");
+        let len = (record.len() as u32).to_le_bytes();
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&len), record);
+        self.piece.extend_from_slice(&len);
+        self.piece.extend_from_slice(&checksum.to_le_bytes());
+        self.piece.extend_from_slice(record);
+        self.count += 1;
+        match self.piece.len() >= PIECE_LEN {
+            true => self.write(),
+            false => Ok(()),
+        }
     }
+
+    /// Makes it durable: it stands for the log below `sequence`. Answers its length.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses.
+    pub fn finish(mut self, sequence: u64) -> Result<u64> {
+        self.piece.extend_from_slice(&[0; 4]);
+        self.piece.extend_from_slice(&self.count.to_le_bytes());
+        self.write()?;
+        let finish = || {
+            self.file.sync()?;
+            self.disk.rename(UNFINISHED, &name(sequence))?;
+            self.disk.sync_folder(FOLDER)?;
+            self.disk.sync_folder("")
+        };
+        finish().map_err(|error| refused(&*self.disk, error))?;
+        Ok(self.written)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let len = self.piece.len() as u64;
+        disk::check_room(&*self.disk, self.disk.describe(), len)?;
+        let written = self.file.write_at(&self.piece, self.written);
+        written.map_err(|error| refused(&*self.disk, error))?;
+        self.written += len;
+        self.piece.clear();
+        Ok(())
+    }
+}
+
+fn refused(disk: &dyn Disk, error: io::Error) -> Error {
+    disk::refusal(format!("{}/{UNFINISHED}", disk.describe()), error)
 }
 
 /// Gives `visit` the records that stand for the log below `sequence`.
@@ -145,10 +178,14 @@ mod tests {
 
     fn written(records: &[&[u8]]) -> SimulatedDisk {
         let disk = SimulatedDisk::new();
-        let mut writer = PromisesWriter::new(Arc::new(disk.clone()), 7);
-        records.iter().for_each(|record| writer.push(record));
-        writer.finish().unwrap();
+        let mut writer = PromisesWriter::new(Arc::new(disk.clone())).unwrap();
+        records.iter().for_each(|record| writer.push(record).unwrap());
+        assert_eq!(writer.finish(7).unwrap(), disk_len(&disk));
         disk
+    }
+
+    fn disk_len(disk: &SimulatedDisk) -> u64 {
+        disk.open(&name(7), OpenMode::Existing).unwrap().len().unwrap()
     }
 
     fn records(disk: &SimulatedDisk) -> Result<Vec<Bytes>> {
@@ -168,6 +205,19 @@ mod tests {
         assert!(records(&disk).is_ok());
         remove_others(&disk, 8).unwrap();
         assert!(records(&disk).is_err());
+    }
+
+    #[test]
+    fn many_records_are_written_in_pieces_and_what_was_not_finished_does_not_count() {
+        let many: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![n + 1; 20_000]).collect();
+        let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
+        let disk = written(&many);
+        let mut other = PromisesWriter::new(Arc::new(disk.clone())).unwrap();
+        many.iter().for_each(|record| other.push(record).unwrap());
+        drop(other);
+        assert_eq!(records(&disk).unwrap(), many);
+        remove_others(&disk, 7).unwrap();
+        assert_eq!(disk.list(FOLDER).unwrap().len(), 1);
     }
 
     #[test]

@@ -137,6 +137,7 @@ impl Process {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Ok(None) | Err(_) => {
+                    self.note_stacks(child.id());
                     self.child = Some(child);
                     self.kill();
                     let text = format!("node {} did not stop in {STOP:?}", self.number);
@@ -144,6 +145,15 @@ impl Process {
                 }
             }
         }
+    }
+
+    /// Notes in the node's log where its threads stand, if there is a debugger.
+    fn note_stacks(&self, pid: u32) {
+        let Ok(log) = self.log() else { return };
+        let pid = pid.to_string();
+        let mut debugger = Command::new("gdb");
+        debugger.args(["-p", &pid, "-batch", "-ex", "thread apply all backtrace 40"]);
+        let _ = debugger.stdin(Stdio::null()).stdout(log).stderr(Stdio::null()).status();
     }
 
     fn signal(&self, signal: Signal) {

@@ -246,10 +246,13 @@ impl Store {
         Ok(())
     }
 
-    /// Begins the file that will stand for the log below `sequence`. It counts once a fold has
-    /// [ended](Store::end_fold) with that sequence.
-    pub fn write_promises(&self, sequence: u64) -> PromisesWriter {
-        PromisesWriter::new(Arc::clone(&self.disk), sequence)
+    /// Begins a file that will stand for the log below some sequence. It counts once a fold has
+    /// [ended](Store::end_fold) with that sequence; there is one at a time.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses.
+    pub fn write_promises(&self) -> Result<PromisesWriter> {
+        PromisesWriter::new(Arc::clone(&self.disk))
     }
 
     /// Removes what stood for the log at earlier checkpoints.
