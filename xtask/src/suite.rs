@@ -62,7 +62,7 @@ const STEPS: [Step; 8] = [
     },
     Step {
         name: "trial",
-        // By name only: it is of no use beside other tests, and takes three minutes.
+        // By name only: it is of no use beside other tests, and takes four minutes.
         action: Action::Cargo(&[
             "test",
             "--locked",

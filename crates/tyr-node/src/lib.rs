@@ -23,6 +23,7 @@ pub mod histogram;
 pub mod monitors;
 pub mod node;
 pub mod options;
+mod priority;
 mod processor;
 pub mod router;
 pub mod server;

@@ -37,7 +37,7 @@ enum Verb {
         #[arg(long, default_value = "best")]
         fabric: String,
     },
-    /// What continuous integration runs: fixed seeds, some three minutes.
+    /// What continuous integration runs: fixed seeds, some four minutes.
     Suite,
     /// Lists workloads, faults and single tests.
     List,

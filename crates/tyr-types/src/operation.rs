@@ -109,6 +109,17 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Bytes that it carries.
+    pub fn payload_len(&self) -> u64 {
+        match self {
+            Self::Write { payload, .. }
+            | Self::Append { payload, .. }
+            | Self::Replace { payload } => payload.len(),
+            Self::Compare { expected, .. } => expected.len() as u64,
+            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
+        }
+    }
+
     /// Whether it changes the blob when the transaction commits.
     pub fn is_write(&self) -> bool {
         !matches!(self, Self::Compare { .. })
@@ -194,6 +205,12 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// Bytes that its operations carry.
+    pub fn payload_len(&self) -> u64 {
+        let operations = self.blobs.iter().flat_map(|entry| &entry.operations);
+        operations.map(Operation::payload_len).sum()
+    }
+
     /// Whether it can abort on a healthy cluster: it has reads or conditions.
     pub fn is_conditional(&self) -> bool {
         !self.reads.is_empty()

@@ -225,6 +225,7 @@ fn start_thread(shared: &Arc<Shared>, socket: std::net::UdpSocket) -> Result<Joi
     std::thread::Builder::new()
         .name("tyr-gossip".into())
         .spawn(move || {
+            crate::priority::go_first();
             runtime.block_on(shared.closed.notified());
             // Does not wait for names that are being looked up.
             runtime.shutdown_background();

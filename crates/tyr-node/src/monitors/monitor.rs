@@ -106,6 +106,7 @@ impl Monitor {
         let (stop, stopped) = oneshot::channel::<()>();
         let (started, result) = std::sync::mpsc::sync_channel(1);
         let run = move || {
+            crate::priority::go_first();
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {

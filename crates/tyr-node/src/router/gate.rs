@@ -33,6 +33,10 @@ use crate::processor::driver::{Driver, Outlet};
 /// each then waits less than half a second.
 const IN_FLIGHT_MAX: usize = 4096;
 
+/// The same in bytes that they carry. A few times as much is what a node keeps of them: what came
+/// in, what goes out, and what is applied.
+const IN_FLIGHT_LEN_MAX: u64 = 256 << 20;
+
 /// Reads that wait at a node above which no new ones are let in.
 const READS_WAITING_MAX: usize = 16_384;
 
@@ -341,7 +345,8 @@ impl Gate {
 
     fn check_room(&self, parts: &Parts) -> Result<()> {
         let load = &parts.driver.counts;
-        let is_full = load.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX;
+        let is_full = load.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX
+            || load.in_flight_len.load(Ordering::Relaxed) >= IN_FLIGHT_LEN_MAX;
         self.check(is_full || parts.driver.is_overloaded())
     }
 

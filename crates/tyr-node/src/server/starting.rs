@@ -61,6 +61,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         None => Users::unchecked(),
     });
     let control = Thread::start()?;
+    // Monitors hear each other on it.
+    control.handle.spawn(async { crate::priority::go_first() });
     let connect: Arc<dyn Connect> = Arc::new(Dialer::new(options.network.tls.as_ref())?);
     let who = settle(&options, &control, &connect)?;
     let domain = options.network.tls.as_ref().map(|tls| tls.domain.clone());

@@ -52,6 +52,8 @@ impl Commit {
                 self.check_apart(claims);
             }
         }
+        let carried = self.records.iter().map(|(_, record)| record.transaction.payload_len());
+        assert_eq!(self.payload_len(), carried.sum::<u64>(), "what is carried is counted");
         let is_shared =
             |record: &Record| record.state.in_flight_at().is_some() && !record.chain.is_alone();
         let shared = self.records.iter().filter(|(_, record)| is_shared(record)).count();

@@ -149,11 +149,20 @@ impl Memory {
 
     /// A page of what became of transactions, of those noted after the clock `after`: at least
     /// `limit` while there are more. Also the clock after which the next page begins.
-    pub fn page(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
-        self.page_of(after, limit, |id, Entry { attempt, ends, outcome, .. }| {
+    ///
+    /// What is older than the window by the clock `now` is nobody else's any more: who asks again
+    /// for a transaction that began before is refused. Else outcomes would live for ever that nodes
+    /// which come and go tell each other.
+    pub fn page(&self, after: u64, limit: usize, now: u64) -> (Vec<Remembered>, Option<u64>) {
+        let horizon = now.saturating_sub(OUTCOME_WINDOW_US);
+        self.page_of(after, limit, |id, Entry { attempt, ends, outcome, noted, .. }| {
             let (decision, outcomes) = outcome.clone()?;
+            let since = match decision {
+                Decision::Commit(at) => at.clock,
+                Decision::Abort(_) => *noted,
+            };
             let (attempt, ends) = (*attempt, ends.clone());
-            Some(Remembered { id, attempt, ends, decision, outcomes })
+            (since > horizon).then_some(Remembered { id, attempt, ends, decision, outcomes })
         })
     }
 
@@ -208,8 +217,10 @@ impl Memory {
     pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
         let Remembered { id, attempt, ends, decision, outcomes } = remembered;
         if let Some((_, known)) = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut()) {
-            if !outcomes.is_empty() {
-                outcomes.into_iter().for_each(|answered| answered.put_into(known));
+            let unknown = outcomes.into_iter().filter(|answered| !known.contains(answered));
+            let unknown: Outcomes = unknown.collect();
+            if !unknown.is_empty() {
+                unknown.into_iter().for_each(|answered| answered.put_into(known));
                 self.fence(id, attempt, clock); // Noted anew: it has changed.
             }
             return;
@@ -287,7 +298,7 @@ mod tests {
         }
         let (mut after, mut pages) = (Some(0), 0);
         while let Some(from) = after {
-            let (page, next) = old.page(from, 2);
+            let (page, next) = old.page(from, 2, 120);
             page.into_iter().for_each(|remembered| new.recall(remembered, at(500)));
             (after, pages) = (next, pages + 1);
         }
@@ -297,6 +308,21 @@ mod tests {
             assert_eq!(old.outcome, new.outcome);
         }
         assert!(new.get(TransactionId(100)).is_none(), "a fence alone is nobody else's");
+    }
+
+    /// F4.
+    #[test]
+    fn what_nodes_tell_each_other_again_and_again_does_not_live_for_ever() {
+        let (mut old, mut new) = (Memory::default(), Memory::default());
+        let [early, late] = [1, 1 + OUTCOME_WINDOW_US];
+        old.note(TransactionId(1), Attempt::default(), committed(early), at(early));
+        old.note(TransactionId(2), Attempt::default(), committed(late), at(late));
+        let (page, _) = old.page(0, 10, late);
+        assert_eq!(page.iter().map(|it| it.id.0).collect::<Vec<_>>(), [2]);
+        page[..].iter().for_each(|it| new.recall(it.clone(), at(late)));
+        let noted = new.get(TransactionId(2)).unwrap().noted;
+        page.into_iter().for_each(|it| new.recall(it, at(late + 5)));
+        assert_eq!(new.get(TransactionId(2)).unwrap().noted, noted, "it says nothing new");
     }
 
     /// F2.

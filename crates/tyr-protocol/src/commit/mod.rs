@@ -147,6 +147,11 @@ impl Commit {
         self.records.len()
     }
 
+    /// Bytes that the transactions known here and not finished with carry.
+    pub fn payload_len(&self) -> u64 {
+        self.records.payload_len()
+    }
+
     /// Whether no transaction is known here that is not finished with.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()

@@ -208,6 +208,9 @@ pub(crate) struct Records {
     slots: Vec<Option<Record>>,
     free: Vec<Slot>,
     by_id: HashMap<TransactionId, Slot, FixedState>,
+    /// Bytes that each transaction carried when it was put in, and of all together.
+    payload_lens: Vec<u64>,
+    payload_len: u64,
 }
 
 impl Records {
@@ -219,6 +222,11 @@ impl Records {
         self.by_id.is_empty()
     }
 
+    /// Bytes that the transactions carry.
+    pub fn payload_len(&self) -> u64 {
+        self.payload_len
+    }
+
     pub fn slot(&self, id: TransactionId) -> Option<Slot> {
         self.by_id.get(&id).copied()
     }
@@ -226,13 +234,17 @@ impl Records {
     /// Puts in a record of a transaction that has none.
     pub fn insert(&mut self, record: Record) -> Slot {
         let id = record.transaction.id;
+        let payload_len = record.transaction.payload_len();
+        self.payload_len += payload_len;
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot.0 as usize] = Some(record);
+                self.payload_lens[slot.0 as usize] = payload_len;
                 slot
             }
             None => {
                 self.slots.push(Some(record));
+                self.payload_lens.push(payload_len);
                 Slot(u32::try_from(self.slots.len() - 1).expect("bounded by IN_FLIGHT_MAX a head"))
             }
         };
@@ -244,6 +256,7 @@ impl Records {
     pub fn remove(&mut self, slot: Slot) -> Record {
         let record = self.slots[slot.0 as usize].take().expect("only a live slot is removed");
         self.by_id.remove(&record.transaction.id);
+        self.payload_len -= self.payload_lens[slot.0 as usize];
         self.free.push(slot);
         record
     }

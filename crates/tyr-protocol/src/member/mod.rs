@@ -271,6 +271,11 @@ impl Member {
         self.commit.len()
     }
 
+    /// Bytes that those transactions carry.
+    pub fn in_flight_len(&self) -> u64 {
+        self.commit.payload_len()
+    }
+
     /// What is in flight here and what it waits for, a line each; for whoever looks for a failure.
     pub fn brief(&self) -> String {
         self.commit.brief()

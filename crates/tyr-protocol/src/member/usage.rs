@@ -14,6 +14,10 @@
 //! may be applied at, or the clock when there is neither: what was superseded at or before it
 //! nobody reads any more. So it is usage information as of that timestamp with nothing in the list.
 //!
+//! Not every transaction carries this: whoever would be the first to add something does so once in
+//! [`EVERY_US`]. On a blob that is written all the time the next one tells as much, and of one that
+//! is not there is little to let go of.
+//!
 //! A manager cannot vouch until a read timeout has passed since it or its peers changed: snapshots
 //! that a lost one had begun may be in use till then, and nobody knows of them.
 
@@ -26,6 +30,10 @@ use crate::chain::Chain;
 use crate::commit::{Message, Usages};
 use crate::rule::Rule;
 use crate::versions::Usage;
+
+/// A node begins to collect this often at most, in microseconds: a tenth of what a busy node
+/// commits carries usage then, and a blob of many versions hears of it long before they cost much.
+const EVERY_US: u64 = 1_000;
 
 /// What is known of the usage of a transaction's blobs.
 #[derive(Clone, Debug)]
@@ -40,6 +48,8 @@ enum Collected {
 #[derive(Debug, Default)]
 pub(super) struct UsageOnItsWay {
     by_id: BTreeMap<TransactionId, Collected>,
+    /// From then on this node may begin to collect again.
+    begins_at_us: u64,
     /// Whether managers have changed since the last tick.
     is_changed: bool,
     /// Until then there may be snapshots that no manager knows of.
@@ -62,6 +72,18 @@ impl UsageOnItsWay {
     /// Forgets what is on its way with nobody.
     pub fn retain(&mut self, mut is_in_flight: impl FnMut(TransactionId) -> bool) {
         self.by_id.retain(|id, _| is_in_flight(*id));
+    }
+
+    /// Whether the transaction carries usage on from here: it does already, or it is time again.
+    fn is_carried_by(&mut self, id: TransactionId, now_us: u64) -> bool {
+        if self.by_id.contains_key(&id) {
+            return true;
+        }
+        let is_due = now_us >= self.begins_at_us;
+        if is_due {
+            self.begins_at_us = now_us + EVERY_US;
+        }
+        is_due
     }
 
     fn is_sure(&self, now_us: u64) -> bool {
@@ -105,19 +127,17 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn give_usages(&mut self, message: &mut Message) {
         match message {
             Message::Forward { transaction, chain, usages, .. } => {
-                *usages = self.usages_so_far(transaction, chain);
+                if self.is_carrying(transaction.id) {
+                    *usages = self.usages_so_far(transaction, chain);
+                }
             }
             Message::Backward { id, usages, .. } => {
-                *usages = match self.member.usage.by_id.get(id) {
-                    Some(Collected::Wholly(usages)) => usages.clone(),
-                    Some(Collected::Partly(_)) | None => {
-                        let usages = self.usages_at_tail(*id);
-                        for (blob, usage) in &usages {
-                            self.store.usage(blob, usage);
-                        }
-                        usages
-                    }
-                };
+                if let Some(Collected::Wholly(known)) = self.member.usage.by_id.get(id) {
+                    *usages = known.clone();
+                } else {
+                    *usages = self.usages_at_tail(*id);
+                    usages.iter().for_each(|(blob, usage)| self.store.usage(blob, usage));
+                }
             }
             Message::Misplaced { .. }
             | Message::Again { .. }
@@ -129,20 +149,26 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Whether this transaction carries usage on from here.
+    fn is_carrying(&mut self, id: TransactionId) -> bool {
+        let now_us = self.member.now.monotonic_us;
+        self.member.usage.is_carried_by(id, now_us) || !self.member.commit.rules.hold(Rule::V2)
+    }
+
     /// At the tail every manager has been asked; elsewhere this is not known yet.
-    fn usages_at_tail(&self, id: TransactionId) -> Usages {
-        let records = &self.member.commit.records;
-        let Some(record) = records.slot(id).map(|slot| &records[slot]) else {
+    fn usages_at_tail(&mut self, id: TransactionId) -> Usages {
+        let Some(slot) = self.member.commit.records.slot(id) else { return Usages::new() };
+        let record = &self.member.commit.records[slot];
+        let is_tail = record.position + 1 == record.chain.hops().len();
+        if !is_tail || !self.is_carrying(id) {
             return Usages::new();
-        };
-        match record.position + 1 == record.chain.hops().len() {
-            true => self.usages_so_far(&record.transaction, &record.chain),
-            false => Usages::new(),
         }
+        let record = &self.member.commit.records[slot];
+        self.usages_so_far(&record.transaction, &record.chain)
     }
 
     /// What the managers up to and with this node know of the blobs that are written.
-    pub(super) fn usages_so_far(&self, transaction: &Transaction, chain: &Chain) -> Usages {
+    fn usages_so_far(&self, transaction: &Transaction, chain: &Chain) -> Usages {
         let mut so_far = Usages::new();
         let Some(map) = &self.member.map else { return so_far };
         let node = self.member.node;
@@ -190,7 +216,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.
     pub(super) fn use_alone(&mut self, transaction: &Transaction, chain: &Chain) {
-        if !chain.is_alone() {
+        if !chain.is_alone() || !self.is_carrying(transaction.id) {
             return;
         }
         for (blob, usage) in self.usages_so_far(transaction, chain) {

@@ -176,6 +176,9 @@ pub struct Recipient {
     listings: BTreeMap<NodeId, Page<Option<ChunkName>>>,
     /// Who has not told all yet that it remembers; at most one a node.
     recalls: BTreeMap<NodeId, Page<u64>>,
+    /// The last page that each has told in this move, and its incarnation then: by the next map it
+    /// goes on from there.
+    recalled: BTreeMap<NodeId, (u64, u64)>,
     /// Missing, and not asked for yet. Bounded by [`MISSING_MAX`] for what is listed, beyond that
     /// by what chains bring.
     missing: BTreeSet<ChunkName>,
@@ -197,6 +200,7 @@ impl Recipient {
             is_moving: false,
             listings: BTreeMap::new(),
             recalls: BTreeMap::new(),
+            recalled: BTreeMap::new(),
             missing: BTreeSet::new(),
             copying: BTreeMap::new(),
             installed: BTreeSet::new(),
@@ -270,6 +274,8 @@ impl Recipient {
                 if epoch != map.epoch || !self.is_recalling(from, after) {
                     return;
                 }
+                let incarnation = map.incarnation(from).unwrap_or_default();
+                self.recalled.insert(from, (incarnation, after));
                 match next {
                     None => self.recalls.remove(&from),
                     Some(after) => self.recalls.insert(from, Page::after(after)),
@@ -294,13 +300,16 @@ impl Recipient {
     }
 
     /// Another map: other authorities, and perhaps another move. What was listed by the old one is
-    /// listed anew, for a chunk whose authority changed in between was perhaps on no list.
+    /// listed anew, for a chunk whose authority changed in between was perhaps on no list. What
+    /// others remember is noted in the order of their clocks: what came since is asked for, and the
+    /// last page again.
     fn begin(&mut self, is_moving: bool, is_anew: bool, map: &ClusterMap) {
         self.is_moving = is_moving;
         if is_anew || !is_moving {
             self.missing.clear();
             self.copying.clear();
             self.installed.clear();
+            self.recalled.clear();
         }
         self.told_us = None;
         self.listings.clear();
@@ -317,7 +326,9 @@ impl Recipient {
         let others = serving.map(|(other, _)| *other).filter(|other| *other != node);
         for other in others {
             self.listings.insert(other, Page::default());
-            self.recalls.insert(other, Page::default());
+            let incarnation = map.incarnation(other);
+            let known = self.recalled.get(&other).filter(|it| Some(it.0) == incarnation);
+            self.recalls.insert(other, Page::after(known.map_or(0, |(_, after)| *after)));
         }
     }
 

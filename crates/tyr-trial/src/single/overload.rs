@@ -1,24 +1,47 @@
-//! Ten times more calls than the cluster answers: what is too much is refused, memory stays
-//! bounded, and afterwards all is as before.
+//! Far more calls than the cluster can answer: what is too much is refused, memory and the wait of
+//! what is taken stay bounded, and afterwards all is as before.
+//!
+//! Twice: with many small writes, and with fewer large ones, so that a node runs out of patience
+//! first by their number and then by their bytes.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use tyr_types::{Error, KeyspaceConfig, Operation, Payload, Result};
+use tyr_node::client::Client;
+use tyr_node::ticket::Ticket;
+use tyr_types::{BlobOperations, Error, KeyspaceConfig, Operation, Payload, Result};
 
 use super::Ground;
 use crate::client::{Caller, connect};
+use crate::cluster::Cluster;
 
-/// Clients, each with so many calls in flight.
+/// Clients, each with connections of its own.
 const CLIENTS: usize = 8;
-const CALLS: usize = 64;
-/// Bytes of a write.
-const WRITE_LEN: usize = 16 << 10;
-const LASTS: Duration = Duration::from_secs(60);
+
 /// Of a node's memory, above what it had before: its cache, its queues, and what allocators keep.
 const MEMORY_MAX: u64 = 1 << 30;
+
+/// Nothing that is taken waits longer.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How much is asked for.
+struct Load {
+    name: &'static str,
+    /// Calls of each client at a time. Some 32 at a time from all together keep a cluster busy.
+    calls: usize,
+    /// Bytes of a write.
+    write_len: usize,
+    lasts: Duration,
+}
+
+const USUAL: Load =
+    Load { name: "usual", calls: 4, write_len: 16 << 10, lasts: Duration::from_secs(5) };
+const MANY: Load =
+    Load { name: "many", calls: 1024, write_len: 16 << 10, lasts: Duration::from_secs(60) };
+const LARGE: Load =
+    Load { name: "large", calls: 64, write_len: 1 << 20, lasts: Duration::from_secs(20) };
 
 pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
@@ -26,82 +49,160 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     let callers = (0..CLIENTS)
         .map(|_| Caller::new(&connect(&cluster.office)?, "overload", &config))
         .collect::<Result<Vec<Caller>>>()?;
-    let before = rate(&callers[..1], 4, Duration::from_secs(5), || {})?;
-    let resident = |cluster: &mut crate::cluster::Cluster| {
-        (0..3).map(|node| cluster.process(node).resident_len()).max().unwrap_or(0)
-    };
-    let first = resident(&mut cluster);
-    let mut most = 0;
-    let during = rate(&callers, CALLS, LASTS, || most = most.max(resident(&mut cluster)))?;
-    let after = rate(&callers[..1], 4, Duration::from_secs(5), || {})?;
+    let before = put_on(&USUAL, &callers, &mut cluster);
+    let during = [&MANY, &LARGE].map(|load| put_on(load, &callers, &mut cluster));
+    let after = put_on(&USUAL, &callers, &mut cluster);
     let dead = cluster.dead();
-    let text = format!(
-        "before {before}\nduring {during}\nafter  {after}\nmemory of the largest node: {} MiB \
-         before, {} MiB at most",
-        first >> 20,
-        most >> 20
-    );
-    let only_refused = during.failed.keys().all(|kind| ["Unavailable", "TimedOut"].contains(kind));
-    let is_good = dead.is_empty()
-        && only_refused
-        && most <= first + MEMORY_MAX
-        && after.failed.is_empty()
-        && after.done * 2 >= before.done;
-    match is_good {
+    let [many, large] = &during;
+    let text = format!("{before}\n{many}\n{large}\n{after}");
+    let is_shed = |it: &Outcome| it.failed.contains_key("Unavailable");
+    let only_refused =
+        |it: &Outcome| it.failed.keys().all(|kind| ["Unavailable", "TimedOut"].contains(kind));
+    let is_bounded =
+        |it: &Outcome| it.slowest <= WAIT_MAX && it.memory <= before.memory + MEMORY_MAX;
+    let wrong = [
+        (!dead.is_empty(), format!("nodes {dead:?} ended by themselves")),
+        (!during.iter().all(is_shed), "nothing was refused: it was no overload".to_owned()),
+        (!during.iter().all(only_refused), "it failed otherwise than by refusal".to_owned()),
+        (!during.iter().all(is_bounded), "memory or waits are not bounded".to_owned()),
+        (!after.failed.is_empty(), "it fails although the load is gone".to_owned()),
+        (after.done * 2 < before.done, "it did not recover".to_owned()),
+    ];
+    let wrong: Vec<String> =
+        wrong.into_iter().filter_map(|(is_wrong, text)| is_wrong.then_some(text)).collect();
+    match wrong.is_empty() {
         true => Ok(text),
-        false => Err(Error::unavailable(format!("{text}\nended by themselves: {dead:?}"))),
+        false => Err(Error::unavailable(format!("{text}\n{}", wrong.join("; ")))),
     }
 }
 
-/// What calls came to.
-struct Rate {
+/// What a load came to.
+struct Outcome {
+    name: &'static str,
     done: u64,
     lasted: Duration,
+    failed: BTreeMap<&'static str, u64>,
+    /// The longest wait of a call that was done.
+    slowest: Duration,
+    /// Of the largest node, in bytes, at most.
+    memory: u64,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, done, failed, memory, .. } = self;
+        let rate = *done as f64 / self.lasted.as_secs_f64();
+        let slowest = self.slowest.as_secs_f64();
+        let memory = memory >> 20;
+        write!(
+            f,
+            "{name:6} {rate:6.0} writes/s, the slowest {slowest:.2} s, largest node {memory} MiB, \
+             failed {failed:?}"
+        )
+    }
+}
+
+/// Puts a load on the cluster.
+fn put_on(load: &Load, callers: &[Caller], cluster: &mut Cluster) -> Outcome {
+    let begun = Instant::now();
+    let is_over = &AtomicBool::new(false);
+    let mut outcome = Outcome {
+        name: load.name,
+        done: 0,
+        lasted: Duration::ZERO,
+        failed: BTreeMap::new(),
+        slowest: Duration::ZERO,
+        memory: 0,
+    };
+    let numbers = cluster.numbers();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..)
+            .zip(callers)
+            .map(|(number, caller)| {
+                scope.spawn(move || Pressing::new(load, number, caller).run(is_over))
+            })
+            .collect();
+        while begun.elapsed() < load.lasts {
+            let resident = numbers.iter().map(|node| cluster.process(*node).resident_len());
+            outcome.memory = resident.fold(outcome.memory, u64::max);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        is_over.store(true, Ordering::Release);
+        for client in clients {
+            let pressing = client.join().expect("a client that presses does not panic");
+            outcome.done += pressing.done;
+            outcome.slowest = outcome.slowest.max(pressing.slowest);
+            for (kind, count) in pressing.failed {
+                *outcome.failed.entry(kind).or_insert(0) += count;
+            }
+        }
+    });
+    outcome.lasted = begun.elapsed();
+    outcome
+}
+
+/// A client that begins a call whenever one is answered.
+struct Pressing<'a> {
+    load: &'a Load,
+    number: usize,
+    caller: &'a Caller,
+    payload: Payload,
+    /// In the order in which they began.
+    open: VecDeque<(Instant, Ticket)>,
+    begun: usize,
+    done: u64,
     failed: BTreeMap<&'static str, u64>,
     slowest: Duration,
 }
 
-impl std::fmt::Display for Rate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (each, slowest) = (self.lasted.as_secs_f64(), self.slowest.as_secs_f64());
-        let rate = self.done as f64 / each;
-        write!(f, "{rate:.0} writes/s, the slowest {slowest:.2} s, failed {:?}", self.failed)
+impl<'a> Pressing<'a> {
+    fn new(load: &'a Load, number: usize, caller: &'a Caller) -> Self {
+        Self {
+            load,
+            number,
+            caller,
+            payload: Payload::Inline(vec![7; load.write_len].into()),
+            open: VecDeque::new(),
+            begun: 0,
+            done: 0,
+            failed: BTreeMap::new(),
+            slowest: Duration::ZERO,
+        }
     }
-}
 
-/// So many threads a caller write for a while; `look` is called meanwhile.
-fn rate(callers: &[Caller], calls: usize, lasts: Duration, mut look: impl FnMut()) -> Result<Rate> {
-    let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
-    let failed = Mutex::new(BTreeMap::new());
-    let slowest = Mutex::new(Duration::ZERO);
-    let begun = Instant::now();
-    std::thread::scope(|scope| {
-        for (number, caller) in (0..calls).flat_map(|n| callers.iter().map(move |it| (n, it))) {
-            let (is_over, done, failed, slowest) = (&is_over, &done, &failed, &slowest);
-            scope.spawn(move || {
-                while !is_over.load(Ordering::Acquire) {
-                    let begun = Instant::now();
-                    let payload = Payload::Inline(vec![7; WRITE_LEN].into());
-                    let mut deal = caller.begin();
-                    deal.add(&format!("blob-{number}"), Operation::Write { offset: 0, payload });
-                    match deal.commit() {
-                        Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
-                        Err(error) => {
-                            *failed.lock().entry(error.kind().name()).or_insert(0) += 1;
-                        }
-                    }
-                    let mut slowest = slowest.lock();
-                    *slowest = begun.elapsed().max(*slowest);
-                }
-            });
+    fn run(mut self, is_over: &AtomicBool) -> Self {
+        while !is_over.load(Ordering::Acquire) {
+            while self.open.len() < self.load.calls {
+                let ticket = self.begin(self.caller.client());
+                self.open.push_back((Instant::now(), ticket));
+            }
+            self.finish_first();
         }
-        while begun.elapsed() < lasts {
-            look();
-            std::thread::sleep(Duration::from_millis(200));
+        while !self.open.is_empty() {
+            self.finish_first();
         }
-        is_over.store(true, Ordering::Release);
-    });
-    let done = done.into_inner();
-    let lasted = begun.elapsed();
-    Ok(Rate { done, lasted, failed: failed.into_inner(), slowest: slowest.into_inner() })
+        self
+    }
+
+    fn begin(&mut self, client: &Arc<Client>) -> Ticket {
+        // Each call writes a blob of its own: nobody waits for another.
+        let place = self.begun % self.load.calls;
+        self.begun += 1;
+        let blob = self.caller.blob(&format!("blob-{}-{place}", self.number));
+        let operations = vec![Operation::Write { offset: 0, payload: self.payload.clone() }];
+        client.commit(vec![BlobOperations { blob, operations }], Vec::new(), Vec::new())
+    }
+
+    /// Waits for the call that began first. The longest wait of all is exact so, though a single
+    /// one may be looked at late.
+    fn finish_first(&mut self) {
+        let Some((begun, ticket)) = self.open.pop_front() else { return };
+        match ticket.wait() {
+            Ok(_) => {
+                self.done += 1;
+                self.slowest = self.slowest.max(begun.elapsed());
+            }
+            Err(error) => *self.failed.entry(error.kind().name()).or_insert(0) += 1,
+        }
+    }
 }

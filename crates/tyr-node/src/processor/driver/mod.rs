@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
-use tyr_protocol::message::{Address, Envelope};
+use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_store::log::PendingWrite;
 use tyr_types::{NodeId, Result};
 
@@ -37,6 +38,9 @@ use crate::histogram::Histogram;
 /// Events in the inbox above which what clients ask is refused: what a node works off in about a
 /// second, the time after which clients ask again.
 pub(crate) const INBOX_MAX: usize = 100_000;
+
+/// The same in bytes that the transactions among them carry.
+const INBOX_LEN_MAX: u64 = 256 << 20;
 
 /// Where messages go out.
 pub(crate) trait Outlet: Send + Sync + 'static {
@@ -63,6 +67,8 @@ pub(crate) struct Counts {
     pub rounds: AtomicU64,
     /// Transactions in flight after the last round.
     pub in_flight: AtomicUsize,
+    /// Bytes that they carry.
+    pub in_flight_len: AtomicU64,
     /// Reads that waited after the last round.
     pub waiting_reads: AtomicUsize,
     /// What clients were answered.
@@ -71,10 +77,39 @@ pub(crate) struct Counts {
     pub syncs: Histogram,
 }
 
+/// What waits to be worked off.
+#[derive(Default)]
+struct Inbox {
+    work: Vec<Work>,
+    /// Bytes that transactions in it carry.
+    len: u64,
+}
+
+impl Inbox {
+    fn push(&mut self, envelope: Envelope) {
+        self.len += match &envelope.body {
+            Body::Submit { transaction, .. }
+            | Body::Commit(Message::Forward { transaction, .. }) => transaction.payload_len(),
+            _ => 0,
+        };
+        self.work.push(Work::Event(Event::Receive(envelope)));
+    }
+
+    /// All of it, in exchange for an empty list.
+    fn take(&mut self, room: &mut Vec<Work>) {
+        std::mem::swap(&mut self.work, room);
+        self.len = 0;
+    }
+
+    fn is_full(&self) -> bool {
+        self.work.len() >= INBOX_MAX || self.len >= INBOX_LEN_MAX
+    }
+}
+
 /// Drives a member.
 pub(crate) struct Driver {
     node: NodeId,
-    inbox: Mutex<Vec<Work>>,
+    inbox: Mutex<Inbox>,
     engine: Mutex<Engine>,
     outlet: Arc<dyn Outlet>,
     syncer: Arc<Syncer>,
@@ -104,7 +139,10 @@ impl Driver {
 
     /// Takes messages in and works them off, unless somebody does that already.
     pub fn receive(self: &Arc<Self>, envelopes: impl Iterator<Item = Envelope>) {
-        self.inbox.lock().extend(envelopes.map(|it| Work::Event(Event::Receive(it))));
+        {
+            let mut inbox = self.inbox.lock();
+            envelopes.for_each(|envelope| inbox.push(envelope));
+        }
         self.drive();
     }
 
@@ -120,7 +158,7 @@ impl Driver {
 
     /// Whether so much waits that nobody else should be let in.
     pub fn is_overloaded(&self) -> bool {
-        self.inbox.lock().len() >= INBOX_MAX
+        self.inbox.lock().is_full()
     }
 
     /// Looks at the engine when nobody drives, and works off what came meanwhile. What is done
@@ -128,7 +166,7 @@ impl Driver {
     pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Engine) -> T) -> T {
         let seen = look(&mut self.engine.lock());
         // Who brought work found the engine taken, and left it in the inbox.
-        if !self.inbox.lock().is_empty() {
+        if !self.inbox.lock().work.is_empty() {
             self.drive();
         }
         seen
@@ -136,7 +174,7 @@ impl Driver {
 
     /// Events that wait to be worked off.
     pub fn waiting_events(&self) -> usize {
-        self.inbox.lock().len()
+        self.inbox.lock().work.len()
     }
 
     /// Writes and syncs the log until the driver is closed.
@@ -160,7 +198,7 @@ impl Driver {
     }
 
     fn give(self: &Arc<Self>, work: Work) {
-        self.inbox.lock().push(work);
+        self.inbox.lock().work.push(work);
         self.drive();
     }
 
@@ -171,7 +209,7 @@ impl Driver {
             self.round(&mut engine);
             drop(engine);
             // Who came in the meantime found the engine taken, and relies on this.
-            if self.inbox.lock().is_empty() {
+            if self.inbox.lock().work.is_empty() {
                 return;
             }
         }
@@ -179,13 +217,13 @@ impl Driver {
 
     fn round(self: &Arc<Self>, engine: &mut Engine) {
         if self.is_closed.load(Ordering::Acquire) {
-            self.inbox.lock().clear();
+            *self.inbox.lock() = Inbox::default();
             return;
         }
         let mut is_due = false;
         loop {
             let mut work = engine.take_room();
-            std::mem::swap(&mut work, &mut *self.inbox.lock());
+            self.inbox.lock().take(&mut work);
             if work.is_empty() {
                 engine.give_room(work);
                 break;
@@ -199,6 +237,7 @@ impl Driver {
         }
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
+        self.counts.in_flight_len.store(engine.member().in_flight_len(), Ordering::Relaxed);
         self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
         if let Some(pending) = engine.journal().take(is_due) {
             self.syncer.give(pending);
