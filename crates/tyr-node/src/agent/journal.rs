@@ -96,6 +96,11 @@ impl Journal {
         self.failure.as_ref()
     }
 
+    /// Whether all that was taken in is durable, or never will be.
+    pub fn is_settled(&self) -> bool {
+        self.failure.is_some() || !self.is_busy && self.log.pending_bytes() == 0
+    }
+
     /// The sequence that the next record gets.
     pub fn next_sequence(&self) -> u64 {
         self.log.next_sequence()

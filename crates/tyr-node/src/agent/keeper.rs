@@ -277,6 +277,9 @@ impl Keeper {
             if is_ready && !self.is_read_below(at, clock, log_bytes) {
                 return Ok(());
             }
+            if self.state.lock().is_closed && !is_ready {
+                return Err(Error::unavailable("the node stops; it folds when it runs again"));
+            }
             if !is_ready && begun.elapsed() > PATIENCE {
                 return Err(Error::unavailable(format!(
                     "a fold to {at} waits for what is in flight (applied: {is_applied}, synced: \

@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
@@ -65,6 +66,9 @@ pub struct Server {
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
+
+/// A node that stops waits so long at most for its log to be durable.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
 
 /// What a chunk holds, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +177,7 @@ impl Server {
         self.gossip.close();
         self.keeper.close();
         self.is_stopping.store(true, Ordering::Release);
+        self.driver.settle(SETTLE_MAX);
         self.driver.close();
         let mut ended = match &self.monitor {
             Some(monitor) => control.handle.block_on(monitor.close()),

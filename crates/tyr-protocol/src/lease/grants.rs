@@ -107,7 +107,7 @@ impl Grants {
         }
         let mut grants = Self::new(config, map, now_us);
         for seat in grants.seats.values_mut() {
-            seat.epoch_min = epoch_min;
+            (seat.epoch_min, seat.came_us) = (epoch_min, Some(now_us));
         }
         grants
     }
@@ -339,10 +339,24 @@ impl Grants {
             return false;
         }
         let Some((proposal, change)) = self.proposals.pop_front() else { return false };
-        if let Err(error) = self.try_change(now_us, change, Some(proposal), effects) {
+        let tried = match &change {
+            Change::Down(node) if self.is_just_back(*node, now_us) => Err(Error::unavailable(
+                format!("node {} has started again just now; it is there", node.0),
+            )),
+            _ => self.try_change(now_us, change, Some(proposal), effects),
+        };
+        if let Err(error) = tried {
             effects.push(Effect::Answer { proposal, result: Err(error) });
         }
         true
+    }
+
+    /// Whether the node has started again so short ago that who takes it for gone means the one
+    /// before. It has its disk: to declare it down would throw away what only it may have.
+    fn is_just_back(&self, node: NodeId, now_us: u64) -> bool {
+        let Some(seat) = self.seats.get(&node) else { return false };
+        let is_new = |came_us: u64| now_us.saturating_sub(came_us) < self.config.duration_us;
+        seat.back.is_some() || seat.came_us.is_some_and(is_new)
     }
 
     /// What follows from the state of things: recipients that have caught up become holders, and
@@ -422,7 +436,8 @@ impl Grants {
             let seat = self.seats.entry(*node).or_default();
             if before.map(|it| it.incarnation) != Some(it.incarnation) {
                 // Another process, which never had a lease, and is alive. It may have an old map.
-                *seat = Seat { heard_us: now_us, epoch_min: map.epoch, ..Seat::default() };
+                let (heard_us, came_us) = (now_us, Some(now_us));
+                *seat = Seat { heard_us, came_us, epoch_min: map.epoch, ..Seat::default() };
             }
             if is_taking {
                 seat.epoch_min = map.epoch;

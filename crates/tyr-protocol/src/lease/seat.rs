@@ -9,6 +9,9 @@ pub struct Seat {
     pub expires_us: u64,
     /// When it was last heard of.
     pub heard_us: u64,
+    /// When this incarnation of it was taken in; at the latest when these monitors took over, and
+    /// not known of those that were there in the beginning.
+    pub came_us: Option<u64>,
     /// When it was declared down; of use only while it is.
     pub down_us: u64,
     /// It gets no lease with an older map than this: somebody lost something by it.

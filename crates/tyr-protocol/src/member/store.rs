@@ -49,4 +49,7 @@ pub trait Store: View {
 
     /// What is in use of a blob (V2): what is not may go (V3).
     fn usage(&mut self, blob: &BlobName, usage: &Usage);
+
+    /// As of when that was told last of this blob; `None` if it never was, or not for long.
+    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp>;
 }

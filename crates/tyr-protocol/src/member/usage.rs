@@ -14,9 +14,9 @@
 //! may be applied at, or the clock when there is neither: what was superseded at or before it
 //! nobody reads any more. So it is usage information as of that timestamp with nothing in the list.
 //!
-//! Not every transaction carries this: whoever would be the first to add something does so once in
-//! [`EVERY_US`]. On a blob that is written all the time the next one tells as much, and of one that
-//! is not there is little to let go of.
+//! Not every transaction carries this: whoever would be the first to add something does so when the
+//! last news of one of its blobs is older than [`EVERY_US`]. On a blob that is written all the time
+//! the next one tells as much.
 //!
 //! A manager cannot vouch until a read timeout has passed since it or its peers changed: snapshots
 //! that a lost one had begun may be in use till then, and nobody knows of them.
@@ -31,9 +31,9 @@ use crate::commit::{Message, Usages};
 use crate::rule::Rule;
 use crate::versions::Usage;
 
-/// A node begins to collect this often at most, in microseconds: a tenth of what a busy node
-/// commits carries usage then, and a blob of many versions hears of it long before they cost much.
-const EVERY_US: u64 = 1_000;
+/// News of a blob is good for so long, in microseconds: little beside the seconds for which
+/// versions linger (V4).
+const EVERY_US: u64 = 100_000;
 
 /// What is known of the usage of a transaction's blobs.
 #[derive(Clone, Debug)]
@@ -48,8 +48,6 @@ enum Collected {
 #[derive(Debug, Default)]
 pub(super) struct UsageOnItsWay {
     by_id: BTreeMap<TransactionId, Collected>,
-    /// From then on this node may begin to collect again.
-    begins_at_us: u64,
     /// Whether managers have changed since the last tick.
     is_changed: bool,
     /// Until then there may be snapshots that no manager knows of.
@@ -72,18 +70,6 @@ impl UsageOnItsWay {
     /// Forgets what is on its way with nobody.
     pub fn retain(&mut self, mut is_in_flight: impl FnMut(TransactionId) -> bool) {
         self.by_id.retain(|id, _| is_in_flight(*id));
-    }
-
-    /// Whether the transaction carries usage on from here: it does already, or it is time again.
-    fn is_carried_by(&mut self, id: TransactionId, now_us: u64) -> bool {
-        if self.by_id.contains_key(&id) {
-            return true;
-        }
-        let is_due = now_us >= self.begins_at_us;
-        if is_due {
-            self.begins_at_us = now_us + EVERY_US;
-        }
-        is_due
     }
 
     fn is_sure(&self, now_us: u64) -> bool {
@@ -127,7 +113,7 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn give_usages(&mut self, message: &mut Message) {
         match message {
             Message::Forward { transaction, chain, usages, .. } => {
-                if self.is_carrying(transaction.id) {
+                if self.is_carrying(transaction) {
                     *usages = self.usages_so_far(transaction, chain);
                 }
             }
@@ -149,22 +135,29 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Whether this transaction carries usage on from here.
-    fn is_carrying(&mut self, id: TransactionId) -> bool {
-        let now_us = self.member.now.monotonic_us;
-        self.member.usage.is_carried_by(id, now_us) || !self.member.commit.rules.hold(Rule::V2)
+    /// Whether this transaction carries usage on from here: it does already, or it is time again.
+    fn is_carrying(&self, transaction: &Transaction) -> bool {
+        if self.member.usage.by_id.contains_key(&transaction.id) {
+            return true;
+        }
+        let clock = self.member.commit.clock().clock;
+        let is_due = |blob: &BlobName| {
+            let news = self.store.usage_as_of(blob);
+            news.is_none_or(|as_of| as_of.clock.saturating_add(EVERY_US) <= clock)
+        };
+        transaction.blobs.iter().any(|entry| is_due(&entry.blob))
+            || !self.member.commit.rules.hold(Rule::V2)
     }
 
     /// At the tail every manager has been asked; elsewhere this is not known yet.
-    fn usages_at_tail(&mut self, id: TransactionId) -> Usages {
+    fn usages_at_tail(&self, id: TransactionId) -> Usages {
         let Some(slot) = self.member.commit.records.slot(id) else { return Usages::new() };
         let record = &self.member.commit.records[slot];
         let is_tail = record.position + 1 == record.chain.hops().len();
-        if !is_tail || !self.is_carrying(id) {
-            return Usages::new();
+        match is_tail && self.is_carrying(&record.transaction) {
+            true => self.usages_so_far(&record.transaction, &record.chain),
+            false => Usages::new(),
         }
-        let record = &self.member.commit.records[slot];
-        self.usages_so_far(&record.transaction, &record.chain)
     }
 
     /// What the managers up to and with this node know of the blobs that are written.
@@ -216,7 +209,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.
     pub(super) fn use_alone(&mut self, transaction: &Transaction, chain: &Chain) {
-        if !chain.is_alone() || !self.is_carrying(transaction.id) {
+        if !chain.is_alone() || !self.is_carrying(transaction) {
             return;
         }
         for (blob, usage) in self.usages_so_far(transaction, chain) {

@@ -350,6 +350,10 @@ impl Store for SimStore {
         }
         self.remove_versions_of(blob, usage.as_of());
     }
+
+    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
+        self.usages.get(blob).map(Usage::as_of)
+    }
 }
 
 impl View for SimStore {

@@ -63,6 +63,11 @@ impl Floors {
         self.by_blob.insert(blob.clone(), as_of);
     }
 
+    /// Since when nobody reads this blob below it, as far as is known.
+    pub fn as_of(&self, blob: &BlobName) -> Option<Timestamp> {
+        self.by_blob.get(blob).copied()
+    }
+
     /// Who may read older versions than what is written to the blob at `at`.
     pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'static> {
         let floor = match self.by_blob.get(blob) {

@@ -407,6 +407,10 @@ impl member::Store for Holdings {
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         self.floors.update(blob, usage.as_of());
     }
+
+    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
+        self.floors.as_of(blob)
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod syncer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tyr_protocol::commit::Message;
@@ -188,6 +188,16 @@ impl Driver {
             let took_us = begun.elapsed().as_micros();
             self.counts.syncs.note(u64::try_from(took_us).unwrap_or(u64::MAX));
             self.give(Work::Synced(pending, result));
+        }
+    }
+
+    /// Waits until the log is durable as it is, for so long at most: what nobody waited for, as
+    /// that something was decided, others need not find out for a node that stops cleanly.
+    pub fn settle(self: &Arc<Self>, patience: Duration) {
+        let until = Instant::now() + patience;
+        while !self.look(|engine| engine.journal().is_settled()) && Instant::now() < until {
+            self.tick();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

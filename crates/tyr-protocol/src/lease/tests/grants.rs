@@ -438,7 +438,25 @@ fn monitors_that_take_over_wait_for_the_leases_that_others_granted() {
     assert!(after.grants.has_lease(NodeId(3), end_us - 1));
     assert!(!after.grants.has_lease(NodeId(3), end_us));
     after.propose(Change::Down(NodeId(3)));
-    assert!(after.grants.pending().is_some(), "node 3 may hold one of theirs");
-    after.pass(3, &[0, 1, 2]);
+    assert_eq!(after.answer(), Some(false), "node 3 may have come back while they took over");
+    after.pass(6, &[0, 1, 2]);
     assert_eq!(after.state(3), NodeState::Down);
+}
+
+/// M2: who proposed it meant the process before.
+#[test]
+fn who_has_started_again_is_not_declared_down_for_the_process_before() {
+    let mut monitors = Monitors::new(3);
+    (0..3).for_each(|node| assert!(monitors.renew(node)));
+    monitors.propose(Change::Down(NodeId(1)));
+    assert!(monitors.grants.pending().is_some(), "it may hold a lease");
+    monitors.back(1, 9, true);
+    monitors.all_prepared(&[0, 2]);
+    monitors.propose(Change::Down(NodeId(1)));
+    assert_eq!(monitors.answer(), Some(false), "it is there");
+    monitors.pass(2, &[0, 2]);
+    let seat = monitors.map().nodes[&NodeId(1)];
+    assert_eq!((seat.state, seat.incarnation), (NodeState::Up, 9));
+    monitors.pass(4, &[0, 2]);
+    assert_eq!(monitors.state(1), NodeState::Down, "it has been silent for long");
 }

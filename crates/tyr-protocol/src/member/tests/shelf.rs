@@ -257,4 +257,8 @@ impl Store for Shelf {
         let known = self.usages.entry(blob.clone()).or_insert_with(|| usage.clone());
         known.update(usage.clone());
     }
+
+    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
+        self.usages.get(blob).map(Usage::as_of)
+    }
 }
