@@ -77,7 +77,7 @@ impl Block {
             && run.is_dirty
             && run.start <= start
             && start <= run.end
-            && !readers.need(run.version, version)
+            && readers.take_as_one(run.version, version)
         {
             run.end = run.end.max(end);
             run.version = run.version.max(version);
@@ -99,7 +99,7 @@ impl Block {
         let answer = change(&mut self.data[start as usize..end as usize]);
         if let [run] = self.runs.as_mut_slice()
             && run.is_dirty
-            && !readers.need(run.version, version)
+            && readers.take_as_one(run.version, version)
         {
             debug_assert!(run.start <= start && end <= run.end);
             run.version = run.version.max(version);
@@ -190,8 +190,7 @@ impl Block {
     /// Merges neighbours that `readers` cannot tell apart any more.
     pub fn merge_unread(&mut self, readers: Readers) {
         self.merge(|left, right| {
-            let (low, high) = (left.version.min(right.version), left.version.max(right.version));
-            left.is_dirty == right.is_dirty && !readers.need(low, high)
+            left.is_dirty == right.is_dirty && readers.take_as_one(left.version, right.version)
         });
     }
 
@@ -237,11 +236,12 @@ impl Block {
     /// Merges run `at` with the one after it, if they touch and are alike to every reader.
     fn merge_at(&mut self, at: usize, readers: Readers) {
         let Some([left, right]) = self.runs.get(at..at + 2) else { return };
-        let (low, high) = (left.version.min(right.version), left.version.max(right.version));
-        if left.end != right.start || left.is_dirty != right.is_dirty || readers.need(low, high) {
+        let is_alike =
+            left.is_dirty == right.is_dirty && readers.take_as_one(left.version, right.version);
+        if left.end != right.start || !is_alike {
             return;
         }
-        let end = right.end;
+        let (end, high) = (right.end, left.version.max(right.version));
         self.runs[at].end = end;
         self.runs[at].version = high;
         self.runs.remove(at + 1);

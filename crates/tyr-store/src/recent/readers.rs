@@ -30,6 +30,12 @@ impl<'a> Readers<'a> {
         Self { from, ..Self::NONE }
     }
 
+    /// Whether nobody can tell two versions apart, whichever of them is the newer: what comes late
+    /// is the older one.
+    pub fn take_as_one(self, one: Timestamp, other: Timestamp) -> bool {
+        !self.need(one.min(other), one.max(other))
+    }
+
     /// Whether somebody reads at a timestamp S with `from <= S < until`: whether a version that
     /// was current from `from` up to `until` is still needed (V3).
     pub fn need(self, from: Timestamp, until: Timestamp) -> bool {

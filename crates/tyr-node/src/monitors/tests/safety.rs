@@ -33,6 +33,8 @@ async fn what_a_leader_planned_is_not_planned_again_by_the_next_and_nodes_go_on(
     let mut world = World::formed(5, 3).await;
     // Node 4 holds its lease and never prepares: what is planned stays planned.
     let leader = world.wait_for_leader().await;
+    // Nobody is declared down by order who has come just now.
+    world.pass(Duration::from_secs(3)).await;
     world.stop_node(4);
     let client = world.client(3);
     let proposed = tokio::spawn(async move { client.propose(Change::Down(NodeId(4))).await });

@@ -244,6 +244,19 @@ fn may_be_late(step: &Step, next: Option<&Step>) -> bool {
     }
 }
 
+#[test]
+fn what_comes_late_beside_a_newer_write_is_seen_by_those_who_read_in_between() {
+    let store = store();
+    let write = |offset: u64, bytes: &'static [u8]| Operation::Write {
+        offset: SIZE + offset,
+        payload: Payload::Inline(Bytes::from_static(bytes)),
+    };
+    apply_near(&store, &write(3, b"new"), 4, 1);
+    apply_near(&store, &write(6, b"late"), 2, 1);
+    assert_eq!(read(&store, 1, Some(3)).unwrap().bytes, "\0\0\0\0\0\0late");
+    assert_eq!(read(&store, 1, None).unwrap().bytes, "\0\0\0newlate");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
