@@ -112,11 +112,8 @@ impl Operation {
     /// Bytes that it carries.
     pub fn payload_len(&self) -> u64 {
         match self {
-            Self::Write { payload, .. }
-            | Self::Append { payload, .. }
-            | Self::Replace { payload } => payload.len(),
             Self::Compare { expected, .. } => expected.len() as u64,
-            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
+            _ => self.payload().map_or(0, Payload::len),
         }
     }
 

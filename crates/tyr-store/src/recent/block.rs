@@ -32,6 +32,13 @@ pub struct Run {
     pub is_dirty: bool,
 }
 
+impl Run {
+    /// Whether `readers` cannot tell the bytes of both apart, and the base has both or neither.
+    fn is_like(&self, other: &Self, readers: Readers) -> bool {
+        self.is_dirty == other.is_dirty && readers.take_as_one(self.version, other.version)
+    }
+}
+
 /// Known bytes of one aligned block of a blob.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
@@ -189,9 +196,7 @@ impl Block {
 
     /// Merges neighbours that `readers` cannot tell apart any more.
     pub fn merge_unread(&mut self, readers: Readers) {
-        self.merge(|left, right| {
-            left.is_dirty == right.is_dirty && readers.take_as_one(left.version, right.version)
-        });
+        self.merge(|left, right| left.is_like(right, readers));
     }
 
     fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
@@ -236,9 +241,7 @@ impl Block {
     /// Merges run `at` with the one after it, if they touch and are alike to every reader.
     fn merge_at(&mut self, at: usize, readers: Readers) {
         let Some([left, right]) = self.runs.get(at..at + 2) else { return };
-        let is_alike =
-            left.is_dirty == right.is_dirty && readers.take_as_one(left.version, right.version);
-        if left.end != right.start || !is_alike {
+        if left.end != right.start || !left.is_like(right, readers) {
             return;
         }
         let (end, high) = (right.end, left.version.max(right.version));
