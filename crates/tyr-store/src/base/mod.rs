@@ -188,12 +188,27 @@ impl Base {
     /// change is damaged; `Unavailable` when the disk refuses. Blobs before the failing one may
     /// have been folded.
     pub fn fold(&self, changes: Vec<BlobChange>) -> Result<()> {
+        self.fold_those(changes, |_| true).map(drop)
+    }
+
+    /// The same for those changes, by their place among all, that are wanted when nobody else
+    /// changes the base any more; answers which those were.
+    ///
+    /// # Errors
+    /// As [`Base::fold`].
+    pub fn fold_those(
+        &self,
+        changes: Vec<BlobChange>,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<Vec<bool>> {
         let _alone = self.changing.lock();
+        let wanted: Vec<bool> = (0..changes.len()).map(is_wanted).collect();
         let mut fold = Fold::new(self);
-        for change in changes {
+        for (change, _) in changes.into_iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted) {
             fold.add(change)?;
         }
-        fold.commit()
+        fold.commit()?;
+        Ok(wanted)
     }
 
     /// Lets go of the index, so that its folder can be opened again. What comes later is answered

@@ -57,8 +57,8 @@ pub struct BlobCell {
     is_used: AtomicBool,
     /// Whether it is in the list of blobs that hold older versions.
     is_holding: AtomicBool,
-    /// Whether its keyspace is gone: whoever still works on it does so for nobody, and it is in no
-    /// book. Changes under the state's lock.
+    /// Whether it, or its keyspace, was let go of: whoever still works on it does so for nobody,
+    /// and it is in no book. Changes under the state's lock.
     is_forgotten: AtomicBool,
 }
 
@@ -66,6 +66,11 @@ impl BlobCell {
     /// Which blob it is.
     pub fn name(&self) -> &BlobName {
         &self.name
+    }
+
+    /// Whether it was let go of: it is in no table any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Relaxed)
     }
 
     /// Locks its state.
@@ -212,7 +217,7 @@ impl Recent {
     ) -> T {
         let (memory, was_dirty) = (state.memory(), state.is_dirty());
         let answer = work(state);
-        if cell.is_forgotten.load(Ordering::Relaxed) {
+        if cell.is_forgotten() {
             return answer;
         }
         let now = state.memory();

@@ -33,7 +33,10 @@ impl Store {
     /// Begins to fold everything up to `at`, which must be in use by a reader, be the oldest such,
     /// and have everything up to it applied; log and extents must be synced that far.
     pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
-        Fold { at, cells: self.recent.dirty_cells().into_iter(), dead }
+        // Later chunks lie behind first ones, and go first: after a loss of power in the middle
+        // the base must not have a blob's size from after what its chunks have.
+        let cells: Vec<_> = self.recent.dirty_cells().into_iter().rev().collect();
+        Fold { at, cells: cells.into_iter(), dead }
     }
 
     /// Folds some more blobs, of keyspaces that are still there; answers whether there are more.
@@ -68,7 +71,10 @@ impl Store {
             taken.push((cell, captured));
         }
         if !changes.is_empty() {
-            self.base.fold(changes)?;
+            // What is let go of meanwhile must not come back.
+            let folded = self.base.fold_those(changes, |place| !taken[place].0.is_forgotten())?;
+            let mut folded = folded.into_iter();
+            taken.retain(|_| folded.next().unwrap_or(false));
         }
         for (cell, captured) in &taken {
             let mut state = cell.lock();

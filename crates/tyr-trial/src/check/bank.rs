@@ -29,6 +29,7 @@ fn balance(step: &Step) -> Option<u64> {
         Step::Read { seen, .. } => *seen,
         Step::Append { .. }
         | Step::List { .. }
+        | Step::Part { .. }
         | Step::Write { .. }
         | Step::Swap { .. }
         | Step::Add { .. } => None,

@@ -27,7 +27,7 @@ pub fn check(deeds: &[Deed]) -> Vec<String> {
 
 fn is_allowed(deed: &Deed, kind: &str) -> bool {
     let has_conditions = deed.steps.iter().any(|step| match step {
-        Step::Swap { .. } | Step::List { .. } | Step::Read { .. } => true,
+        Step::Swap { .. } | Step::List { .. } | Step::Part { .. } | Step::Read { .. } => true,
         Step::Append { .. } | Step::Write { .. } | Step::Add { .. } => false,
     });
     match kind {

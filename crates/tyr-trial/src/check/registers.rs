@@ -94,6 +94,7 @@ fn note<'a>(
             | Step::Read { .. }
             | Step::Append { .. }
             | Step::List { .. }
+            | Step::Part { .. }
             | Step::Add { .. },
             _,
         ) => {}

@@ -57,7 +57,16 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                     wrong.extend(text.map(|text| format!("{} {text}", name(deed))));
                     actions.push(action);
                 }
+                Step::Part { key, from, count, seen: Some(seen) } => {
+                    let order = orders.get(&objects.number(key)).map_or(&[][..], Vec::as_slice);
+                    let places = *from as usize..(from + count) as usize;
+                    if deed.fate == Fate::Done && order.get(places) != Some(seen) {
+                        let text = format!("read {count} from {from} on that were not there");
+                        wrong.push(format!("{} {text} in the end", name(deed)));
+                    }
+                }
                 Step::List { seen: None, .. }
+                | Step::Part { seen: None, .. }
                 | Step::Write { .. }
                 | Step::Read { .. }
                 | Step::Swap { .. }
@@ -101,6 +110,7 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
         .flat_map(|step| match step {
             Step::List { seen: Some(seen), .. } => seen.as_slice(),
             Step::List { seen: None, .. }
+            | Step::Part { .. }
             | Step::Append { .. }
             | Step::Write { .. }
             | Step::Read { .. }
@@ -174,6 +184,7 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Read { .. }
                     | Step::Append { .. }
                     | Step::List { .. }
+                    | Step::Part { .. }
                     | Step::Write { .. }
                     | Step::Swap { .. },
                     _,

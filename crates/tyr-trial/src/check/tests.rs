@@ -132,6 +132,28 @@ fn a_log_whose_end_changed_is_noticed() {
 }
 
 #[test]
+fn a_log_that_lost_its_middle_is_noticed() {
+    let part = |seen: &[u64]| Step::Part {
+        key: "a".to_owned(),
+        from: 1,
+        count: 2,
+        seen: Some(seen.to_vec()),
+    };
+    let with = |seen: &[u64]| {
+        let deeds = [
+            deed("append", (1, 2), vec![append(1, Some(0)), append(2, Some(1))]),
+            deed("append", (3, 4), vec![append(3, Some(2))]),
+            deed("look-back", (5, 6), vec![part(seen)]),
+            deed("final", (7, 8), vec![list(&[1, 2, 3])]),
+        ];
+        found(serial::lists, &deeds)
+    };
+    assert_eq!(with(&[2, 3]), "");
+    assert!(with(&[2, 0]).contains("not there in the end"));
+    assert!(with(&[2]).contains("not there in the end"));
+}
+
+#[test]
 fn appends_against_real_time_are_noticed() {
     let deeds = [
         deed("append", (1, 2), vec![append(1, Some(1))]),

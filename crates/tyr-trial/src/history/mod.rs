@@ -37,6 +37,17 @@ pub enum Step {
         /// What was read.
         seen: Option<Vec<u64>>,
     },
+    /// Values in the middle of a list were read, all of which had been there before.
+    Part {
+        /// The list.
+        key: String,
+        /// Values before the first that was read.
+        from: u64,
+        /// How many were asked for.
+        count: u64,
+        /// What was read.
+        seen: Option<Vec<u64>>,
+    },
     /// A register was written.
     Write {
         /// The register.
@@ -308,7 +319,7 @@ impl<'a> Scribe<'a> {
 pub fn changes(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Append { .. } | Step::Write { .. } | Step::Swap { .. } | Step::Add { .. } => true,
-        Step::List { .. } | Step::Read { .. } => false,
+        Step::List { .. } | Step::Part { .. } | Step::Read { .. } => false,
     })
 }
 

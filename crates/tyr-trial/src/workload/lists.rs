@@ -83,7 +83,11 @@ fn transaction(
                 Step::Append { key, value, .. } => {
                     places.push((number, deal.add(key, append(*value))));
                 }
-                Step::Write { .. } | Step::Read { .. } | Step::Swap { .. } | Step::Add { .. } => {}
+                Step::Part { .. }
+                | Step::Write { .. }
+                | Step::Read { .. }
+                | Step::Swap { .. }
+                | Step::Add { .. } => {}
             }
         }
         deal.commit()?;

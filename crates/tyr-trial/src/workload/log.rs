@@ -1,4 +1,5 @@
-//! A log: one blob that all clients append to, and whose newest part they read.
+//! A log: one blob that all clients append to. They read its newest part, and now and then an older
+//! one, which nobody writes any more: what is lost there shows nowhere else.
 
 use tyr_types::Result;
 
@@ -16,8 +17,9 @@ const PIECE: u64 = 1 << 14;
 /// One operation of a client.
 pub(super) fn act(stage: &Stage, scribe: &mut Scribe, random: &mut Random) -> Result<()> {
     match random.below(10) {
-        0..8 => add(stage, scribe),
-        _ => tail(stage, scribe),
+        0..7 => add(stage, scribe),
+        7..9 => tail(stage, scribe),
+        _ => look_back(stage, scribe, random),
     }
 }
 
@@ -67,6 +69,21 @@ fn tail(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
     scribe.record("tail", Moment::Strict, steps, |steps| {
         let found = values(&stage.caller.read(KEY, range(from, PIECE))?.unwrap_or_default())?;
         if let Step::List { seen, .. } = &mut steps[0] {
+            *seen = Some(found);
+        }
+        Ok(())
+    })
+}
+
+/// Reads some from anywhere before the end.
+fn look_back(stage: &Stage, scribe: &mut Scribe, random: &mut Random) -> Result<()> {
+    let there = stage.caller.size(KEY)? / 8;
+    let count = TAIL.min(there);
+    let from = random.below(there - count + 1);
+    let steps = vec![Step::Part { key: KEY.to_owned(), from, count, seen: None }];
+    scribe.record("look-back", Moment::Strict, steps, |steps| {
+        let found = values(&stage.caller.read(KEY, range(from, count))?.unwrap_or_default())?;
+        if let Step::Part { seen, .. } = &mut steps[0] {
             *seen = Some(found);
         }
         Ok(())

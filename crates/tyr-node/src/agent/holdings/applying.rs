@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::View;
 use tyr_store::recent::chunk::Start;
+use tyr_store::recent::{Attributes, BlobState};
 use tyr_store::store::chunks::stored_name;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Outcome, Timestamp, TransactionId,
@@ -66,11 +67,8 @@ impl Holdings {
         guess: u64,
     ) -> Vec<(usize, Outcome)> {
         let blob = &entry.blob;
-        let is_known = chunks.first() == Some(&0) && !self.is_expected(blob, 0);
-        let start = match is_known {
-            true => Start::Known(self.stat(blob).unwrap_or(0)),
-            false => Start::Guessed(guess),
-        };
+        let known = (chunks.first() == Some(&0)).then(|| self.size_before(blob, at)).flatten();
+        let start = known.map_or(Start::Guessed(guess), Start::Known);
         let readers = self.readers(blob, at);
         let append_at = match start {
             Start::Known(size) => size,
@@ -106,6 +104,20 @@ impl Holdings {
         }
         outcomes.sort_unstable_by_key(|(operation, _)| *operation);
         outcomes
+    }
+
+    /// Where the blob ends before a transaction at `at`, if the first chunk tells. A copy of it, or
+    /// a base from after where the log begins, may have the transaction already while later chunks
+    /// do not: then it tells of another moment.
+    fn size_before(&self, blob: &BlobName, at: Timestamp) -> Option<u64> {
+        if self.is_expected(blob, 0) {
+            return None;
+        }
+        let before = |state: &BlobState| {
+            let Attributes { exists, size, .. } = state.attributes();
+            (state.included_to() < at).then_some(if exists { size } else { 0 })
+        };
+        self.look(blob, 0, before).unwrap_or(Some(0))
     }
 
     /// Keeps what is applied to a chunk whose base is still to come, by value.

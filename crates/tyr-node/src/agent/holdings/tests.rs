@@ -1,1 +1,103 @@
-//! What a node holds.
+//! What a node holds: how it applies what chains bring to chunks that are of different moments.
+
+use tyr_protocol::chain::{Hop, Part, Piece};
+use tyr_protocol::member::Store as _;
+use tyr_types::{Bytes, Epoch, Key, KeyspaceConfig};
+
+use super::*;
+
+const CHUNK: u64 = 4096;
+const RETENTION: Retention = Retention { read_timeout_us: 1_000_000, linger_us: 0 };
+
+fn time(clock: u64) -> Timestamp {
+    Timestamp { epoch: Epoch(1), clock, node: 0 }
+}
+
+fn log() -> BlobName {
+    BlobName { keyspace: KeyspaceId(1), key: Key::new("log").unwrap() }
+}
+
+fn chunk_range(chunk: u64) -> ByteRange {
+    ByteRange { start: chunk * CHUNK, end: (chunk + 1) * CHUNK }
+}
+
+fn holdings(folder: &tempfile::TempDir) -> Holdings {
+    let opened = Store::open_node(folder.path(), &mut |_, _, _| Ok(())).unwrap();
+    let mut holdings = Holdings::new(NodeId(0), opened.store, RETENTION);
+    let config = KeyspaceConfig { chunk_size: CHUNK, ..KeyspaceConfig::default() };
+    holdings.learn(&Arc::new(ClusterMap::of(3, &[config])));
+    holdings
+}
+
+/// An append of these bytes to the log whose end was guessed, in the chain of three nodes.
+fn append(holdings: &mut Holdings, bytes: &[u8], guess: u64, at: u64) {
+    let payload = Payload::Inline(Bytes::copy_from_slice(bytes));
+    let operations = vec![Operation::Append { payload, expected: None }];
+    let blobs = vec![BlobOperations { blob: log(), operations }];
+    let id = TransactionId::new(7, at);
+    let transaction = Transaction { id, blobs, reads: Vec::new() };
+    let piece = |chunk| Piece {
+        blob: log(),
+        range: chunk_range(chunk),
+        is_attributes: chunk == 0,
+        is_written: true,
+        authority: NodeId(0),
+    };
+    let pieces = || vec![piece(0), piece(guess / CHUNK)];
+    let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(pieces()) };
+    let ends = [(0, guess)].into_iter().collect();
+    let chain = Chain::new(vec![hop(0), hop(1), hop(2)], ends).unwrap();
+    holdings.apply(&transaction, &chain, time(at));
+}
+
+/// A copy of a chunk as it was at a moment.
+fn copy(chunk: u64, bytes: &[u8], size: Option<u64>, at: u64) -> ChunkCopy {
+    let version = ChunkVersion {
+        version: time(at),
+        bytes: Bytes::copy_from_slice(bytes),
+        size: size.map(Some),
+        size_version: if size.is_some() { time(at) } else { Timestamp::ZERO },
+    };
+    ChunkCopy::new(time(at), chunk_range(chunk), true, vec![version])
+}
+
+fn install(holdings: &mut Holdings, chunk: u64, copy: &ChunkCopy) {
+    let name = (log(), chunk);
+    holdings.await_base(&name);
+    holdings.install(&name, copy);
+}
+
+fn held(holdings: &Holdings, chunk: u64) -> Bytes {
+    let read = holdings.plan_read(&log(), chunk_range(chunk), None).unwrap();
+    holdings.store.finish_chunk_read(read).unwrap().bytes
+}
+
+/// The first chunk, and with it the size, may be of a later moment than a later chunk is: when both
+/// were copied, or when the base is from after where the log begins. What was appended in between
+/// comes again, and goes where it went.
+#[test]
+fn what_is_appended_to_a_chunk_of_an_earlier_moment_goes_where_it_belongs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 1, &copy(1, b"abc", None, 10));
+    install(&mut holdings, 0, &copy(0, &[1; CHUNK as usize], Some(2 * CHUNK + 5), 20));
+    append(&mut holdings, b"def", CHUNK + 3, 12);
+    append(&mut holdings, b"ghi", CHUNK + 3, 14);
+    assert_eq!(held(&holdings, 1), "abcdefghi");
+    assert_eq!(holdings.stat(&log()), Some(2 * CHUNK + 5), "the first chunk had it already");
+    append(&mut holdings, b"more", 2 * CHUNK, 21);
+    assert_eq!(holdings.stat(&log()), Some(2 * CHUNK + 9));
+}
+
+/// The same for what waits for a base.
+#[test]
+fn what_is_laid_aside_for_a_chunk_goes_where_it_belongs_when_its_base_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 0, &copy(0, &[1; CHUNK as usize], Some(2 * CHUNK + 5), 20));
+    holdings.await_base(&(log(), 1));
+    append(&mut holdings, b"def", CHUNK, 12);
+    append(&mut holdings, b"ghi", CHUNK, 14);
+    install(&mut holdings, 1, &copy(1, b"abc", None, 10));
+    assert_eq!(held(&holdings, 1), "abcdefghi");
+}

@@ -257,6 +257,45 @@ fn what_comes_late_beside_a_newer_write_is_seen_by_those_who_read_in_between() {
     assert_eq!(read(&store, 1, None).unwrap().bytes, "\0\0\0newlate");
 }
 
+#[test]
+fn what_is_let_go_of_while_it_is_folded_does_not_come_back() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, b"one"), 5, 0);
+    apply(&store, 2, &write(2 * SIZE, b"two"), 6, 0);
+    let mut fold = store.begin_fold(at(7), store.take_dead());
+    // Asked before each: by the time it comes to the first, the second has been looked at.
+    let looked = std::cell::Cell::new(0);
+    let is_alive = |_| {
+        looked.set(looked.get() + 1);
+        if looked.get() == 2 {
+            store.release_chunk(&stored_name(&blob(), 2)).unwrap();
+        }
+        true
+    };
+    while store.fold_some(&mut fold, is_alive).unwrap() {}
+    store.end_fold(fold, 1).unwrap();
+    assert_eq!(looked.get(), 2);
+    assert!(store.base().attributes(&stored_name(&blob(), 1)).unwrap().is_some());
+    assert!(store.base().attributes(&stored_name(&blob(), 2)).unwrap().is_none());
+    let cell = store.chunk(&stored_name(&blob(), 2)).unwrap();
+    assert_eq!(cell.lock().included_to(), Timestamp::ZERO, "nothing of it is known");
+}
+
+#[test]
+fn a_first_chunk_is_never_ahead_of_later_ones_in_the_base() {
+    let store = store();
+    let large = vec![7; SIZE as usize];
+    for chunk in 0..1_100 {
+        apply(&store, chunk, &write(chunk * SIZE, &large), 5 + chunk, 0);
+    }
+    let mut fold = store.begin_fold(at(5_000), store.take_dead());
+    assert!(store.fold_some(&mut fold, |_| true).unwrap(), "it takes several steps");
+    let is_in_base =
+        |chunk| store.base().attributes(&stored_name(&blob(), chunk)).unwrap().is_some();
+    assert!(is_in_base(1_099) && !is_in_base(0));
+    store.abandon_fold(fold);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
