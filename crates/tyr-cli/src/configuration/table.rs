@@ -9,7 +9,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
 /// All settings.
-pub static SETTINGS: [Setting; 41] = [
+pub static SETTINGS: [Setting; 42] = [
     Setting {
         name: "node",
         group: Group::Node,
@@ -165,6 +165,16 @@ pub static SETTINGS: [Setting; 41] = [
         example: "256MiB",
         meaning: "After this much log what it says is worked into the base. More makes folds \
                   rarer and a restart longer.",
+    },
+    Setting {
+        name: "copy_rate",
+        group: Group::Storage,
+        kind: Kind::Size { min: MIB, max: TIB },
+        default: None,
+        example: "50MiB",
+        meaning: "Bytes a second at which the node copies what it is to hold, when it joins, \
+                  returns, or replaces another, so that clients do not feel it. Without it, as \
+                  fast as it goes.",
     },
     Setting {
         name: "snapshot_timeout",

@@ -91,6 +91,7 @@ impl Review<'_> {
         options.secret = secret;
         options.cache_bytes = settings.count("cache").unwrap_or(options.cache_bytes);
         options.fold_log_bytes = settings.count("fold_log").unwrap_or(options.fold_log_bytes);
+        options.copy_rate = settings.count("copy_rate");
         options.snapshot_timeout = settings.span("snapshot_timeout");
         options.linger = settings.span("linger");
         options.lease = Some(lease);

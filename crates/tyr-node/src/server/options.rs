@@ -56,6 +56,8 @@ pub struct ServerOptions {
     pub cache_bytes: u64,
     /// Bytes of log after which a fold begins. Default 64 MiB.
     pub fold_log_bytes: u64,
+    /// Bytes a second at which it copies what it is to hold, at most. Default: as many as come.
+    pub copy_rate: Option<u64>,
     /// After this long a snapshot is too old (V1). Default 5 minutes.
     pub snapshot_timeout: Duration,
     /// How long versions stay that nobody is known to read (V4), unless memory is short.
@@ -88,6 +90,7 @@ impl ServerOptions {
             secret: None,
             cache_bytes: 128 << 20,
             fold_log_bytes: 64 << 20,
+            copy_rate: None,
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_secs(5),
             lease: None,

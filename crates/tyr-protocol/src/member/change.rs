@@ -192,7 +192,8 @@ impl<S: Store> Turn<'_, S> {
         self.member.aside = super::Aside::default();
         self.member.misplaced.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
-        self.member.recipient = Recipient::new(node, self.member.incarnation);
+        self.member.recipient =
+            Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);
         self.member.is_resume_due = false;
         self.store.clear();
     }

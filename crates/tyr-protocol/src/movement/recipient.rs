@@ -1,7 +1,7 @@
 //! The machine of a recipient: lists what is to come, copies it, says when all is here.
 //!
 //! It is told of every map, of every chunk that a chain brings, and of answers; it says what to
-//! ask and what to install. What is in flight is bounded ([`COPIES_MAX`]), which is the throttle;
+//! ask and what to install. What is in flight is bounded ([`COPIES_MAX`]), and so may be the rate;
 //! what is done is remembered by name for as long as the move lasts. After a restart the log tells
 //! it again what was installed, and it goes on from there.
 
@@ -189,6 +189,10 @@ pub struct Recipient {
     /// The number of the last read. Numbers of different incarnations are different.
     reads: u64,
     bytes: u64,
+    /// Bytes a second that are copied at most; `None` for as many as come.
+    rate: Option<u64>,
+    /// What came so far took until then at that rate: nothing is asked for before.
+    paid_us: u64,
     told_us: Option<u64>,
 }
 
@@ -206,8 +210,16 @@ impl Recipient {
             installed: BTreeSet::new(),
             reads: incarnation << 32,
             bytes: 0,
+            rate: None,
+            paid_us: 0,
             told_us: None,
         }
+    }
+
+    /// The same, that copies so many bytes a second at most.
+    #[must_use]
+    pub fn at_rate(self, rate: Option<u64>) -> Self {
+        Self { rate, ..self }
     }
 
     /// How far it is.
@@ -281,7 +293,9 @@ impl Recipient {
                     Some(after) => self.recalls.insert(from, Page::after(after)),
                 };
             }
-            Event::Copied { read, chunk, copy } => self.copied(read, &chunk, copy, map, effects),
+            Event::Copied { read, chunk, copy } => {
+                self.copied(now_us, (read, &chunk, copy), map, effects)
+            }
             Event::Refused { read } => {
                 if let Some(copying) = self.copying.get_mut(&read)
                     && !copying.is_written
@@ -343,9 +357,8 @@ impl Recipient {
 
     fn copied(
         &mut self,
-        read: u64,
-        chunk: &ChunkName,
-        copy: ChunkCopy,
+        now_us: u64,
+        (read, chunk, copy): (u64, &ChunkName, ChunkCopy),
         map: &ClusterMap,
         effects: &mut Vec<Effect>,
     ) {
@@ -355,7 +368,12 @@ impl Recipient {
         if !is_asked || copying.at.is_some_and(|at| at != copy.at) || !copy.is_sound() {
             return; // Asked again when patience ends.
         }
-        self.bytes += copy.versions.iter().map(|version| version.bytes.len() as u64).sum::<u64>();
+        let len = copy.versions.iter().map(|version| version.bytes.len() as u64).sum::<u64>();
+        self.bytes += len;
+        if let Some(rate) = self.rate {
+            let took_us = len.saturating_mul(1_000_000) / rate.max(1);
+            self.paid_us = self.paid_us.max(now_us).saturating_add(took_us);
+        }
         copying.offset += range.len();
         copying.at = Some(copy.at);
         copying.asked_us = None;
@@ -395,7 +413,7 @@ impl Recipient {
             self.copying.insert(self.reads, copying);
         }
         for (read, copying) in &mut self.copying {
-            if copying.is_written || !is_due(copying.asked_us) {
+            if copying.is_written || !is_due(copying.asked_us) || now_us < self.paid_us {
                 continue;
             }
             let (blob, number) = &copying.chunk;

@@ -133,6 +133,24 @@ fn what_is_copied_at_a_time_is_bounded() {
 }
 
 #[test]
+fn what_is_copied_in_a_second_is_bounded_where_that_is_asked_for() {
+    let (mut case, _) = Case::new(1 << 20);
+    case.recipient = Recipient::new(JOINER, 1).at_rate(Some(3)); // Each copy takes a second.
+    case.step(Event::Map { is_moving: true, is_anew: true });
+    let chunks = gained(&case.map, COPIES_MAX + 2);
+    let first = asked(&case.listed(0, &chunks));
+    assert_eq!(first.len(), COPIES_MAX);
+    for (read, chunk) in &first[..2] {
+        assert!(asked(&case.copied(*read, copy_of(&case.map, chunk, 0, 5), chunk)).is_empty());
+        case.step(Event::Stored(chunk.clone()));
+    }
+    case.now_us += 1_900_000;
+    assert!(asked(&case.step(Event::Tick)).is_empty(), "two copies take two seconds");
+    case.now_us += 200_000;
+    assert!(asked(&case.step(Event::Tick)).len() >= 2);
+}
+
+#[test]
 fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
     let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
     let chunk = gained(&case.map, 1).remove(0);
