@@ -8,24 +8,31 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+#[path = "../choice/mod.rs"]
 mod choice;
+mod compare;
+#[path = "../fixtures/mod.rs"]
 mod fixtures;
+mod held;
+#[path = "../reference/mod.rs"]
 mod reference;
+mod script;
+#[path = "../seed/mod.rs"]
 mod seed;
+mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
-use std::thread;
-use std::time::Duration;
 
 use choice::Chooser;
+use compare::{assert_found, assert_same, assert_sound, compare_whole, kind, listed};
 use fixtures::{Kind, Opened};
-use reference::{Answer, Blob, Change, Model, Space};
-use tyr::blocking::{Keyspace, Snapshot, Transaction, Tyr};
-use tyr::{
-    ByteRange, Bytes, CheckFinding, CheckReport, CheckSeverity, Committed, Durability, Error,
-    ErrorKind, Key, KeyspaceConfig, OperationId, ReadRequest, Stat, limits,
-};
+use held::Held;
+use reference::{Model, Space};
+use script::{ErrorKindOrder, Script};
+use tyr::blocking::{Keyspace, Transaction, Tyr};
+use tyr::{ByteRange, Bytes, Durability, ErrorKind, Key, KeyspaceConfig, ReadRequest};
+use words::{answer, perform};
 
 /// Steps of one run in this process, and on a cluster, where each takes milliseconds.
 const STEPS: u64 = 24_000;
@@ -37,13 +44,6 @@ const RECONNECT_EVERY: u64 = 300;
 const SMALL: u64 = 40_000;
 
 type Handles = BTreeMap<String, Keyspace>;
-
-/// A snapshot in use, with what it should show.
-struct Held {
-    snapshot: Snapshot,
-    model: Model,
-    handles: Handles,
-}
 
 /// Where the store is.
 enum Place {
@@ -132,11 +132,6 @@ fn configurations() -> Vec<(&'static str, KeyspaceConfig)> {
 fn open(folder: &tempfile::TempDir) -> Tyr {
     let options = Tyr::options().cache_bytes(8 << 20).fold_log_bytes(96 << 10);
     options.open_blocking(folder.path()).unwrap()
-}
-
-/// The error's kind, and `NotFound` for no blob.
-fn kind<T>(result: Result<T, Error>) -> Result<T, ErrorKind> {
-    result.map_err(|error| error.kind())
 }
 
 impl Run {
@@ -367,97 +362,6 @@ impl Run {
         }
     }
 
-    // -- snapshots -------------------------------------------------------------------------
-
-    fn hold(&mut self) {
-        if self.held.len() < 4 {
-            let snapshot = self.tyr().snapshot().unwrap();
-            let (model, handles) = (self.model.clone(), self.handles.clone());
-            self.held.push(Held { snapshot, model, handles });
-        }
-    }
-
-    fn let_go(&mut self) {
-        if !self.held.is_empty() {
-            let index = self.choose.random.below(self.held.len() as u64) as usize;
-            self.held.swap_remove(index);
-        }
-    }
-
-    fn read_held(&mut self) {
-        if self.held.is_empty() {
-            return;
-        }
-        let index = self.choose.random.below(self.held.len() as u64) as usize;
-        let Held { snapshot, model, handles } = &self.held[index];
-        let (space, key) = self.choose.blob(model);
-        let (keyspace, blob) = (&handles[&space], model.blob(&space, &key));
-        let is_gone = self.model.spaces.get(&space).map(|space| space.generation)
-            != Some(model.spaces[&space].generation);
-        let (offset, len) = self.choose.range(blob.map_or(0, |blob| blob.size));
-        let context = format!("snapshot of {space}/{} {offset}+{len}", key.escape_ascii());
-        let (got, expected) = match self.choose.random.below(4) {
-            0 => {
-                let (prefix, after, limit) = self.choose.scan();
-                let after_key = after.as_ref().map(|after| Key::new(after).unwrap());
-                let got = snapshot.scan(keyspace, &prefix, after_key.as_ref(), limit);
-                // A keyspace without older versions is listed as it is now.
-                let listed_at = match model.spaces[&space].config.is_multi_versioned || is_gone {
-                    true => model,
-                    false => &self.model,
-                };
-                let expected = listed_at.scan(&space, &prefix, after.as_deref(), limit);
-                (kind(got).map(|got| flat(&listed(&got))), Some(flat(&expected)))
-            }
-            1 => {
-                let got = kind(snapshot.stat(keyspace, &key)).map(|stat| stat.size);
-                let got = got.map(|size| size.to_le_bytes().to_vec());
-                (got, blob.map(|blob| blob.size.to_le_bytes().to_vec()))
-            }
-            2 => {
-                let range = ByteRange { start: offset, end: offset + len };
-                let reader = kind(snapshot.reader(keyspace, &key, range));
-                let read = reader.and_then(|mut reader| {
-                    let mut bytes = Vec::new();
-                    while let Some(piece) = kind(reader.next())? {
-                        bytes.extend_from_slice(&piece);
-                    }
-                    Ok(bytes)
-                });
-                (read, blob.map(|blob| blob.read(offset, len)))
-            }
-            _ => {
-                let got = kind(snapshot.read(keyspace, &key, offset, len));
-                (got.map(|got| got.to_vec()), blob.map(|blob| blob.read(offset, len)))
-            }
-        };
-        if is_gone {
-            let is_refused = matches!(got, Err(ErrorKind::NotFound | ErrorKind::SnapshotTooOld));
-            // Nodes hear of it one after the other: a connection that did not drop it itself may
-            // read there for a moment.
-            let is_soon_refused = || {
-                let mut looks = (0..100).map(|_| {
-                    thread::sleep(Duration::from_millis(50));
-                    kind(snapshot.stat(keyspace, &key)).map(drop)
-                });
-                looks.any(|got| matches!(got, Err(ErrorKind::NotFound | ErrorKind::SnapshotTooOld)))
-            };
-            assert!(
-                is_refused || self.kind() == Kind::Cluster && is_soon_refused(),
-                "{context} of a keyspace that is gone: {got:?}"
-            );
-        } else if got == Err(ErrorKind::SnapshotTooOld) {
-            // A fold may end a snapshot that has held it up for long, and keyspaces of one
-            // version have no other.
-            if model.spaces[&space].config.is_multi_versioned {
-                self.held.swap_remove(index);
-            }
-        } else {
-            assert_found(got, expected, &context);
-            self.snapshot_reads += 1;
-        }
-    }
-
     // -- keyspaces, the whole store --------------------------------------------------------
 
     fn create_keyspace(&mut self, name: &str, config: KeyspaceConfig) {
@@ -548,303 +452,6 @@ impl Run {
                 assert_eq!(kind(keyspace.get("a")), Err(ErrorKind::Unavailable));
             }
         }
-    }
-}
-
-// -- a transaction and its model -----------------------------------------------------------
-
-/// What a transaction did so far, and the model as the transaction sees it.
-struct Script {
-    view: Model,
-    steps: Vec<Step>,
-}
-
-enum Step {
-    Change { space: String, key: Vec<u8>, change: Change, id: OperationId },
-    Read { space: String, key: Vec<u8>, offset: u64, len: u64, seen: Option<Vec<u8>> },
-    Stat { space: String, key: Vec<u8>, seen: Option<u64> },
-}
-
-impl std::fmt::Debug for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (space, key) = self.blob();
-        write!(f, "{space}/{} ", key.escape_ascii())?;
-        match self {
-            Self::Change { change, .. } => write!(f, "{change:?}"),
-            Self::Read { offset, len, .. } => write!(f, "read {offset}+{len}"),
-            Self::Stat { seen, .. } => write!(f, "stat {seen:?}"),
-        }
-    }
-}
-
-impl Step {
-    fn blob(&self) -> (&String, &Vec<u8>) {
-        match self {
-            Self::Change { space, key, .. }
-            | Self::Read { space, key, .. }
-            | Self::Stat { space, key, .. } => (space, key),
-        }
-    }
-}
-
-/// What a script comes to on the state that its commit meets.
-struct Replayed {
-    model: Model,
-    /// Why it cannot commit.
-    refusals: BTreeSet<ErrorKindOrder>,
-    /// Whether everything that it read is still so.
-    holds: bool,
-    answers: Vec<(OperationId, Change, Answer)>,
-}
-
-/// Kinds in a set; they have no order of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ErrorKindOrder(ErrorKind);
-
-impl Ord for ErrorKindOrder {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.name().cmp(other.0.name())
-    }
-}
-
-impl PartialOrd for ErrorKindOrder {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Script {
-    fn new(model: &Model) -> Self {
-        Self { view: model.clone(), steps: Vec::new() }
-    }
-
-    fn change(
-        &mut self,
-        transaction: &mut Transaction,
-        keyspace: &Keyspace,
-        space: &str,
-        key: &[u8],
-        change: Change,
-    ) {
-        let added = add(transaction, keyspace, key, &change);
-        if change.is_invalid() {
-            assert_eq!(kind(added).map(drop), Err(ErrorKind::InvalidArgument), "{change:?}");
-            return;
-        }
-        self.view.force(space, key, &change);
-        let (space, key) = (space.to_owned(), key.to_vec());
-        self.steps.push(Step::Change { space, key, change, id: added.unwrap() });
-    }
-
-    /// Reads and compares; answers whether the version was still there.
-    fn read(
-        &mut self,
-        transaction: &mut Transaction,
-        keyspace: &Keyspace,
-        space: &str,
-        key: &[u8],
-        (offset, len): (u64, u64),
-    ) -> bool {
-        let blob = self.view.blob(space, key);
-        let context = format!("{space}/{} {offset}+{len}: {:?}", key.escape_ascii(), self.steps);
-        let (space, key) = (space.to_owned(), key.to_vec());
-        if len % 5 == 0 {
-            let got = kind(transaction.stat(keyspace, &key)).map(|stat| stat.size);
-            if got == Err(ErrorKind::SnapshotTooOld) {
-                return false;
-            }
-            let seen = blob.map(|blob| blob.size);
-            assert_eq!(got, seen.ok_or(ErrorKind::NotFound), "{context}");
-            self.steps.push(Step::Stat { space, key, seen });
-            return true;
-        }
-        let got = kind(transaction.read(keyspace, &key, offset, len));
-        if got == Err(ErrorKind::SnapshotTooOld) {
-            return false;
-        }
-        let seen = blob.map(|blob| blob.read(offset, len));
-        assert_found(got, seen.clone(), &context);
-        self.steps.push(Step::Read { space, key, offset, len, seen });
-        true
-    }
-
-    /// Until its first read a transaction has no version yet: it sees what others did meanwhile.
-    fn rebase(&mut self, model: &Model) {
-        if self.steps.iter().all(|step| matches!(step, Step::Change { .. })) {
-            self.view = self.replay(model).model;
-        }
-    }
-
-    /// In a cluster each blob has a version of its own, from its first read on.
-    fn rebase_unread(&mut self, model: &Model) {
-        let read: BTreeSet<_> = self
-            .steps
-            .iter()
-            .filter(|step| !matches!(step, Step::Change { .. }))
-            .map(|step| step.blob())
-            .collect();
-        let mut now = self.replay(model).model;
-        for (space, key) in read {
-            now.put_back(space, key, &self.view);
-        }
-        self.view = now;
-    }
-
-    /// Plays it again on `model`.
-    fn replay(&self, model: &Model) -> Replayed {
-        let mut now = model.clone();
-        let mut refusals = BTreeSet::new();
-        let (mut holds, mut answers) = (true, Vec::new());
-        for step in &self.steps {
-            let (space, key) = step.blob();
-            match step {
-                Step::Change { change, id, .. } => {
-                    let refusal = change.refusal(model.blob(space, key), now.blob(space, key));
-                    refusals.extend(refusal.map(ErrorKindOrder));
-                    answers.push((*id, change.clone(), now.force(space, key, change)));
-                }
-                Step::Read { offset, len, seen, .. } => {
-                    let read = now.blob(space, key).map(|blob| blob.read(*offset, *len));
-                    holds &= read == *seen;
-                }
-                Step::Stat { seen, .. } => {
-                    holds &= now.blob(space, key).map(|blob| blob.size) == *seen;
-                }
-            }
-        }
-        Replayed { model: now, refusals, holds, answers }
-    }
-
-    fn has_read(&self, (space, key): &(String, Vec<u8>)) -> bool {
-        let reads = self.steps.iter().filter(|step| !matches!(step, Step::Change { .. }));
-        reads.map(Step::blob).any(|blob| blob == (space, key)) || self.has_condition(space, key)
-    }
-
-    fn has_condition(&self, space: &str, key: &[u8]) -> bool {
-        self.steps.iter().any(|step| match step {
-            Step::Change { change, .. } => {
-                let is_condition =
-                    matches!(change, Change::AppendAt(..) | Change::Compare(..) | Change::Create);
-                is_condition && step.blob().0 == space && step.blob().1 == key
-            }
-            Step::Read { .. } | Step::Stat { .. } => false,
-        })
-    }
-
-    fn blobs(&self) -> BTreeSet<(String, Vec<u8>)> {
-        let blobs = self.steps.iter().map(Step::blob);
-        blobs.map(|(space, key)| (space.clone(), key.clone())).collect()
-    }
-}
-
-// -- the store's words for a change --------------------------------------------------------
-
-fn perform(keyspace: &Keyspace, key: &[u8], change: &Change) -> tyr::Result<Answer> {
-    let done = |()| Answer::Done;
-    match change.clone() {
-        Change::Create => keyspace.create(key).map(done),
-        Change::Put(data) => keyspace.put(key, data).map(done),
-        Change::PutReader(data) => keyspace.put_reader(key, &*data).map(Answer::Len),
-        Change::Write(offset, data) => keyspace.write(key, offset, data).map(done),
-        Change::Append(data) => keyspace.append(key, data).map(Answer::Offset),
-        Change::AppendReader(data) => keyspace.append_reader(key, &*data).map(Answer::Offset),
-        Change::AppendAt(at, data) => keyspace.append_at(key, at, data).map(Answer::Offset),
-        Change::Truncate(len) => keyspace.truncate(key, len).map(done),
-        Change::Delete => keyspace.delete(key).map(Answer::Existed),
-        Change::Apply(at, transform) => keyspace.apply(key, at, transform).map(Answer::Value),
-        Change::Swap(at, old, new) => keyspace.compare_and_swap(key, at, old, new).map(done),
-        Change::Compare(..) => unreachable!("a condition alone is for transactions"),
-    }
-}
-
-fn add(
-    transaction: &mut Transaction,
-    keyspace: &Keyspace,
-    key: &[u8],
-    change: &Change,
-) -> tyr::Result<OperationId> {
-    match change.clone() {
-        Change::Create => transaction.create(keyspace, key),
-        Change::Put(data) => transaction.put(keyspace, key, data),
-        Change::Write(offset, data) => transaction.write(keyspace, key, offset, data),
-        Change::Append(data) => transaction.append(keyspace, key, data),
-        Change::AppendAt(at, data) => transaction.append_at(keyspace, key, at, data),
-        Change::Truncate(len) => transaction.truncate(keyspace, key, len),
-        Change::Delete => transaction.delete(keyspace, key),
-        Change::Apply(offset, transform) => transaction.apply(keyspace, key, offset, transform),
-        Change::Compare(offset, data) => transaction.compare(keyspace, key, offset, data),
-        Change::PutReader(_) | Change::AppendReader(_) | Change::Swap(..) => {
-            unreachable!("transactions have no such operation")
-        }
-    }
-}
-
-fn answer(committed: &Committed, id: OperationId, change: &Change) -> Answer {
-    let (offset, value, existed) =
-        (committed.offset(id), committed.value(id), committed.existed(id));
-    match (offset, value, existed) {
-        (None, None, None) => Answer::Done,
-        (Some(offset), None, None) => Answer::Offset(offset),
-        (None, Some(value), None) => Answer::Value(value),
-        (None, None, Some(existed)) => Answer::Existed(existed),
-        several => panic!("{change:?} answered {several:?}"),
-    }
-}
-
-// -- comparing -----------------------------------------------------------------------------
-
-fn listed(listing: &[(Key, Stat)]) -> Vec<(Vec<u8>, u64)> {
-    listing.iter().map(|(key, stat)| (key.as_bytes().to_vec(), stat.size)).collect()
-}
-
-fn flat(listing: &[(Vec<u8>, u64)]) -> Vec<u8> {
-    format!("{listing:?}").into_bytes()
-}
-
-fn compare_whole(keyspace: &Keyspace, key: &[u8], blob: &Blob) {
-    let context = format!("{}/{}", keyspace.name(), key.escape_ascii());
-    assert_eq!(keyspace.stat(key).unwrap().size, blob.size, "{context}");
-    for (start, len) in blob.written() {
-        // A little more on both sides: what lies between must be zeros.
-        let (offset, mut rest) = (start.saturating_sub(9), len + 20);
-        let mut at = offset;
-        while rest > 0 {
-            let now = rest.min(limits::READ_LEN_MAX);
-            let got = keyspace.read(key, at, now).unwrap();
-            assert_same(&got, &blob.read(at, now), &format!("{context} {at}+{now}"));
-            (at, rest) = (at + now, rest - now);
-        }
-    }
-    let end = blob.size.saturating_sub(5000);
-    assert_same(&keyspace.read(key, end, 9000).unwrap(), &blob.read(end, 9000), &context);
-}
-
-fn assert_found<T: AsRef<[u8]>>(
-    got: Result<T, ErrorKind>,
-    expected: Option<Vec<u8>>,
-    context: &str,
-) {
-    match (got, expected) {
-        (Ok(got), Some(expected)) => assert_same(got.as_ref(), &expected, context),
-        (Err(ErrorKind::NotFound), None) => {}
-        (Ok(got), None) => panic!("{context}: {} bytes of an absent blob", got.as_ref().len()),
-        (Err(kind), expected) => {
-            panic!("{context}: {kind:?}, not {:?} bytes", expected.map(|bytes| bytes.len()));
-        }
-    }
-}
-
-/// Space that belongs to nothing is no damage: a transaction that was rolled back leaves some.
-fn assert_sound(report: &CheckReport) {
-    let is_damage = |finding: &CheckFinding| finding.severity != CheckSeverity::Warning;
-    assert!(!report.findings.iter().any(is_damage), "{report:?}");
-}
-
-fn assert_same(got: &[u8], expected: &[u8], context: &str) {
-    assert_eq!(got.len(), expected.len(), "{context}: wrong length");
-    if let Some(at) = got.iter().zip(expected).position(|(got, expected)| got != expected) {
-        let count = got.iter().zip(expected).filter(|(got, expected)| got != expected).count();
-        panic!("{context}: {count} bytes differ, the first at {at}: {} {}", got[at], expected[at]);
     }
 }
 
