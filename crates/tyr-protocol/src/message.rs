@@ -176,7 +176,8 @@ pub enum Body {
         decision: Decision,
         /// What its operations answer.
         outcomes: Outcomes,
-        /// The node's clock.
+        /// The node's clock; [`Timestamp::ZERO`] from who refused to look at what was submitted,
+        /// and says nothing of what else was sent of this transaction.
         clock: Timestamp,
     },
     /// The answer to `ListKeys`: every blob that this node holds and that was acknowledged before

@@ -29,14 +29,6 @@ use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_na
 use super::quota::{Quotas, makes_room};
 use crate::processor::driver::{Driver, Outlet};
 
-/// Transactions in flight at a node above which no new ones are begun: at some 10,000 a second
-/// each then waits less than half a second.
-const IN_FLIGHT_MAX: usize = 4096;
-
-/// The same in bytes that they carry. A few times as much is what a node keeps of them: what came
-/// in, what goes out, and what is applied.
-const IN_FLIGHT_LEN_MAX: u64 = 256 << 20;
-
 /// Reads that wait at a node above which no new ones are let in.
 const READS_WAITING_MAX: usize = 16_384;
 
@@ -344,10 +336,7 @@ impl Gate {
     }
 
     fn check_room(&self, parts: &Parts) -> Result<()> {
-        let load = &parts.driver.counts;
-        let is_full = load.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX
-            || load.in_flight_len.load(Ordering::Relaxed) >= IN_FLIGHT_LEN_MAX;
-        self.check(is_full || parts.driver.is_overloaded())
+        self.check(!parts.driver.has_room())
     }
 
     fn check_read_room(&self, parts: &Parts) -> Result<()> {
@@ -455,7 +444,8 @@ fn abort(error: &Error, blob: Option<&BlobName>) -> Abort {
     Abort { kind: error.kind(), reason: error.message().to_owned().into(), blob: blob.cloned() }
 }
 
-/// Nothing was begun: it was refused before anybody heard of it, and it was not sent before.
+/// It was refused before anybody heard of it; nothing was begun if it was not sent before, which
+/// the client knows.
 fn reply(transaction: &Transaction, error: &Error) -> Body {
     Body::Reply {
         id: transaction.id,

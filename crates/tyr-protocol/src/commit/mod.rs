@@ -152,6 +152,11 @@ impl Commit {
         self.records.payload_len()
     }
 
+    /// The number of transactions finished with so far, and the bytes that they carried.
+    pub fn finished(&self) -> (u64, u64) {
+        self.records.finished()
+    }
+
     /// Whether no transaction is known here that is not finished with.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()

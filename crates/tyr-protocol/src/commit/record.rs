@@ -211,6 +211,8 @@ pub(crate) struct Records {
     /// Bytes that each transaction carried when it was put in, and of all together.
     payload_lens: Vec<u64>,
     payload_len: u64,
+    /// Removed so far, and the bytes that they carried.
+    finished: (u64, u64),
 }
 
 impl Records {
@@ -225,6 +227,11 @@ impl Records {
     /// Bytes that the transactions carry.
     pub fn payload_len(&self) -> u64 {
         self.payload_len
+    }
+
+    /// How many were removed so far, and the bytes that their transactions carried.
+    pub fn finished(&self) -> (u64, u64) {
+        self.finished
     }
 
     pub fn slot(&self, id: TransactionId) -> Option<Slot> {
@@ -256,7 +263,9 @@ impl Records {
     pub fn remove(&mut self, slot: Slot) -> Record {
         let record = self.slots[slot.0 as usize].take().expect("only a live slot is removed");
         self.by_id.remove(&record.transaction.id);
-        self.payload_len -= self.payload_lens[slot.0 as usize];
+        let payload_len = self.payload_lens[slot.0 as usize];
+        self.payload_len -= payload_len;
+        self.finished = (self.finished.0 + 1, self.finished.1 + payload_len);
         self.free.push(slot);
         record
     }

@@ -95,6 +95,8 @@ pub struct MemberConfig {
     /// How long a node waits for what is in flight on chains that a planned map changes, in
     /// microseconds; what is in flight longer is driven anew under the new map.
     pub drain_max_us: u64,
+    /// Bytes a second at which a recipient copies at most; `None` for as many as come.
+    pub copy_rate: Option<u64>,
 }
 
 impl Default for MemberConfig {
@@ -103,6 +105,7 @@ impl Default for MemberConfig {
             read_timeout_us: crate::SnapshotTable::TIMEOUT_US_DEFAULT,
             wait_max_us: 10_000_000,
             drain_max_us: 500_000,
+            copy_rate: None,
         }
     }
 }
@@ -157,6 +160,8 @@ pub struct Member {
     misplaced: BTreeMap<TransactionId, u8>,
     /// Whether the log took no more: what is promised would not last.
     is_broken: bool,
+    /// Whether new transactions may be begun.
+    has_room: bool,
     /// Whether transactions that waited may go on once there is a lease and nothing planned.
     is_resume_due: bool,
     /// When the newest map was last asked for.
@@ -181,7 +186,7 @@ impl Member {
             commit_epoch: None,
             reads: Reads::new(node),
             asked: AskedReads::default(),
-            recipient: Recipient::new(node, incarnation),
+            recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             answers: Answers::default(),
@@ -192,6 +197,7 @@ impl Member {
             has_disk: false,
             misplaced: BTreeMap::new(),
             is_broken: false,
+            has_room: true,
             is_resume_due: false,
             fetched_us: None,
             returned_us: None,
@@ -274,6 +280,18 @@ impl Member {
     /// Bytes that those transactions carry.
     pub fn in_flight_len(&self) -> u64 {
         self.commit.payload_len()
+    }
+
+    /// The number of transactions finished with so far, and the bytes that they carried.
+    pub fn finished(&self) -> (u64, u64) {
+        self.commit.finished()
+    }
+
+    /// Whether there is room for new transactions. Without it, what a client submits again and
+    /// nobody here knows of is not taken in: the client asks again later. What is submitted for the
+    /// first time the driver refuses by itself.
+    pub fn set_room(&mut self, has_room: bool) {
+        self.has_room = has_room;
     }
 
     /// What is in flight here and what it waits for, a line each; for whoever looks for a failure.

@@ -60,7 +60,10 @@ impl<S: Store> Turn<'_, S> {
         let is_going =
             self.is_planned_away(|planned| planned.is_affected(&chain, &transaction, map.epoch));
         // The commit machine would refuse it with an abort that it does not remember.
-        let is_full = !is_retry && self.member.commit.len() >= commit::IN_FLIGHT_MAX;
+        let is_full = match is_retry {
+            false => self.member.commit.len() >= commit::IN_FLIGHT_MAX,
+            true => !self.member.has_room && !is_remembered,
+        };
         if is_ahead || !is_head || is_going || is_full {
             return self.not_here(client, Asked::Transaction(id));
         }

@@ -13,6 +13,9 @@ use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
 use crate::view::View;
 
+/// With so many in flight each is given twice the time before it is asked about.
+const CROWD: u64 = 256;
+
 /// Whom a held-up transaction needs an answer from.
 enum Question {
     /// The chain's first live node: what became of it?
@@ -91,8 +94,14 @@ impl Commit {
     /// Whether it has not got further for so long that it is asked about.
     fn is_idle(&self, record: &Record) -> bool {
         let Some(recovery) = &self.recovery else { return false };
-        let after_us = ASK_AFTER_US << record.asked.min(ASK_AFTER_DOUBLED_MAX);
+        let after_us = self.ask_after_us() << record.asked.min(ASK_AFTER_DOUBLED_MAX);
         recovery.elapsed_us.saturating_sub(record.touched_us) >= after_us
+    }
+
+    /// How long something waits before it is asked about. The more is in flight the longer each
+    /// takes, and to ask about what is only slow makes all of it slower yet.
+    fn ask_after_us(&self) -> u64 {
+        ASK_AFTER_US * (1 + self.records.len() as u64 / CROWD)
     }
 
     /// F6: asks about what has been held up for too long; forgets what is old.
@@ -103,13 +112,14 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
+        let ask_after_us = self.ask_after_us();
         let Some(recovery) = &mut self.recovery else { return };
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
         recovery.memory.expire(elapsed_us);
         if !self.rules.hold(Rule::F6) {
             return;
         }
-        let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ASK_AFTER_US << rounds);
+        let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ask_after_us << rounds);
         let inquiries = recovery.inquiries.values();
         let late = inquiries.filter(|inquiry| is_late(inquiry.began_us, inquiry.rounds));
         let late: Vec<_> =

@@ -39,7 +39,7 @@ mod timer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{BlobName, ErrorKind, NodeId};
+use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp};
 
 pub use self::effect::{Answer, Effect, Seen};
 pub use self::event::{Began, Call, CallId, Event, Place, Want};
@@ -316,7 +316,8 @@ impl Session {
             Body::NotHere(Asked::Transaction(id)) => self.not_head(from, id, effects),
             Body::Reply { id, decision, outcomes, clock } => {
                 self.observe(clock, effects);
-                self.replied(id, decision, outcomes, effects);
+                let is_refused = clock == Timestamp::ZERO;
+                self.replied(id, (decision, outcomes), is_refused, effects);
             }
             Body::NewerMap(map) => self.install(map, effects),
             // Not for clients.

@@ -175,12 +175,13 @@ impl Session {
         }
     }
 
-    /// A node said what became of a transaction.
+    /// A node said what became of a transaction; or, with `is_refused`, that it did not look at it,
+    /// which says nothing of what was sent besides.
     pub(super) fn replied(
         &mut self,
         id: TransactionId,
-        decision: Decision,
-        outcomes: Outcomes,
+        (decision, outcomes): (Decision, Outcomes),
+        is_refused: bool,
         effects: &mut Vec<Effect>,
     ) {
         let Some(call) = self.waiting_for(id) else { return };
@@ -188,6 +189,9 @@ impl Session {
         let Task::Commit(submission) = &mut in_flight.task else { return };
         if submission.tries == 0 {
             return; // It cannot have an answer.
+        }
+        if is_refused && submission.tries > 1 {
+            return; // Another node may have taken it in, or this one what was sent after it.
         }
         match decision {
             Decision::Abort(abort) => {

@@ -23,6 +23,9 @@ const CLIENTS: usize = 8;
 /// Of a node's memory, above what it had before: its cache, its queues, and what allocators keep.
 const MEMORY_MAX: u64 = 1 << 30;
 
+/// Who is refused tries again after so long: the error says "in a moment".
+const REST: Duration = Duration::from_millis(500);
+
 /// Nothing that is taken waits longer.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -141,7 +144,7 @@ fn put_on(load: &Load, callers: &[Caller], cluster: &mut Cluster) -> Outcome {
     outcome
 }
 
-/// A client that begins a call whenever one is answered.
+/// A client that begins a call whenever one is answered, and rests when one is refused.
 struct Pressing<'a> {
     load: &'a Load,
     number: usize,
@@ -149,6 +152,8 @@ struct Pressing<'a> {
     payload: Payload,
     /// In the order in which they began.
     open: VecDeque<(Instant, Ticket)>,
+    /// Those that were refused, by when they are begun again.
+    resting: VecDeque<Instant>,
     begun: usize,
     done: u64,
     failed: BTreeMap<&'static str, u64>,
@@ -163,6 +168,7 @@ impl<'a> Pressing<'a> {
             caller,
             payload: Payload::Inline(vec![7; load.write_len].into()),
             open: VecDeque::new(),
+            resting: VecDeque::new(),
             begun: 0,
             done: 0,
             failed: BTreeMap::new(),
@@ -172,11 +178,18 @@ impl<'a> Pressing<'a> {
 
     fn run(mut self, is_over: &AtomicBool) -> Self {
         while !is_over.load(Ordering::Acquire) {
-            while self.open.len() < self.load.calls {
+            let now = Instant::now();
+            while self.resting.front().is_some_and(|until| *until <= now) {
+                self.resting.pop_front();
+            }
+            while self.open.len() + self.resting.len() < self.load.calls {
                 let ticket = self.begin(self.caller.client());
                 self.open.push_back((Instant::now(), ticket));
             }
-            self.finish_first();
+            match (self.open.is_empty(), self.resting.front()) {
+                (true, Some(until)) => std::thread::sleep(until.duration_since(now)),
+                (true, None) | (false, _) => self.finish_first(),
+            }
         }
         while !self.open.is_empty() {
             self.finish_first();
@@ -202,7 +215,10 @@ impl<'a> Pressing<'a> {
                 self.done += 1;
                 self.slowest = self.slowest.max(begun.elapsed());
             }
-            Err(error) => *self.failed.entry(error.kind().name()).or_insert(0) += 1,
+            Err(error) => {
+                *self.failed.entry(error.kind().name()).or_insert(0) += 1;
+                self.resting.push_back(Instant::now() + REST);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
 use tyr_types::{Error, Result, Timestamp};
 
+use super::pace::{Amount, Load, Pace};
 use super::reads::{self, Found};
 use super::stopwatch::Stopwatch;
 use super::{Driver, Work};
@@ -20,9 +21,10 @@ pub(crate) struct Engine {
     holdings: Holdings,
     journal: Journal,
     stopwatch: Stopwatch,
+    pace: Pace,
     /// Kept for their memory.
     effects: Vec<Effect>,
-    room: Vec<Work>,
+    room: VecDeque<Work>,
     /// Why nothing is done any more.
     failure: Option<Error>,
     /// The last record that the log did not take; the member may have given up for it.
@@ -43,8 +45,9 @@ impl Engine {
             holdings,
             journal,
             stopwatch: Stopwatch::default(),
+            pace: Pace::default(),
             effects: Vec::new(),
-            room: Vec::new(),
+            room: VecDeque::new(),
             failure: None,
             refusal: None,
         }
@@ -76,12 +79,22 @@ impl Engine {
         self.failure.as_ref().or_else(|| self.journal.failure()).or(refusal)
     }
 
-    pub(super) fn take_room(&mut self) -> Vec<Work> {
+    pub(super) fn take_room(&mut self) -> VecDeque<Work> {
         std::mem::take(&mut self.room)
     }
 
-    pub(super) fn give_room(&mut self, room: Vec<Work>) {
+    pub(super) fn give_room(&mut self, room: VecDeque<Work>) {
         self.room = room;
+    }
+
+    /// What is in flight now, and how much may be.
+    pub(super) fn load(&mut self) -> Load {
+        let (count, len) = self.member.finished();
+        let in_flight =
+            Amount { count: self.member.in_flight() as u64, len: self.member.in_flight_len() };
+        let load = self.pace.note(clock::steady_us(), Amount { count, len }, in_flight);
+        self.member.set_room(load.has_room(Amount::default()));
+        load
     }
 
     /// The time, for the member.

@@ -14,15 +14,17 @@
 
 mod answers;
 mod engine;
+mod pace;
 mod reads;
 mod stopwatch;
 mod syncer;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
@@ -32,6 +34,7 @@ use tyr_types::{NodeId, Result};
 pub use self::answers::AnswerStatistics;
 pub(crate) use self::answers::Answers;
 pub(crate) use self::engine::Engine;
+use self::pace::{Amount, Load};
 use self::syncer::Syncer;
 use crate::histogram::Histogram;
 
@@ -41,6 +44,10 @@ pub(crate) const INBOX_MAX: usize = 100_000;
 
 /// The same in bytes that the transactions among them carry.
 const INBOX_LEN_MAX: u64 = 256 << 20;
+
+/// Events that are worked off in a round: then what it asked for goes to the disk and out to
+/// others, and whoever waits for the engine gets it, also while more comes in than is worked off.
+const ROUND_MAX: usize = 512;
 
 /// Where messages go out.
 pub(crate) trait Outlet: Send + Sync + 'static {
@@ -67,8 +74,6 @@ pub(crate) struct Counts {
     pub rounds: AtomicU64,
     /// Transactions in flight after the last round.
     pub in_flight: AtomicUsize,
-    /// Bytes that they carry.
-    pub in_flight_len: AtomicU64,
     /// Reads that waited after the last round.
     pub waiting_reads: AtomicUsize,
     /// What clients were answered.
@@ -77,32 +82,79 @@ pub(crate) struct Counts {
     pub syncs: Histogram,
 }
 
-/// What waits to be worked off.
+/// What waits to be worked off, and how much was in flight after the last round.
 #[derive(Default)]
 struct Inbox {
-    work: Vec<Work>,
-    /// Bytes that transactions in it carry.
-    len: u64,
+    work: VecDeque<Work>,
+    carried: Carried,
+    load: Load,
 }
 
 impl Inbox {
     fn push(&mut self, envelope: Envelope) {
-        self.len += match &envelope.body {
-            Body::Submit { transaction, .. }
-            | Body::Commit(Message::Forward { transaction, .. }) => transaction.payload_len(),
-            _ => 0,
-        };
-        self.work.push(Work::Event(Event::Receive(envelope)));
+        let carried = Carried::of(&envelope.body);
+        self.carried.add(carried);
+        self.work.push_back(Work::Event(Event::Receive(envelope)));
     }
 
-    /// All of it, in exchange for an empty list.
-    fn take(&mut self, room: &mut Vec<Work>) {
-        std::mem::swap(&mut self.work, room);
-        self.len = 0;
+    /// What came first of it, as much as a round takes.
+    fn take(&mut self, room: &mut VecDeque<Work>) {
+        if self.work.len() <= ROUND_MAX {
+            std::mem::swap(&mut self.work, room);
+            self.carried = Carried::default();
+            return;
+        }
+        for work in self.work.drain(..ROUND_MAX) {
+            if let Work::Event(Event::Receive(envelope)) = &work {
+                self.carried.remove(Carried::of(&envelope.body));
+            }
+            room.push_back(work);
+        }
+    }
+
+    /// Whether something new may be begun.
+    fn has_room(&self) -> bool {
+        self.load.has_room(self.carried.submitted) && !self.is_full()
     }
 
     fn is_full(&self) -> bool {
-        self.work.len() >= INBOX_MAX || self.len >= INBOX_LEN_MAX
+        self.work.len() >= INBOX_MAX || self.carried.len >= INBOX_LEN_MAX
+    }
+}
+
+/// The transactions among what waits.
+#[derive(Clone, Copy, Default)]
+struct Carried {
+    /// Bytes that they carry.
+    len: u64,
+    /// Of those, what clients submit.
+    submitted: Amount,
+}
+
+impl Carried {
+    fn of(body: &Body) -> Self {
+        match body {
+            Body::Submit { transaction, .. } => {
+                let len = transaction.payload_len();
+                Self { len, submitted: Amount { count: 1, len } }
+            }
+            Body::Commit(Message::Forward { transaction, .. }) => {
+                Self { len: transaction.payload_len(), ..Self::default() }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.len += other.len;
+        self.submitted.count += other.submitted.count;
+        self.submitted.len += other.submitted.len;
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.len -= other.len;
+        self.submitted.count -= other.submitted.count;
+        self.submitted.len -= other.submitted.len;
     }
 }
 
@@ -161,6 +213,11 @@ impl Driver {
         self.inbox.lock().is_full()
     }
 
+    /// Whether clients may begin something new: what is in flight is done in good time.
+    pub fn has_room(&self) -> bool {
+        self.inbox.lock().has_room()
+    }
+
     /// Looks at the engine when nobody drives, and works off what came meanwhile. What is done
     /// there must be short.
     pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Engine) -> T) -> T {
@@ -208,7 +265,7 @@ impl Driver {
     }
 
     fn give(self: &Arc<Self>, work: Work) {
-        self.inbox.lock().work.push(work);
+        self.inbox.lock().work.push_back(work);
         self.drive();
     }
 
@@ -217,7 +274,8 @@ impl Driver {
         loop {
             let Some(mut engine) = self.engine.try_lock() else { return };
             self.round(&mut engine);
-            drop(engine);
+            // Who looks is let in between two rounds, however much there is to do.
+            MutexGuard::unlock_fair(engine);
             // Who came in the meantime found the engine taken, and relies on this.
             if self.inbox.lock().work.is_empty() {
                 return;
@@ -230,24 +288,18 @@ impl Driver {
             *self.inbox.lock() = Inbox::default();
             return;
         }
+        let mut work = engine.take_room();
+        self.inbox.lock().take(&mut work);
+        self.counts.events.fetch_add(work.len() as u64, Ordering::Relaxed);
         let mut is_due = false;
-        loop {
-            let mut work = engine.take_room();
-            self.inbox.lock().take(&mut work);
-            if work.is_empty() {
-                engine.give_room(work);
-                break;
-            }
-            self.counts.events.fetch_add(work.len() as u64, Ordering::Relaxed);
-            for one in work.drain(..) {
-                is_due |= matches!(one, Work::Event(Event::Tick));
-                engine.work(self, one);
-            }
-            engine.give_room(work);
+        for one in work.drain(..) {
+            is_due |= matches!(one, Work::Event(Event::Tick));
+            engine.work(self, one);
         }
+        engine.give_room(work);
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
-        self.counts.in_flight_len.store(engine.member().in_flight_len(), Ordering::Relaxed);
+        self.inbox.lock().load = engine.load();
         self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
         if let Some(pending) = engine.journal().take(is_due) {
             self.syncer.give(pending);

@@ -104,6 +104,31 @@ fn an_abort_is_the_answer_to_every_try() {
     }
 }
 
+/// F4: who is at the door has only seen what came to the door.
+#[test]
+fn a_refusal_at_the_door_is_the_answer_only_to_what_was_sent_once() {
+    let refusal = |id| Body::Reply {
+        id,
+        decision: Decision::Abort(abort(ErrorKind::Unavailable)),
+        outcomes: Outcomes::new(),
+        clock: Timestamp::ZERO,
+    };
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let once = client.submitted_one();
+    client.receive(once.to, refusal(once.id));
+    assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
+
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    client.pass(1_300_000);
+    let second = client.submitted_one();
+    client.receive(first.to, refusal(first.id));
+    assert!(client.done.is_empty(), "what was sent again may be taken in");
+    client.reply(second.to, second.id, Decision::Commit(time(70)));
+    assert!(matches!(client.answer(), Answer::Committed { .. }));
+}
+
 #[test]
 fn a_head_that_is_none_any_more_is_replaced_by_the_one_of_the_newer_map() {
     let mut client = Client::with_time();
