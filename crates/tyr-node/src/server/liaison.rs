@@ -464,7 +464,9 @@ impl Control {
         self.runtime.spawn(async move {
             let ControlStream { stream, place, .. } = control;
             // Nobody need be told how it ended.
-            let _ = server.accept(stream).await;
+            if let Ok(stream) = stream.open() {
+                let _ = server.accept(stream).await;
+            }
             drop(place);
         });
     }

@@ -27,7 +27,7 @@ use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 use super::peer::{ControlStream, Introduction, Peer};
 use super::refusal::Refusal;
 use super::statistics::{Place, add};
-use super::stream::{Rewound, Stream, set_options};
+use super::stream::{Stream, Unopened, set_options};
 use super::targets::NodeAddresses;
 use super::waiting::Turn;
 use super::{CONTROL_MAGIC, Shared, tls};
@@ -100,7 +100,7 @@ pub(super) async fn welcome(
         Magic::Control => match hand_over(shared, &stream, from, turn) {
             Ok((control, place)) => {
                 let certificate = stream.certificate();
-                let stream = Box::new(Rewound::new(read, stream));
+                let stream = Unopened::new(read, stream).map_err(Failure::vanished)?;
                 control(ControlStream { stream, certificate, from, place });
                 return Ok(None);
             }

@@ -66,6 +66,7 @@ pub use self::refusal::Refusal;
 use self::refusal::Refusals;
 use self::statistics::{Counters, add};
 pub use self::statistics::{NetworkStatistics, NodeStatus, Place};
+pub use self::stream::Unopened;
 pub use self::targets::NodeAddresses;
 use self::targets::Targets;
 use self::threads::Threads;

@@ -15,6 +15,7 @@ use tyr_protocol::wire::Hello;
 use tyr_types::Result;
 
 use super::statistics::Place;
+use super::stream::Unopened;
 
 /// What the authenticator made of who is at the other end: any value, a user with rights perhaps.
 #[derive(Clone)]
@@ -109,9 +110,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// A connection that began with [`super::CONTROL_MAGIC`]: the control plane's.
 pub struct ControlStream {
-    /// The stream from its first byte on, the magic included. Its socket is watched by a network
-    /// thread, whatever runtime polls it.
-    pub stream: Box<dyn ByteStream>,
+    /// The stream from its first byte on, the magic included, to be opened where it is to be
+    /// watched: network threads have other things to do when a node is busy.
+    pub stream: Unopened,
     /// The certificate its caller shows, with TLS; signed by an authority of ours.
     pub certificate: Option<CertificateDer<'static>>,
     /// Where it comes from.

@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use super::peer::ByteStream;
+
 /// Probes of a silent peer before it is given up.
 const PROBES: u32 = 3;
 
@@ -100,7 +102,7 @@ impl AsyncWrite for Stream {
 
 /// A stream of which something was read already, from its first byte on again.
 #[derive(Debug)]
-pub(super) struct Rewound {
+struct Rewound {
     read: BytesMut,
     stream: Stream,
 }
@@ -108,6 +110,46 @@ pub(super) struct Rewound {
 impl Rewound {
     pub fn new(read: BytesMut, stream: Stream) -> Self {
         Self { read, stream }
+    }
+}
+
+/// A stream on its way to another runtime, which watches its socket from then on. With TLS above it
+/// the thread that took it goes on watching.
+#[derive(Debug)]
+pub struct Unopened {
+    read: BytesMut,
+    stream: Unwatched,
+}
+
+#[derive(Debug)]
+enum Unwatched {
+    Plain(std::net::TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Unopened {
+    /// A stream of which `read` has been read already.
+    pub(super) fn new(read: BytesMut, stream: Stream) -> io::Result<Self> {
+        let stream = match stream {
+            Stream::Plain(socket) => Unwatched::Plain(socket.into_std()?),
+            Stream::Tls(stream) => Unwatched::Tls(stream),
+        };
+        Ok(Self { read, stream })
+    }
+
+    /// Opens it for the runtime in which it is called, from its first byte on.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn open(self) -> io::Result<Box<dyn ByteStream>> {
+        let stream = match self.stream {
+            Unwatched::Plain(socket) => Stream::Plain(TcpStream::from_std(socket)?),
+            Unwatched::Tls(stream) => Stream::Tls(stream),
+        };
+        Ok(Box::new(Rewound::new(self.read, stream)))
     }
 }
 

@@ -157,13 +157,14 @@ fn a_connection_cut_in_the_middle_of_a_frame_gives_nothing_of_it() {
 fn the_control_plane_gets_its_connections_from_their_first_byte_on() {
     let (send, handed) = std::sync::mpsc::channel();
     let send = Mutex::new(send);
-    let control: Arc<dyn Fn(ControlStream) + Send + Sync> = Arc::new(move |mut control| {
+    let control: Arc<dyn Fn(ControlStream) + Send + Sync> = Arc::new(move |control| {
         let send = send.lock().clone();
         tokio::spawn(async move {
             use tokio::io::{AsyncReadExt, AsyncWriteExt};
             let mut bytes = [0; 13];
-            control.stream.read_exact(&mut bytes).await.unwrap();
-            control.stream.write_all(b"welcome").await.unwrap();
+            let mut stream = control.stream.open().unwrap();
+            stream.read_exact(&mut bytes).await.unwrap();
+            stream.write_all(b"welcome").await.unwrap();
             send.send((bytes, control.from, control.certificate.is_some())).unwrap();
         });
     });
