@@ -29,6 +29,7 @@ pub mod router;
 pub mod server;
 pub mod statistics;
 pub mod ticket;
+pub mod trace;
 
 pub use node::Node;
 pub use options::Options;

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tyr_node::trace::Endpoint;
+
 use crate::data::{parse_size, size_text};
 
 /// What a value may be.
@@ -53,6 +55,8 @@ pub enum Kind {
         /// Whether `off` is one too.
         has_off: bool,
     },
+    /// Where a collector of traces is reached: `http://host:port`.
+    Collector,
     /// Where somebody is reached: `host:port`, several with commas.
     Places,
     /// Nodes with their numbers and places: `0=host:port,1=host:port`.
@@ -78,6 +82,8 @@ pub enum Value {
     Path(PathBuf),
     /// Where to listen; `None` for nowhere.
     Socket(Option<SocketAddr>),
+    /// Where a collector of traces is reached.
+    Collector(Endpoint),
     /// Where somebody is reached.
     Places(Vec<String>),
     /// Nodes, and where each is reached.
@@ -128,6 +134,9 @@ impl Kind {
                 .parse()
                 .map(|socket| Value::Socket(Some(socket)))
                 .map_err(|_| "is not an IP address with a port".to_owned()),
+            Self::Collector => Endpoint::parse(text)
+                .map(Value::Collector)
+                .map_err(|error| error.message().to_owned()),
             Self::Places => parse_places(text).map(Value::Places),
             Self::Nodes => parse_nodes(text).map(Value::Nodes),
         }
@@ -150,6 +159,7 @@ impl Kind {
             Self::Socket { has_off } => {
                 format!("IP address and port{}", if *has_off { ", or off" } else { "" })
             }
+            Self::Collector => "http://host:port, perhaps with a path".to_owned(),
             Self::Places => "host:port, several with commas".to_owned(),
             Self::Nodes => "number=host:port, several with commas".to_owned(),
         }
@@ -166,6 +176,7 @@ impl Kind {
             Self::Name => "NAME",
             Self::Path => "PATH",
             Self::Socket { .. } => "IP:PORT",
+            Self::Collector => "URL",
             Self::Places => "HOST:PORT,..",
             Self::Nodes => "N=HOST:PORT,..",
         }
@@ -190,6 +201,7 @@ impl Kind {
             | Self::Name
             | Self::Path
             | Self::Socket { .. }
+            | Self::Collector
             | Self::Places
             | Self::Nodes => {
                 format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
+use tyr_node::trace::Endpoint;
 
 use super::file::{self, Said};
 use super::flags::SettingFlags;
@@ -172,6 +173,14 @@ impl Configuration {
     pub fn socket(&self, name: &'static str) -> Option<SocketAddr> {
         self.get(name, |value| if let Value::Socket(it) = value { Some(*it) } else { None })
             .flatten()
+    }
+
+    /// Where a collector of traces is reached.
+    pub fn collector(&self, name: &'static str) -> Option<Endpoint> {
+        self.get(
+            name,
+            |value| if let Value::Collector(it) = value { Some(it.clone()) } else { None },
+        )
     }
 
     /// Where somebody is reached.

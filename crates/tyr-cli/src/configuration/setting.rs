@@ -44,7 +44,7 @@ impl Group {
             Self::Storage => "Memory and disk",
             Self::Failures => "Leases and failures",
             Self::Network => "Network",
-            Self::Observation => "Logs and metrics",
+            Self::Observation => "Logs, metrics and traces",
         }
     }
 }

@@ -9,7 +9,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
 /// All settings.
-pub static SETTINGS: [Setting; 42] = [
+pub static SETTINGS: [Setting; 44] = [
     Setting {
         name: "node",
         group: Group::Node,
@@ -370,5 +370,23 @@ pub static SETTINGS: [Setting; 42] = [
         default: Some("8"),
         example: "30",
         meaning: "How many audit files are kept, the one being written among them.",
+    },
+    Setting {
+        name: "trace_endpoint",
+        group: Group::Observation,
+        kind: Kind::Collector,
+        default: None,
+        example: "http://127.0.0.1:4318",
+        meaning: "Where a collector of OpenTelemetry takes traces, by OTLP over HTTP as JSON, \
+                  at /v1/traces below this. Without one nothing is traced.",
+    },
+    Setting {
+        name: "trace_ratio",
+        group: Group::Observation,
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Some("0.01"),
+        example: "0.1",
+        meaning: "The part of all transactions that is traced; the same at all nodes, for each \
+                  chooses by itself.",
     },
 ];

@@ -82,6 +82,19 @@ fn an_error_names_setting_source_value_range_and_an_example() {
 }
 
 #[test]
+fn a_collector_that_cannot_be_and_more_than_all_are_refused() {
+    let given = [("trace_endpoint", "https://otel:4318"), ("trace_ratio", "1.5")];
+    let layers = Layers { flags: flags(&given), ..Layers::default() };
+    let errors = layers.resolve().unwrap_err();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("--trace-endpoint") && errors[0].contains("TLS"), "{errors:?}");
+    assert!(errors[1].contains("allowed: 0 to 1;"), "{errors:?}");
+    let bare = [("trace_endpoint", "otel:4318")];
+    let errors = Layers { flags: flags(&bare), ..Layers::default() }.resolve().unwrap_err();
+    assert!(errors[0].contains("is not http://host:port; allowed"), "{errors:?}");
+}
+
+#[test]
 fn a_file_with_what_nobody_knows_is_refused_with_its_lines() {
     let refuse = |text: &str| file::parse(Path::new("tyr.toml"), text).unwrap_err().join("\n");
     assert!(refuse("node = 1\nnetwork-threads = 2\n").contains("tyr.toml:2"));

@@ -10,6 +10,7 @@ use tyr_node::gossip::GossipConfig;
 use tyr_node::network::{NetworkConfig, OwnCertificate, TlsConfig};
 use tyr_node::router::access::Key;
 use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
+use tyr_node::trace::TraceOptions;
 
 use crate::configuration::Configuration;
 use crate::logging::{AuditPlan, LogPlan};
@@ -99,6 +100,10 @@ impl Review<'_> {
         options.heartbeat_and_election = Some(times.into());
         options.gossip = gossip;
         options.network = network;
+        options.trace = settings.collector("trace_endpoint").map(|endpoint| TraceOptions {
+            endpoint,
+            ratio: settings.number("trace_ratio").expect("the table gives it a default"),
+        });
         Some(options)
     }
 
@@ -391,6 +396,7 @@ mod tests {
             ("http", "0.0.0.0:7071"),
         ]);
         let plan = plan.unwrap();
+        assert_eq!(plan.options.trace, None);
         assert_eq!(plan.options.advertise, ["b:7000"]);
         assert_eq!(plan.options.http_address.as_deref(), Some("b:7071"));
         assert!(plan.options.is_monitor && plan.options.secret.is_none());
@@ -436,6 +442,21 @@ mod tests {
         assert!(errors[0].contains("which one of nodes"), "{errors:?}");
         let errors = plan(&with[..2]).unwrap_err();
         assert!(errors.iter().any(|error| error.starts_with("nodes or join")), "{errors:?}");
+    }
+
+    #[test]
+    fn traces_are_wanted_by_naming_a_collector() {
+        let (_folder, path) = folder();
+        let with = [("folder", path.as_str()), ("insecure", "true"), ("join", "a:7000")];
+        let with = [&with[..], &[("listen", "127.0.0.1:7000")]].concat();
+        let endpoint = ("trace_endpoint", "http://otel:4318");
+        let trace = |given: &[(&'static str, &str)]| {
+            plan(&[&with[..], given].concat()).unwrap().options.trace
+        };
+        assert_eq!(trace(&[("trace_ratio", "1")]), None);
+        let one_of_a_hundred = trace(&[endpoint]).unwrap();
+        assert_eq!(one_of_a_hundred.ratio, 0.01);
+        assert_eq!(trace(&[endpoint, ("trace_ratio", "1")]).unwrap().ratio, 1.0);
     }
 
     #[test]

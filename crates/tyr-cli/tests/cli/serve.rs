@@ -1,5 +1,7 @@
 //! `tyr serve` as a process: its settings, a cluster of three, signals, what it shows.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 
 use rustix::process::Signal;
@@ -89,6 +91,36 @@ fn a_node_without_the_others_lives_and_is_not_ready_and_says_why() {
     assert!(body["reasons"][0].as_str().unwrap().contains("no lease"), "{body}");
     assert_eq!(get(http, "/health/live").0, 200);
     assert!(get(http, "/metrics").1.contains("tyr_ready 0.0"));
+}
+
+#[test]
+fn traces_of_a_node_go_where_its_settings_say_and_are_counted() {
+    let shell = Shell::empty();
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", collector.local_addr().unwrap());
+    let settings = ["--insecure", "--trace-endpoint", &endpoint, "--trace-ratio", "1"];
+    let nodes = Nodes::form(&shell, 1, &settings);
+    let data = format!("tyr://{}", nodes.listen[0]);
+    shell.ok(["keyspace", "create", "notes", "--data", &data]);
+    shell.ok_fed(["put", "notes", "first", "--data", &data], b"x");
+    let (mut stream, _) = collector.accept().unwrap();
+    let mut posted = Vec::new();
+    while !posted.windows(13).any(|part| part == b"\"transaction\"") {
+        let mut some = [0; 4096];
+        let len = stream.read(&mut some).unwrap();
+        assert!(len > 0, "{}", String::from_utf8_lossy(&posted));
+        posted.extend_from_slice(&some[..len]);
+    }
+    assert!(posted.starts_with(b"POST /v1/traces HTTP/1.1\r\n"));
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+    let is_counted = || {
+        let (_, text) = get(nodes.http[0], "/metrics");
+        let mut lines = text.lines();
+        let spans = lines.find_map(|line| line.strip_prefix("tyr_trace_spans_total "));
+        spans.unwrap().parse::<u64>().unwrap() > 0
+    };
+    until("the collector has taken them", is_counted);
+    assert!(get(nodes.http[0], "/metrics").1.contains("tyr_trace_failing 0.0"));
 }
 
 #[test]

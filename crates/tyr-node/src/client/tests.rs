@@ -3,3 +3,4 @@
 mod cluster;
 mod quota;
 mod script;
+mod trace;

@@ -46,10 +46,11 @@ use crate::gossip::Gossip;
 pub use crate::monitors::InitialNode;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
-use crate::processor::driver::Driver;
+use crate::processor::driver::{Driver, Engine};
 use crate::router::gate::Gate;
 use crate::router::network::Network;
 use crate::router::quota::Quotas;
+use crate::trace::Exporter;
 
 /// A node of a cluster that runs. Dropping it stops it.
 pub struct Server {
@@ -63,6 +64,7 @@ pub struct Server {
     liaison: Arc<Liaison>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
+    exporter: Option<Exporter>,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
@@ -189,6 +191,10 @@ impl Server {
             if thread.join().is_err() {
                 ended = Err(Error::unavailable("a thread of the node panicked"));
             }
+        }
+        if let Some(exporter) = &self.exporter {
+            self.driver.look(Engine::end_watch);
+            exporter.close();
         }
         self.driver.look(|engine| engine.holdings().store().base().close());
         drop(lock);

@@ -25,6 +25,7 @@ use crate::processor::driver::{AnswerStatistics, Driver, Engine};
 use crate::router::gate::Gate;
 use crate::router::network::{Network, NetworkStatistics};
 use crate::router::quota::{QuotaReport, Quotas};
+use crate::trace::{Exporter, Outbox, TraceStatistics};
 
 /// Looks at a node. Clones look at the same one; it may outlive the node.
 #[derive(Clone, Debug)]
@@ -42,6 +43,7 @@ struct Parts {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     monitor: Option<Monitor>,
+    traces: Option<Arc<Outbox>>,
     started: Instant,
     pace: Mutex<Pace>,
 }
@@ -119,6 +121,8 @@ pub struct NodeStatistics {
     pub peers: Vec<NodeView>,
     /// Whether the node leads the monitors.
     pub is_leading: bool,
+    /// What became of what was traced.
+    pub traces: TraceStatistics,
 }
 
 /// How far a node is with copying what it is a recipient of.
@@ -298,6 +302,7 @@ impl Observer {
             gossip: server.gossip.clone(),
             quotas: Arc::clone(&server.quotas),
             monitor: server.monitor.clone(),
+            traces: server.exporter.as_ref().map(Exporter::outbox).cloned(),
             started: Instant::now(),
             pace: Mutex::default(),
         }))
@@ -349,6 +354,7 @@ impl Observer {
             gossip: gossip.statistics(),
             peers: gossip.view(),
             is_leading: self.is_leading(),
+            traces: self.0.traces.as_ref().map(|it| it.statistics()).unwrap_or_default(),
         }
     }
 

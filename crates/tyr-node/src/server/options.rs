@@ -12,6 +12,7 @@ use crate::gossip::GossipConfig;
 use crate::monitors::{InitialNode, NodeRecord};
 use crate::router::access::Key;
 use crate::router::network::NetworkConfig;
+use crate::trace::TraceOptions;
 
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
@@ -72,6 +73,8 @@ pub struct ServerOptions {
     pub heartbeat_and_election: Option<(Duration, Duration)>,
     /// The network's bounds and files for TLS.
     pub network: NetworkConfig,
+    /// Which transactions are traced, and where to; `None` for none.
+    pub trace: Option<TraceOptions>,
 }
 
 impl ServerOptions {
@@ -97,6 +100,7 @@ impl ServerOptions {
             gossip: GossipConfig::default(),
             heartbeat_and_election: None,
             network: NetworkConfig::default(),
+            trace: None,
         }
     }
 
@@ -113,6 +117,7 @@ impl ServerOptions {
                 self.listen
             )));
         }
+        self.trace.iter().try_for_each(TraceOptions::validate)?;
         self.record(0, 1).check()
     }
 

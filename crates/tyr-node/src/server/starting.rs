@@ -32,6 +32,7 @@ use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Dialer, Network, NetworkParts};
 use crate::router::quota::Quotas;
+use crate::trace::{self, Exporter};
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
 const FOLD_GRACE_US: u64 = 2_000_000;
@@ -69,7 +70,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gate = Gate::new(Arc::clone(&users), domain.clone());
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (engine, lock) = open(&options, &who)?;
+    let (mut engine, lock) = open(&options, &who)?;
+    let exporter = start_traces(&options, who.node, &mut engine)?;
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let quotas = quotas_of(who.node, &driver);
@@ -119,9 +121,22 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         liaison,
         gossip,
         quotas,
+        exporter,
         is_stopping,
         running,
     })
+}
+
+/// Traces transactions, if that is wanted.
+fn start_traces(
+    options: &ServerOptions,
+    node: NodeId,
+    engine: &mut Engine,
+) -> Result<Option<Exporter>> {
+    let Some(options) = &options.trace else { return Ok(None) };
+    let (watch, exporter) = trace::start(node, options)?;
+    engine.watch_by(watch);
+    Ok(Some(exporter))
 }
 
 /// No quotas yet, over what the node holds.

@@ -57,7 +57,7 @@ fn by_keyspace(
 }
 
 /// All metrics.
-pub static METRICS: [Metric; 56] = [
+pub static METRICS: [Metric; 59] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -340,6 +340,30 @@ pub static METRICS: [Metric; 56] = [
         "How often the process was kept from running for so long that gossip held its clock.",
         Count(|it| it.gossip.pauses),
     ),
+    // Traces.
+    metric(
+        "tyr_trace_spans",
+        "Spans of traced transactions that the collector took.",
+        Count(|it| it.traces.exported),
+    ),
+    metric(
+        "tyr_trace_dropped",
+        "Spans dropped: too many open (open), too many waiting for the collector (queue), refused \
+         by it (refused), or not sent when the node stopped (stop).",
+        Counts("reason", |it| {
+            labelled(&[
+                ("open", it.traces.crowded),
+                ("queue", it.traces.overflowed),
+                ("refused", it.traces.refused),
+                ("stop", it.traces.unsent),
+            ])
+        }),
+    ),
+    metric(
+        "tyr_trace_failing",
+        "1 while the collector does not take traces, else 0.",
+        Level(|it| f64::from(it.traces.is_failing)),
+    ),
     // The process.
     metric(
         "process_cpu_seconds",
@@ -360,9 +384,9 @@ const HEAD: &str = "\
 Made from the table in `crates/tyr-cli/src/serve/metrics/table.rs` by `tyr reference metrics`.
 
 A node answers `GET /metrics` at the address of the setting
-[`http`](configuration.md#logs-and-metrics), in the OpenMetrics format that Prometheus reads. All
-times are seconds, all sizes bytes. Counters begin at 0 with each start of the node. Which of them
-to watch, and what to do then, is in [the guide](../guide/cluster.md#what-to-watch).
+[`http`](configuration.md#logs-metrics-and-traces), in the OpenMetrics format that Prometheus reads.
+All times are seconds, all sizes bytes. Counters begin at 0 with each start of the node. Which of
+them to watch, and what to do then, is in [the guide](../guide/cluster.md#what-to-watch).
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -29,6 +29,11 @@ pub(super) struct Stage {
 
 impl Stage {
     pub fn new() -> (Self, Arc<Client>) {
+        Self::with(|_| {})
+    }
+
+    /// The same, of nodes whose options are changed so.
+    pub fn with(change: impl Fn(&mut ServerOptions)) -> (Self, Arc<Client>) {
         let folder = tempfile::tempdir().unwrap();
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let places: Vec<_> = (0..3).map(|_| free()).collect();
@@ -43,6 +48,7 @@ impl Stage {
             let mut options = ServerOptions::new(folder.path().join(n.to_string()), place);
             options.node = Some(NodeId(n));
             options.formation = Formation::Initial(initial.clone());
+            change(&mut options);
             (NodeId(n), Server::start(options).unwrap())
         };
         let servers = (0..).zip(places).map(start).collect();
@@ -67,7 +73,7 @@ impl Stage {
         BlobOperations { blob: self.blob(key), operations }
     }
 
-    fn append(&self, key: &str, bytes: &[u8]) -> BlobOperations {
+    pub fn append(&self, key: &str, bytes: &[u8]) -> BlobOperations {
         let payload = Payload::Inline(Bytes::copy_from_slice(bytes));
         let operations = vec![Operation::Append { payload, expected: None }];
         BlobOperations { blob: self.blob(key), operations }

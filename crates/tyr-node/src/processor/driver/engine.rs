@@ -14,6 +14,7 @@ use super::{Driver, Work};
 use crate::agent::holdings::{Holdings, staging};
 use crate::agent::journal::Journal;
 use crate::clock;
+use crate::trace::Watch;
 
 /// What there is one of: the member, what it holds and its log.
 pub(crate) struct Engine {
@@ -22,6 +23,8 @@ pub(crate) struct Engine {
     journal: Journal,
     stopwatch: Stopwatch,
     pace: Pace,
+    /// Sees what passes, if transactions are traced.
+    watch: Option<Watch>,
     /// Kept for their memory.
     effects: Vec<Effect>,
     room: VecDeque<Work>,
@@ -46,6 +49,7 @@ impl Engine {
             journal,
             stopwatch: Stopwatch::default(),
             pace: Pace::default(),
+            watch: None,
             effects: Vec::new(),
             room: VecDeque::new(),
             failure: None,
@@ -66,6 +70,18 @@ impl Engine {
     /// Its log.
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
+    }
+
+    /// Traces transactions from now on.
+    pub fn watch_by(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// Traces no more; what is open ends as it is.
+    pub fn end_watch(&mut self) {
+        if let Some(mut watch) = self.watch.take() {
+            watch.close(clock::steady_us());
+        }
     }
 
     /// What the log's end so far stands for, after the pages up to the clock `after`.
@@ -134,6 +150,9 @@ impl Engine {
                 self.learn(&envelope.body);
                 self.stopwatch.asked(envelope, now.monotonic_us);
             }
+            if let Some(watch) = &mut self.watch {
+                watch.happened(&event, now);
+            }
             let mut effects = std::mem::take(&mut self.effects);
             self.member.step(now, event, &mut self.holdings, &mut effects);
             if let Some(error) = self.holdings.failure() {
@@ -162,12 +181,18 @@ impl Engine {
                     return Some(Event::Receive(envelope));
                 }
                 if let Some(envelope) = self.sent(envelope) {
+                    if let Some(watch) = &mut self.watch {
+                        watch.sent(to, &envelope.body, clock::steady_us);
+                    }
                     self.note_answer(driver, to, &envelope.body);
                     driver.outlet.send(to, envelope);
                 }
                 None
             }
             Effect::Persist { number, record, is_synced } => {
+                if let Some(watch) = &mut self.watch {
+                    watch.logged(number, &record, clock::steady_us);
+                }
                 self.persist(&record, is_synced.then_some(number), number)
             }
             Effect::Serve { request, at } => {
