@@ -47,6 +47,8 @@ pub enum Rule {
     M3Wait,
     /// A node that was down serves nothing before it has caught up.
     M4,
+    /// Who has started again is not declared down by an order about the process before.
+    M4Order,
     /// A direct read shows clean ranges only, or waits at the authority.
     R1,
     /// A version is shown only when it is stable.
@@ -108,6 +110,7 @@ impl Rule {
         Self::M3,
         Self::M3Wait,
         Self::M4,
+        Self::M4Order,
         Self::R1,
         Self::R2,
         Self::R3,

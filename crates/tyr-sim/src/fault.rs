@@ -12,6 +12,8 @@ pub enum Fault {
     /// The process is killed: what it had in memory is gone, what it had given to the disk without
     /// a sync is there up to a random point.
     Crash(NodeId),
+    /// The process ends in order: all that it had given to the disk is there.
+    Stop(NodeId),
     /// A process that is not running starts again on the same disk. Does nothing if it runs.
     Restart(NodeId),
     /// The machine is replaced by one with an empty disk, and started. Kills it first if it runs.
@@ -51,6 +53,24 @@ pub enum Fault {
     Drain(NodeId),
     /// An operator gives this node another weight.
     Weight(NodeId, u32),
+    /// Somebody wants the process that runs as this node, or ran last, declared down, as gossip
+    /// does; whether it is gone or not.
+    OrderDown(NodeId),
+    /// Nobody hears of the monitors any more.
+    Upset(Upset),
+    /// It is over: others lead, or the same ones again.
+    Lead(Upset),
+}
+
+/// What happens to the monitors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upset {
+    /// Who leads fails. Others follow, who know what is in consensus and no more.
+    Change,
+    /// Who leads hears and decides on, and nobody hears of it. Others follow, as above.
+    Mute,
+    /// Who leads has no majority for a while, and decides nothing.
+    Pause,
 }
 
 /// Nodes that reach each other in a [`Fault::Partition`].
@@ -100,7 +120,7 @@ impl FaultPlan {
                 true => random.between(2_000_000, 6_000_000),
                 false => random.between(10_000, 2_000_000),
             };
-            let kind = random.below(16);
+            let kind = random.below(19);
             let is_change = (13..16).contains(&kind);
             if is_change && has_changed {
                 continue; // One change of the ring in a run: each takes its time.
@@ -184,7 +204,25 @@ fn draw(
         }
         13 => push(at_us, Fault::Add(NodeId(nodes))),
         14 => push(at_us, Fault::Drain(node)),
-        _ => push(at_us, Fault::Replace(node)),
+        15 => push(at_us, Fault::Replace(node)),
+        _ => plan.extend(draw_rest(random, node, kind, (at_us, end_us))),
+    }
+}
+
+/// The kinds that are about stops and about monitors.
+fn draw_rest(
+    random: &mut Random,
+    node: NodeId,
+    kind: u64,
+    (at_us, end_us): (u64, u64),
+) -> Vec<(u64, Fault)> {
+    match kind {
+        16 => vec![(at_us, Fault::Stop(node)), (end_us, Fault::Restart(node))],
+        17 => {
+            let upset = random.pick(&[Upset::Change, Upset::Mute, Upset::Pause]);
+            vec![(at_us, Fault::Upset(upset)), (end_us, Fault::Lead(upset))]
+        }
+        _ => vec![(at_us, Fault::OrderDown(node))],
     }
 }
 

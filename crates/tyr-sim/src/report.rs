@@ -51,6 +51,12 @@ pub struct Counters {
     pub faults: u64,
     /// Epochs of the cluster map.
     pub epochs: u64,
+    /// How often other monitors took over.
+    pub terms: u64,
+    /// Orders to declare a node down that took effect.
+    pub downs: u64,
+    /// Such orders that were refused.
+    pub downs_refused: u64,
     /// Calls of clients.
     pub calls: u64,
     /// Transactions that committed.

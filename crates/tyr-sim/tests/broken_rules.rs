@@ -71,6 +71,7 @@ const MAPS: &[Missing] = &[
     missing(Rule::M3, "isolated", 1, 60),
     missing(Rule::M3Wait, "isolated", 0, 60),
     missing(Rule::M4, "crashes", 0, 60),
+    missing(Rule::M4Order, "orders", 439, 60),
     missing(Rule::D1, "join", 0, 20),
     missing(Rule::D2, "drain", 1, 30),
     missing(Rule::D3, "join", 0, 20),

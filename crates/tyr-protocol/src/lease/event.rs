@@ -43,6 +43,8 @@ pub enum Event {
         node: NodeId,
         /// Its new incarnation.
         incarnation: u64,
+        /// The epoch of its map.
+        epoch: Epoch,
         /// Whether it still has what it stored.
         has_disk: bool,
     },

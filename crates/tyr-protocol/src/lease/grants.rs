@@ -163,8 +163,8 @@ impl Grants {
                     }
                 }
             }
-            Event::Return { node, incarnation, has_disk } => {
-                self.come_back(now_us, node, Back { incarnation, has_disk }, effects);
+            Event::Return { node, incarnation, epoch, has_disk } => {
+                self.come_back(now_us, node, Back { incarnation, epoch, has_disk }, effects);
             }
             Event::Propose { proposal, change } => self.propose(proposal, change, effects),
             Event::Tick => self.remind(effects),
@@ -205,9 +205,15 @@ impl Grants {
         match known {
             Some(known) if known < back.incarnation => {
                 seat.heard_us = now_us;
-                let is_newer = seat.back.is_none_or(|it| it.incarnation < back.incarnation);
-                if is_newer {
-                    (seat.back, seat.kept_in) = (Some(back), None);
+                match &mut seat.back {
+                    Some(it) if it.incarnation == back.incarnation => {
+                        it.epoch = it.epoch.max(back.epoch);
+                    }
+                    Some(it) if it.incarnation > back.incarnation => {}
+                    Some(_) | None => (seat.back, seat.kept_in) = (Some(back), None),
+                }
+                if self.is_behind(node, back) {
+                    effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
                 }
             }
             Some(known) if known == back.incarnation => {
@@ -288,10 +294,11 @@ impl Grants {
                 Some(back) if self.is_replaced(node, back) => {
                     self.is_over(node, now_us).then_some(Change::Down(node))
                 }
-                Some(Back { incarnation, has_disk }) => {
+                Some(back) if !self.is_behind(node, back) => {
+                    let Back { incarnation, has_disk, .. } = back;
                     Some(Change::Return { node, incarnation, has_disk })
                 }
-                None => self.is_silent(node, now_us).then_some(Change::Down(node)),
+                Some(_) | None => self.is_silent(node, now_us).then_some(Change::Down(node)),
             };
             let Some(change) = change else { continue };
             if self.seats[&node].kept_in == Some(self.map.epoch) {
@@ -310,6 +317,14 @@ impl Grants {
     fn is_replaced(&self, node: NodeId, back: Back) -> bool {
         let is_up = self.map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up);
         is_up && !back.has_disk && self.map.ring.share(node).is_some()
+    }
+
+    /// Whether the node, which was a recipient before it started again, must have the map in effect
+    /// before it is let in: by the next one it cannot tell whether it was declared down in between,
+    /// unless that is the one that lets it in.
+    fn is_behind(&self, node: NodeId, back: Back) -> bool {
+        let it = self.map.nodes.get(&node);
+        it.is_some_and(|it| it.state == NodeState::Returning) && back.epoch < self.map.epoch
     }
 
     fn is_silent(&self, node: NodeId, now_us: u64) -> bool {
@@ -356,7 +371,8 @@ impl Grants {
     fn is_just_back(&self, node: NodeId, now_us: u64) -> bool {
         let Some(seat) = self.seats.get(&node) else { return false };
         let is_new = |came_us: u64| now_us.saturating_sub(came_us) < self.config.duration_us;
-        seat.back.is_some() || seat.came_us.is_some_and(is_new)
+        let is_back = seat.back.is_some() || seat.came_us.is_some_and(is_new);
+        is_back && self.rules.hold(Rule::M4Order)
     }
 
     /// What follows from the state of things: recipients that have caught up become holders, and
@@ -400,6 +416,12 @@ impl Grants {
             && let Some(it) = map.nodes.get_mut(node)
         {
             it.state = NodeState::Up;
+        }
+        if let Change::Return { node, .. } = &change
+            && let Some(it) = map.nodes.get_mut(node)
+        {
+            // That epochs in between were proposed and given up must not look like a map missed.
+            it.since = Epoch(self.map.epoch.0 + 1);
         }
         let map = Arc::new(map);
         self.epoch_max = map.epoch;

@@ -28,6 +28,8 @@ pub struct Seat {
 pub struct Back {
     /// Its new incarnation.
     pub incarnation: u64,
+    /// The epoch of the newest map that it said it has.
+    pub epoch: Epoch,
     /// Whether it still has what it stored.
     pub has_disk: bool,
 }

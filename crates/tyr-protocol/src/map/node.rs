@@ -57,7 +57,8 @@ pub struct MapNode {
     pub incarnation: u64,
     /// Whether it takes part.
     pub state: NodeState,
-    /// The epoch in which it last went down, came back or started again. Transactions of older
+    /// The epoch in which it last went down, came back or started again; when epochs were proposed
+    /// and given up before it came back or started again, the first of them. Transactions of older
     /// epochs that pass it are driven anew (F1).
     pub since: Epoch,
 }

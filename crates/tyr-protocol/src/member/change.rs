@@ -82,6 +82,8 @@ impl<S: Store> Turn<'_, S> {
         self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
         self.adopt(map);
         self.member.fetched_us = None;
+        // Who is back is let in as soon as it has the newest map.
+        self.member.returned_us = None;
         self.member.lease.hurry();
         self.review_reads();
         self.catch_up_commit();
@@ -261,7 +263,8 @@ impl Member {
     }
 }
 
-/// Whether the node was declared down, or may have been, between the map that it had and `map`.
+/// Whether the node was declared down, or may have been, between the map that it had and `map`. A
+/// recipient that starts again is let in by the map that follows the one it had, so it can tell.
 ///
 /// Who comes back to its place is `Returning` first; who was about to join is `Up` at once, and
 /// nobody counts on what it has.
@@ -269,7 +272,8 @@ fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool
     let Some(seat) = map.nodes.get(&node) else { return false };
     let Some(old) = old else { return false };
     let Some(before) = old.nodes.get(&node) else { return false };
-    let is_missed = before.incarnation != seat.incarnation && is_gap(old, map);
+    // Between that map and the one that let this process in there is no epoch to go down in.
+    let is_missed = before.incarnation != seat.incarnation && seat.since.0 > old.epoch.0 + 1;
     match seat.state {
         NodeState::Returning => before.state != NodeState::Returning || is_missed,
         NodeState::Up => {
@@ -286,4 +290,38 @@ fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool
 /// Whether chains may have been others in between.
 fn is_gap(old: &ClusterMap, map: &ClusterMap) -> bool {
     map.moved.0 > old.epoch.0 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::KeyspaceConfig;
+
+    use super::*;
+    use crate::map::Change;
+
+    /// The map after these changes.
+    fn after(map: &ClusterMap, changes: &[Change]) -> ClusterMap {
+        changes.iter().fold(map.clone(), |map, change| map.changed(change).unwrap())
+    }
+
+    fn back(node: u16, incarnation: u64) -> Change {
+        Change::Return { node: NodeId(node), incarnation, has_disk: true }
+    }
+
+    /// M4.
+    #[test]
+    fn a_recipient_that_started_again_knows_whether_it_was_declared_down_in_between() {
+        let node = NodeId(2);
+        let cluster = ClusterMap::of(3, &[KeyspaceConfig::default()]);
+        let known = after(&cluster, &[Change::Down(node), back(2, 5)]);
+        let is_expelled = |changes: &[Change]| {
+            let map = after(&known, changes);
+            super::is_expelled(&map, Some(&known), node)
+        };
+        assert!(!is_expelled(&[back(2, 9)]));
+        assert!(!is_expelled(&[back(2, 9), back(1, 7)]), "the first of them let it in");
+        assert!(is_expelled(&[Change::Down(node), back(2, 9)]));
+        assert!(is_expelled(&[back(1, 7), back(2, 9)]), "that might have been its end");
+        assert!(!is_expelled(&[back(1, 7)]), "it is the same process");
+    }
 }

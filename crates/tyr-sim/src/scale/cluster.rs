@@ -275,12 +275,13 @@ impl Cluster {
 
     fn ask_monitors(&mut self, envelope: Envelope) {
         let Address::Node(node) = envelope.from else { return };
+        let epoch = envelope.epoch;
         let event = match envelope.body {
             Body::Renew { incarnation, epoch, sent_us } => {
                 lease::Event::Renew { node, incarnation, epoch, sent_us }
             }
             Body::Return { incarnation, has_disk } => {
-                lease::Event::Return { node, incarnation, has_disk }
+                lease::Event::Return { node, incarnation, epoch, has_disk }
             }
             Body::FetchMap => {
                 let body = Body::NewerMap(Arc::clone(self.monitors.map()));

@@ -98,6 +98,7 @@ struct Drawing {
     states: Vec<State>,
     replication: u16,
     parted_until: u64,
+    upset_until: u64,
     /// The node that each statement last happened to.
     happened_to: BTreeMap<usize, u16>,
 }
@@ -110,6 +111,7 @@ impl Drawing {
             states: vec![State::default(); drawn.nodes.low.into()],
             replication: drawn.replication.low,
             parted_until: 0,
+            upset_until: 0,
             happened_to: BTreeMap::new(),
         }
     }
@@ -130,12 +132,40 @@ impl Drawing {
             if let When::Every(_) = line.when {
                 due.insert((at + moment(line.when, random).max(1), place));
             }
-            let is_off = line.is_sometimes && random.percent(50);
-            if !is_off && let Some(line) = self.occurrence(at, place, line, lines, random) {
-                drawn.push(line);
+            if line.is_sometimes && random.percent(50) {
+                continue;
+            }
+            if let Fault::StopAll(within) = line.fault {
+                drawn.extend(self.stops(at, within, line, random));
+            } else {
+                drawn.extend(self.occurrence(at, place, line, lines, random));
             }
         }
+        drawn.sort_by_key(begin);
         drawn
+    }
+
+    /// A stop of every node that runs, each within this time from `at` on.
+    fn stops(
+        &mut self,
+        at: u64,
+        within: Micros,
+        line: &FaultLine,
+        random: &mut Random,
+    ) -> Vec<FaultLine> {
+        let mut stops = Vec::new();
+        for (node, state) in self.states.iter_mut().enumerate() {
+            let moment = at + Micros(random.between(0, within.0)).in_milliseconds().0;
+            let lasts = line.lasts.map_or(0, |span| whole_ms(span, random));
+            if state.is_gone || state.down_until > at || moment >= self.healed {
+                continue;
+            }
+            let lasts = lasts.min(self.healed - moment);
+            state.down_until = moment + lasts;
+            let stop = exactly_at(Micros(moment), Fault::Stop(Target::Node(node as u16)));
+            stops.push(FaultLine { lasts: Some(Span::exactly(Micros(lasts))), ..stop });
+        }
+        stops
     }
 
     /// This statement as it happens at `at`; `None` if it cannot.
@@ -151,6 +181,12 @@ impl Drawing {
         let until = lasts.map_or(u64::MAX, |lasts| at + lasts);
         let it = (0..place).rev().find(|before| names_node(&lines[*before].fault));
         let it = it.map(|before| self.happened_to.get(&before).copied());
+        if matches!(line.fault, Fault::Monitors(_)) {
+            if self.upset_until > at {
+                return None;
+            }
+            self.upset_until = until;
+        }
         let mut fault = line.fault.clone();
         let mut other = None;
         for target in fault.targets_mut().into_iter().flatten() {
@@ -180,13 +216,16 @@ impl Drawing {
         let members = self.states.iter().filter(|state| !state.is_gone).count();
         let can = |state: &State| match fault {
             _ if state.is_gone => false,
-            Fault::Crash(_) | Fault::Pause(_) => state.down_until <= at && state.paused_until <= at,
+            Fault::Crash(_) | Fault::Stop(_) | Fault::Pause(_) => {
+                state.down_until <= at && state.paused_until <= at
+            }
             Fault::Restart(_) => state.down_until > at,
             // What was copied to the first must not be lost with the last that had it.
             Fault::Replace(_) => !state.is_replaced && replaced + 1 < usize::from(self.replication),
             Fault::Drain(_) => members > usize::from(self.replication),
             Fault::SlowDisk(..) | Fault::FullDisk(_) => state.disk_until <= at,
             Fault::PowerLoss
+            | Fault::StopAll(_)
             | Fault::Partition(_)
             | Fault::OneWay(..)
             | Fault::Unseen(_)
@@ -195,7 +234,9 @@ impl Drawing {
             | Fault::Duplicate(_)
             | Fault::ClockJump(..)
             | Fault::Join(_)
-            | Fault::Weight(..) => true,
+            | Fault::Weight(..)
+            | Fault::OrderDown(_)
+            | Fault::Monitors(_) => true,
         };
         let able = self.states.iter().enumerate().filter(|(_, state)| can(state));
         let able: Vec<u16> =
@@ -258,6 +299,8 @@ impl Drawing {
             }
             Fault::Partition(_) => self.parted_until = until,
             Fault::Crash(_)
+            | Fault::Stop(_)
+            | Fault::StopAll(_)
             | Fault::Restart(_)
             | Fault::Replace(_)
             | Fault::Pause(_)
@@ -271,7 +314,9 @@ impl Drawing {
             | Fault::FullDisk(_)
             | Fault::Join(_)
             | Fault::Drain(_)
-            | Fault::Weight(..) => {}
+            | Fault::Weight(..)
+            | Fault::OrderDown(_)
+            | Fault::Monitors(_) => {}
         }
         fault
     }
@@ -280,13 +325,14 @@ impl Drawing {
 impl State {
     fn suffers(&mut self, fault: &Fault, at: u64, until: u64) {
         match fault {
-            Fault::Crash(_) => self.down_until = until,
+            Fault::Crash(_) | Fault::Stop(_) => self.down_until = until,
             Fault::Restart(_) => self.down_until = at,
             Fault::Replace(_) => (self.down_until, self.is_replaced) = (at, true),
             Fault::Pause(_) => self.paused_until = until,
             Fault::SlowDisk(..) | Fault::FullDisk(_) => self.disk_until = until,
             Fault::Drain(_) => self.is_gone = true,
             Fault::PowerLoss
+            | Fault::StopAll(_)
             | Fault::Partition(_)
             | Fault::OneWay(..)
             | Fault::Unseen(_)
@@ -295,7 +341,9 @@ impl State {
             | Fault::Duplicate(_)
             | Fault::ClockJump(..)
             | Fault::Join(_)
-            | Fault::Weight(..) => {}
+            | Fault::Weight(..)
+            | Fault::OrderDown(_)
+            | Fault::Monitors(_) => {}
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::fault::Group;
+use crate::fault::{Group, Upset};
 
 use super::quantity::{Micros, Share, Span};
 
@@ -60,7 +60,12 @@ pub enum Sides {
 pub enum Fault {
     /// A node's process ends; what was not synced is lost. Undone by a restart.
     Crash(Target),
-    /// A crashed node starts again from its disk.
+    /// A node's process ends in order; nothing is lost. Undone by a restart.
+    Stop(Target),
+    /// Every node's process ends in order, at some moment of the next so many microseconds; drawn,
+    /// it is a [`Fault::Stop`] of each. Undone by restarts.
+    StopAll(Micros),
+    /// A node that is down starts again from its disk.
     Restart(Target),
     /// A node starts again with an empty disk.
     Replace(Target),
@@ -92,6 +97,10 @@ pub enum Fault {
     Drain(Target),
     /// A node gets this weight; 100 is usual.
     Weight(Target, u32),
+    /// The monitors are asked to declare a node's process down, rightly or not.
+    OrderDown(Target),
+    /// Nobody hears of the monitors. Undone by others who lead, or the same ones.
+    Monitors(Upset),
 }
 
 /// How far a clock jumps, in microseconds.
@@ -108,6 +117,8 @@ impl Fault {
     pub fn is_undoable(&self) -> bool {
         match self {
             Self::Crash(_)
+            | Self::Stop(_)
+            | Self::StopAll(_)
             | Self::PowerLoss
             | Self::Pause(_)
             | Self::Partition(_)
@@ -117,20 +128,28 @@ impl Fault {
             | Self::Loss(_)
             | Self::Duplicate(_)
             | Self::SlowDisk(..)
-            | Self::FullDisk(_) => true,
+            | Self::FullDisk(_)
+            | Self::Monitors(_) => true,
             Self::Restart(_)
             | Self::Replace(_)
             | Self::ClockJump(..)
             | Self::Join(_)
             | Self::Drain(_)
-            | Self::Weight(..) => false,
+            | Self::Weight(..)
+            | Self::OrderDown(_) => false,
         }
+    }
+
+    /// Whether `for` must follow: it does not last until healing.
+    pub fn must_end(&self) -> bool {
+        matches!(self, Self::Pause(_) | Self::StopAll(_) | Self::Monitors(_))
     }
 
     /// The nodes it happens to, where the statement names them one by one.
     pub fn targets_mut(&mut self) -> [Option<&mut Target>; 2] {
         match self {
             Self::Crash(target)
+            | Self::Stop(target)
             | Self::Restart(target)
             | Self::Replace(target)
             | Self::Pause(target)
@@ -140,13 +159,16 @@ impl Fault {
             | Self::FullDisk(target)
             | Self::Drain(target)
             | Self::Weight(target, _)
+            | Self::OrderDown(target)
             | Self::Partition(Sides::One(target)) => [Some(target), None],
             Self::OneWay(from, to) | Self::SlowLink(from, to, _) => [Some(from), Some(to)],
             Self::Partition(Sides::RandomHalves | Sides::RandomBridge | Sides::Groups(_))
+            | Self::StopAll(_)
             | Self::PowerLoss
             | Self::Loss(_)
             | Self::Duplicate(_)
-            | Self::Join(_) => [None, None],
+            | Self::Join(_)
+            | Self::Monitors(_) => [None, None],
         }
     }
 
@@ -212,6 +234,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crash(target) => write!(f, "crash {target}"),
+            Self::Stop(target) => write!(f, "stop {target}"),
+            Self::StopAll(within) => write!(f, "stop all within {within}"),
             Self::Restart(target) => write!(f, "restart {target}"),
             Self::Replace(target) => write!(f, "replace {target}"),
             Self::PowerLoss => f.write_str("power loss"),
@@ -229,6 +253,10 @@ impl fmt::Display for Fault {
             Self::Join(Some(node)) => write!(f, "join node {node}"),
             Self::Drain(target) => write!(f, "drain {target}"),
             Self::Weight(target, weight) => write!(f, "weight {target} {weight}"),
+            Self::OrderDown(target) => write!(f, "order down {target}"),
+            Self::Monitors(Upset::Change) => f.write_str("monitors change"),
+            Self::Monitors(Upset::Mute) => f.write_str("monitors mute"),
+            Self::Monitors(Upset::Pause) => f.write_str("monitors pause"),
         }
     }
 }

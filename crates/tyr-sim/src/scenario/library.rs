@@ -53,6 +53,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "long-snapshots",
     "quiet-clocks",
     "restarts",
+    "orders",
+    "terms",
     "isolated",
     "hot-join",
     "late",

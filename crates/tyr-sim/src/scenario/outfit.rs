@@ -95,6 +95,7 @@ pub fn plan(drawn: &Scenario) -> FaultPlan {
 fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
     Some(match &line.fault {
         Fault::Crash(target) => fault::Fault::Crash(node(*target)?),
+        Fault::Stop(target) => fault::Fault::Stop(node(*target)?),
         Fault::Restart(target) => fault::Fault::Restart(node(*target)?),
         Fault::Replace(target) => fault::Fault::Replace(node(*target)?),
         Fault::PowerLoss => fault::Fault::PowerLoss,
@@ -104,7 +105,8 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
             fault::Fault::Pause(node(*target)?, lasts)
         }
         Fault::Partition(Sides::Groups(groups)) => fault::Fault::Partition(groups.clone()),
-        Fault::Partition(Sides::RandomHalves | Sides::RandomBridge | Sides::One(_)) => return None,
+        Fault::Partition(Sides::RandomHalves | Sides::RandomBridge | Sides::One(_))
+        | Fault::StopAll(_) => return None,
         Fault::OneWay(from, to) => fault::Fault::OneWay(node(*from)?, node(*to)?),
         Fault::Unseen(target) => fault::Fault::NoMonitors(node(*target)?),
         Fault::SlowLink(one, other, by) => fault::Fault::SlowLink(node(*one)?, node(*other)?, by.0),
@@ -119,6 +121,8 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         Fault::Join(joining) => fault::Fault::Add(NodeId((*joining)?)),
         Fault::Drain(target) => fault::Fault::Drain(node(*target)?),
         Fault::Weight(target, weight) => fault::Fault::Weight(node(*target)?, *weight),
+        Fault::OrderDown(target) => fault::Fault::OrderDown(node(*target)?),
+        Fault::Monitors(upset) => fault::Fault::Upset(*upset),
     })
 }
 
@@ -130,7 +134,9 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
     });
     let others = others.map(|(_, line)| line);
     match &line.fault {
-        Fault::Crash(target) => node(*target).map(fault::Fault::Restart).into_iter().collect(),
+        Fault::Crash(target) | Fault::Stop(target) => {
+            node(*target).map(fault::Fault::Restart).into_iter().collect()
+        }
         Fault::PowerLoss => vec![fault::Fault::RestartAll],
         Fault::Partition(_) | Fault::OneWay(..) | Fault::Unseen(_) | Fault::SlowLink(..) => {
             let lasting = others.filter(|line| is_of_links(&line.fault));
@@ -155,13 +161,16 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
         Fault::FullDisk(target) => {
             node(*target).map(fault::Fault::RoomOnDisk).into_iter().collect()
         }
+        Fault::Monitors(upset) => vec![fault::Fault::Lead(*upset)],
         Fault::Pause(_)
+        | Fault::StopAll(_)
         | Fault::Restart(_)
         | Fault::Replace(_)
         | Fault::ClockJump(..)
         | Fault::Join(_)
         | Fault::Drain(_)
-        | Fault::Weight(..) => Vec::new(),
+        | Fault::Weight(..)
+        | Fault::OrderDown(_) => Vec::new(),
     }
 }
 
@@ -189,6 +198,8 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
                 healing.extend(node(*target).map(fault::Fault::RoomOnDisk));
             }
             Fault::Crash(_)
+            | Fault::Stop(_)
+            | Fault::StopAll(_)
             | Fault::Restart(_)
             | Fault::Replace(_)
             | Fault::PowerLoss
@@ -202,7 +213,9 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
             | Fault::ClockJump(..)
             | Fault::Join(_)
             | Fault::Drain(_)
-            | Fault::Weight(..) => {}
+            | Fault::Weight(..)
+            | Fault::OrderDown(_)
+            | Fault::Monitors(_) => {}
         }
     }
     healing

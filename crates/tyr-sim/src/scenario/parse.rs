@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tyr_types::{NodeId, Result, limits};
 
-use crate::fault::Group;
+use crate::fault::{Group, Upset};
 
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::Micros;
@@ -13,9 +13,10 @@ use super::{CLIENTS_MAX, Checkpoints, LENGTH_MAX, NODES_MAX, Scenario, WorkloadL
 
 const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
                           workload, network, clocks, disks, at, every or heal";
-const FAULTS: &str = "a fault: crash, restart, replace, power loss, pause, partition, one-way, \
-                      unseen, slow link, slow disk, full disk, loss, duplicate, jump, join, \
-                      drain or weight";
+const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
+                      one-way, unseen, slow link, slow disk, full disk, loss, duplicate, jump, \
+                      join, drain, weight, order down or monitors";
+const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
 
 /// The scenario that `text` describes.
@@ -192,10 +193,9 @@ fn disks(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
 fn fault_line(words: &mut Words, when: When) -> Result<FaultLine> {
     let fault = fault(words)?;
     let mut lasts = None;
-    let must_last = matches!(fault, Fault::Pause(_));
     if fault.is_undoable() && words.take("for") {
         lasts = Some(words.times()?);
-    } else if must_last {
+    } else if fault.must_end() {
         return words.expected("for, and how long");
     }
     let is_sometimes = words.take("sometimes");
@@ -205,6 +205,11 @@ fn fault_line(words: &mut Words, when: When) -> Result<FaultLine> {
 fn fault(words: &mut Words) -> Result<Fault> {
     Ok(match words.word(FAULTS)? {
         "crash" => Fault::Crash(target(words)?),
+        "stop" if words.take("all") => {
+            words.require("within")?;
+            Fault::StopAll(words.time()?)
+        }
+        "stop" => Fault::Stop(target(words)?),
         "restart" => Fault::Restart(target(words)?),
         "replace" => Fault::Replace(target(words)?),
         "pause" => Fault::Pause(target(words)?),
@@ -233,6 +238,16 @@ fn fault(words: &mut Words) -> Result<Fault> {
             false => None,
         }),
         "weight" => Fault::Weight(target(words)?, words.number(1, 10_000)? as u32),
+        "order" => {
+            words.require("down")?;
+            Fault::OrderDown(target(words)?)
+        }
+        "monitors" => Fault::Monitors(match words.word(UPSETS)? {
+            "change" => Upset::Change,
+            "mute" => Upset::Mute,
+            "pause" => Upset::Pause,
+            _ => return words.expected_before(1, UPSETS),
+        }),
         _ => return words.expected_before(1, FAULTS),
     })
 }

@@ -52,6 +52,12 @@ fn every_statement() -> &'static str {
      at 19 s join node 4\n\
      at 20 s drain random\n\
      at 21 s weight it 300\n\
+     at 22 s stop random for 1 s\n\
+     at 23 s stop all within 900 ms for 50..200 ms\n\
+     at 24 s order down it\n\
+     every 5 s monitors change for 0.1..2 s sometimes\n\
+     at 25 s monitors mute for 1 s\n\
+     at 26 s monitors pause for 1 s\n\
      heal at 30 s\n"
 }
 
@@ -103,6 +109,9 @@ fn errors_name_line_column_and_what_was_expected() {
         ("workload bank\nat 5 s crash", "line 2, column 13: expected a node"),
         ("workload bank\nat 5 s crash node 999", "line 2, column 19: expected a whole number"),
         ("workload bank\nat 5 s pause random", "line 2, column 20: expected for"),
+        ("workload bank\nat 5 s monitors change", "line 2, column 23: expected for"),
+        ("workload bank\nat 5 s monitors rest for 1 s", "line 2, column 17: expected change"),
+        ("workload bank\nat 5 s stop all for 1 s", "line 2, column 17: expected within"),
         ("workload bank\nat 5 s join for 2 s", "line 2, column 13: expected the end"),
         ("workload bank\nnetwork loss 120 %", "line 2, column 14: expected a share"),
         ("workload bank\nnodes 5..3", "line 2, column 7: expected a whole number"),
@@ -208,6 +217,29 @@ fn a_node_that_is_down_does_not_crash_again() {
         down.dedup();
         assert_eq!(down.len(), count, "{drawn}");
     }
+}
+
+#[test]
+fn all_stop_within_the_time_and_each_is_a_statement_of_its_own() {
+    let drawn = draw(&of("nodes 4\nat 2 s stop all within 900 ms for 50..200 ms"), 3);
+    let mut stopped = Vec::new();
+    for line in &drawn.faults {
+        assert!((2_000_000..=2_900_000).contains(&begin(line).0), "{drawn}");
+        let lasts = end(line).unwrap().0 - begin(line).0;
+        assert!((50_000..=200_000).contains(&lasts), "{drawn}");
+        let Fault::Stop(Target::Node(node)) = line.fault else { panic!("{line}") };
+        stopped.push(node);
+    }
+    stopped.sort_unstable();
+    assert_eq!(stopped, [0, 1, 2, 3]);
+}
+
+#[test]
+fn monitors_that_are_gone_do_not_change_again() {
+    let scenario = of("every 100 ms monitors change for 1 s\nevery 50 ms monitors pause for 1 s");
+    let drawn = draw(&scenario, 1);
+    assert!(drawn.faults.len() > 10);
+    assert!(drawn.faults.is_sorted_by(|one, next| end(one).unwrap() <= begin(next)), "{drawn}");
 }
 
 #[test]

@@ -129,6 +129,14 @@ impl Disk {
         synced
     }
 
+    /// The process stops in order, and waits until its log is durable as it is. What could not be
+    /// written is not waited for.
+    pub fn settle(&mut self) {
+        if !self.is_broken {
+            self.synced = self.len();
+        }
+    }
+
     /// The process or the machine stops: what was not synced is there up to a random record.
     pub fn crash(&mut self) {
         let unsynced = self.len() - self.synced;
@@ -244,6 +252,28 @@ mod tests {
             };
             assert!(log.iter().enumerate().all(id), "{log:?}");
         }
+    }
+
+    #[test]
+    fn a_log_that_was_settled_is_all_there_unless_the_disk_was_full() {
+        let mut disk = disk();
+        disk.write(1, record(1), false);
+        disk.write(2, record(2), true);
+        disk.settle();
+        disk.crash();
+        assert_eq!(disk.open().1.count(), 2);
+        let mut kept = [0; 3];
+        for seed in 0..50 {
+            let mut disk = Disk::new(Disks::default(), Random::new(seed));
+            disk.write(1, record(1), false);
+            disk.write(2, record(2), false);
+            disk.fill(true);
+            disk.write(3, record(3), false);
+            disk.settle();
+            disk.crash();
+            kept[disk.open().1.count()] += 1;
+        }
+        assert!(kept.iter().all(|times| *times > 0), "{kept:?}");
     }
 
     #[test]

@@ -16,17 +16,20 @@ impl World {
             self.tracer.line(self.now_us, &"fault", &format_args!("{fault:?}"));
         }
         match fault {
-            Fault::Crash(node) => self.crash(node),
+            Fault::Crash(node) => self.end(node, super::Node::crash),
+            Fault::Stop(node) => self.end(node, super::Node::stop),
             Fault::Restart(node) => self.restart(node),
             Fault::Replace(node) => {
-                self.crash(node);
+                self.end(node, super::Node::crash);
                 if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
                     machine.disk.replace();
                     self.knowledge.lose(node, 0);
                     self.start(node);
                 }
             }
-            Fault::PowerLoss => self.all().for_each(|node| self.crash(node)),
+            Fault::PowerLoss => {
+                self.all().for_each(|node| self.end(node, super::Node::crash));
+            }
             Fault::RestartAll => self.all().for_each(|node| {
                 // Not those that an operator adds later.
                 if self.nodes[usize::from(node.0)].starts > 0 {
@@ -61,6 +64,9 @@ impl World {
             Fault::Weight(node, weight) => {
                 self.operate(node, super::monitors::Order::Weigh(weight));
             }
+            Fault::OrderDown(node) => self.order_down(node),
+            Fault::Upset(upset) => self.monitors.suffer(upset, self.now_us),
+            Fault::Lead(upset) => self.lead(upset),
         }
     }
 
@@ -75,11 +81,12 @@ impl World {
         }
     }
 
-    fn crash(&mut self, node: NodeId) {
+    /// The process of a node ends, one way or the other.
+    fn end(&mut self, node: NodeId, ends: fn(&mut super::Node) -> bool) {
         if usize::from(node.0) < self.nodes.len() {
             self.lineage.lose(node);
             let machine = &mut self.nodes[usize::from(node.0)];
-            machine.crash();
+            ends(machine);
             self.knowledge.lose(node, machine.disk.len());
         }
     }
@@ -139,11 +146,14 @@ impl World {
             let (is_broken, has_been) = (machine.disk.is_broken(), machine.starts > 0);
             self.unpause(node);
             if is_broken {
-                self.crash(node);
+                self.end(node, super::Node::crash);
             }
             if has_been {
                 self.restart(node);
             }
+        }
+        if let Some(upset) = self.monitors.upset() {
+            self.lead(upset);
         }
     }
 }

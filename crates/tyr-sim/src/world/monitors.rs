@@ -1,10 +1,20 @@
-//! The monitors as what they promise: one map at a time, leases, nothing forgotten.
+//! The monitors as what they promise: one map at a time, leases, nothing forgotten that was agreed
+//! on.
 //!
-//! How several of them agree is not simulated here: they are one machine that never fails. What
-//! they say may be lost or late like any message, and they may be out of a node's reach.
+//! How several of them agree is not simulated here: one machine stands for whoever leads. What they
+//! say may be lost or late like any message, and they may be out of a node's reach. Who leads may
+//! change, with nobody for a while: what follows knows what is in consensus, as a term of a leader
+//! does in a node, and no more.
+//!
+//! ```text
+//!   the map in effect, the highest epoch that anybody was asked to prepare for ── stay
+//!   leases, who was heard when, who is back, what is pending, what was proposed ── are gone
+//! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tyr_protocol::Rule;
 use tyr_protocol::lease::{Effect, Event, Grants, LeaseConfig};
 use tyr_protocol::map::{Change, ClusterMap, Newcomer, NodeState};
 use tyr_protocol::member::incarnation;
@@ -13,14 +23,21 @@ use tyr_types::{Epoch, ErrorKind, NodeId};
 
 use super::clock::Clock;
 use super::{Happening, World};
+use crate::fault::Upset;
 use crate::random::Random;
-use crate::setup::Setup;
+use crate::setup::{Clocks, Setup};
 
 /// The monitors look around so often, in microseconds.
 pub const TICK_US: u64 = 100_000;
 
 /// An operator tries again after so long when the cluster is busy with another change.
 const PATIENCE_US: u64 = 1_000_000;
+
+/// After a pause longer than this a leader assumes of its own leases what another would.
+const GAP_US: u64 = 1_000_000;
+
+/// An order to declare a node down takes up to so long from who gives it to the monitors.
+const ORDER_US: u64 = 1_000_000;
 
 /// What an operator wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +48,9 @@ pub enum Order {
     Drain,
     /// The node is to get this weight.
     Weigh(u32),
+    /// The node's process is gone, it is said: the one of this incarnation. The monitors are not
+    /// told of which.
+    Down(u64),
 }
 
 /// An order that the monitors have not carried out yet.
@@ -48,8 +68,26 @@ struct Open {
 pub struct Monitors {
     grants: Grants,
     clock: Clock,
+    /// The highest epoch that anybody was asked to prepare for.
+    reserved: Epoch,
+    /// What has happened to those who led last, and when.
+    upset: Option<(Upset, u64)>,
+    /// How often others took over.
+    terms: u64,
+    /// The newest incarnation of each node that told these monitors that it is back.
+    back: BTreeMap<NodeId, u64>,
     orders: Vec<Open>,
     proposals: u64,
+    /// Orders to declare a node down that took effect in this step, with the incarnation that was
+    /// meant.
+    downs: Vec<(NodeId, u64)>,
+    /// Such orders that were refused in this step.
+    refused: u64,
+    /// How long orders are on their way.
+    random: Random,
+    seed: u64,
+    clocks: Clocks,
+    broken: Option<Rule>,
     effects: Vec<Effect>,
 }
 
@@ -61,7 +99,62 @@ impl Monitors {
         if let Some(rule) = setup.broken {
             grants.break_rule(rule);
         }
-        Self { grants, clock, orders: Vec::new(), proposals: 0, effects: Vec::new() }
+        Self {
+            grants,
+            clock,
+            reserved: Epoch(0),
+            upset: None,
+            terms: 0,
+            back: BTreeMap::new(),
+            orders: Vec::new(),
+            proposals: 0,
+            downs: Vec::new(),
+            refused: 0,
+            random: Random::of(setup.seed, "orders", 0),
+            seed: setup.seed,
+            clocks: setup.clocks,
+            broken: setup.broken,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Nobody hears of them from now on.
+    pub fn suffer(&mut self, upset: Upset, now_us: u64) {
+        self.upset = Some((upset, now_us));
+    }
+
+    /// Why nobody hears of them now.
+    pub fn upset(&self) -> Option<Upset> {
+        self.upset.map(|(upset, _)| upset)
+    }
+
+    /// Whether somebody leads, and hears what is said to monitors.
+    fn is_led(&self) -> bool {
+        match self.upset() {
+            None | Some(Upset::Mute) => true,
+            Some(Upset::Change | Upset::Pause) => false,
+        }
+    }
+
+    /// Others follow, on a machine of their own. What they do first is answered.
+    fn take_over(&mut self, now_us: u64) -> Vec<(Address, Body)> {
+        self.terms += 1;
+        let mut random = Random::of(self.seed, "monitors", self.terms);
+        self.clock = Clock::new(self.clocks, &mut random);
+        let (config, map) = (LeaseConfig::default(), Arc::clone(self.grants.map()));
+        let (reserved, clock_us) = (self.reserved, self.clock.monotonic_us(now_us));
+        let mut effects = std::mem::take(&mut self.effects);
+        self.grants = Grants::take_over(config, map, reserved, clock_us, &mut effects);
+        if let Some(rule) = self.broken {
+            self.grants.break_rule(rule);
+        }
+        self.back.clear();
+        // What became of a proposal nobody knows; gossip does not ask again, an operator does.
+        self.orders.retain(|open| open.due_us.is_some() || !open.order.is_down());
+        for open in &mut self.orders {
+            open.due_us = open.due_us.or(Some(now_us + PATIENCE_US));
+        }
+        self.carry_out(now_us, effects)
     }
 
     /// The map in effect.
@@ -87,13 +180,20 @@ impl Monitors {
     fn step(&mut self, now_us: u64, event: Event) -> Vec<(Address, Body)> {
         let mut effects = std::mem::take(&mut self.effects);
         self.grants.step(self.clock.monotonic_us(now_us), event, &mut effects);
+        self.carry_out(now_us, effects)
+    }
+
+    fn carry_out(&mut self, now_us: u64, mut effects: Vec<Effect>) -> Vec<(Address, Body)> {
         let mut messages = Vec::new();
         for effect in effects.drain(..) {
             let (to, body) = match effect {
                 Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
                     (to, Body::Granted { incarnation, sent_us, duration_us, epoch })
                 }
-                Effect::Prepare { to, map } => (to, Body::Prepare(map)),
+                Effect::Prepare { to, map } => {
+                    self.reserved = self.reserved.max(map.epoch);
+                    (to, Body::Prepare(map))
+                }
                 Effect::Inform { to, map } => (to, Body::Effective(map)),
                 Effect::Publish(map) => {
                     let all = map.nodes.keys().map(|node| Address::Node(*node));
@@ -112,14 +212,41 @@ impl Monitors {
     }
 
     fn answered(&mut self, now_us: u64, proposal: u64, result: tyr_types::Result<Epoch>) {
-        let is_busy = result.is_err_and(|error| error.kind() == ErrorKind::Unavailable);
-        if is_busy {
-            let mut orders = self.orders.iter_mut();
-            if let Some(open) = orders.find(|open| open.proposal == proposal) {
-                open.due_us = Some(now_us + PATIENCE_US);
+        let place = self.orders.iter().position(|open| open.proposal == proposal);
+        let Some(place) = place else { return };
+        match (self.orders[place].order, result) {
+            (Order::Down(incarnation), result) => {
+                let Open { node, .. } = self.orders.swap_remove(place);
+                match result {
+                    Ok(_) => self.downs.push((node, incarnation)),
+                    Err(_) => self.refused += 1,
+                }
             }
-        } else {
-            self.orders.retain(|open| open.proposal != proposal);
+            // Nobody hears the answer.
+            (Order::Add | Order::Drain | Order::Weigh(_), _) if self.upset.is_some() => {}
+            (Order::Add | Order::Drain | Order::Weigh(_), Err(error))
+                if error.kind() == ErrorKind::Unavailable =>
+            {
+                self.orders[place].due_us = Some(now_us + PATIENCE_US);
+            }
+            (Order::Add | Order::Drain | Order::Weigh(_), _) => {
+                self.orders.remove(place);
+            }
+        }
+    }
+
+    /// Whether an order was about a process that these monitors know to be followed by another.
+    fn is_about_former(&self, node: NodeId, meant: u64, before: &ClusterMap) -> bool {
+        let known = before.incarnation(node).max(self.back.get(&node).copied());
+        known.is_some_and(|known| known > meant)
+    }
+}
+
+impl Order {
+    fn is_down(self) -> bool {
+        match self {
+            Self::Down(_) => true,
+            Self::Add | Self::Drain | Self::Weigh(_) => false,
         }
     }
 }
@@ -127,14 +254,48 @@ impl Monitors {
 impl World {
     /// An operator wants something.
     pub(super) fn operate(&mut self, node: NodeId, order: Order) {
-        let proposal = self.monitors.proposals;
-        self.monitors.proposals += 1;
-        let due_us = Some(self.now_us);
-        self.monitors.orders.push(Open { proposal, node, order, due_us });
+        self.order(node, order, self.now_us);
         self.propose();
     }
 
+    /// Somebody takes the process for gone that runs as this node, or ran last.
+    pub(super) fn order_down(&mut self, node: NodeId) {
+        if let Some(machine) = self.nodes.get(usize::from(node.0)) {
+            let order = Order::Down(machine.incarnation());
+            let due_us = self.now_us + self.monitors.random.below(ORDER_US);
+            self.order(node, order, due_us);
+        }
+    }
+
+    fn order(&mut self, node: NodeId, order: Order, due_us: u64) {
+        let proposal = self.monitors.proposals;
+        self.monitors.proposals += 1;
+        self.monitors.orders.push(Open { proposal, node, order, due_us: Some(due_us) });
+    }
+
+    /// Somebody leads the monitors again.
+    pub(super) fn lead(&mut self, upset: Upset) {
+        let before = Arc::clone(self.monitors.map());
+        let since_us = self.monitors.upset.take().map_or(self.now_us, |(_, since_us)| since_us);
+        match upset {
+            Upset::Pause if self.now_us - since_us > GAP_US => self.step_monitors(Event::Lead),
+            Upset::Pause => {}
+            Upset::Change | Upset::Mute => {
+                if self.tracer.is_on() {
+                    self.tracer.line(self.now_us, &"monitors", &"others take over");
+                }
+                let messages = self.monitors.take_over(self.now_us);
+                self.told(&before, messages);
+                self.counters.terms += 1;
+            }
+        }
+    }
+
+    /// Proposes what is due, if there is anybody to propose it to.
     fn propose(&mut self) {
+        if !self.monitors.is_led() {
+            return;
+        }
         for place in (0..self.monitors.orders.len()).rev() {
             let Some(open) = self.monitors.orders.get_mut(place) else { continue };
             if open.due_us.is_none_or(|due_us| due_us > self.now_us) {
@@ -150,6 +311,7 @@ impl World {
                 }
                 Order::Drain => Change::Drain(node),
                 Order::Weigh(weight) => Change::SetWeight { node, weight },
+                Order::Down(_) => Change::Down(node),
             };
             self.step_monitors(Event::Propose { proposal, change });
         }
@@ -157,7 +319,9 @@ impl World {
 
     /// The monitors look around.
     pub(super) fn tick_monitors(&mut self) {
-        self.step_monitors(Event::Tick);
+        if self.monitors.is_led() {
+            self.step_monitors(Event::Tick);
+        }
         self.propose();
         self.queue.push(self.now_us + TICK_US, Happening::TickMonitors);
         self.look_for_end();
@@ -166,14 +330,21 @@ impl World {
     /// A message arrives at the monitors.
     pub(super) fn arrive_at_monitors(&mut self, envelope: Envelope) {
         let Address::Node(node) = envelope.from else { return };
-        let incarnation = envelope.incarnation;
+        if !self.monitors.is_led() {
+            return;
+        }
+        let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
         let event = match envelope.body {
             Body::Renew { incarnation, epoch, sent_us } => {
                 Event::Renew { node, incarnation, epoch, sent_us }
             }
             Body::Prepared { epoch } => Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => Event::CaughtUp { node, incarnation, epoch },
-            Body::Return { incarnation, has_disk } => Event::Return { node, incarnation, has_disk },
+            Body::Return { incarnation, has_disk } => {
+                let back = self.monitors.back.entry(node).or_default();
+                *back = incarnation.max(*back);
+                Event::Return { node, incarnation, epoch, has_disk }
+            }
             Body::FetchMap => {
                 let body = Body::NewerMap(Arc::clone(self.monitors.map()));
                 return self.send_from_monitors(Address::Node(node), body);
@@ -185,27 +356,45 @@ impl World {
 
     fn step_monitors(&mut self, event: Event) {
         let before = Arc::clone(self.monitors.map());
-        for (to, body) in self.monitors.step(self.now_us, event) {
+        let messages = self.monitors.step(self.now_us, event);
+        self.told(&before, messages);
+    }
+
+    /// The monitors have decided something, and tell it.
+    fn told(&mut self, before: &ClusterMap, messages: Vec<(Address, Body)>) {
+        for (to, body) in messages {
             self.send_from_monitors(to, body);
         }
         if self.monitors.map().epoch != before.epoch {
             self.note_map();
-            self.forget_expelled(&before);
+            self.forget_expelled(before);
         }
+        self.counters.downs += self.monitors.downs.drain(..).count() as u64;
+        self.counters.downs_refused += std::mem::take(&mut self.monitors.refused);
     }
 
     fn send_from_monitors(&mut self, to: Address, body: Body) {
+        if self.monitors.upset.is_some() {
+            return;
+        }
         let epoch = self.monitors.map().epoch;
         self.send(to, Envelope { epoch, incarnation: 0, from: Address::Monitors, body });
     }
 
-    /// What a node knew that was declared down does not count any more.
+    /// What a node knew that was declared down does not count any more; but it does if that was by
+    /// an order about the process before, which is there again.
     fn forget_expelled(&mut self, before: &ClusterMap) {
         let map = Arc::clone(self.monitors.map());
+        let monitors = &self.monitors;
+        let is_about_former =
+            |(node, meant): &&(NodeId, u64)| monitors.is_about_former(*node, *meant, before);
+        let spared: Vec<NodeId> =
+            monitors.downs.iter().filter(is_about_former).map(|(node, _)| *node).collect();
         for (node, it) in &before.nodes {
             let now = map.nodes.get(node).map(|it| it.state);
             let is_anew = it.state == NodeState::Up && now == Some(NodeState::Returning);
-            if it.is_live() && (is_anew || !map.is_live(*node)) {
+            let is_expelled = it.is_live() && (is_anew || !map.is_live(*node));
+            if is_expelled && !spared.contains(node) {
                 self.knowledge.lose(*node, 0);
             }
         }

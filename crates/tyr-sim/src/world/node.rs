@@ -102,6 +102,20 @@ impl Node {
         was_running
     }
 
+    /// Ends the process in order: its log is durable as it is. `false` when none ran.
+    pub fn stop(&mut self) -> bool {
+        self.disk.settle();
+        self.crash()
+    }
+
+    /// The incarnation of the process that runs, or the highest that the last one can have had.
+    pub fn incarnation(&self) -> u64 {
+        match &self.process {
+            Some(process) => process.member.incarnation(),
+            None => incarnation(self.starts + 1) - 1,
+        }
+    }
+
     /// Whether its process is paused now.
     pub fn is_paused(&self, now_us: u64) -> bool {
         now_us < self.paused_until_us

@@ -1,7 +1,7 @@
 //! The world runs, the same way each time, and notices what is wrong.
 
 use crate::report::Report;
-use crate::scenario::library;
+use crate::scenario::{library, parse};
 use crate::trial::{self, Manner};
 
 fn run(name: &str, seed: u64) -> Report {
@@ -14,6 +14,68 @@ fn a_healthy_cluster_does_its_work_and_ends() {
     let report = run("healthy", 1);
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert!(report.counters.calls > 100, "{:?}", report.counters);
+}
+
+/// A run in which this goes wrong, and nothing else.
+fn run_with(faults: &str, seed: u64) -> Report {
+    let text = format!("nodes 3, clients 4, 12 s; workload bank; disks checkpoint never\n{faults}");
+    let scenario = parse::parse(&text).unwrap();
+    let report = trial::run(&scenario, seed, Manner::default()).unwrap();
+    assert!(report.is_clean() && report.unjudged.is_none(), "{faults}: {:#?}", report.violations);
+    report
+}
+
+#[test]
+fn a_node_that_lives_is_declared_down_by_order_and_comes_back() {
+    let counters = run_with("at 5 s order down node 1", 1).counters;
+    assert_eq!((counters.downs, counters.downs_refused), (1, 0));
+    let before = run_with("at 5 s slow disk node 1 times 1", 1).counters;
+    assert_eq!(counters.epochs - before.epochs, 3, "down, returning, up");
+}
+
+#[test]
+fn an_order_about_a_process_that_another_has_followed_is_refused() {
+    for seed in 0..5 {
+        let faults = "at 5 s stop node 1 for 100 ms\nat 5.05 s order down node 1";
+        let counters = run_with(faults, seed).counters;
+        assert_eq!((counters.downs, counters.downs_refused), (0, 1), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_node_that_is_gone_is_declared_down_by_order_sooner_than_by_its_silence() {
+    let counters = run_with("at 5 s stop node 1 for 3.5 s\nat 5 s order down node 1", 1).counters;
+    assert_eq!((counters.downs, counters.downs_refused), (1, 0));
+    let counters = run_with("at 5 s stop node 1 for 3.5 s", 1).counters;
+    assert_eq!((counters.downs, counters.epochs), (0, 1), "only that it is back");
+}
+
+/// A recipient that is a chain's tail crashes with all others and is back as quickly as they: what
+/// it had validated was decided, and it must not begin empty because others came back before it.
+#[test]
+fn what_a_recipient_validated_as_the_tail_survives_a_loss_of_power_everywhere() {
+    let text = "nodes 3, replication 3, clients 10, rest 0..5 ms, 4.86 s\n\
+                workload bank accounts 6; workload lists blobs 6; workload counters cells 4\n\
+                network delay 0.2..3 ms, slow 2 %; disks checkpoint 136..816 ms\n\
+                at 1.274 s order down node 2\n\
+                at 2.349 s crash node 2 for 1.427 s\n\
+                at 2.529 s order down node 2\n\
+                at 2.579 s stop node 1 for 357 ms\n\
+                at 2.648 s order down node 1\n\
+                at 4.046 s stop node 0 for 186 ms\n\
+                at 4.506 s crash node 0 for 354 ms\n\
+                at 4.513 s power loss for 171 ms";
+    let report = trial::run(&parse::parse(text).unwrap(), 57, Manner::default()).unwrap();
+    assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
+}
+
+#[test]
+fn monitors_that_follow_others_go_on_with_what_these_had_agreed_on() {
+    for upset in ["change", "mute", "pause"] {
+        let faults = format!("at 4 s crash node 2 for 3.5 s\nat 5 s monitors {upset} for 1.5 s");
+        let counters = run_with(&faults, 2).counters;
+        assert_eq!(counters.terms, u64::from(upset != "pause"), "{upset}");
+    }
 }
 
 #[test]

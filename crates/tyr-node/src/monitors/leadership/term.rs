@@ -209,7 +209,7 @@ impl<'a> Term<'a> {
     /// What a node's message means; `FetchMap` is answered at once.
     fn event(&self, envelope: Envelope) -> Option<Event> {
         let Address::Node(node) = envelope.from else { return None };
-        let incarnation = envelope.incarnation;
+        let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
         match envelope.body {
             Body::Renew { incarnation, epoch, sent_us } => {
                 Some(Event::Renew { node, incarnation, epoch, sent_us })
@@ -217,7 +217,7 @@ impl<'a> Term<'a> {
             Body::Prepared { epoch } => Some(Event::Prepared { node, incarnation, epoch }),
             Body::CaughtUp { epoch } => Some(Event::CaughtUp { node, incarnation, epoch }),
             Body::Return { incarnation, has_disk } => {
-                Some(Event::Return { node, incarnation, has_disk })
+                Some(Event::Return { node, incarnation, epoch, has_disk })
             }
             Body::FetchMap => {
                 self.send(node, Body::NewerMap(Arc::clone(self.grants.map())));

@@ -87,7 +87,8 @@ impl Monitors {
     }
 
     fn back(&mut self, node: u16, incarnation: u64, has_disk: bool) {
-        self.step(Event::Return { node: NodeId(node), incarnation, has_disk });
+        let epoch = self.map().epoch;
+        self.step(Event::Return { node: NodeId(node), incarnation, epoch, has_disk });
     }
 
     fn caught_up(&mut self, node: u16) {
@@ -441,6 +442,53 @@ fn monitors_that_take_over_wait_for_the_leases_that_others_granted() {
     assert_eq!(after.answer(), Some(false), "node 3 may have come back while they took over");
     after.pass(6, &[0, 1, 2]);
     assert_eq!(after.state(3), NodeState::Down);
+}
+
+/// M4: by a map after the next it could not tell whether it was declared down in between.
+#[test]
+fn a_recipient_that_starts_again_is_let_in_when_it_has_the_map_in_effect() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    monitors.back(0, 5, true);
+    let (node, incarnation, epoch) = (NodeId(0), 9, monitors.map().epoch);
+    monitors.back(1, 2, true);
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    assert_eq!(monitors.map().incarnation(node), Some(5), "it has an older map");
+    assert!(monitors.effects.iter().any(|it| matches!(it, Effect::Inform { .. })));
+    monitors.back(0, 9, true);
+    let seat = monitors.map().nodes[&node];
+    let expected = (9, NodeState::Returning, monitors.map().epoch);
+    assert_eq!((seat.incarnation, seat.state, seat.since), expected);
+}
+
+#[test]
+fn epochs_that_were_given_up_are_none_that_a_node_which_is_back_has_missed() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    monitors.back(0, 5, true);
+    let known = monitors.map().epoch;
+    monitors.propose(Change::Down(NodeId(1)));
+    assert!(monitors.grants.pending().is_some());
+    monitors.back(0, 9, true);
+    let seat = monitors.map().nodes[&NodeId(0)];
+    assert_eq!((seat.incarnation, seat.since.0), (9, known.0 + 1));
+    assert!(monitors.map().epoch.0 > known.0 + 1, "what was pending had that epoch");
+}
+
+#[test]
+fn a_recipient_that_was_told_the_map_and_is_not_heard_again_is_declared_down() {
+    let mut monitors = Monitors::new(3);
+    monitors.pass(5, &[1, 2]);
+    monitors.back(0, 5, true);
+    let (node, incarnation, epoch) = (NodeId(0), 9, Epoch(1));
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    monitors.pass(3, &[1, 2]);
+    assert_eq!(monitors.map().incarnation(node), Some(5));
+    monitors.pass(2, &[1, 2]);
+    let seat = monitors.map().nodes[&node];
+    assert_eq!((seat.incarnation, seat.state), (9, NodeState::Returning), "it was down before");
+    monitors.pass(5, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down);
 }
 
 /// M2: who proposed it meant the process before.

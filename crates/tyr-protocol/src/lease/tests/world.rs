@@ -192,7 +192,7 @@ impl World {
         let missing = places().find(|place| receives(place) && !it.has.contains(place));
         if !is_in {
             let has_disk = !it.has.is_empty();
-            said.push(Event::Return { node, incarnation, has_disk });
+            said.push(Event::Return { node, incarnation, epoch, has_disk });
         } else if known.is_some_and(|known| !known.is_live()) {
             // Declared down while it was alive: it comes back as another.
             it.incarnation += 1;

@@ -360,7 +360,7 @@ impl World {
 
     // -- monitors ---------------------------------------------------------------------------
 
-    fn monitors(&mut self, Envelope { from, incarnation, body, .. }: Envelope) {
+    fn monitors(&mut self, Envelope { from, epoch, incarnation, body }: Envelope) {
         let Address::Node(node) = from else { return };
         self.grant(match body {
             Body::Renew { incarnation, epoch, sent_us } => {
@@ -369,7 +369,7 @@ impl World {
             Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
             Body::Return { incarnation, has_disk } => {
-                lease::Event::Return { node, incarnation, has_disk }
+                lease::Event::Return { node, incarnation, epoch, has_disk }
             }
             Body::FetchMap => {
                 let map = Arc::clone(self.grants.map());

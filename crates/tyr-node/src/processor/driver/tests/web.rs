@@ -207,7 +207,7 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
         let event = match receiver.recv_timeout(Duration::from_millis(100)) {
             Ok(envelope) => {
                 let Address::Node(node) = envelope.from else { continue };
-                let incarnation = envelope.incarnation;
+                let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
                 match envelope.body {
                     Body::Renew { incarnation, epoch, sent_us } => {
                         lease::Event::Renew { node, incarnation, epoch, sent_us }
@@ -215,7 +215,7 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
                     Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
                     Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
                     Body::Return { incarnation, has_disk } => {
-                        lease::Event::Return { node, incarnation, has_disk }
+                        lease::Event::Return { node, incarnation, epoch, has_disk }
                     }
                     Body::FetchMap => {
                         tell(lines, &grants, node, Body::NewerMap(Arc::clone(grants.map())));
