@@ -8,6 +8,7 @@
 //!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, ListKeys──► node
 //!   client ◄──Reply, Part, Refused, NotHere, NewerMap, Keys────────────── node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
+//!   node   ◄──Read (to compare), Part, Refused──────────────────► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
 //! ```
@@ -61,8 +62,8 @@ pub struct Envelope {
     pub body: Body,
 }
 
-/// A read as a client asks it of a node, a node hands it to the authority, or a recipient asks for
-/// its copy.
+/// A read as a client asks it of a node, a node hands it to the authority, a recipient asks for its
+/// copy, or an authority asks to compare (D4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadRequest {
     /// The number that the asker gave it. The same again is the same read, asked once more.
@@ -139,7 +140,8 @@ pub enum Body {
         /// may be forgotten.
         settled: u64,
     },
-    /// A read; also from a node to the authority, and from a recipient.
+    /// A read; also from a node to the authority, from a recipient, and from an authority that
+    /// compares replicas.
     Read(ReadRequest),
     /// Nobody waits for this read of the sender any more.
     CancelRead {
@@ -191,7 +193,7 @@ pub enum Body {
         /// Whether those are all.
         is_end: bool,
     },
-    /// The answer to a read.
+    /// The answer to a read; also to an authority that compares replicas.
     Part(ReadPart),
     /// A read is not answered here, and why.
     Refused {

@@ -77,7 +77,7 @@ pub enum Rule {
     D2,
     /// The next ring is the ring when all recipients have caught up, not some.
     D3,
-    /// Who has something else than most copies it anew.
+    /// Where a replica has something else than most, it is written anew.
     D4,
     /// What stands for a log that is cut has all that was promised in it.
     L1,

@@ -45,6 +45,9 @@ pub enum Fault {
     FullDisk(NodeId),
     /// The node's disk has room again.
     RoomOnDisk(NodeId),
+    /// Some bytes of a chunk on the node's disk cannot be read any more, of a chunk that all other
+    /// holders can read. Does nothing if there is none.
+    Rot(NodeId),
     /// The process does nothing for so many microseconds; its clocks go on, messages queue up.
     Pause(NodeId, u64),
     /// An operator adds this node, with an empty disk.
@@ -96,6 +99,11 @@ impl FaultPlan {
     /// The faults in order of time.
     pub fn faults(&self) -> &[(u64, Fault)] {
         &self.0
+    }
+
+    /// Whether something on disks goes bad.
+    pub fn has_rot(&self) -> bool {
+        self.0.iter().any(|(_, fault)| matches!(fault, Fault::Rot(_)))
     }
 
     /// The same plan without the `place`-th fault.

@@ -69,6 +69,8 @@ pub struct Counters {
     pub reads: u64,
     /// Chunks copied to recipients.
     pub copies: u64,
+    /// What nodes found in comparing replicas, and that it was put right.
+    pub findings: u64,
 }
 
 impl Counters {

@@ -1,6 +1,7 @@
 //! What a run is made of.
 
 use tyr_protocol::Rule;
+use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::versions::Policy;
 use tyr_types::{KeyspaceConfig, KeyspaceId, TransactionId};
 
@@ -28,6 +29,8 @@ pub struct Setup {
     pub disks: Disks,
     /// How long nodes keep versions.
     pub versions: Policy,
+    /// How fast nodes compare replicas.
+    pub scrub: ScrubConfig,
     /// Versions of a chunk above which a node's memory counts as short (V4).
     pub versions_max: usize,
     /// What goes wrong.
@@ -125,6 +128,7 @@ impl Setup {
             clocks: Clocks::default(),
             disks: Disks::default(),
             versions: Policy { read_timeout_us: 300_000_000, linger_us: 5_000_000 },
+            scrub: ScrubConfig::default(),
             versions_max: 64,
             faults: FaultPlan::default(),
             pause_us: (0, 60_000),

@@ -75,6 +75,7 @@ const MAPS: &[Missing] = &[
     missing(Rule::D1, "join", 0, 20),
     missing(Rule::D2, "drain", 1, 30),
     missing(Rule::D3, "join", 0, 20),
+    missing(Rule::D4, "rot", 0, 20),
 ];
 
 const CHECKPOINTS: &[Missing] =
@@ -87,8 +88,6 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     // It takes a copy that is late, a log that is cut meanwhile, and a crash just after: one seed
     // in some sixty.
     (Rule::L3, "without_it_what_waits_for_a_base_is_lost_with_the_log"),
-    // Nothing drives it yet.
-    (Rule::D4, "without_repair_what_differs_stays_different"),
 ];
 
 fn run(missing: Missing, seed: u64, broken: Option<Rule>) -> Report {

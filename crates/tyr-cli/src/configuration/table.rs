@@ -9,7 +9,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
 /// All settings.
-pub static SETTINGS: [Setting; 44] = [
+pub static SETTINGS: [Setting; 46] = [
     Setting {
         name: "node",
         group: Group::Node,
@@ -192,6 +192,25 @@ pub static SETTINGS: [Setting; 44] = [
         example: "30s",
         meaning: "How long older versions stay that nobody is known to read, for snapshots of \
                   several blobs, unless memory is short (V4).",
+    },
+    Setting {
+        name: "scrub_rate",
+        group: Group::Storage,
+        kind: Kind::Size { min: 0, max: TIB },
+        default: Some("4MiB"),
+        example: "32MiB",
+        meaning: "Bytes a second that the node compares with other replicas in the background, to \
+                  find what is damaged and write it anew (D4). Each is read at every replica, and \
+                  comes over the network from all but one. 0 compares nothing.",
+    },
+    Setting {
+        name: "scrub_every",
+        group: Group::Storage,
+        kind: Kind::Time { min_ms: 1000, max_ms: 31_536_000_000, has_never: false },
+        default: Some("1d"),
+        example: "7d",
+        meaning: "How often everything is compared, if scrub_rate is enough for that; else as \
+                  often as it allows.",
     },
     Setting {
         name: "lease",

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tyr_node::gossip::GossipConfig;
 use tyr_node::network::{NetworkConfig, OwnCertificate, TlsConfig};
 use tyr_node::router::access::Key;
-use tyr_node::server::{Formation, Identity, InitialNode, LeaseConfig, NodeId, ServerOptions};
+use tyr_node::server::{
+    Formation, Identity, InitialNode, LeaseConfig, NodeId, ScrubConfig, ServerOptions,
+};
 use tyr_node::trace::TraceOptions;
 
 use crate::configuration::Configuration;
@@ -95,6 +97,10 @@ impl Review<'_> {
         options.copy_rate = settings.count("copy_rate");
         options.snapshot_timeout = settings.span("snapshot_timeout");
         options.linger = settings.span("linger");
+        options.scrub = ScrubConfig {
+            rate: settings.count("scrub_rate").unwrap_or(options.scrub.rate),
+            every_us: u64::try_from(settings.span("scrub_every").as_micros()).unwrap_or(u64::MAX),
+        };
         options.lease = Some(lease);
         let times = ["heartbeat", "election"].map(|name| settings.span(name));
         options.heartbeat_and_election = Some(times.into());

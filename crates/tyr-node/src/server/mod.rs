@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{ChunkName, Store as _};
+pub use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_store::disk::FolderLock;
 pub use tyr_types::NodeId;
 use tyr_types::{Error, Result};
@@ -37,7 +38,8 @@ pub use self::identity::Identity;
 use self::liaison::Liaison;
 pub(crate) use self::liaison::Thread;
 pub use self::observation::{
-    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, SeatReport,
+    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, ScrubStatistics,
+    SeatReport,
 };
 pub use self::options::{Formation, ServerOptions};
 pub use self::upkeep::{ROOM_MIN, room};

@@ -14,6 +14,7 @@ use tyr_protocol::map::{ClusterMap, MapNode};
 use tyr_protocol::member::INCARNATIONS_PER_START;
 use tyr_protocol::message::Address;
 use tyr_protocol::movement::Progress;
+use tyr_protocol::movement::scrub::ScrubCounts;
 use tyr_types::NodeId;
 
 use super::Server;
@@ -113,6 +114,8 @@ pub struct NodeStatistics {
     pub quotas: Vec<QuotaReport>,
     /// How far it is with copying what it is a recipient of.
     pub movement: MovementStatistics,
+    /// What it has compared with other replicas.
+    pub scrub: ScrubStatistics,
     /// What the network has done.
     pub network: NetworkStatistics,
     /// What gossip has done.
@@ -141,6 +144,31 @@ pub struct MovementStatistics {
     /// Seconds until what is known to be missing is here, as fast as it went so far; `None` when
     /// nothing is missing or nothing came yet.
     pub remaining_s: Option<f64>,
+}
+
+/// What a node has compared with other replicas, of the chunks that it is the authority of (D4);
+/// since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubStatistics {
+    /// Rounds over all chunks that have ended.
+    pub rounds: u64,
+    /// Chunks compared.
+    pub chunks: u64,
+    /// Bytes of them, each counted once for all its replicas.
+    pub bytes: u64,
+    /// Stretches of up to 64 KiB found that differ, or that a replica could not read.
+    pub differing: u64,
+    /// Those of them that are the same again, and can be read.
+    pub repaired: u64,
+    /// Those that could not be repaired.
+    pub unrepaired: u64,
+}
+
+impl From<ScrubCounts> for ScrubStatistics {
+    fn from(counts: ScrubCounts) -> Self {
+        let ScrubCounts { rounds, chunks, bytes, differing, repaired, unrepaired } = counts;
+        Self { rounds, chunks, bytes, differing, repaired, unrepaired }
+    }
 }
 
 /// Whether a node does its work, and why not.
@@ -188,6 +216,9 @@ pub struct NodeReport {
     pub is_leading: bool,
     /// What it is a recipient of.
     pub movement: MovementStatistics,
+    /// What it has compared with other replicas.
+    #[serde(default)]
+    pub scrub: ScrubStatistics,
     /// How keyspaces with a quota stand in the whole cluster, as far as heard here.
     #[serde(default)]
     pub quotas: Vec<QuotaReport>,
@@ -252,6 +283,7 @@ struct Seen {
     lease_left_us: u64,
     health: Health,
     progress: Progress,
+    scrub: ScrubStatistics,
     expected_bytes: u64,
     log_records: u64,
     log_bytes: u64,
@@ -262,10 +294,11 @@ fn see(engine: &mut Engine) -> Seen {
     let lease_left_us = engine.member().lease_left_us();
     let health = Health { reasons: reasons(engine, map.as_deref()) };
     let progress = engine.member().progress();
+    let scrub = engine.member().scrubbed().into();
     let expected_bytes = engine.holdings().expected_bytes() as u64;
     let journal = engine.journal();
     let (log_records, log_bytes) = (journal.next_sequence(), journal.bytes());
-    Seen { map, lease_left_us, health, progress, expected_bytes, log_records, log_bytes }
+    Seen { map, lease_left_us, health, progress, scrub, expected_bytes, log_records, log_bytes }
 }
 
 fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
@@ -350,6 +383,7 @@ impl Observer {
             refused_quota: read(&gate.refused.quota),
             quotas: self.0.quotas.reports(),
             movement: movement(&seen.progress, &mut pace.lock()),
+            scrub: seen.scrub,
             network: network.statistics(),
             gossip: gossip.statistics(),
             peers: gossip.view(),
@@ -398,6 +432,7 @@ impl Observer {
             clients: network.clients,
             is_leading: self.is_leading(),
             movement: movement(&seen.progress, &mut pace.lock()),
+            scrub: seen.scrub,
             quotas: self.0.quotas.reports(),
             map: seen.map.map(|map| self.describe(&map, &network)),
         }

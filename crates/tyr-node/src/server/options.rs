@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ring;
+use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_types::{Error, NodeId, Result};
 
 use crate::gossip::GossipConfig;
@@ -64,6 +65,8 @@ pub struct ServerOptions {
     /// How long versions stay that nobody is known to read (V4), unless memory is short.
     /// Default 5 s.
     pub linger: Duration,
+    /// How fast replicas are compared, and how often (D4). Default 4 MiB a second, once a day.
+    pub scrub: ScrubConfig,
     /// Leases, as the monitors give them (M3); `None` for the usual ones.
     pub lease: Option<LeaseConfig>,
     /// How gossip finds who is gone (M2).
@@ -96,6 +99,7 @@ impl ServerOptions {
             copy_rate: None,
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_secs(5),
+            scrub: ScrubConfig { rate: 4 << 20, ..ScrubConfig::default() },
             lease: None,
             gossip: GossipConfig::default(),
             heartbeat_and_election: None,

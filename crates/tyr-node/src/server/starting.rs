@@ -282,8 +282,12 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
-    let config =
-        MemberConfig { read_timeout_us, copy_rate: options.copy_rate, ..MemberConfig::default() };
+    let config = MemberConfig {
+        read_timeout_us,
+        copy_rate: options.copy_rate,
+        scrub: options.scrub,
+        ..MemberConfig::default()
+    };
     let mut member = Member::new(who.node, who.incarnation, config);
     #[cfg(feature = "broken-rules")]
     if let Some(rule) = crate::broken::chosen() {

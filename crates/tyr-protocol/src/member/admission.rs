@@ -96,14 +96,18 @@ impl<S: Store> Turn<'_, S> {
             Body::Read(request) => self.read(Address::Node(from), request),
             Body::CancelRead { read } => self.cancel_read(Address::Node(from), read),
             Body::Movement(message) => self.hear_movement(from, epoch, message),
-            Body::NotHere(Asked::Read(read)) | Body::Refused { read, .. } => self.no_copy(read),
+            Body::NotHere(Asked::Read(read)) => self.no_copy(read),
+            Body::Refused { read, abort } => {
+                self.no_copy(read);
+                self.not_scrubbed(from, read, abort.kind);
+            }
+            Body::Part(part) => self.scrubbed(from, part),
             Body::NotHere(Asked::Transaction(_))
             | Body::FetchMap
             | Body::NewerMap(_)
             | Body::Submit { .. }
             | Body::SnapshotEnded { .. }
             | Body::Reply { .. }
-            | Body::Part(_)
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)

@@ -112,6 +112,7 @@ impl<S: Store> Turn<'_, S> {
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
+        self.scrub_by_map();
         self.member.has_disk |= self.member.is_member();
         if !map.is_live(node) {
             self.member.lease.give_up();

@@ -4,6 +4,7 @@ use tyr_types::Timestamp;
 
 use super::record::Record;
 use crate::message::{Address, Envelope, ReadRequest};
+use crate::movement::scrub::Finding;
 
 /// What the driver does for a node.
 ///
@@ -37,13 +38,15 @@ pub enum Effect {
     /// Read the store, and send the asker a [`crate::message::ReadPart`] at `at`, or for a copy
     /// ([`ReadRequest::is_copy`]) a [`crate::movement::Message::Copied`]; a
     /// [`crate::message::Body::Refused`] when the version is gone. [`super::Member::envelope`]
-    /// puts the address on it.
+    /// puts the address on it. The asker may be this node itself.
     Serve {
         /// The read; its asker gets the answer.
         request: ReadRequest,
         /// The timestamp to read at; `None` for the newest.
         at: Option<Timestamp>,
     },
+    /// Tell whoever looks after the node what was found in comparing replicas (D4).
+    Found(Finding),
     /// Step again with [`super::Event::Resume`].
     Resume,
 }

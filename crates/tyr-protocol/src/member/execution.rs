@@ -11,7 +11,7 @@ use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Decision, Message, Outcomes};
 use crate::message::{Address, Body};
-use crate::movement;
+use crate::movement::{self, scrub::is_repair};
 use crate::rule::Rule;
 use crate::{read, recovery};
 
@@ -155,6 +155,9 @@ impl<S: Store> Turn<'_, S> {
             Decision::Abort(_) => outcomes.clear(),
         }
         self.member.misplaced.remove(&id);
+        if is_repair(id) {
+            return; // What became of it shows when replicas are compared again.
+        }
         let client = u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits");
         let clock = self.member.commit.clock();
         self.send(Address::Client(client), Body::Reply { id, decision, outcomes, clock });

@@ -12,6 +12,7 @@ impl Member {
         self.commit.invariants();
         self.reads.invariants(&self.commit);
         self.recipient.invariants();
+        self.scrubber.invariants();
         self.lease.invariants();
         self.asked.invariants();
         self.in_use.invariants();

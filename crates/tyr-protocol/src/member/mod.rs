@@ -11,6 +11,7 @@
 //!              ├► submission ──► Commit ──effects──► execution ──► log, store, envelopes
 //!              ├► reading ─────► Reads  ◄──Moved───────┘
 //!              ├► supply ──────► Recipient (movement)
+//!              ├► scrubbing ───► Scrubber (movement)
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
 //!   tick ───────► upkeep ──────► lease, questions, time-outs
 //!   log ────────► replay
@@ -35,6 +36,7 @@ mod invariants;
 mod reading;
 pub mod record;
 mod replay;
+mod scrubbing;
 pub mod store;
 mod submission;
 mod supply;
@@ -62,6 +64,7 @@ use crate::commit::Commit;
 use crate::lease::Holder;
 use crate::map::{ClusterMap, MapNode, NodeState};
 use crate::message::{Address, Body, Envelope, Now};
+use crate::movement::scrub::{ScrubConfig, ScrubCounts, Scrubber};
 use crate::movement::{Progress, Recipient};
 use crate::read::Reads;
 #[cfg(any(test, feature = "broken-rules"))]
@@ -97,6 +100,8 @@ pub struct MemberConfig {
     pub drain_max_us: u64,
     /// Bytes a second at which a recipient copies at most; `None` for as many as come.
     pub copy_rate: Option<u64>,
+    /// How fast replicas are compared (D4). Not at all, unless something else is set.
+    pub scrub: ScrubConfig,
 }
 
 impl Default for MemberConfig {
@@ -106,6 +111,7 @@ impl Default for MemberConfig {
             wait_max_us: 10_000_000,
             drain_max_us: 500_000,
             copy_rate: None,
+            scrub: ScrubConfig::default(),
         }
     }
 }
@@ -142,6 +148,7 @@ pub struct Member {
     /// What the reads in the read machine are; bounded by it.
     asked: AskedReads,
     recipient: Recipient,
+    scrubber: Scrubber,
     in_use: InUse,
     usage: UsageOnItsWay,
     answers: Answers,
@@ -187,6 +194,7 @@ impl Member {
             reads: Reads::new(node),
             asked: AskedReads::default(),
             recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
+            scrubber: Scrubber::new(node, incarnation, config.scrub),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             answers: Answers::default(),
@@ -209,6 +217,7 @@ impl Member {
     pub fn break_rule(&mut self, rule: Rule) {
         self.commit.rules.broken = Some(rule);
         self.reads.rules.broken = Some(rule);
+        self.scrubber.rules.broken = Some(rule);
         #[cfg(feature = "broken-rules")]
         self.lease.break_rule(rule);
     }
@@ -312,6 +321,11 @@ impl Member {
     /// How far it is with copying what it is a recipient of.
     pub fn progress(&self) -> Progress {
         self.recipient.progress()
+    }
+
+    /// What it has compared of the chunks that it is the authority of (D4).
+    pub fn scrubbed(&self) -> ScrubCounts {
+        self.scrubber.counts()
     }
 
     /// A message of this node.

@@ -65,6 +65,10 @@ impl<S: Store> Turn<'_, S> {
         if matches!(from, Address::Client(_)) && (request.asker != from || request.is_copy) {
             return; // For somebody else: not for a client to ask.
         }
+        let own = Address::Node(self.member.node);
+        if request.asker == own && from != own {
+            return; // A holder cannot show that yet: it is asked again (D4).
+        }
         if self.member.asked.by_asker.contains_key(&asked) {
             return; // It waits here already.
         }

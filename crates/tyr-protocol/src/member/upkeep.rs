@@ -35,6 +35,7 @@ impl<S: Store> Turn<'_, S> {
         }
         self.catch_up_commit();
         self.supply(movement::Event::Tick);
+        self.scrub();
         if self.member.planned.is_empty() {
             self.commit(commit::Event::Tick { elapsed_us: now_us });
             if self.member.is_resume_due {

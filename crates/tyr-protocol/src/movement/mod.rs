@@ -31,7 +31,8 @@
 //! than the move is in flight there.
 //!
 //! The parts: [`copy`] is what travels, [`message`] what is said, [`recipient`] the machine that
-//! gets everything, [`scrub`] compares what holders have. None of them knows how chunks are kept.
+//! gets everything, [`scrub`] compares what holders have and puts it right. None of them knows how
+//! chunks are kept.
 
 pub mod copy;
 pub mod message;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tyr_protocol::Abort;
+use tyr_protocol::movement::scrub::is_repair;
 use tyr_types::{BlobOperations, ErrorKind, Operation};
 
 use super::history::{Attempted, Deed, Entry, Fate, Found, History, Seen};
@@ -15,6 +16,8 @@ pub struct Allowed {
     /// as `Unavailable`, and time out. On a healthy cluster nothing is, and transactions without
     /// reads and conditions never abort.
     pub is_unavailable: bool,
+    /// Whether what disks hold may be damaged.
+    pub is_damaged: bool,
     /// How long a snapshot reads the blob that it began with (V1): the read timeout. `None` when
     /// nodes may have lost what they knew of snapshots in use.
     pub snapshot_us: Option<u64>,
@@ -69,7 +72,8 @@ pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), S
             | (Fate::NotSubmitted | Fate::Pending | Fate::Unknown, _) => {}
         }
     }
-    let foreign = applied.iter().filter(|(id, _)| !ids.contains(id)).min();
+    // What nodes write anew is what was there: it changes nothing.
+    let foreign = applied.iter().filter(|(id, _)| !ids.contains(id) && !is_repair(*id)).min();
     match foreign {
         Some((id, at)) if !is_unnamed => {
             Err(format!("transaction {:x} was applied at {at}, and nobody asked for it", id.0))
@@ -143,6 +147,7 @@ fn read_is_legitimate(
     let age_us = read.end_us.unwrap_or(u64::MAX) - first.start_us;
     let is_legitimate = match abort.kind {
         ErrorKind::Unavailable | ErrorKind::TimedOut => allowed.is_unavailable,
+        ErrorKind::Corrupt => allowed.is_damaged,
         ErrorKind::SnapshotTooOld => match (&entry.deed, allowed.snapshot_us) {
             (Deed::Read(_), _) => false,
             (_, None) => true,
@@ -154,8 +159,7 @@ fn read_is_legitimate(
         | ErrorKind::Conflict
         | ErrorKind::InvalidArgument
         | ErrorKind::PermissionDenied
-        | ErrorKind::QuotaExceeded
-        | ErrorKind::Corrupt => false,
+        | ErrorKind::QuotaExceeded => false,
     };
     match is_legitimate {
         true => Ok(()),

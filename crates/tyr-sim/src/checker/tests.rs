@@ -16,7 +16,7 @@ use super::*;
 use crate::store::{SimStore, StoreConfig};
 
 const HEALTHY: Allowed =
-    Allowed { is_unavailable: false, snapshot_us: Some(1_000), linger_us: 100 };
+    Allowed { is_unavailable: false, is_damaged: false, snapshot_us: Some(1_000), linger_us: 100 };
 
 fn blob(key: &str) -> BlobName {
     BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() }

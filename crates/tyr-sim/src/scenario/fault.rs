@@ -91,6 +91,8 @@ pub enum Fault {
     SlowDisk(Target, u32),
     /// A node's disk takes no more.
     FullDisk(Target),
+    /// Some bytes on a node's disk cannot be read any more.
+    Rot(Target),
     /// A new node joins: the one with the next free number, or this one.
     Join(Option<u16>),
     /// A node gives its data away and leaves.
@@ -133,6 +135,7 @@ impl Fault {
             Self::Restart(_)
             | Self::Replace(_)
             | Self::ClockJump(..)
+            | Self::Rot(_)
             | Self::Join(_)
             | Self::Drain(_)
             | Self::Weight(..)
@@ -157,6 +160,7 @@ impl Fault {
             | Self::ClockJump(target, _)
             | Self::SlowDisk(target, _)
             | Self::FullDisk(target)
+            | Self::Rot(target)
             | Self::Drain(target)
             | Self::Weight(target, _)
             | Self::OrderDown(target)
@@ -249,6 +253,7 @@ impl fmt::Display for Fault {
             Self::ClockJump(target, jump) => write!(f, "jump {target} {jump}"),
             Self::SlowDisk(target, times) => write!(f, "slow disk {target} times {times}"),
             Self::FullDisk(target) => write!(f, "full disk {target}"),
+            Self::Rot(target) => write!(f, "rot {target}"),
             Self::Join(None) => f.write_str("join"),
             Self::Join(Some(node)) => write!(f, "join node {node}"),
             Self::Drain(target) => write!(f, "drain {target}"),

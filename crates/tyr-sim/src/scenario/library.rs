@@ -62,6 +62,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "upheaval",
     "cut-join",
     "single-version",
+    "rot",
     "chaos",
 ];
 

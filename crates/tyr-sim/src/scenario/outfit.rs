@@ -3,6 +3,7 @@
 //! Here the scenario's statements, each with its own beginning and end, become one list of what
 //! happens when: where several of a kind overlap, the end of one leaves the others as they are.
 
+use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_types::{KeyspaceConfig, KeyspaceId, NodeId, Result};
 
 use crate::fault::{self, FaultPlan};
@@ -17,6 +18,9 @@ use super::{Checkpoints, Scenario};
 
 /// The share of messages that go through the wire format and back, in millionths.
 const ENCODED: u32 = 20_000;
+
+/// Where disks hold damaged bytes, nodes look for them without pause.
+const SCRUB: ScrubConfig = ScrubConfig { rate: 64 << 20, every_us: 500_000 };
 
 /// The run that `scenario` describes, from `seed`.
 ///
@@ -56,6 +60,9 @@ pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
         },
     };
     setup.faults = plan(&drawn);
+    if setup.faults.has_rot() {
+        setup.scrub = SCRUB;
+    }
     setup.workloads = workloads;
     Ok(setup)
 }
@@ -118,6 +125,7 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         }
         Fault::SlowDisk(target, times) => fault::Fault::SlowDisk(node(*target)?, *times),
         Fault::FullDisk(target) => fault::Fault::FullDisk(node(*target)?),
+        Fault::Rot(target) => fault::Fault::Rot(node(*target)?),
         Fault::Join(joining) => fault::Fault::Add(NodeId((*joining)?)),
         Fault::Drain(target) => fault::Fault::Drain(node(*target)?),
         Fault::Weight(target, weight) => fault::Fault::Weight(node(*target)?, *weight),
@@ -167,6 +175,7 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
         | Fault::Restart(_)
         | Fault::Replace(_)
         | Fault::ClockJump(..)
+        | Fault::Rot(_)
         | Fault::Join(_)
         | Fault::Drain(_)
         | Fault::Weight(..)
@@ -211,6 +220,7 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
             | Fault::Loss(_)
             | Fault::Duplicate(_)
             | Fault::ClockJump(..)
+            | Fault::Rot(_)
             | Fault::Join(_)
             | Fault::Drain(_)
             | Fault::Weight(..)

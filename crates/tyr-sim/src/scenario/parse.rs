@@ -14,8 +14,8 @@ use super::{CLIENTS_MAX, Checkpoints, LENGTH_MAX, NODES_MAX, Scenario, WorkloadL
 const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
                           workload, network, clocks, disks, at, every or heal";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
-                      one-way, unseen, slow link, slow disk, full disk, loss, duplicate, jump, \
-                      join, drain, weight, order down or monitors";
+                      one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
+                      jump, join, drain, weight, order down or monitors";
 const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
 
@@ -215,6 +215,7 @@ fn fault(words: &mut Words) -> Result<Fault> {
         "pause" => Fault::Pause(target(words)?),
         "unseen" => Fault::Unseen(target(words)?),
         "drain" => Fault::Drain(target(words)?),
+        "rot" => Fault::Rot(target(words)?),
         "power" => {
             words.require("loss")?;
             Fault::PowerLoss

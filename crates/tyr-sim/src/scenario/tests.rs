@@ -48,6 +48,7 @@ fn every_statement() -> &'static str {
      at 15 s jump random back 30 s\n\
      at 16 s slow disk it times 20 for 2 s\n\
      at 17 s full disk random\n\
+     at 17.5 s rot random\n\
      at 18 s join\n\
      at 19 s join node 4\n\
      at 20 s drain random\n\

@@ -3,7 +3,7 @@
 //! The same questions as the real store answers, without a disk: after a crash the node's log is
 //! read again, and this is made anew. Everything is kept by chunk ([`chunk`]), as versions over a
 //! base; [`content`] says what operations do to a chunk, and must not know of versions; [`copy`] is
-//! a chunk on its way from or to another node.
+//! a chunk on its way from or to another node; [`rot`] what cannot be read.
 //!
 //! It trusts nobody: what reaches it in a wrong order, twice, or for a chunk that is not whole yet,
 //! is a panic whose text begins with `violation`.
@@ -11,6 +11,7 @@
 pub mod chunk;
 pub mod content;
 mod copy;
+mod rot;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use tyr_types::{
 
 use self::chunk::{Cause, Chunk, Oldest};
 use self::content::{Answers, Start};
+use self::rot::Rot;
 
 /// What a store is told once.
 #[derive(Clone, Debug)]
@@ -50,6 +52,7 @@ pub struct SimStore {
     config: StoreConfig,
     chunks: BTreeMap<ChunkName, Chunk>,
     usages: BTreeMap<BlobName, Usage>,
+    rot: Rot,
     /// What was done since [`SimStore::take_done`].
     done: Vec<Done>,
 }
@@ -81,8 +84,8 @@ pub struct Reading {
 impl SimStore {
     /// An empty store of this node.
     pub fn new(node: NodeId, config: StoreConfig) -> Self {
-        let (chunks, usages) = (BTreeMap::new(), BTreeMap::new());
-        Self { node, config, chunks, usages, done: Vec::new() }
+        let (chunks, usages, rot) = (BTreeMap::new(), BTreeMap::new(), Rot::default());
+        Self { node, config, chunks, usages, rot, done: Vec::new() }
     }
 
     /// What was done since this was asked last, for the checker.
@@ -100,8 +103,18 @@ impl SimStore {
     pub fn folded(&self, at: Timestamp) -> Self {
         let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited());
         let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at))).collect();
-        let (usages, done) = (BTreeMap::new(), Vec::new());
-        Self { node: self.node, config: self.config.clone(), chunks, usages, done }
+        let (usages, rot, done) = (BTreeMap::new(), Rot::default(), Vec::new());
+        Self { node: self.node, config: self.config.clone(), chunks, usages, rot, done }
+    }
+
+    /// What cannot be read.
+    pub fn rot(&self) -> &Rot {
+        &self.rot
+    }
+
+    /// From now on these bytes of a chunk cannot be read.
+    pub fn spoil(&mut self, name: &ChunkName, range: ByteRange) {
+        self.rot.spoil(name, range);
     }
 
     /// The most versions of one chunk.
@@ -132,6 +145,9 @@ impl SimStore {
         assert!(!chunk.is_awaited(), "violation: {name:?} is read before its base is there");
         let content = chunk.content_at(at).ok_or_else(|| too_old(blob))?;
         let share = range.intersection(chunk_range);
+        if !self.rot.is_readable(&name, share) {
+            return Err(damaged(blob));
+        }
         let from = (share.start - chunk_range.start) as usize;
         let to = (share.end - chunk_range.start) as usize;
         let held = content.bytes.get(from..to.min(content.bytes.len()).max(from)).unwrap_or(&[]);
@@ -165,6 +181,9 @@ impl SimStore {
         let empty = Chunk::new(self.chunk_range(name));
         let chunk = self.chunks.get(name).unwrap_or(&empty);
         assert!(!chunk.is_awaited(), "violation: {name:?} is copied before its base is there");
+        if !self.rot.is_readable(name, range) {
+            return Err(damaged(&name.0));
+        }
         let usage = self.usages.get(&name.0);
         let is_needed = |oldest| !self.may_go(name.1, oldest, usage, at, false);
         chunk.export(range, at, is_needed).ok_or_else(|| too_old(&name.0))
@@ -244,10 +263,12 @@ impl SimStore {
         }
     }
 
-    /// Where the blob ends: a version manager knows it.
-    fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64) -> Start {
+    /// Where the blob ends before what happens at `at`: a version manager knows it, unless that is
+    /// in its base already.
+    fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64, at: Timestamp) -> Start {
         let first = self.chunks.get(&(blob.clone(), 0));
-        match chunks.contains(&0) && first.is_none_or(|first| !first.is_awaited()) {
+        let knows = |first: &Chunk| !first.is_awaited() && !first.has_base_at(at);
+        match chunks.contains(&0) && first.is_none_or(knows) {
             true => Start::Known(self.stat(blob).unwrap_or(0)),
             false => Start::Guessed(guess),
         }
@@ -262,11 +283,12 @@ impl SimStore {
     ) -> Vec<(usize, Outcome)> {
         let operations: Arc<[Operation]> = entry.operations.as_slice().into();
         let chunks = self.written(entry, part);
-        let start = self.start(&entry.blob, &chunks, guess);
+        let start = self.start(&entry.blob, &chunks, guess, at);
         let mut outcomes = Vec::new();
         for number in chunks {
             let name = (entry.blob.clone(), number);
             self.done.push(Done::Applied(id, at, name.clone()));
+            self.rot.operate(&name, &operations);
             let chunk = self.chunk_mut(&name);
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
             let answers: Answers = chunk.apply(at, cause);
@@ -319,18 +341,21 @@ impl Store for SimStore {
 
     fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
         assert!(copy.is_sound(), "violation: a copy of {name:?} is installed that is not sound");
+        self.rot.forget(name);
         self.chunk_mut(name).install(copy.clone());
         self.done.push(Done::Installed(name.clone(), copy.at));
     }
 
     fn release(&mut self, name: &ChunkName) {
         self.chunks.remove(name);
+        self.rot.forget(name);
         self.done.push(Done::Released(name.clone()));
     }
 
     fn clear(&mut self) {
         self.chunks.clear();
         self.usages.clear();
+        self.rot.clear();
         self.done.push(Done::Cleared);
     }
 
@@ -418,6 +443,10 @@ fn reach(operation: &Operation, size: u64) -> u64 {
         Operation::Replace { payload } => payload.len(),
         Operation::Create | Operation::Delete | Operation::Compare { .. } => 0,
     }
+}
+
+fn damaged(blob: &BlobName) -> Abort {
+    Abort::at(blob, ErrorKind::Corrupt, "what the disk holds is damaged")
 }
 
 fn too_old(blob: &BlobName) -> Abort {

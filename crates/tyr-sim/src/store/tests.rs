@@ -390,3 +390,22 @@ fn what_is_here_is_listed_in_order_and_a_page_at_a_time() {
     store.clear();
     assert_eq!(store.held(None, 9), []);
 }
+
+/// The first chunk came by copy, and has in it already what is applied now.
+#[test]
+fn an_append_goes_where_others_have_it_though_the_first_chunk_is_ahead() {
+    let mut cluster = Cluster::new();
+    cluster.apply(1, vec![Operation::Write { offset: 0, payload: payload(1, 40) }]);
+    let operations = vec![Operation::Append { payload: payload(2, 4), expected: None }];
+    let (chain, transaction) = (chain(&operations, 40, 40), transaction(2, operations));
+    let first = (name(), 0);
+    cluster.stores[0].apply(&transaction, &chain, time(2));
+    let copy = cluster.stores[0].export(&first, ByteRange { start: 0, end: CHUNK }, time(2));
+    let late = &mut cluster.stores[1];
+    late.release(&first);
+    late.await_base(&first);
+    late.install(&first, &copy.unwrap());
+    late.apply(&transaction, &chain, time(2));
+    let last = late.read(&name(), ByteRange { start: CHUNK, end: 2 * CHUNK }, None).unwrap();
+    assert_eq!(last.bytes.len() as u64, 44 - CHUNK);
+}

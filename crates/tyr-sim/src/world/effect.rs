@@ -103,6 +103,13 @@ impl World {
                     self.send(to, envelope);
                 }
             }
+            Effect::Found(finding) => {
+                self.counters.findings += 1;
+                if self.tracer.is_on() {
+                    let text = format_args!("found      {finding}");
+                    self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
+                }
+            }
             Effect::Resume => unreachable!("the caller sees to it"),
         }
     }

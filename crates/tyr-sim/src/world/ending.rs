@@ -66,6 +66,9 @@ impl World {
             if reads > 0 {
                 return Some(format!("{reads} reads wait at node {}", machine.id.0));
             }
+            if let Some((blob, chunk)) = process.store.rot().any() {
+                return Some(format!("node {} cannot read {blob} chunk {chunk}", machine.id.0));
+            }
         }
         None
     }
@@ -113,6 +116,7 @@ impl World {
         let is_healthy = setup.faults.faults().is_empty() && setup.network.loss == 0;
         Allowed {
             is_unavailable: !is_healthy,
+            is_damaged: setup.faults.has_rot(),
             snapshot_us: is_healthy.then_some(setup.versions.read_timeout_us),
             linger_us: setup.versions.linger_us,
         }

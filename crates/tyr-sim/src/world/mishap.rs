@@ -1,11 +1,16 @@
 //! Faults happen, and in the end everything is mended.
 
+use std::sync::Arc;
+
+use tyr_protocol::View;
+use tyr_protocol::member::ChunkName;
 use tyr_protocol::message::Address;
-use tyr_types::NodeId;
+use tyr_types::{ByteRange, NodeId};
 
 use super::trace::Place;
 use super::{Happening, TICK_US, World};
 use crate::fault::Fault;
+use crate::random::Random;
 
 impl World {
     /// Lets a fault happen.
@@ -51,6 +56,7 @@ impl World {
             }
             Fault::FullDisk(node) => self.with(node, |machine| machine.disk.fill(true)),
             Fault::RoomOnDisk(node) => self.with(node, |machine| machine.disk.fill(false)),
+            Fault::Rot(node) => self.rot(node),
             Fault::Pause(node, lasts_us) => {
                 let until_us = self.now_us + lasts_us;
                 self.with(node, |machine| machine.paused_until_us = until_us);
@@ -79,6 +85,40 @@ impl World {
         if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
             change(machine);
         }
+    }
+
+    /// Some bytes of a chunk cannot be read any more at a node that holds it, while all others that
+    /// do can read it: what nobody can read is lost, whatever anybody does.
+    fn rot(&mut self, node: NodeId) {
+        let map = Arc::clone(self.monitors.map());
+        let store = |node: NodeId| {
+            self.nodes.get(usize::from(node.0))?.process.as_ref().map(|process| &process.store)
+        };
+        let Some(own) = store(node) else { return };
+        let is_able = |name: &ChunkName| {
+            let holders = map.holders(&name.0, name.1);
+            let is_sound = |holder: &NodeId| store(*holder).is_some_and(|it| !it.rot().has(name));
+            holders.contains(&node) && holders.len() > 1 && holders.iter().all(is_sound)
+        };
+        let chunks = own.chunks().filter(|(name, chunk)| {
+            !chunk.is_awaited() && !chunk.latest().bytes.is_empty() && is_able(name)
+        });
+        let chunks: Vec<(&ChunkName, u64)> = chunks
+            .map(|(name, chunk)| (name, chunk.range().start + chunk.latest().bytes.len() as u64))
+            .collect();
+        let mut random = Random::of(self.setup.seed, "rot", self.counters.faults);
+        if chunks.is_empty() {
+            return;
+        }
+        let (name, end) = random.pick(&chunks);
+        let start = end - 1 - random.below(end - name.1 * own.chunk_size(name.0.keyspace));
+        let range = ByteRange { start, end: random.between(start + 1, end) };
+        let name = name.clone();
+        self.with(node, |machine| {
+            if let Some(process) = &mut machine.process {
+                process.store.spoil(&name, range);
+            }
+        });
     }
 
     /// The process of a node ends, one way or the other.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
-use tyr_protocol::movement;
+use tyr_protocol::movement::{self, scrub::ScrubConfig};
 use tyr_protocol::{Rule, View};
 use tyr_types::{NodeId, Timestamp};
 
@@ -33,6 +33,7 @@ pub struct Node {
     pub paused_until_us: u64,
     broken: Option<Rule>,
     store: StoreConfig,
+    scrub: ScrubConfig,
 }
 
 /// A process: all that is lost when it is killed.
@@ -61,6 +62,7 @@ impl Node {
             paused_until_us: 0,
             broken: setup.broken,
             store: setup.store(),
+            scrub: setup.scrub,
         }
     }
 
@@ -75,6 +77,7 @@ impl Node {
         self.paused_until_us = 0;
         let config = MemberConfig {
             read_timeout_us: self.store.policy.read_timeout_us,
+            scrub: self.scrub,
             ..MemberConfig::default()
         };
         let mut member = Member::new(self.id, incarnation(self.starts), config);

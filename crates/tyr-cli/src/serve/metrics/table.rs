@@ -57,7 +57,7 @@ fn by_keyspace(
 }
 
 /// All metrics.
-pub static METRICS: [Metric; 59] = [
+pub static METRICS: [Metric; 65] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -223,6 +223,33 @@ pub static METRICS: [Metric; 59] = [
         "tyr_movement_buffered_bytes",
         "Bytes of memory that wait for the chunks that they belong to.",
         Level(|it| it.expected_bytes as f64),
+    ),
+    // Comparing replicas.
+    metric(
+        "tyr_scrub_rounds",
+        "Rounds of comparing all chunks that the node is the authority of with their replicas.",
+        Count(|it| it.scrub.rounds),
+    ),
+    metric("tyr_scrub_chunks", "Chunks compared.", Count(|it| it.scrub.chunks)),
+    metric(
+        "tyr_scrub_bytes",
+        "Bytes of them, each counted once for all its replicas.",
+        Count(|it| it.scrub.bytes),
+    ),
+    metric(
+        "tyr_scrub_differing",
+        "Stretches of up to 64 KiB found that differ, or that a replica could not read.",
+        Count(|it| it.scrub.differing),
+    ),
+    metric(
+        "tyr_scrub_repaired",
+        "Those of them that are the same again, and can be read.",
+        Count(|it| it.scrub.repaired),
+    ),
+    metric(
+        "tyr_scrub_unrepaired",
+        "Those that could not be repaired, each time; the log says which and why.",
+        Count(|it| it.scrub.unrepaired),
     ),
     // Network.
     metric(

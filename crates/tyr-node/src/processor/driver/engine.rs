@@ -195,8 +195,12 @@ impl Engine {
                 }
                 self.persist(&record, is_synced.then_some(number), number)
             }
-            Effect::Serve { request, at } => {
-                self.serve(driver, request, at);
+            Effect::Serve { request, at } => self.serve(driver, request, at),
+            Effect::Found(finding) => {
+                match finding.what.is_well() {
+                    true => tracing::info!("scrubbing: {finding}"),
+                    false => tracing::warn!("scrubbing: {finding}"),
+                }
                 None
             }
             Effect::Resume => Some(Event::Resume),
@@ -272,10 +276,17 @@ impl Engine {
     }
 
     /// Reads the store as it is now. What is not in memory is fetched elsewhere.
-    fn serve(&mut self, driver: &Arc<Driver>, request: ReadRequest, at: Option<Timestamp>) {
+    fn serve(
+        &mut self,
+        driver: &Arc<Driver>,
+        request: ReadRequest,
+        at: Option<Timestamp>,
+    ) -> Option<Event> {
         let clock = self.member.clock();
+        let is_own = request.asker == Address::Node(self.member.node());
         let (asker, read) = (request.asker, request.read);
         match reads::begin(&mut self.holdings, request, at, clock) {
+            Found::Now(body) if is_own => return Some(Event::Receive(self.envelope(body))),
             Found::Now(body) => {
                 self.note_answer(driver, asker, &body);
                 driver.outlet.send(asker, self.envelope(body));
@@ -288,12 +299,17 @@ impl Engine {
                     let body = later.finish();
                     let answers = &driver.counts.answers;
                     watch.answered(asker, &body, answers, clock::steady_us());
-                    driver.outlet.send(asker, Envelope { body, ..template });
+                    let envelope = Envelope { body, ..template };
+                    if is_own {
+                        return driver.receive(std::iter::once(envelope));
+                    }
+                    driver.outlet.send(asker, envelope);
                     driver.outlet.flush();
                 })
                 .detach();
             }
         }
+        None
     }
 
     fn envelope(&self, body: Body) -> Envelope {

@@ -1,5 +1,6 @@
 //! Members in one process, each over a store of its own: no sockets, but threads, logs and clocks.
 
+mod scrubbing;
 mod web;
 
 use tyr_protocol::session::{Answer, Call, Place, Want};

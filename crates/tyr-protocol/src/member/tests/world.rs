@@ -286,6 +286,7 @@ impl World {
                         self.persist(node, number, record, is_synced);
                     }
                     Effect::Serve { request, at } => self.serve(node, &request, at),
+                    Effect::Found(finding) => panic!("nobody looks for it: {finding}"),
                 }
             }
         }

@@ -18,8 +18,12 @@ use crate::checker::{self, Allowed};
 use crate::setup::Setup;
 
 /// A cluster on which nothing goes wrong.
-const HEALTHY: Allowed =
-    Allowed { is_unavailable: false, snapshot_us: Some(300_000_000), linger_us: 300_000_000 };
+const HEALTHY: Allowed = Allowed {
+    is_unavailable: false,
+    is_damaged: false,
+    snapshot_us: Some(300_000_000),
+    linger_us: 300_000_000,
+};
 
 fn workloads() -> Vec<Box<dyn Workload>> {
     let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };

@@ -1,6 +1,7 @@
 //! Who is connected to whom: drivers, clients and monitors, by queues between threads.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
@@ -12,6 +13,7 @@ use tyr_protocol::lease::{self, Grants, LeaseConfig};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Body, Envelope, Now};
+use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::session::{Answer, Call, CallId, Effect, Event, Session};
 use tyr_protocol::wire;
 use tyr_store::store::{OpenedNode, Store};
@@ -71,11 +73,17 @@ pub struct Web {
     running: Vec<Running>,
     monitors: Option<JoinHandle<()>>,
     starts: u64,
+    scrub: ScrubConfig,
 }
 
 impl Web {
     /// A cluster of so many nodes, with one keyspace.
     pub fn form(nodes: u16, chunk_size: u64) -> Self {
+        Self::form_scrubbing(nodes, chunk_size, ScrubConfig::default())
+    }
+
+    /// The same, whose nodes compare replicas.
+    pub fn form_scrubbing(nodes: u16, chunk_size: u64, scrub: ScrubConfig) -> Self {
         let config = KeyspaceConfig { chunk_size, ..KeyspaceConfig::default() };
         assert_eq!(config.durability, Durability::Sync);
         let map = Arc::new(ClusterMap::of(nodes, &[config]));
@@ -88,7 +96,8 @@ impl Web {
             std::thread::spawn(move || monitor(&lines, map, &receiver))
         };
         let monitors = Some(monitors);
-        let mut web = Self { lines, map, folders, running: Vec::new(), monitors, starts: 0 };
+        let (running, starts) = (Vec::new(), 0);
+        let mut web = Self { lines, map, folders, running, monitors, starts, scrub };
         web.start();
         web
     }
@@ -103,7 +112,8 @@ impl Web {
     }
 
     fn start_node(&self, node: NodeId, folder: &Path) -> Running {
-        let mut member = Member::new(node, incarnation(self.starts), MemberConfig::default());
+        let config = MemberConfig { scrub: self.scrub, ..MemberConfig::default() };
+        let mut member = Member::new(node, incarnation(self.starts), config);
         let mut holdings: Option<Holdings> = None;
         let opened = Store::open_node(folder, &mut |store, body, extents| {
             let holdings =
@@ -160,6 +170,29 @@ impl Web {
             let store = running.driver.look(|engine| Arc::clone(engine.holdings().store()));
             (0..3).for_each(|_| store.recent().shrink(0));
         }
+    }
+
+    /// The driver of a node.
+    pub fn driver(&self, node: u16) -> &Arc<Driver> {
+        &self.running[usize::from(node)].driver
+    }
+
+    /// Flips a bit of these bytes wherever a node has them in extents; answers at how many places.
+    pub fn damage(&self, node: u16, bytes: &[u8]) -> usize {
+        let folder = self.folders[usize::from(node)].path();
+        let entries = std::fs::read_dir(folder.join("extents")).unwrap();
+        let mut places = 0;
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            let mut content = std::fs::read(&path).unwrap();
+            let found = content.windows(bytes.len()).position(|window| window == bytes);
+            if let Some(place) = found {
+                content[place] ^= 1;
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.write_all_at(&content[place..=place], place as u64).unwrap();
+                places += 1;
+            }
+        }
+        places
     }
 
     fn end(&mut self) {

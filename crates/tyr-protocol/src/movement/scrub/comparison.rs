@@ -1,34 +1,59 @@
-//! Scrubbing: do all holders of a chunk have the same?
+//! Do all holders of some bytes of a chunk have the same?
 //!
-//! The authority takes its clock S, as for a snapshot, and every holder reads the chunk at S and
-//! sums what it found, with [`ChunkCopy::checksum`](super::ChunkCopy) of the newest version. What
-//! most have is right; on a tie what the authority has. Who has something else copies the chunk
-//! again, from one that has it right. A holder that does not answer is left for the next round.
+//! The authority takes its clock S, and every holder reads the same bytes of the chunk at S. What
+//! is compared are sums of them ([`sum`]). What most have is right; on a tie what the authority has.
+//! What a holder cannot read, because what is stored there is damaged, is never right. Who has
+//! something else, or nothing that can be read, gets the bytes from one that has them right. A
+//! holder that does not answer is left for the next round.
 //!
-//! This module must not know how holders are asked, nor how often.
+//! This module must not know how holders are asked, nor how often, nor how they get the bytes.
 
 use std::collections::BTreeMap;
 
 use tyr_types::NodeId;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rule::{Rule, Rules};
+
+/// What a holder has of the bytes compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// It has not answered.
+    Nothing,
+    /// Something with this sum.
+    Sum(u64),
+    /// Something that cannot be read.
+    Unreadable,
+}
 
 /// What holders have of a chunk at a timestamp, as far as they have said.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     authority: NodeId,
-    /// One for each holder; `None` until it has answered.
-    sums: BTreeMap<NodeId, Option<u64>>,
-    rules: Rules,
+    /// One for each holder.
+    said: BTreeMap<NodeId, Said>,
+    pub(crate) rules: Rules,
 }
 
-/// Who has to copy the chunk again, and from whom.
+/// Who has to get the bytes again, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// One that has it right: the authority, if it has.
+    /// One that has them right: the authority, if it has.
     pub from: NodeId,
-    /// Those that have something else, in node order.
+    /// Those that have something else, or nothing that can be read, in node order.
     pub to: Vec<NodeId>,
+}
+
+/// What is compared of bytes: XXH3 of all up to the last that is not zero. How many zeros a holder
+/// keeps behind that is its own affair: what is not kept reads as zeros (R7).
+pub fn sum(bytes: &[u8]) -> u64 {
+    xxh3_64(trimmed(bytes))
+}
+
+/// `bytes` without the zeros at their end.
+pub(super) fn trimmed(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..len]
 }
 
 impl Comparison {
@@ -36,44 +61,64 @@ impl Comparison {
     /// when there are not two.
     pub fn new(holders: &[NodeId]) -> Option<Self> {
         let authority = holders.iter().min().copied()?;
-        let sums: BTreeMap<_, _> = holders.iter().map(|holder| (*holder, None)).collect();
-        (sums.len() > 1).then_some(Self { authority, sums, rules: Rules::default() })
+        let said: BTreeMap<_, _> = holders.iter().map(|it| (*it, Said::Nothing)).collect();
+        (said.len() > 1).then_some(Self { authority, said, rules: Rules::default() })
     }
 
     /// The holders that have not answered.
     pub fn waiting(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.sums.iter().filter(|(_, sum)| sum.is_none()).map(|(holder, _)| *holder)
+        self.said.iter().filter(|(_, said)| **said == Said::Nothing).map(|(holder, _)| *holder)
+    }
+
+    /// The holders that cannot read what they have.
+    pub fn unreadable(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.said.iter().filter(|(_, said)| **said == Said::Unreadable).map(|(holder, _)| *holder)
     }
 
     /// A holder says what it has. The first answer counts, and none of who was not asked.
     pub fn answered(&mut self, holder: NodeId, sum: u64) {
-        if let Some(known) = self.sums.get_mut(&holder) {
-            known.get_or_insert(sum);
+        self.say(holder, Said::Sum(sum));
+    }
+
+    /// A holder says that what it has is damaged.
+    pub fn cannot_read(&mut self, holder: NodeId) {
+        self.say(holder, Said::Unreadable);
+    }
+
+    fn say(&mut self, holder: NodeId, what: Said) {
+        if let Some(said) = self.said.get_mut(&holder)
+            && *said == Said::Nothing
+        {
+            *said = what;
         }
     }
 
     /// What to do by the answers so far; `None` when all who answered have the same, or fewer than
-    /// two did.
+    /// two did, or nobody can read it.
     pub fn repair(&self) -> Option<Repair> {
-        let answers = || self.sums.iter().filter_map(|(holder, sum)| Some((*holder, (*sum)?)));
+        let sums = || {
+            self.said.iter().filter_map(|(holder, said)| match said {
+                Said::Sum(sum) => Some((*holder, *sum)),
+                Said::Nothing | Said::Unreadable => None,
+            })
+        };
         let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
-        for (_, sum) in answers() {
+        for (_, sum) in sums() {
             *votes.entry(sum).or_default() += 1;
         }
-        if votes.len() < 2 || !self.rules.hold(Rule::D4) {
-            return None;
-        }
-        let preferred = self.sums.get(&self.authority).copied().flatten();
+        let preferred = self.said.get(&self.authority);
         let (right, _) = votes.into_iter().max_by_key(|(sum, votes)| {
-            (*votes, Some(*sum) == preferred, *sum) // The last only makes it the same every time.
+            (*votes, preferred == Some(&Said::Sum(*sum)), *sum) // The last: the same every time.
         })?;
-        let holds_right = |holder: NodeId| self.sums[&holder] == Some(right);
+        let holds_right = |holder: NodeId| self.said[&holder] == Said::Sum(right);
         let from = match holds_right(self.authority) {
             true => self.authority,
-            false => answers().map(|(holder, _)| holder).find(|holder| holds_right(*holder))?,
+            false => sums().map(|(holder, _)| holder).find(|holder| holds_right(*holder))?,
         };
-        let differs = |(holder, sum): (NodeId, u64)| (sum != right).then_some(holder);
-        Some(Repair { from, to: answers().filter_map(differs).collect() })
+        let differs = |said: &Said| *said != Said::Nothing && *said != Said::Sum(right);
+        let to: Vec<NodeId> =
+            self.said.iter().filter(|(_, it)| differs(it)).map(|(holder, _)| *holder).collect();
+        (!to.is_empty() && self.rules.hold(Rule::D4)).then_some(Repair { from, to })
     }
 }
 
@@ -113,6 +158,26 @@ mod tests {
     fn on_a_tie_what_the_authority_has_is_right() {
         assert_eq!(compared(&[(1, 7), (2, 8)], &[3]), repair(1, &[2]));
         assert_eq!(compared(&[(1, 1), (2, 2), (3, 3)], &[]), repair(1, &[2, 3]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_never_right() {
+        let mut comparison = Comparison::new(&[NodeId(1), NodeId(2), NodeId(3)]).unwrap();
+        comparison.cannot_read(NodeId(1));
+        comparison.cannot_read(NodeId(3));
+        assert_eq!(comparison.repair(), None, "nobody has said what it is");
+        comparison.answered(NodeId(2), 7);
+        assert_eq!(comparison.waiting().count(), 0);
+        assert_eq!(comparison.unreadable().collect::<Vec<_>>(), [NodeId(1), NodeId(3)]);
+        assert_eq!(comparison.repair(), repair(2, &[1, 3]));
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_as_good_as_none() {
+        assert_eq!(sum(b"abc"), sum(b"abc\0\0"));
+        assert_eq!(sum(b""), sum(b"\0"));
+        assert_ne!(sum(b"abc"), sum(b"\0abc"));
+        assert_ne!(sum(b"abc"), sum(b"abd"));
     }
 
     #[test]
