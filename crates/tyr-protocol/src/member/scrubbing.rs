@@ -1,7 +1,7 @@
 //! Scrubbing: which chunks are compared, and what is asked and written for it (D4).
 //!
-//! Holders are asked by reads at a timestamp, as by any client (R5), and what is right is written by
-//! a transaction: so nothing new is said to anybody, and nodes of an older version take part.
+//! Holders are asked by reads at a timestamp, as by any client (R5), and what is right is written
+//! by a transaction: so nothing new is said to anybody, and nodes of an older version take part.
 
 use std::sync::Arc;
 
@@ -105,8 +105,8 @@ impl<S: Store> Turn<'_, S> {
 
     /// Writes bytes where they are, if they are still the newest.
     ///
-    /// The head of the chain drives it, like one that its client asks about again (F4): whoever that
-    /// is finds that nobody knows of it. If it does not come to that, it was never begun.
+    /// The head of the chain drives it, like one that its client asks about again (F4): whoever
+    /// that is finds that nobody knows of it. If it does not come to that, it was never begun.
     fn rewrite(
         &mut self,
         id: TransactionId,

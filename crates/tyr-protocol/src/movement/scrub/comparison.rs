@@ -1,8 +1,8 @@
 //! Do all holders of some bytes of a chunk have the same?
 //!
 //! The authority takes its clock S, and every holder reads the same bytes of the chunk at S. What
-//! is compared are sums of them ([`sum`]). What most have is right; on a tie what the authority has.
-//! What a holder cannot read, because what is stored there is damaged, is never right. Who has
+//! is compared are sums of them ([`sum`]). What most have is right; on a tie what the authority
+//! has. What a holder cannot read, because what is stored there is damaged, is never right. Who has
 //! something else, or nothing that can be read, gets the bytes from one that has them right. A
 //! holder that does not answer is left for the next round.
 //!

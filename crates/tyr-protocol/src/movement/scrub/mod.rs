@@ -16,8 +16,8 @@
 //! stretch is compared once more.
 //!
 //! The parts: [`comparison`] says what is right; [`finding`] is what people are told; [`event`] is
-//! what goes in and out; [`stretch`] some bytes on their way; [`scrubber`] the machine. None of them
-//! knows how chunks are kept, nor who else reads and writes.
+//! what goes in and out; [`stretch`] some bytes on their way; [`scrubber`] the machine. None of
+//! them knows how chunks are kept, nor who else reads and writes.
 
 pub mod comparison;
 pub mod event;
