@@ -264,11 +264,11 @@ impl SimStore {
     }
 
     /// Where the blob ends before what happens at `at`: a version manager knows it, unless that is
-    /// in its base already.
+    /// in its base already, or it is none any more.
     fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64, at: Timestamp) -> Start {
         let first = self.chunks.get(&(blob.clone(), 0));
         let knows = |first: &Chunk| !first.is_awaited() && !first.has_base_at(at);
-        match chunks.contains(&0) && first.is_none_or(knows) {
+        match chunks.contains(&0) && first.is_some_and(knows) {
             true => Start::Known(self.stat(blob).unwrap_or(0)),
             false => Start::Guessed(guess),
         }

@@ -69,6 +69,26 @@ fn what_a_recipient_validated_as_the_tail_survives_a_loss_of_power_everywhere() 
     assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
 }
 
+/// Node 0 applies an append to a later chunk when the first one, and with it the size, has just
+/// gone to a node that joined.
+#[test]
+fn an_append_is_not_missed_where_the_first_chunk_has_gone_to_others() {
+    let text = "nodes 5, replication 3, clients 6, rest 5..80 ms, 16.875 s\n\
+                workload lists blobs 8\n\
+                workload bank accounts 12\n\
+                workload rewrites blobs 3\n\
+                workload ends blobs 3\n\
+                network loss 1 %, duplicate 1 %\n\
+                disks checkpoint 0.989..2.967 s\n\
+                at 6.552 s crash node 2 for 213 ms\n\
+                at 8.528 s join node 5\n\
+                at 8.981 s power loss for 552 ms\n\
+                at 11.628 s partition nodes 1 4 5 monitors | 0 2 3 for 1.522 s\n\
+                at 13.088 s crash node 5 for 217 ms";
+    let report = trial::run(&parse::parse(text).unwrap(), 951, Manner::default()).unwrap();
+    assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
+}
+
 #[test]
 fn monitors_that_follow_others_go_on_with_what_these_had_agreed_on() {
     for upset in ["change", "mute", "pause"] {

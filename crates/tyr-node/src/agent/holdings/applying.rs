@@ -108,7 +108,8 @@ impl Holdings {
 
     /// Where the blob ends before a transaction at `at`, if the first chunk tells. A copy of it, or
     /// a base from after where the log begins, may have the transaction already while later chunks
-    /// do not: then it tells of another moment.
+    /// do not: then it tells of another moment. And when it has gone to others since the
+    /// transaction was validated, it tells nothing.
     fn size_before(&self, blob: &BlobName, at: Timestamp) -> Option<u64> {
         if self.is_expected(blob, 0) {
             return None;
@@ -117,7 +118,7 @@ impl Holdings {
             let Attributes { exists, size, .. } = state.attributes();
             (state.included_to() < at).then_some(if exists { size } else { 0 })
         };
-        self.look(blob, 0, before).unwrap_or(Some(0))
+        self.look(blob, 0, before).flatten()
     }
 
     /// Keeps what is applied to a chunk whose base is still to come, by value.

