@@ -120,7 +120,7 @@ impl World {
 
     fn check(&self, when: Timestamp) {
         let expected = self.expected(when);
-        let mut memory = vec![0xEE; 1 << 17];
+        let mut memory = vec![0xEE; 1 << 20];
         let bytes = Buffer::Borrowed(&mut memory);
         let plan = self.state.plan_into(ByteRange::ALL, when, bytes);
         let plan = plan.expect("readers keep their version");
