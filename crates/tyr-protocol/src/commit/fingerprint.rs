@@ -115,6 +115,7 @@ impl Commit {
             inquiries,
             has_one_authority,
             elapsed_us: _, // What it is compared with is taken from it.
+            crowd: _,      // Counted anew with each tick.
         } = recovery;
         (map.as_ref().map(|map| map.epoch), has_one_authority).hash(hasher);
         let mut entries: Vec<_> = memory.iter().collect();

@@ -65,4 +65,6 @@ pub(crate) struct Recovery {
     pub has_one_authority: bool,
     /// The clock of the last tick.
     pub elapsed_us: u64,
+    /// How many transactions were in flight and not applied at the last tick.
+    pub crowd: u64,
 }

@@ -443,6 +443,22 @@ fn a_lost_notice_of_stability_is_asked_for() {
     assert!(nodes.nodes.iter().all(|(commit, _)| commit.is_empty()));
 }
 
+/// F6, R2: as a restart leaves it: much that is applied and not known to be stable.
+#[test]
+fn much_that_is_applied_does_not_wait_longer_to_be_asked_about() {
+    let mut nodes = Nodes::three();
+    for id in 1..=1000 {
+        nodes.submit(writing(id));
+        nodes.run_losing(|to, mail| {
+            to.0 == 2 && matches!(mail, Mail::Commit(commit::Message::Stable { .. }))
+        });
+    }
+    assert_eq!(nodes.nodes[2].0.len(), 1000);
+    nodes.wait(&[2]);
+    nodes.run();
+    assert!(nodes.nodes[2].0.is_empty());
+}
+
 /// Whether the others know what is stable once the authority that told nobody is gone.
 fn is_known_stable(broken: Option<Rule>) -> bool {
     let mut nodes = Nodes::three();

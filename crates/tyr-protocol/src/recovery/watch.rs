@@ -99,9 +99,11 @@ impl Commit {
     }
 
     /// How long something waits before it is asked about. The more is in flight the longer each
-    /// takes, and to ask about what is only slow makes all of it slower yet.
+    /// takes, and to ask about what is only slow makes all of it slower yet. What is applied keeps
+    /// nobody busy: after a restart it is all that the log has, of which nobody tells unasked.
     fn ask_after_us(&self) -> u64 {
-        ASK_AFTER_US * (1 + self.records.len() as u64 / CROWD)
+        let crowd = self.recovery.as_ref().map_or(0, |recovery| recovery.crowd);
+        ASK_AFTER_US * (1 + crowd / CROWD)
     }
 
     /// F6: asks about what has been held up for too long; forgets what is old.
@@ -112,13 +114,16 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let ask_after_us = self.ask_after_us();
+        let crowd = self.records.iter().filter(|(_, record)| !record.is_applied()).count() as u64;
         let Some(recovery) = &mut self.recovery else { return };
+        recovery.crowd = crowd;
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
         recovery.memory.expire(elapsed_us);
         if !self.rules.hold(Rule::F6) {
             return;
         }
+        let ask_after_us = self.ask_after_us();
+        let Some(recovery) = &self.recovery else { return };
         let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ask_after_us << rounds);
         let inquiries = recovery.inquiries.values();
         let late = inquiries.filter(|inquiry| is_late(inquiry.began_us, inquiry.rounds));

@@ -20,6 +20,9 @@ use tyr_types::{BlobName, ByteRange, Bytes, Epoch, Error, NodeId, Result};
 use crate::cluster::Office;
 use crate::cluster::office::addresses;
 
+/// How long a replica is asked again: what it had in flight when it started is asked about first.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Nobody calls a probe.
 struct Anybody;
 
@@ -162,7 +165,7 @@ impl Probe {
     }
 
     /// The bytes of one chunk's range at one replica; asks again while it refuses, as it does in
-    /// another epoch and without a lease.
+    /// another epoch and without a lease, and while it passes the read on to the authority.
     ///
     /// # Errors
     /// `Unavailable` with the last refusal.
@@ -174,20 +177,21 @@ impl Probe {
         range: ByteRange,
     ) -> Result<Bytes> {
         self.reach(node, Duration::from_secs(10))?;
-        let mut told = Told::Silence;
-        for _ in 0..20 {
+        let begun = Instant::now();
+        loop {
             let epoch = office.map()?.epoch;
-            let answered;
-            (answered, told) = self.ask(node, epoch, blob, range).told(Duration::from_secs(2));
-            match told {
-                // Where the range is not clean yet, the authority answers.
-                Told::Bytes(bytes) if answered == Some(node) => return Ok(bytes),
-                Told::Bytes(_) | Told::NotHere | Told::Refused(_) | Told::Silence => {}
+            let told = self.ask(node, epoch, blob, range).told(Duration::from_secs(2));
+            let why = match told {
+                (Some(answered), Told::Bytes(bytes)) if answered == node => return Ok(bytes),
+                (_, Told::Bytes(_)) => "it is not known there to be clean, another answers".into(),
+                (_, told) => format!("{told:?}"),
+            };
+            if begun.elapsed() > PATIENCE {
+                let text = format!("node {} does not read {blob} {range:?}: {why}", node.0);
+                return Err(Error::unavailable(text));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        let text = format!("node {} does not read {blob} {range:?}: {told:?}", node.0);
-        Err(Error::unavailable(text))
     }
 }
 
