@@ -1,5 +1,7 @@
 //! What holds between two steps of a session.
 
+use std::collections::BTreeMap;
+
 use super::timer::Timer;
 use super::{QUESTIONS_MAX, Session, Task};
 
@@ -10,7 +12,7 @@ impl Session {
     /// When it does not.
     pub fn invariants(&self) {
         assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
-        let (mut asked, mut resumed) = (0, 0);
+        let (mut asked, mut resumed, mut sent) = (0, 0, BTreeMap::new());
         for (call, in_flight) in &self.calls {
             assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
             asked += in_flight.questions.len();
@@ -31,12 +33,16 @@ impl Session {
                     assert!(waits, "a read waits for something");
                 }
                 Task::Commit(submission) => {
+                    if let Some(head) = submission.waits_for() {
+                        *sent.entry(head).or_default() += 1;
+                    }
                     let is_asking = !in_flight.questions.is_empty();
                     assert!(!(is_asking && submission.is_sent()), "the time comes first");
                     assert!(is_asking || in_flight.due_us.is_some(), "a commit is sent again");
                 }
             }
         }
+        assert_eq!(sent, self.limits.in_flight().collect(), "what nodes were sent is counted");
         assert_eq!(asked, self.questions.len(), "every question is of a call");
         for (number, open) in &self.questions {
             let is_due = self.timers.contains(open.due_us, Timer::Question(*number));

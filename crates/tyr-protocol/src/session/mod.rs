@@ -16,8 +16,9 @@
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; a call that
 //! commits is a [`submission`]. [`question`] sends questions to replicas until one answers,
-//! [`routing`] chooses them, [`ledger`] knows whose outcome may still be asked for, [`clock`] the
-//! cluster's time, [`sizes`] how long blobs were. [`timer`] says when to try again.
+//! [`routing`] chooses them, [`limits`] knows how much nodes take, [`ledger`] whose outcome may
+//! still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were. [`timer`] says
+//! when to try again.
 //!
 //! It must not know how messages travel, nor what a node does with them.
 
@@ -27,6 +28,7 @@ pub mod event;
 mod gather;
 mod invariants;
 mod ledger;
+mod limits;
 mod question;
 mod reading;
 mod routing;
@@ -48,6 +50,7 @@ pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
 
 use self::clock::Clock;
 use self::ledger::Ledger;
+use self::limits::Limits;
 use self::question::Open;
 use self::reading::Reading;
 use self::routing::Routing;
@@ -130,6 +133,7 @@ pub struct Session {
     timers: Timers,
     ledger: Ledger,
     routing: Routing,
+    limits: Limits,
     clock: Clock,
     sizes: Sizes,
     /// Until when the answer to the last `FetchMap` is waited for.
@@ -156,6 +160,7 @@ impl Session {
             timers: Timers::default(),
             ledger: Ledger::new(),
             routing: Routing::new(client),
+            limits: Limits::default(),
             clock: Clock::default(),
             sizes: Sizes::default(),
             fetching_until_us: 0,
@@ -207,6 +212,7 @@ impl Session {
             Event::Tick => {
                 self.ledger.expire(self.now_us);
                 self.routing.expire(self.now_us);
+                self.limits.expire(self.now_us);
             }
         }
         self.fire(effects);
@@ -262,8 +268,11 @@ impl Session {
             self.timers.clear(due_us, Timer::Resume(call));
         }
         let mut task = in_flight.task;
-        if let Task::Read(reading) = &mut task {
-            reading.began().iter().for_each(|began| self.end(began, effects));
+        match &mut task {
+            Task::Read(reading) => {
+                reading.began().iter().for_each(|began| self.end(began, effects));
+            }
+            Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
         }
         Some(task)
     }

@@ -58,7 +58,7 @@ impl Session {
         let salt = self.client ^ number;
         open.due_us = self.now_us + pause_us(first_us, max_us, round as u32, salt);
         self.timers.set(open.due_us, Timer::Question(number));
-        open.sent = to.map(|to| Sent { to, epoch: self.map.epoch });
+        open.sent = to.map(|to| Sent { to, epoch: self.map.epoch, at_us: self.now_us });
         let Some(to) = to else {
             return self.fetch_map(None, effects);
         };

@@ -17,6 +17,7 @@ pub(super) struct Sent {
     pub to: NodeId,
     /// The epoch of the map it was sent by.
     pub epoch: Epoch,
+    pub at_us: u64,
 }
 
 /// A node that was asked, and whether it may still answer.

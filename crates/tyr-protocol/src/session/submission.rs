@@ -13,6 +13,7 @@ use tyr_types::{
 
 use super::event::CallId;
 use super::gather::Question;
+use super::limits::Limits;
 use super::reading::{Ask, Target};
 use super::routing::{Sent, pause_us};
 use super::{Answer, Effect, Session, Task, fail};
@@ -51,6 +52,16 @@ impl Submission {
     /// Whether an answer is waited for.
     pub fn is_sent(&self) -> bool {
         self.head.is_some()
+    }
+
+    /// What was sent to `head`, if anything, is waited for from now on, and nothing else.
+    pub fn wait_for(&mut self, head: Option<Sent>, limits: &mut Limits) {
+        if let Some(before) = std::mem::replace(&mut self.head, head) {
+            limits.over(before.to);
+        }
+        if let Some(head) = head {
+            limits.sent(head.to);
+        }
     }
 
     /// Whose answer is waited for.
@@ -124,7 +135,7 @@ impl Session {
         let chain = match self.map.chain(&submission.transaction, &submission.ends) {
             Ok(chain) => chain,
             Err(abort) => {
-                submission.head = None;
+                submission.wait_for(None, &mut self.limits);
                 submission.refusal = Some(abort.clone());
                 return self.not_routed(call, abort, effects);
             }
@@ -140,11 +151,17 @@ impl Session {
             }
             return;
         };
-        entry.begun_us = Some(begun_us);
         let to = chain.hops()[0].node;
+        if submission.tries == 0
+            && let Some(abort) = self.limits.refusal(to, self.now_us)
+        {
+            return self.give_up(call, abort, effects);
+        }
+        entry.begun_us = Some(begun_us);
         let is_retry = submission.tries > 0 && self.rules.hold(Rule::F4);
         submission.tries += 1;
-        submission.head = Some(Sent { to, epoch: self.map.epoch });
+        let sent = Sent { to, epoch: self.map.epoch, at_us: self.now_us };
+        submission.wait_for(Some(sent), &mut self.limits);
         let (transaction, ends) = (submission.transaction.clone(), submission.ends.clone());
         let (tries, sequence) = (submission.tries, submission.sequence());
         for number in std::mem::take(&mut in_flight.questions) {
@@ -190,6 +207,16 @@ impl Session {
         if submission.tries == 0 {
             return; // It cannot have an answer.
         }
+        if let Some(head) = submission.head {
+            match &decision {
+                Decision::Abort(abort) if is_refused && abort.kind == ErrorKind::Unavailable => {
+                    self.limits.refused(head.to, abort, (head.at_us, self.now_us));
+                }
+                Decision::Abort(_) | Decision::Commit(_) => {
+                    self.limits.answered(head.to, self.now_us);
+                }
+            }
+        }
         if is_refused && submission.tries > 1 {
             return; // Another node may have taken it in, or this one what was sent after it.
         }
@@ -226,7 +253,7 @@ impl Session {
         let Task::Commit(submission) = &mut in_flight.task else { return };
         match submission.head {
             Some(head) if head.to == from => {
-                submission.head = None;
+                submission.wait_for(None, &mut self.limits);
                 match head.epoch < epoch {
                     true => self.submit(call, effects),
                     false => self.resume_later(call),

@@ -104,15 +104,41 @@ fn an_abort_is_the_answer_to_every_try() {
     }
 }
 
-/// F4: who is at the door has only seen what came to the door.
-#[test]
-fn a_refusal_at_the_door_is_the_answer_only_to_what_was_sent_once() {
-    let refusal = |id| Body::Reply {
+/// What a node says that did not let a transaction in.
+fn refusal(id: TransactionId) -> Body {
+    Body::Reply {
         id,
         decision: Decision::Abort(abort(ErrorKind::Unavailable)),
         outcomes: Outcomes::new(),
         clock: Timestamp::ZERO,
-    };
+    }
+}
+
+#[test]
+fn what_is_more_than_a_full_node_takes_is_refused_without_being_sent() {
+    let mut client = Client::with_time();
+    (0..8).for_each(|_| _ = client.commit(vec![append("a", 10)]));
+    let sent = client.submitted();
+    assert_eq!(sent.len(), 8);
+    for refused in &sent[4..] {
+        client.receive(refused.to, refusal(refused.id));
+        assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
+    }
+    let settled = client.session.ledger.settled();
+    client.commit(vec![append("a", 10)]);
+    assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
+    assert!(client.sent.is_empty(), "four of eight are in flight");
+    assert_eq!(client.session.ledger.settled(), settled, "those in flight are not");
+
+    client.reply(sent[0].to, sent[0].id, Decision::Commit(time(70)));
+    client.answer();
+    client.commit(vec![append("a", 10)]);
+    client.submitted_one();
+}
+
+/// F4: who is at the door has only seen what came to the door.
+#[test]
+fn a_refusal_at_the_door_is_the_answer_only_to_what_was_sent_once() {
     let mut client = Client::with_time();
     client.commit(vec![append("a", 10)]);
     let once = client.submitted_one();
