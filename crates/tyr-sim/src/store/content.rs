@@ -45,7 +45,7 @@ impl Place {
 /// What a node knows of where the blob ends before a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It ends here: the node is a version manager too.
+    /// It ends here: the node holds all of the blob.
     Known(u64),
     /// The chain was computed with this guess. The version managers saw to it that an append that
     /// goes by the guess goes to the right chunk; and, over that chunk's end, to the right byte.

@@ -107,6 +107,16 @@ impl SimStore {
         Self { node: self.node, config: self.config.clone(), chunks, usages, rot, done }
     }
 
+    /// A chunk is not in this base any more.
+    pub fn lose(&mut self, name: &ChunkName) {
+        self.chunks.remove(name);
+    }
+
+    /// Nothing is in this base any more.
+    pub fn lose_all(&mut self) {
+        self.chunks.clear();
+    }
+
     /// What cannot be read.
     pub fn rot(&self) -> &Rot {
         &self.rot
@@ -263,14 +273,13 @@ impl SimStore {
         }
     }
 
-    /// Where the blob ends before what happens at `at`: a version manager knows it, unless that is
-    /// in its base already, or it is none any more.
-    fn start(&self, blob: &BlobName, chunks: &[u64], guess: u64, at: Timestamp) -> Start {
-        let first = self.chunks.get(&(blob.clone(), 0));
-        let knows = |first: &Chunk| !first.is_awaited() && !first.has_base_at(at);
-        match chunks.contains(&0) && first.is_some_and(knows) {
-            true => Start::Known(self.stat(blob).unwrap_or(0)),
-            false => Start::Guessed(guess),
+    /// Where the blob ends before a transaction, for its later chunks. Not what the first chunk
+    /// says, even where it is here: when the log is read again it may be of another moment. Only
+    /// the chain of a node that holds everything has no guess.
+    fn start(&self, blob: &BlobName, part: &Part, guess: u64) -> Start {
+        match part {
+            Part::Whole => Start::Known(self.stat(blob).unwrap_or(0)),
+            Part::Pieces(_) => Start::Guessed(guess),
         }
     }
 
@@ -283,7 +292,7 @@ impl SimStore {
     ) -> Vec<(usize, Outcome)> {
         let operations: Arc<[Operation]> = entry.operations.as_slice().into();
         let chunks = self.written(entry, part);
-        let start = self.start(&entry.blob, &chunks, guess, at);
+        let start = self.start(&entry.blob, part, guess);
         let mut outcomes = Vec::new();
         for number in chunks {
             let name = (entry.blob.clone(), number);

@@ -37,6 +37,16 @@ pub enum Cutting {
     Folded { records: Vec<Record>, end: usize },
 }
 
+impl Cutting {
+    /// The base that is not durable yet, if there is one.
+    pub fn base_mut(&mut self) -> Option<&mut Base> {
+        match self {
+            Self::Syncing { base, .. } => Some(base),
+            Self::Idle | Self::Paging { .. } | Self::Applying { .. } | Self::Folded { .. } => None,
+        }
+    }
+}
+
 /// When a node's log is cut.
 #[derive(Debug)]
 pub struct Rhythm {

@@ -14,7 +14,7 @@ use tyr_protocol::member::Record;
 use super::lineage::Contents;
 use crate::random::Random;
 use crate::setup::Disks;
-use crate::store::SimStore;
+use crate::store::{Done, SimStore};
 
 /// A disk with the log of its node.
 #[derive(Debug)]
@@ -48,6 +48,25 @@ pub struct Base {
     pub store: SimStore,
     /// Which transactions are in it, for the checker.
     pub content: Contents,
+}
+
+impl Base {
+    /// Lets go of what was let go of.
+    pub fn lose(&mut self, done: &[Done]) {
+        for done in done {
+            match done {
+                Done::Released(chunk) => {
+                    self.store.lose(chunk);
+                    self.content.remove(chunk);
+                }
+                Done::Cleared => {
+                    self.store.lose_all();
+                    self.content.clear();
+                }
+                Done::Applied(..) | Done::Installed(..) => {}
+            }
+        }
+    }
 }
 
 /// What a sync came to.
@@ -158,6 +177,11 @@ impl Disk {
     /// The base that is on it.
     pub fn base(&self) -> Option<&Base> {
         self.base.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn base_mut(&mut self) -> Option<&mut Base> {
+        self.base.as_mut()
     }
 
     /// A base is durable, in place of the one before.

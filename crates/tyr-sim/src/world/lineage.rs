@@ -100,11 +100,15 @@ impl Lineage {
 }
 
 impl World {
-    /// Looks at what a node has done.
+    /// Looks at what a node has done. What it lets go of is gone from its base at once, and does
+    /// not come into one that is on its way to the disk.
     pub(super) fn follow(&mut self, node: NodeId) {
-        if let Some(process) = &mut self.nodes[usize::from(node.0)].process {
-            let done = process.store.take_done();
-            self.lineage.take(node, done);
+        let machine = &mut self.nodes[usize::from(node.0)];
+        let Some(process) = &mut machine.process else { return };
+        let done = process.store.take_done();
+        for base in machine.disk.base_mut().into_iter().chain(process.cutting.base_mut()) {
+            base.lose(&done);
         }
+        self.lineage.take(node, done);
     }
 }

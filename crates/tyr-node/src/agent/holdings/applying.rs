@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use tyr_protocol::View;
+use tyr_protocol::{Part, View};
 use tyr_store::recent::chunk::Start;
 use tyr_store::recent::{Attributes, BlobState};
 use tyr_store::store::chunks::stored_name;
@@ -64,11 +64,9 @@ impl Holdings {
         (id, at): (TransactionId, Timestamp),
         (place_in, entry): (usize, &BlobOperations),
         chunks: &[u64],
-        guess: u64,
+        start: Start,
     ) -> Vec<(usize, Outcome)> {
         let blob = &entry.blob;
-        let known = (chunks.first() == Some(&0)).then(|| self.size_before(blob, at)).flatten();
-        let start = known.map_or(Start::Guessed(guess), Start::Known);
         let readers = self.readers(blob, at);
         let append_at = match start {
             Start::Known(size) => size,
@@ -106,10 +104,25 @@ impl Holdings {
         outcomes
     }
 
-    /// Where the blob ends before a transaction at `at`, if the first chunk tells. A copy of it, or
-    /// a base from after where the log begins, may have the transaction already while later chunks
-    /// do not: then it tells of another moment. And when it has gone to others since the
-    /// transaction was validated, it tells nothing.
+    /// What an append goes by in later chunks: the guess of its chain, which the version managers
+    /// have checked. What the first chunk says here may be of another moment: it may be a copy; its
+    /// base may be from after where the log begins; it may have gone to others since, and what the
+    /// log has of it from before be applied to nothing.
+    ///
+    /// Only the chain of a node that holds everything has no guess.
+    pub(super) fn start(
+        &self,
+        part: &Part,
+        blob: &BlobName,
+        (guess, at): (u64, Timestamp),
+    ) -> Start {
+        match part {
+            Part::Pieces(_) => Start::Guessed(guess),
+            Part::Whole => self.size_before(blob, at).map_or(Start::Guessed(guess), Start::Known),
+        }
+    }
+
+    /// Where the blob ends before a transaction at `at`, if the first chunk has not got it yet.
     fn size_before(&self, blob: &BlobName, at: Timestamp) -> Option<u64> {
         if self.is_expected(blob, 0) {
             return None;

@@ -317,8 +317,9 @@ impl member::Store for Holdings {
             let chunk_size = self.chunk_size(entry.blob.keyspace);
             let chunks = touched::chunks(entry, part, chunk_size, size);
             let place = (number as usize, entry);
+            let start = self.start(part, &entry.blob, (guess, at));
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
-            let answers = self.apply_blob((transaction.id, at), place, &chunks, guess);
+            let answers = self.apply_blob((transaction.id, at), place, &chunks, start);
             if let Some(before) = counted {
                 self.tally.change(&entry.blob, before, self.stat(&entry.blob));
             }
