@@ -35,7 +35,7 @@ pub struct Piece {
 /// What a node holds of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it, and it is the authority for all of it: a chain of one.
+    /// All of it, and it is the authority for all of it: the chain of an embedded store.
     Whole,
     /// These pieces.
     Pieces(Vec<Piece>),

@@ -160,12 +160,11 @@ impl Commit {
         (page, next)
     }
 
-    /// Takes in what another node remembers. What is in flight here is told by its chain.
+    /// Takes in what another node remembers, also of what is in flight here: whoever knows what
+    /// became of it may leave before it is asked about (F2).
     pub(crate) fn recall(&mut self, remembered: Remembered) {
         let clock = self.clock;
-        if self.records.slot(remembered.id).is_none()
-            && let Some(recovery) = &mut self.recovery
-        {
+        if let Some(recovery) = &mut self.recovery {
             recovery.memory.recall(remembered, clock);
         }
     }

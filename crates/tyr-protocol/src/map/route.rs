@@ -18,7 +18,7 @@ use tyr_types::{
     BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, NodeId, Operation, Transaction, limits,
 };
 
-use super::{ClusterMap, Membership, hash};
+use super::{ClusterMap, hash};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::footprint::Footprint;
@@ -48,9 +48,6 @@ impl ClusterMap {
     /// touches nothing, or more than [`CHAIN_CHUNKS_MAX`] chunks, or changes a number that lies in
     /// two.
     pub fn chain(&self, transaction: &Transaction, ends: &Ends) -> Result<Chain, Abort> {
-        if let Some(node) = self.only_member() {
-            return self.chain_alone(node, transaction);
-        }
         let mut hops: SmallVec<[Hop; 8]> = SmallVec::new();
         let mut previous: Option<(&BlobName, u64)> = None;
         for touch in self.touches(transaction, ends)?.sorted()? {
@@ -102,36 +99,6 @@ impl ClusterMap {
         let is_changed = |hop: &Hop| self.nodes.get(&hop.node).is_none_or(|it| it.since > begun);
         chain.hops().iter().any(is_changed)
             || self.chain(transaction, chain.ends()).as_ref() != Ok(chain)
-    }
-
-    /// The node of a ring of one that nobody joins or shares: it holds everything.
-    fn only_member(&self) -> Option<NodeId> {
-        let mut members = self.ring.members().keys();
-        match (members.next(), members.next(), &self.next) {
-            (Some(node), None, None) => Some(*node),
-            (Some(_) | None, _, _) => None,
-        }
-    }
-
-    fn chain_alone(&self, node: NodeId, transaction: &Transaction) -> Result<Chain, Abort> {
-        let written = transaction.blobs.iter().map(|entry| &entry.blob);
-        let mut blobs = written.chain(transaction.reads.iter().map(|read| &read.blob)).peekable();
-        if blobs.peek().is_none() {
-            return Err(Abort::new(ErrorKind::InvalidArgument, NOTHING));
-        }
-        for blob in blobs {
-            self.chunk_size_of(blob)?;
-        }
-        for entry in &transaction.blobs {
-            let chunk_size = self.chunk_size_of(&entry.blob)?;
-            let mut operations = entry.operations.iter();
-            operations.try_for_each(|it| check_transform(&entry.blob, it, chunk_size))?;
-        }
-        debug_assert_eq!(self.membership(node), Membership::In);
-        match self.placed(0, 1).holders.is_empty() {
-            true => Err(Abort::new(ErrorKind::Unavailable, NO_HOLDER)),
-            false => Ok(Chain::alone(node)),
-        }
     }
 
     fn touches<'a>(&self, transaction: &'a Transaction, ends: &Ends) -> Result<Touches<'a>, Abort> {

@@ -94,35 +94,26 @@ impl Commit {
 
     /// What this node knows of a transaction that would last through a restart.
     fn known(&self, id: TransactionId) -> Known {
-        let outcome = || {
-            let entry = self.recovery.as_ref()?.memory.get(id)?;
-            entry.outcome.as_ref().map(|(decision, _)| decision.clone())
-        };
         let record = self.records.slot(id).map(|slot| &self.records[slot]);
-        let validated = |proposal| record.map(|record| (record, proposal));
-        let decision = match record.map(|record| record.state) {
-            Some(State::Decided(at) | State::Applied(at)) => Some(Decision::Commit(at)),
-            _ => record.and_then(|record| record.known.map(Decision::Commit)).or_else(outcome),
+        let decided = record.and_then(|record| {
+            let at = record.state.decided_at().or(record.known)?;
+            Some(Known::Committed { at, ends: record.chain.ends().clone() })
+        });
+        // Another may have told what became of it over another chain than the one it has here.
+        let remembered = || {
+            let entry = self.recovery.as_ref()?.memory.get(id)?;
+            Some(match entry.outcome.as_ref()? {
+                (Decision::Commit(at), _) => Known::Committed { at: *at, ends: entry.ends.clone() },
+                (Decision::Abort(abort), _) => Known::Aborted(abort.clone()),
+            })
         };
-        match (decision, record.map(|record| record.state)) {
-            (Some(Decision::Commit(at)), _) => {
-                let ends = record.map(|record| record.chain.ends().clone()).or_else(|| {
-                    let entry = self.recovery.as_ref()?.memory.get(id)?;
-                    Some(entry.ends.clone())
-                });
-                Known::Committed { at, ends: ends.unwrap_or_default() }
-            }
-            (Some(Decision::Abort(abort)), _) => Known::Aborted(abort),
-            (None, Some(State::Validated(proposal))) => match validated(proposal) {
-                Some((record, proposal)) => Known::Validated {
-                    attempt: record.entered_in,
-                    proposal,
-                    chain: record.chain.clone(),
-                },
-                None => Known::Nothing,
-            },
-            (None, _) => Known::Nothing,
-        }
+        let validated = || {
+            let record = record?;
+            let State::Validated(proposal) = record.state else { return None };
+            let (attempt, chain) = (record.entered_in, record.chain.clone());
+            Some(Known::Validated { attempt, proposal, chain })
+        };
+        decided.or_else(remembered).or_else(validated).unwrap_or(Known::Nothing)
     }
 
     fn report(

@@ -47,6 +47,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "bank",
     "rewrites",
     "ends",
+    "alone-away",
     "ends-away",
     "ends-upheaval",
     "snapshots",
