@@ -54,7 +54,13 @@ pub enum OpenMode {
     CreateNew,
     /// Whichever of the two applies.
     CreateOrOpen,
+    /// As `Existing`, and written past the system's cache where the file system can: what is
+    /// written, where to and its place in memory are multiples of [`DIRECT_ALIGNMENT`].
+    Direct,
 }
+
+/// What direct writes are multiples of: the largest block of any disk in use.
+pub const DIRECT_ALIGNMENT: usize = 4096;
 
 /// A folder with files in it. Names are relative to it, with `/` between folder and file.
 pub trait Disk: Send + Sync {

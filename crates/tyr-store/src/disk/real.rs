@@ -97,6 +97,25 @@ impl RealDisk {
     }
 }
 
+impl RealDisk {
+    /// Opens a file past the system's cache; with it, where the file system cannot.
+    fn open_direct(&self, name: &str, options: &OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
+        let path = self.folder.join(name);
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+
+            let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+            match options.clone().custom_flags(direct).open(&path) {
+                Ok(file) => return Ok(Arc::new(RealFile(file))),
+                Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Arc::new(RealFile(options.open(path)?)))
+    }
+}
+
 /// The running program's file name, for whoever finds the folder locked.
 fn program_name() -> String {
     let first = std::env::args_os().next().unwrap_or_default();
@@ -126,6 +145,7 @@ impl Disk for RealDisk {
         options.read(true).write(true);
         match mode {
             OpenMode::Existing => {}
+            OpenMode::Direct => return self.open_direct(name, &options),
             OpenMode::CreateNew => {
                 options.create_new(true);
             }

@@ -47,6 +47,25 @@ fn open_modes_do_what_they_say() {
 }
 
 #[test]
+fn a_file_is_written_directly_in_aligned_pieces_and_read_by_the_same_name() {
+    on_every_disk(|disk| {
+        assert!(disk.open("a", OpenMode::Direct).is_err(), "it is made otherwise");
+        let file = disk.open("a", OpenMode::CreateNew).unwrap();
+        file.write_at(&[1; DIRECT_ALIGNMENT], 0).unwrap();
+        let direct = disk.open("a", OpenMode::Direct).unwrap();
+        let buffer = vec![2; 3 * DIRECT_ALIGNMENT];
+        let from = buffer.as_ptr().align_offset(DIRECT_ALIGNMENT);
+        let piece = &buffer[from..from + 2 * DIRECT_ALIGNMENT];
+        direct.write_at(piece, DIRECT_ALIGNMENT as u64).unwrap();
+        file.sync().unwrap();
+        let whole = read(&*file, 0, 9 * DIRECT_ALIGNMENT);
+        assert_eq!(whole.len(), 3 * DIRECT_ALIGNMENT);
+        assert_eq!(whole[..DIRECT_ALIGNMENT], [1; DIRECT_ALIGNMENT]);
+        assert_eq!(whole[DIRECT_ALIGNMENT..], *piece);
+    });
+}
+
+#[test]
 fn names_are_listed_renamed_and_removed() {
     on_every_disk(|disk| {
         disk.create_folder("f/g").unwrap();

@@ -77,17 +77,25 @@ impl Files {
         Ok(file)
     }
 
-    /// A new file with its header; neither is durable yet.
-    pub fn create(&self, number: u32) -> Result<Arc<dyn DiskFile>> {
+    /// A new file with its header; neither is durable yet. And the same file once more, to be
+    /// written past the system's cache.
+    pub fn create(&self, number: u32) -> Result<(Arc<dyn DiskFile>, Arc<dyn DiskFile>)> {
         let refused = |error| disk::refusal(self.path(number), error);
         let file = self.disk.open(&name(number), OpenMode::CreateNew).map_err(refused)?;
-        if let Err(error) = file.write_at(&new_header(number), 0) {
-            // So that the number can be tried again; the error is the first one.
-            let _ = self.disk.remove(&name(number));
-            return Err(refused(error));
+        let direct = file
+            .write_at(&new_header(number), 0)
+            .and_then(|()| self.disk.open(&name(number), OpenMode::Direct));
+        match direct {
+            Ok(direct) => {
+                self.remember(number, file.clone());
+                Ok((file, direct))
+            }
+            Err(error) => {
+                // So that the number can be tried again; the error is the first one.
+                let _ = self.disk.remove(&name(number));
+                Err(refused(error))
+            }
         }
-        self.remember(number, file.clone());
-        Ok(file)
     }
 
     /// Makes a file durable that an earlier process wrote, with a header if that was lost.

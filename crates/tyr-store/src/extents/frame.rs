@@ -18,7 +18,7 @@ pub const FRAME_PAYLOAD: usize = FRAME_LEN - CHECKSUM_LEN;
 pub const CHECKSUM_LEN: usize = 4;
 
 /// Where a frame lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FramePlace {
     /// The file's number.
     pub file: u32,

@@ -12,12 +12,14 @@
 //! opening, because its end may hold what a crash left. Space that nobody refers to is punched out.
 //!
 //! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it,
-//! [`reading`] the way back, and [`files`] opens files and knows their headers. Who refers to an
+//! [`queue`] what is written with the next sync, [`reading`] the way back, and [`files`] opens files
+//! and knows their headers. Who refers to an
 //! extent is the base's affair.
 
 mod compression;
 mod files;
 mod frame;
+mod queue;
 mod reading;
 
 use std::collections::BTreeMap;
@@ -26,11 +28,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use tyr_types::{Error, ExtentRef, Result, limits};
+use tyr_types::{Bytes, Error, ExtentRef, Result, limits};
 
 use self::files::Files;
 use self::frame::FramePlace;
 pub(crate) use self::frame::{FRAME_LEN, FRAME_PAYLOAD};
+use self::queue::{Queue, Queued, Run};
 use crate::disk::{self, Disk, DiskFile};
 
 /// The folder of the extent files.
@@ -43,6 +46,11 @@ const FRAMES_AT_ONCE: usize = 32;
 const BUFFERS_KEPT_MAX: usize = 16;
 /// Buffers for whole compressed payloads (4 MiB each) kept for the next caller.
 const PAYLOADS_KEPT_MAX: usize = 2;
+
+/// Bytes that wait to be written before a further one writes them all.
+const QUEUED_LEN_MAX: usize = 64 << 20;
+/// Frames for which space is reserved at a time: 16 MiB.
+const RESERVED_FRAMES: u64 = 4096;
 
 /// What [`Extents`] are opened with.
 #[derive(Clone, Debug)]
@@ -70,7 +78,39 @@ pub struct ExtentFile {
 struct Tail {
     number: u32,
     file: Arc<dyn DiskFile>,
+    /// The same file, past the system's cache.
+    direct: Arc<dyn DiskFile>,
     next_frame: u64,
+    /// Up to here there is space on the disk.
+    reserved_to: u64,
+}
+
+impl Tail {
+    /// Reserves space for the next frames, so that writing them later does not meet a full disk.
+    fn reserve(&mut self, frames: u64) -> io::Result<()> {
+        let from = self.reserved_to.max(self.next_frame);
+        let needed = (self.next_frame + frames).saturating_sub(from);
+        if needed == 0 {
+            return Ok(());
+        }
+        let allocate = |frames| {
+            self.file.allocate(from * FRAME_LEN as u64, frames * FRAME_LEN as u64).map(|()| frames)
+        };
+        let reserved = match allocate(needed.max(RESERVED_FRAMES)) {
+            Ok(reserved) => reserved,
+            Err(_) => allocate(needed)?,
+        };
+        self.reserved_to = from + reserved;
+        Ok(())
+    }
+
+    /// Gives back what was reserved and is not needed, as the file is left.
+    fn leave(&self) -> io::Result<()> {
+        match self.reserved_to > self.next_frame {
+            true => self.file.set_len(self.next_frame * FRAME_LEN as u64),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What a sync has to do.
@@ -85,10 +125,12 @@ pub struct Extents {
     files: Files,
     options: ExtentOptions,
     tail: Mutex<Option<Tail>>,
+    queue: Queue,
     next_number: Mutex<u32>,
     unsynced: Mutex<Unsynced>,
-    /// Held while syncing, so that who finds nothing to sync waits for who is at it.
-    sync: Mutex<()>,
+    /// Held while writing what waits and syncing, so that who finds nothing to do waits for who is
+    /// at it; with room for what is written at once.
+    sync: Mutex<Option<Run>>,
     is_broken: AtomicBool,
     buffers: Mutex<Vec<Box<[u8]>>>,
     payloads: Mutex<Vec<Vec<u8>>>,
@@ -106,9 +148,10 @@ impl Extents {
             files,
             options,
             tail: Mutex::new(None),
+            queue: Queue::default(),
             next_number: Mutex::new(last + 1),
             unsynced: Mutex::default(),
-            sync: Mutex::new(()),
+            sync: Mutex::new(None),
             is_broken: AtomicBool::new(false),
             buffers: Mutex::default(),
             payloads: Mutex::default(),
@@ -122,14 +165,7 @@ impl Extents {
     /// when the disk is full or refuses, then nothing changed.
     pub fn write(&self, data: &[u8], is_compressed: bool) -> Result<ExtentRef> {
         self.check_usable()?;
-        if data.is_empty() || data.len() > limits::EXTENT_LEN_MAX as usize {
-            return Err(Error::invalid(format!(
-                "an extent holds 1 to {} bytes, not {}",
-                limits::EXTENT_LEN_MAX,
-                data.len()
-            )));
-        }
-        let len = data.len() as u32;
+        let len = check_len(data)?;
         if is_compressed {
             let mut stored = self.payloads.lock().pop().unwrap_or_default();
             let written = compression::compress(data, &mut stored).then(|| {
@@ -145,14 +181,35 @@ impl Extents {
         Ok(ExtentRef { file, position, len, compressed_len: 0 })
     }
 
+    /// Takes a payload in, which is written by the next [`Extents::sync`], and durable after it. It
+    /// can be read at once. Space for it is there: a full disk refuses it now.
+    ///
+    /// # Errors
+    /// As [`Extents::write`].
+    pub fn write_later(&self, data: Bytes) -> Result<ExtentRef> {
+        self.check_usable()?;
+        let len = check_len(&data)?;
+        if self.queue.len() > QUEUED_LEN_MAX {
+            self.write_queued(&mut self.sync.lock())?;
+        }
+        let frames = frame::frames_for(data.len()) as u64;
+        let (file, frame, handle) = self.take_space(frames, |tail| {
+            tail.reserve(frames)?;
+            Ok(tail.direct.clone())
+        })?;
+        self.queue.put(FramePlace { file, frame }, Queued { data, file: handle });
+        Ok(ExtentRef { file, position: frame * FRAME_LEN as u64, len, compressed_len: 0 })
+    }
+
     /// Makes everything that was written before the call durable; cheap when nothing was.
     ///
     /// # Errors
     /// `Unavailable` when a sync failed, now or earlier: what was written since the last good one
     /// may be lost, and nothing is written any more until the store is opened again.
     pub fn sync(&self) -> Result<()> {
-        let _alone = self.sync.lock();
+        let mut run = self.sync.lock();
         self.check_usable()?;
+        self.write_queued(&mut run)?;
         let unsynced = std::mem::take(&mut *self.unsynced.lock());
         for (number, file) in &unsynced.files {
             file.sync().map_err(|error| self.broken(self.files.path(*number), error))?;
@@ -196,6 +253,10 @@ impl Extents {
                 ),
             ));
         }
+        if let Some(data) = self.queue.get(place_of(extent)) {
+            out.copy_from_slice(&data[skip as usize..skip as usize + out.len()]);
+            return Ok(());
+        }
         if extent.compressed_len == 0 {
             return self.read_stored(extent, skip as usize, out);
         }
@@ -228,6 +289,10 @@ impl Extents {
     /// `Corrupt` when the reference cannot be one; `Unavailable` when the disk refuses.
     pub fn free(&self, extent: &ExtentRef) -> Result<()> {
         self.check_reference(extent)?;
+        if self.queue.get(place_of(extent)).is_some() {
+            let _nobody_writes_it = self.sync.lock();
+            self.queue.remove(place_of(extent));
+        }
         let file = self.files.get(extent.file)?;
         file.punch(extent.position, Self::stored_len(extent))
             .map_err(|error| disk::refusal(self.files.path(extent.file), error))
@@ -321,7 +386,9 @@ impl Extents {
 
     fn broken(&self, what: String, error: io::Error) -> Error {
         self.is_broken.store(true, Ordering::Release);
-        let text = format!("{what}: sync failed, nothing more is written; open the store again");
+        let text = format!(
+            "{what}: a write or sync failed, nothing more is written; open the store again"
+        );
         Error::io(text, error)
     }
 
@@ -353,23 +420,35 @@ impl Extents {
         Error::corrupt(format!("{path}: the extent at byte {} {what}", extent.position))
     }
 
-    /// Takes space for `frames` frames at the end of the file being written, or of a new one.
-    fn take_space(&self, frames: u64) -> Result<(u32, Arc<dyn DiskFile>, u64)> {
+    /// Takes space for `frames` frames at the end of the file being written, or of a new one;
+    /// answers its number, the first of the frames, and the handle that `prepare` chose.
+    fn take_space(
+        &self,
+        frames: u64,
+        prepare: impl FnOnce(&mut Tail) -> io::Result<Arc<dyn DiskFile>>,
+    ) -> Result<(u32, u64, Arc<dyn DiskFile>)> {
         let mut tail = self.tail.lock();
         let frames_max = self.options.file_len_max / FRAME_LEN as u64;
         // A file takes at least one extent, however small its bound.
         let is_full = |tail: &Tail| tail.next_frame > 1 && tail.next_frame + frames > frames_max;
         let current = match tail.take_if(|tail| is_full(tail)) {
-            Some(_) => None,
+            Some(full) => {
+                // What cannot be given back now is when the store is opened next.
+                let _ = full.leave();
+                None
+            }
             None => tail.as_mut(),
         };
         let tail = match current {
             Some(tail) => tail,
             None => tail.insert(self.begin_file()?),
         };
+        let number = tail.number;
+        let refused = |error| disk::refusal(self.files.path(number), error);
+        let handle = prepare(tail).map_err(refused)?;
         let first = tail.next_frame;
         tail.next_frame += frames;
-        Ok((tail.number, tail.file.clone(), first))
+        Ok((number, first, handle))
     }
 
     fn begin_file(&self) -> Result<Tail> {
@@ -379,17 +458,18 @@ impl Extents {
             let text = format!("{}: all numbers of extent files are used", self.files.describe());
             return Err(Error::unavailable(text));
         }
-        let file = self.files.create(number)?;
+        let (file, direct) = self.files.create(number)?;
         *next_number = number + 1;
         let mut unsynced = self.unsynced.lock();
         unsynced.has_new_names = true;
         unsynced.files.insert(number, file.clone());
-        Ok(Tail { number, file, next_frame: 1 })
+        Ok(Tail { number, file, direct, next_frame: 1, reserved_to: 0 })
     }
 
     /// Writes bytes as frames; answers the file and the position of the first.
     fn write_stored(&self, stored: &[u8]) -> Result<(u32, u64)> {
-        let (number, file, first) = self.take_space(frame::frames_for(stored.len()) as u64)?;
+        let frames = frame::frames_for(stored.len()) as u64;
+        let (number, first, file) = self.take_space(frames, |tail| Ok(tail.file.clone()))?;
         let mut place = FramePlace { file: number, frame: first };
         let mut buffer = self.buffer();
         let mut result = Ok(());
@@ -418,6 +498,22 @@ impl Extents {
         Ok((number, position))
     }
 
+    /// Writes what waits; by `run`, which who holds the lock has.
+    fn write_queued(&self, run: &mut Option<Run>) -> Result<()> {
+        let queued = self.queue.all();
+        if queued.is_empty() {
+            return Ok(());
+        }
+        let written = run.get_or_insert_with(Run::new).write_all(&queued);
+        written.map_err(|(number, error)| self.broken(self.files.path(number), error))?;
+        let mut unsynced = self.unsynced.lock();
+        for (place, Queued { file, .. }) in queued {
+            unsynced.files.entry(place.file).or_insert(file);
+            self.queue.remove(place);
+        }
+        Ok(())
+    }
+
     fn buffer(&self) -> Box<[u8]> {
         let kept = self.buffers.lock().pop();
         kept.unwrap_or_else(|| vec![0; FRAMES_AT_ONCE * FRAME_LEN].into_boxed_slice())
@@ -430,6 +526,22 @@ fn keep<T>(kept: &Mutex<Vec<T>>, buffer: T, max: usize) {
     if kept.len() < max {
         kept.push(buffer);
     }
+}
+
+/// The length of a payload, if it can be that of an extent.
+fn check_len(data: &[u8]) -> Result<u32> {
+    match data.len() {
+        len if (1..=limits::EXTENT_LEN_MAX as usize).contains(&len) => Ok(len as u32),
+        len => Err(Error::invalid(format!(
+            "an extent holds 1 to {} bytes, not {len}",
+            limits::EXTENT_LEN_MAX
+        ))),
+    }
+}
+
+/// Where an extent's first frame lies.
+fn place_of(extent: &ExtentRef) -> FramePlace {
+    FramePlace { file: extent.file, frame: extent.position / FRAME_LEN as u64 }
 }
 
 /// Bytes of an extent before they are put into frames.

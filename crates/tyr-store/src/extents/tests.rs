@@ -313,7 +313,11 @@ fn synced_extents_survive_a_loss_of_power_after_any_operation() {
     for round in 0..6 {
         let written = [1, 2].map(|part| {
             let data = text(round * 2 + part, 20_000);
-            (extents.write(&data, part == 1).unwrap(), data)
+            let extent = match round % 2 {
+                0 => extents.write(&data, part == 1).unwrap(),
+                _ => later(&extents, &data),
+            };
+            (extent, data)
         });
         extents.sync().unwrap();
         synced.push((disk.operations(), written));
@@ -330,6 +334,106 @@ fn synced_extents_survive_a_loss_of_power_after_any_operation() {
             let after = left.write(&noise(1, 100), false).unwrap();
             left.verify(&after).unwrap();
         }
+    }
+}
+
+fn later(extents: &Extents, data: &[u8]) -> ExtentRef {
+    extents.write_later(data.to_vec().into()).unwrap()
+}
+
+#[test]
+fn what_is_written_later_reads_back_before_and_after_in_one_write_for_neighbours() {
+    let disk = SimulatedDisk::recorded();
+    let extents = Extents::open(Arc::new(disk.clone()), ExtentOptions::default()).unwrap();
+    let lens = [1, FRAME_PAYLOAD, FRAME_PAYLOAD + 1, 70_000, 1_000_000, 300_000, 9];
+    let data: Vec<Vec<u8>> = (0..).zip(lens).map(|(seed, len)| noise(seed, len)).collect();
+    let mut written: Vec<ExtentRef> = data[..4].iter().map(|data| later(&extents, data)).collect();
+    // One that is written at once lies between them.
+    let between = extents.write(&noise(90, 20_000), false).unwrap();
+    written.extend(data[4..].iter().map(|data| later(&extents, data)));
+    let check = |extents: &Extents| {
+        extents.verify(&between).unwrap();
+        for (extent, data) in written.iter().zip(&data) {
+            let (from, to) = (data.len() / 3, data.len());
+            assert_eq!(read(extents, extent, from, to - from).unwrap(), data[from..]);
+            extents.verify(extent).unwrap();
+        }
+    };
+    check(&extents);
+    let before = disk.operations();
+    extents.sync().unwrap();
+    // Before the one between, after it in two because of its length; a sync, and one of the folder.
+    assert_eq!(disk.operations() - before, 3 + 2);
+    check(&extents);
+    drop(extents);
+    check(&open(&disk));
+}
+
+#[test]
+fn a_full_disk_refuses_what_would_be_written_later() {
+    let disk = SimulatedDisk::new();
+    let extents = Extents::open(Arc::new(disk.clone()), ExtentOptions::default()).unwrap();
+    let one = later(&extents, &noise(1, 100));
+    let reserved = disk.disk_bytes();
+    disk.set_capacity(Some(reserved));
+    let two = later(&extents, &noise(2, 4 << 20));
+    let three = later(&extents, &noise(3, 4 << 20));
+    extents.write(&noise(4, 4 << 20), false).unwrap();
+    let error = extents.write_later(noise(5, 4 << 20).into()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("disk full"), "{error}");
+    extents.sync().unwrap();
+    for extent in [one, two, three] {
+        extents.verify(&extent).unwrap();
+    }
+    assert_eq!(disk.disk_bytes(), reserved, "all was reserved");
+}
+
+#[test]
+fn what_is_freed_before_it_is_written_is_never_written() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    let (one, two) = (later(&extents, &noise(1, 50_000)), later(&extents, &noise(2, 50_000)));
+    extents.free(&one).unwrap();
+    extents.sync().unwrap();
+    let error = extents.verify(&one).unwrap_err();
+    assert!(error.message().contains("there is a hole"), "{error}");
+    extents.verify(&two).unwrap();
+}
+
+#[test]
+fn a_file_that_is_left_keeps_no_space_that_was_reserved() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    let extent = later(&extents, &noise(1, 30_000));
+    let next = later(&extents, &noise(1, 30_000));
+    assert_eq!((extent.file, next.file), (1, 2));
+    extents.sync().unwrap();
+    let files = extents.files().unwrap();
+    assert_eq!(files[0].len, FRAME_LEN as u64 + Extents::stored_len(&extent));
+}
+
+#[test]
+fn much_that_waits_is_written_before_more_is_taken_in() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    let data = Bytes::from(noise(1, limits::EXTENT_LEN_MAX as usize));
+    let count = QUEUED_LEN_MAX / data.len() + 3;
+    let written: Vec<_> = (0..count).map(|_| extents.write_later(data.clone()).unwrap()).collect();
+    assert!(extents.queue.len() < QUEUED_LEN_MAX);
+    written.iter().for_each(|extent| extents.verify(extent).unwrap());
+}
+
+#[test]
+fn a_write_that_fails_when_it_is_due_ends_writing() {
+    let disk = SimulatedDisk::new();
+    let extents = open(&disk);
+    later(&extents, &noise(1, 30_000));
+    disk.fail(FaultyOperation::Write, 0, Fault::Broken);
+    for error in [extents.sync(), extents.sync(), extents.write_later(vec![1].into()).map(drop)] {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("open the store again"), "{error}");
     }
 }
 

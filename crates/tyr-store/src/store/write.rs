@@ -5,7 +5,8 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, ByteRange, ExtentRef, KeyspaceId, Operation, Outcome, Result, Timestamp, Transaction,
+    BlobName, ByteRange, Bytes, ExtentRef, KeyspaceId, Operation, Outcome, Result, Timestamp,
+    Transaction,
 };
 
 use super::Store;
@@ -111,6 +112,20 @@ impl Store {
     pub fn write_extent(&self, data: &[u8], is_compressed: bool) -> Result<Arc<ExtentLease>> {
         crate::disk::check_room(&*self.disk, self.disk.describe(), data.len() as u64)?;
         let extent = self.extents.write(data, is_compressed)?;
+        Ok(ExtentLease::new(extent, self.recent.dead()))
+    }
+
+    /// The same, written and made durable by the next sync of the extents; it can be read at once.
+    /// What is compressed is written now.
+    ///
+    /// # Errors
+    /// As [`Store::write_extent`].
+    pub fn write_extent_later(&self, data: Bytes, is_compressed: bool) -> Result<Arc<ExtentLease>> {
+        if is_compressed {
+            return self.write_extent(&data, true);
+        }
+        crate::disk::check_room(&*self.disk, self.disk.describe(), data.len() as u64)?;
+        let extent = self.extents.write_later(data)?;
         Ok(ExtentLease::new(extent, self.recent.dead()))
     }
 

@@ -1,8 +1,9 @@
 //! Large payloads of transactions in flight: written once, where they will stay.
 //!
 //! When a transaction is validated its large payloads go to extents, cut where chunks end; the log
-//! refers to them, and so does the store when the transaction is applied. What is not applied here,
-//! because it was aborted or belongs to chunks of others, dies with its lease.
+//! refers to them, and so does the store when the transaction is applied. They are written with the
+//! sync of that log record, which many share. What is not applied here, because it was aborted or
+//! belongs to chunks of others, dies with its lease.
 //!
 //! ```text
 //!   Validated ──stage──► extents ◄── log record      Decided ──take──► extents ◄── recent, base
@@ -115,7 +116,7 @@ fn write(
             let Some(bytes) = large(what).filter(|_| is_worth_it(entry)) else { continue };
             let pieces = pieces(start(what), bytes, chunk_size);
             let leases: Result<Vec<_>> =
-                pieces.map(|piece| store.write_extent(&piece, is_compressed)).collect();
+                pieces.map(|piece| store.write_extent_later(piece, is_compressed)).collect();
             staged.push(Staged { blob, operation, leases: leases? });
         }
     }

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use self::chance::Chance;
 use self::image::{Change, FileChange, FileId, Image, NameChange, folder_of};
-use super::{Disk, DiskFile, OpenMode};
+use super::{DIRECT_ALIGNMENT, Disk, DiskFile, OpenMode};
 
 /// The kinds of operation that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,8 +244,8 @@ impl Disk for SimulatedDisk {
                 let text = format!("simulated: {name} is there");
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
             }
-            (Some(id), OpenMode::Existing | OpenMode::CreateOrOpen) => id,
-            (None, OpenMode::Existing) => return Err(not_found(name)),
+            (Some(id), OpenMode::Existing | OpenMode::CreateOrOpen | OpenMode::Direct) => id,
+            (None, OpenMode::Existing | OpenMode::Direct) => return Err(not_found(name)),
             (None, OpenMode::CreateNew | OpenMode::CreateOrOpen) => {
                 if !state.image.names.has_folder(folder_of(name)) {
                     return Err(not_found(folder_of(name)));
@@ -257,7 +257,8 @@ impl Disk for SimulatedDisk {
                 file
             }
         };
-        Ok(Arc::new(SimulatedFile { disk: self.clone(), id }))
+        let is_direct = mode == OpenMode::Direct;
+        Ok(Arc::new(SimulatedFile { disk: self.clone(), id, is_direct }))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -331,6 +332,7 @@ impl Disk for SimulatedDisk {
 struct SimulatedFile {
     disk: SimulatedDisk,
     id: FileId,
+    is_direct: bool,
 }
 
 impl DiskFile for SimulatedFile {
@@ -348,6 +350,11 @@ impl DiskFile for SimulatedFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let places = [buf.as_ptr() as u64, buf.len() as u64, offset];
+        let is_aligned = places.iter().all(|it| it.is_multiple_of(DIRECT_ALIGNMENT as u64));
+        if self.is_direct && !is_aligned {
+            return Err(io::ErrorKind::InvalidInput.into()); // As the system has it.
+        }
         let mut state = self.disk.state.lock();
         if let Err(error) = state.fault(FaultyOperation::Write) {
             let bytes = buf[..buf.len() / 2].into();
