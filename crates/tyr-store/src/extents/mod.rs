@@ -11,16 +11,17 @@
 //! other, a file that is long enough is left for a new one, and so is every file of an earlier
 //! opening, because its end may hold what a crash left. Space that nobody refers to is punched out.
 //!
-//! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it,
-//! [`queue`] what is written with the next sync, [`reading`] the way back, and [`files`] opens files
-//! and knows their headers. Who refers to an
-//! extent is the base's affair.
+//! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it.
+//! [`tail`] gives each its place, [`queue`] is what is written with the next sync, [`reading`] the
+//! way back, and [`files`] opens files and knows their headers. Who refers to an extent is the
+//! base's affair.
 
 mod compression;
 mod files;
 mod frame;
 mod queue;
 mod reading;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +35,7 @@ use self::files::Files;
 use self::frame::FramePlace;
 pub(crate) use self::frame::{FRAME_LEN, FRAME_PAYLOAD};
 use self::queue::{Queue, Queued, Run};
+use self::tail::Tail;
 use crate::disk::{self, Disk, DiskFile};
 
 /// The folder of the extent files.
@@ -49,8 +51,6 @@ const PAYLOADS_KEPT_MAX: usize = 2;
 
 /// Bytes that wait to be written before a further one writes them all.
 const QUEUED_LEN_MAX: usize = 64 << 20;
-/// Frames for which space is reserved at a time: 16 MiB.
-const RESERVED_FRAMES: u64 = 4096;
 
 /// What [`Extents`] are opened with.
 #[derive(Clone, Debug)]
@@ -72,45 +72,6 @@ pub struct ExtentFile {
     pub number: u32,
     /// Its length in bytes, holes included.
     pub len: u64,
-}
-
-/// The file being written, and where its next extent goes.
-struct Tail {
-    number: u32,
-    file: Arc<dyn DiskFile>,
-    /// The same file, past the system's cache.
-    direct: Arc<dyn DiskFile>,
-    next_frame: u64,
-    /// Up to here there is space on the disk.
-    reserved_to: u64,
-}
-
-impl Tail {
-    /// Reserves space for the next frames, so that writing them later does not meet a full disk.
-    fn reserve(&mut self, frames: u64) -> io::Result<()> {
-        let from = self.reserved_to.max(self.next_frame);
-        let needed = (self.next_frame + frames).saturating_sub(from);
-        if needed == 0 {
-            return Ok(());
-        }
-        let allocate = |frames| {
-            self.file.allocate(from * FRAME_LEN as u64, frames * FRAME_LEN as u64).map(|()| frames)
-        };
-        let reserved = match allocate(needed.max(RESERVED_FRAMES)) {
-            Ok(reserved) => reserved,
-            Err(_) => allocate(needed)?,
-        };
-        self.reserved_to = from + reserved;
-        Ok(())
-    }
-
-    /// Gives back what was reserved and is not needed, as the file is left.
-    fn leave(&self) -> io::Result<()> {
-        match self.reserved_to > self.next_frame {
-            true => self.file.set_len(self.next_frame * FRAME_LEN as u64),
-            false => Ok(()),
-        }
-    }
 }
 
 /// What a sync has to do.
@@ -418,52 +379,6 @@ impl Extents {
     fn corrupt(&self, extent: &ExtentRef, what: impl std::fmt::Display) -> Error {
         let path = self.files.path(extent.file);
         Error::corrupt(format!("{path}: the extent at byte {} {what}", extent.position))
-    }
-
-    /// Takes space for `frames` frames at the end of the file being written, or of a new one;
-    /// answers its number, the first of the frames, and the handle that `prepare` chose.
-    fn take_space(
-        &self,
-        frames: u64,
-        prepare: impl FnOnce(&mut Tail) -> io::Result<Arc<dyn DiskFile>>,
-    ) -> Result<(u32, u64, Arc<dyn DiskFile>)> {
-        let mut tail = self.tail.lock();
-        let frames_max = self.options.file_len_max / FRAME_LEN as u64;
-        // A file takes at least one extent, however small its bound.
-        let is_full = |tail: &Tail| tail.next_frame > 1 && tail.next_frame + frames > frames_max;
-        let current = match tail.take_if(|tail| is_full(tail)) {
-            Some(full) => {
-                // What cannot be given back now is when the store is opened next.
-                let _ = full.leave();
-                None
-            }
-            None => tail.as_mut(),
-        };
-        let tail = match current {
-            Some(tail) => tail,
-            None => tail.insert(self.begin_file()?),
-        };
-        let number = tail.number;
-        let refused = |error| disk::refusal(self.files.path(number), error);
-        let handle = prepare(tail).map_err(refused)?;
-        let first = tail.next_frame;
-        tail.next_frame += frames;
-        Ok((number, first, handle))
-    }
-
-    fn begin_file(&self) -> Result<Tail> {
-        let mut next_number = self.next_number.lock();
-        let number = *next_number;
-        if number == u32::MAX {
-            let text = format!("{}: all numbers of extent files are used", self.files.describe());
-            return Err(Error::unavailable(text));
-        }
-        let (file, direct) = self.files.create(number)?;
-        *next_number = number + 1;
-        let mut unsynced = self.unsynced.lock();
-        unsynced.has_new_names = true;
-        unsynced.files.insert(number, file.clone());
-        Ok(Tail { number, file, direct, next_frame: 1, reserved_to: 0 })
     }
 
     /// Writes bytes as frames; answers the file and the position of the first.
