@@ -143,6 +143,14 @@ pub trait DiskFile: Send + Sync {
     /// What the disk says; then any part of `buf` may have been written.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
 
+    /// From now on reading takes no more into the system's cache than it asks for.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn read_exactly(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Makes written bytes and the file's length durable (`fdatasync`).
     ///
     /// # Errors

@@ -231,6 +231,11 @@ impl DiskFile for RealFile {
         self.0.write_all_at(buf, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_exactly(&self) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.0, 0, None, rustix::fs::Advice::Random)?)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::fast::FixedState;
 use parking_lot::RwLock;
@@ -25,6 +26,8 @@ const OPEN_FILES_MAX: usize = 512;
 pub struct Files {
     disk: Arc<dyn Disk>,
     open: RwLock<HashMap<u32, Arc<dyn DiskFile>, FixedState>>,
+    /// The files from this number on may be written past the system's cache.
+    direct_from: AtomicU32,
 }
 
 impl Files {
@@ -33,7 +36,7 @@ impl Files {
         disk.create_folder(FOLDER)
             .and_then(|()| disk.sync_folder(""))
             .map_err(|error| disk::refusal(format!("{}/{FOLDER}", disk.describe()), error))?;
-        Ok(Self { disk, open: RwLock::default() })
+        Ok(Self { disk, open: RwLock::default(), direct_from: AtomicU32::new(u32::MAX) })
     }
 
     /// The store's folder.
@@ -73,29 +76,35 @@ impl Files {
         if self.header(number, &*file)?.is_some_and(|header| header[8] > FORMAT_VERSION) {
             return Err(self.too_new(number));
         }
+        if number >= self.direct_from.load(Ordering::Acquire) {
+            file.read_exactly().map_err(|error| disk::refusal(self.path(number), error))?;
+        }
         self.remember(number, file.clone());
         Ok(file)
     }
 
-    /// A new file with its header; neither is durable yet. And the same file once more, to be
-    /// written past the system's cache.
-    pub fn create(&self, number: u32) -> Result<(Arc<dyn DiskFile>, Arc<dyn DiskFile>)> {
+    /// A new file with its header; neither is durable yet.
+    pub fn create(&self, number: u32) -> Result<Arc<dyn DiskFile>> {
         let refused = |error| disk::refusal(self.path(number), error);
         let file = self.disk.open(&name(number), OpenMode::CreateNew).map_err(refused)?;
-        let direct = file
-            .write_at(&new_header(number), 0)
-            .and_then(|()| self.disk.open(&name(number), OpenMode::Direct));
-        match direct {
-            Ok(direct) => {
-                self.remember(number, file.clone());
-                Ok((file, direct))
-            }
-            Err(error) => {
-                // So that the number can be tried again; the error is the first one.
-                let _ = self.disk.remove(&name(number));
-                Err(refused(error))
-            }
+        if let Err(error) = file.write_at(&new_header(number), 0) {
+            // So that the number can be tried again; the error is the first one.
+            let _ = self.disk.remove(&name(number));
+            return Err(refused(error));
         }
+        self.remember(number, file.clone());
+        Ok(file)
+    }
+
+    /// The newest file once more, to be written past the system's cache. From now on reads of it,
+    /// and of all after it, leave alone what they do not ask for: what the cache took in of a place
+    /// before it is written would be taken for what is there.
+    pub fn open_direct(&self, number: u32) -> std::io::Result<Arc<dyn DiskFile>> {
+        self.direct_from.fetch_min(number, Ordering::AcqRel);
+        if let Some(file) = self.open.read().get(&number) {
+            file.read_exactly()?;
+        }
+        self.disk.open(&name(number), OpenMode::Direct)
     }
 
     /// Makes a file durable that an earlier process wrote, with a header if that was lost.

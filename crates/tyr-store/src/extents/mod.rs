@@ -156,7 +156,7 @@ impl Extents {
         let frames = frame::frames_for(data.len()) as u64;
         let (file, frame, handle) = self.take_space(frames, |tail| {
             tail.reserve(frames)?;
-            Ok(tail.direct.clone())
+            tail.direct(&self.files)
         })?;
         self.queue.put(FramePlace { file, frame }, Queued { data, file: handle });
         Ok(ExtentRef { file, position: frame * FRAME_LEN as u64, len, compressed_len: 0 })

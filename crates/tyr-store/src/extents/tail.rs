@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tyr_types::{Error, Result};
 
+use super::files::Files;
 use super::{Extents, FRAME_LEN};
 use crate::disk::{self, DiskFile};
 
@@ -15,14 +16,23 @@ const RESERVED_FRAMES: u64 = 4096;
 pub(super) struct Tail {
     pub number: u32,
     pub file: Arc<dyn DiskFile>,
-    /// The same file, past the system's cache.
-    pub direct: Arc<dyn DiskFile>,
+    /// The same file, past the system's cache, once something was written so.
+    direct: Option<Arc<dyn DiskFile>>,
     next_frame: u64,
     /// Up to here there is space on the disk.
     reserved_to: u64,
 }
 
 impl Tail {
+    /// The file, to be written past the system's cache.
+    pub fn direct(&mut self, files: &Files) -> io::Result<Arc<dyn DiskFile>> {
+        let direct = match self.direct.take() {
+            Some(direct) => direct,
+            None => files.open_direct(self.number)?,
+        };
+        Ok(Arc::clone(self.direct.insert(direct)))
+    }
+
     /// Reserves space for the next frames, so that writing them later does not meet a full disk.
     pub fn reserve(&mut self, frames: u64) -> io::Result<()> {
         let from = self.reserved_to.max(self.next_frame);
@@ -89,11 +99,11 @@ impl Extents {
             let text = format!("{}: all numbers of extent files are used", self.files.describe());
             return Err(Error::unavailable(text));
         }
-        let (file, direct) = self.files.create(number)?;
+        let file = self.files.create(number)?;
         *next_number = number + 1;
         let mut unsynced = self.unsynced.lock();
         unsynced.has_new_names = true;
         unsynced.files.insert(number, file.clone());
-        Ok(Tail { number, file, direct, next_frame: 1, reserved_to: 0 })
+        Ok(Tail { number, file, direct: None, next_frame: 1, reserved_to: 0 })
     }
 }

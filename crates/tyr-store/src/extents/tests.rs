@@ -437,6 +437,37 @@ fn a_write_that_fails_when_it_is_due_ends_writing() {
     }
 }
 
+/// What lies beside an extent is read while it is written past the system's cache.
+#[test]
+fn extents_are_read_while_their_neighbours_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = crate::disk::RealDisk::create(folder.path()).unwrap();
+    let extents = Extents::open(Arc::new(disk), ExtentOptions::default()).unwrap();
+    let (written, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    let all: Vec<(ExtentRef, Bytes)> = written.lock().clone();
+                    for (extent, data) in all.iter().rev().take(8) {
+                        assert_eq!(read(&extents, extent, 0, data.len()).unwrap(), *data);
+                    }
+                }
+            });
+        }
+        for round in 0..150 {
+            let data = Bytes::from(noise(round, 20_000 + 100 * round as usize));
+            for _ in 0..3 {
+                let extent = extents.write_later(data.clone()).unwrap();
+                written.lock().push((extent, data.clone()));
+            }
+            extents.sync().unwrap();
+        }
+        is_over.store(true, Ordering::Release);
+    });
+    written.lock().iter().for_each(|(extent, _)| extents.verify(extent).unwrap());
+}
+
 #[test]
 fn reclaim_gives_back_all_that_is_not_live() {
     let disk = SimulatedDisk::new();
