@@ -75,8 +75,9 @@ pub(crate) fn disagree_on_end(own: ClaimKind, other: ClaimKind, size: u64) -> bo
 /// Whether `chain` does not fit `entry`, on a blob of `size` bytes: it lacks chunks that a cut
 /// takes off, or was made with a `guess` of the size that misleads.
 ///
-/// Only version managers know where a blob ends. Another replica finds the place of an append by
-/// the guess: in the piece that has the byte guessed, behind the bytes that are there; or, when the
+/// Only version managers know where a blob ends, and what they have of it may be of another moment
+/// when a log is read again. So every chunk but the first finds the place of an append by the
+/// guess: in the piece that has the byte guessed, behind the bytes that are there; or, when the
 /// append goes beyond that piece, exactly at the guess. So either guess and size are in one piece,
 /// and the append fits it from both on; or the guess is right. `start` is where the first append
 /// goes, when it has the end for itself, else the size.
