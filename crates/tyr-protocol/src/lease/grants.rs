@@ -324,7 +324,9 @@ impl Grants {
     /// unless that is the one that lets it in.
     fn is_behind(&self, node: NodeId, back: Back) -> bool {
         let it = self.map.nodes.get(&node);
-        it.is_some_and(|it| it.state == NodeState::Returning) && back.epoch < self.map.epoch
+        let is_recipient = it.is_some_and(|it| it.state == NodeState::Returning)
+            || self.map.membership(node) == Membership::Joining;
+        is_recipient && back.epoch < self.map.epoch
     }
 
     fn is_silent(&self, node: NodeId, now_us: u64) -> bool {

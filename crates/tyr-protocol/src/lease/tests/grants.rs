@@ -461,6 +461,25 @@ fn a_recipient_that_starts_again_is_let_in_when_it_has_the_map_in_effect() {
     assert_eq!((seat.incarnation, seat.state, seat.since), expected);
 }
 
+/// M4: the same for who is about to join, and holds what others passed on.
+#[test]
+fn who_joins_and_starts_again_is_let_in_when_it_has_the_map_in_effect() {
+    let mut monitors = Monitors::new(3);
+    let newcomer = Newcomer { node: NodeId(3), incarnation: 1, ..Newcomer::default() };
+    monitors.propose(Change::Join(vec![newcomer]));
+    monitors.all_prepared(&[0, 1, 2]);
+    let (node, incarnation, epoch) = (NodeId(3), 9, monitors.map().epoch);
+    let before = monitors.map().incarnation(node);
+    assert!(before.is_some());
+    monitors.back(1, 2, true);
+    assert!(monitors.map().epoch > epoch);
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    assert_eq!(monitors.map().incarnation(node), before, "it has an older map");
+    monitors.back(3, incarnation, true);
+    let seat = monitors.map().nodes[&node];
+    assert_eq!((seat.incarnation, seat.since), (incarnation, monitors.map().epoch));
+}
+
 #[test]
 fn epochs_that_were_given_up_are_none_that_a_node_which_is_back_has_missed() {
     let mut monitors = Monitors::new(3);
