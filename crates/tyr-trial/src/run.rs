@@ -23,6 +23,9 @@ use crate::replicas;
 use crate::report::{Report, Suffered};
 use crate::workload::{Stage, Workload};
 
+/// What nodes found wrong with replicas is told so often at most.
+const FINDINGS_MAX: usize = 5;
+
 /// What a run is to be.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -81,6 +84,9 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
     }
     for node in cluster.dead() {
         report.wrong(format!("node {node} ended by itself; its log says why"));
+    }
+    for finding in cluster.findings()?.into_iter().take(FINDINGS_MAX) {
+        report.wrong(format!("a replica was not like the others: {finding}"));
     }
     let events = book.events()?;
     report.measure(&events);

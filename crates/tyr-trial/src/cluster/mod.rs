@@ -156,6 +156,15 @@ impl Cluster {
         nodes.filter_map(|(node, process)| (!process.is_running()).then_some(*node)).collect()
     }
 
+    /// What nodes found wrong with replicas.
+    ///
+    /// # Errors
+    /// `Unavailable` when a log cannot be read.
+    pub fn findings(&self) -> Result<Vec<String>> {
+        let findings = self.nodes.values().map(Process::findings);
+        Ok(findings.collect::<Result<Vec<_>>>()?.concat())
+    }
+
     /// The node that leads the monitors, as far as they know.
     pub fn leader(&self) -> Option<u16> {
         self.office.leader().ok().flatten().map(|node: NodeId| node.0)

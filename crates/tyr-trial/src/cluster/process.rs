@@ -72,6 +72,20 @@ impl Process {
         log.map_err(|error| Error::io(path.display().to_string(), error))
     }
 
+    /// What the node found wrong with replicas, as its log says: it writes them anew, so that in the
+    /// end all may be equal again.
+    ///
+    /// # Errors
+    /// `Unavailable` when the log cannot be read.
+    pub fn findings(&self) -> Result<Vec<String>> {
+        let path = self.folder.join("log");
+        let log =
+            std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
+        let log = String::from_utf8_lossy(&log);
+        let is_finding = |line: &&str| line.contains("\"scrubbing: ") && line.contains("\"WARN\"");
+        Ok(log.lines().filter(is_finding).map(str::to_owned).collect())
+    }
+
     /// The folder that the node has.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
