@@ -82,8 +82,9 @@ impl Process {
         let log =
             std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
         let log = String::from_utf8_lossy(&log);
-        let is_finding = |line: &&str| line.contains("\"scrubbing: ") && line.contains("\"WARN\"");
-        Ok(log.lines().filter(is_finding).map(str::to_owned).collect())
+        let warnings = log.lines().filter(|line| line.contains("\"WARN\""));
+        let findings = warnings.filter(|line| line.contains("\"scrubbing: "));
+        Ok(findings.map(str::to_owned).collect())
     }
 
     /// The folder that the node has.
