@@ -72,8 +72,8 @@ impl Process {
         log.map_err(|error| Error::io(path.display().to_string(), error))
     }
 
-    /// What the node found wrong with replicas, as its log says: it writes them anew, so that in the
-    /// end all may be equal again.
+    /// What the node found wrong with replicas, as its log says. It writes them anew, so that in
+    /// the end all may be equal again.
     ///
     /// # Errors
     /// `Unavailable` when the log cannot be read.
