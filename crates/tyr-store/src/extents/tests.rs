@@ -439,6 +439,7 @@ fn a_write_that_fails_when_it_is_due_ends_writing() {
 
 /// What lies beside an extent is read while it is written past the system's cache.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "what is tested is that threads may share it")]
 fn extents_are_read_while_their_neighbours_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let disk = crate::disk::RealDisk::create(folder.path()).unwrap();
