@@ -214,8 +214,10 @@ impl Extents {
                 ),
             ));
         }
-        if let Some(data) = self.queue.get(place_of(extent)) {
-            out.copy_from_slice(&data[skip as usize..skip as usize + out.len()]);
+        if let Some(data) = self.queue.get(place_of(extent))
+            && let Some(wanted) = data.get(skip as usize..skip as usize + out.len())
+        {
+            out.copy_from_slice(wanted);
             return Ok(());
         }
         if extent.compressed_len == 0 {

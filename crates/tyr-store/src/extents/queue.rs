@@ -18,10 +18,12 @@ use parking_lot::Mutex;
 use tyr_types::Bytes;
 
 use super::frame::{self, FRAME_LEN, FRAME_PAYLOAD, FramePlace};
-use crate::disk::DiskFile;
+use crate::disk::{DIRECT_ALIGNMENT, DiskFile};
 
 /// Frames of one write.
 const RUN_FRAMES: usize = 256;
+
+const _: () = assert!(FRAME_LEN.is_multiple_of(DIRECT_ALIGNMENT), "frames are written directly");
 
 /// Bytes that wait to be written, and where they go: from a frame on to be found there.
 #[derive(Clone)]

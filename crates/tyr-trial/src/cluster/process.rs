@@ -67,7 +67,7 @@ impl Process {
     }
 
     fn log(&self) -> Result<File> {
-        let path = self.folder.join("log");
+        let path = self.log_file();
         let log = OpenOptions::new().create(true).append(true).open(&path);
         log.map_err(|error| Error::io(path.display().to_string(), error))
     }
@@ -78,7 +78,7 @@ impl Process {
     /// # Errors
     /// `Unavailable` when the log cannot be read.
     pub fn findings(&self) -> Result<Vec<String>> {
-        let path = self.folder.join("log");
+        let path = self.log_file();
         let log =
             std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
         let log = String::from_utf8_lossy(&log);
@@ -90,6 +90,10 @@ impl Process {
     /// The folder that the node has.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.join("log")
     }
 
     fn shift_file(&self) -> PathBuf {

@@ -109,7 +109,8 @@ impl Holdings {
     /// base may be from after where the log begins; it may have gone to others since, and what the
     /// log has of it from before be applied to nothing.
     ///
-    /// Only the chain of a node that holds everything has no guess.
+    /// Only the chain of a node that holds everything has no guess: clusters of one had such before
+    /// they had chains like any, and their logs have them.
     pub(super) fn start(
         &self,
         part: &Part,

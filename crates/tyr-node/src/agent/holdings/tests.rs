@@ -29,17 +29,6 @@ fn holdings(folder: &tempfile::TempDir) -> Holdings {
     holdings
 }
 
-/// As a restart finds it whose log begins before the first chunk went to another node: nothing is
-/// left of it, and what the log has of the time before is applied to nothing, one after the other.
-#[test]
-fn what_the_log_has_of_before_the_first_chunk_went_goes_where_it_belongs() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut holdings = holdings(&folder);
-    append(&mut holdings, b"abc", CHUNK, 10);
-    append(&mut holdings, b"def", CHUNK + 3, 20);
-    assert_eq!(held(&holdings, 1), "abcdef");
-}
-
 /// An append of these bytes to the log whose end was guessed, in the chain of three nodes.
 fn append(holdings: &mut Holdings, bytes: &[u8], guess: u64, at: u64) {
     let payload = Payload::Inline(Bytes::copy_from_slice(bytes));
@@ -129,5 +118,16 @@ fn what_is_appended_where_the_first_chunk_is_not_held_any_more_goes_where_it_bel
     holdings.learn(&Arc::new(map));
     holdings.release(&(log(), 0));
     append(&mut holdings, b"def", CHUNK + 3, 12);
+    assert_eq!(held(&holdings, 1), "abcdef");
+}
+
+/// As a restart finds it whose log begins before the first chunk went to another node: nothing is
+/// left of it, and what the log has of the time before is applied to nothing, one after the other.
+#[test]
+fn what_the_log_has_of_before_the_first_chunk_went_goes_where_it_belongs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    append(&mut holdings, b"abc", CHUNK, 10);
+    append(&mut holdings, b"def", CHUNK + 3, 20);
     assert_eq!(held(&holdings, 1), "abcdef");
 }
