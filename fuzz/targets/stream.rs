@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use tyr_protocol::message::Envelope;
-use tyr_protocol::wire::{Decoder, Hello, decode};
+use tyr_protocol::wire::{Decoder, Hello};
 
 /// What a stream was read as: a hello, messages, and whether it ended with an error.
 type Seen = (Option<Hello>, Vec<Envelope>, bool);
@@ -62,11 +62,8 @@ fn read(stream: &[u8], piece: usize) -> Seen {
     decoder.feed(&head);
     let mut messages = Vec::new();
     loop {
-        match decoder.frame() {
-            Ok(Some(frame)) => match decode(&frame) {
-                Ok(message) => messages.push(message),
-                Err(_) => return (Some(hello), messages, true),
-            },
+        match decoder.message() {
+            Ok(Some(message)) => messages.push(message),
             Ok(None) => match pieces.next() {
                 Some(piece) => {
                     let buffer = decoder.buffer();

@@ -90,6 +90,7 @@ pub fn run(session: &mut Session, arguments: &ServeArguments) -> Outcome {
         return check(session, &settings, &plan);
     }
     session.interrupt.expect();
+    process::refuse_huge_pages();
     let audit = logging::begin(&plan.log)?;
     for warning in &plan.warnings {
         tracing::warn!("{warning}");

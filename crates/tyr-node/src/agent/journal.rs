@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use tyr_protocol::member::Record;
 use tyr_protocol::wire::{self, Outgoing};
-use tyr_store::log::{EncodedRecord, Log, PendingWrite, Removal};
+use tyr_store::log::{EncodedRecord, Log, PendingWrite, Preparation, Removal};
 use tyr_types::{Error, Result, Timestamp};
 
 /// The log's end, and who waits.
@@ -73,6 +73,11 @@ impl Journal {
         }
         self.is_busy = true;
         Some(self.log.take_pending())
+    }
+
+    /// The next segment, if it is time to make it ahead.
+    pub fn prepare(&mut self) -> Option<Preparation> {
+        self.log.prepare()
     }
 
     /// What was taken is durable, or failed to become so. Answers the numbers of those who waited

@@ -119,7 +119,7 @@ fn committed(answer: Answer) -> Result<Committed> {
     match answer {
         Answer::Committed { transaction, at, outcomes } => {
             let mut all = Outcomes::of(&transaction);
-            for answered in outcomes {
+            for answered in outcomes.iter() {
                 all.put(answered.blob, answered.operation, answered.outcome);
             }
             Ok(Committed { at, outcomes: all.all })

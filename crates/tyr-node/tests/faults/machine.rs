@@ -46,7 +46,7 @@ impl Machine {
         let parts = Parts {
             disk: Arc::new(self.disk.clone()),
             index: Box::new(self.index.clone()),
-            log: LogOptions { segment_len: 16 << 10 },
+            log: LogOptions { segment_len: 16 << 10, is_direct: false },
             extents: ExtentOptions { file_len_max: 256 << 10 },
             is_read_only: false,
         };

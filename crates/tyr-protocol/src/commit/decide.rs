@@ -5,7 +5,8 @@ use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::effect::Effect;
 use super::enter::backward;
-use super::event::{Decision, Message, Outcomes};
+use super::event::{Decision, Message};
+use super::outcomes::Outcomes;
 use super::record::{Blocker, Record, Slot, State};
 use super::{Commit, in_flight};
 use crate::abort::Abort;
@@ -14,8 +15,8 @@ use crate::rule::Rule;
 impl Record {
     /// Takes in answers that came the way back, in place of those that another attempt brought: a
     /// node that is lost now may have applied what nobody else did.
-    pub(crate) fn merge(&mut self, outcomes: Outcomes) {
-        outcomes.into_iter().for_each(|answered| answered.put_into(&mut self.outcomes));
+    pub(crate) fn merge(&mut self, outcomes: &Outcomes) {
+        self.outcomes.put(outcomes);
     }
 }
 
@@ -294,7 +295,7 @@ impl Commit {
         record.state = State::Aborted;
         let abort = record.abort.take().expect("an abort on its way to the client has its reason");
         let decision = Decision::Abort(*abort);
-        effects.push(Effect::Reply { id, decision, outcomes: Vec::new() });
+        effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
         self.settle(slot, effects);
     }
 

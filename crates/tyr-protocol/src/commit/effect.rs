@@ -5,7 +5,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
-use super::event::{Attempt, Decision, Message, Outcomes};
+use super::event::{Attempt, Decision, Message};
+use super::outcomes::Outcomes;
 use crate::chain::Chain;
 use crate::recovery;
 

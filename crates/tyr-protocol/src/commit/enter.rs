@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
 
 use super::effect::{Effect, Placements};
-use super::event::{Attempt, Decision, Message, Outcomes};
+use super::event::{Attempt, Decision, Message};
+use super::outcomes::Outcomes;
 use super::record::{Record, Slot, State};
 use super::validate::{Validation, Verdict};
 use super::{Commit, IN_FLIGHT_MAX};
@@ -114,7 +115,7 @@ impl Commit {
                     if let Some(previous) = position.checked_sub(1) {
                         let to = pass.chain.hops()[previous].node;
                         let decision = Decision::Abort(abort);
-                        effects.push(backward(to, (id, pass.attempt), decision, Vec::new()));
+                        effects.push(backward(to, (id, pass.attempt), decision, Outcomes::new()));
                     }
                 }
             },
@@ -428,5 +429,5 @@ pub(super) fn backward(
 /// Tells a client that nothing was begun.
 fn refuse(id: TransactionId, reason: &'static str, effects: &mut Vec<Effect>) {
     let decision = Decision::Abort(Abort::new(ErrorKind::Unavailable, reason));
-    effects.push(Effect::Reply { id, decision, outcomes: Vec::new() });
+    effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
 }

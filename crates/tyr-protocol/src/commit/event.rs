@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tyr_types::{BlobName, Epoch, NodeId, Outcome, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, Epoch, NodeId, Timestamp, Transaction, TransactionId};
 
+use super::outcomes::Outcomes;
 use crate::abort::Abort;
 use crate::chain::Chain;
 use crate::map::ClusterMap;
@@ -32,31 +33,6 @@ pub enum Decision {
     /// It does not take effect anywhere.
     Abort(Abort),
 }
-
-/// What one operation of a committed transaction answers its client.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answered {
-    /// The blob, by its place in [`Transaction::blobs`].
-    pub blob: u32,
-    /// The operation, by its place among those on the blob.
-    pub operation: u32,
-    /// The answer. [`Outcome::Done`] is left out.
-    pub outcome: Outcome,
-}
-
-impl Answered {
-    /// Puts it among the answers that are known, in place of what the operation answered before.
-    pub(crate) fn put_into(self, outcomes: &mut Outcomes) {
-        let place = (self.blob, self.operation);
-        match outcomes.iter_mut().find(|known| (known.blob, known.operation) == place) {
-            Some(known) => known.outcome = self.outcome,
-            None => outcomes.push(self),
-        }
-    }
-}
-
-/// The answers of a transaction, as far as they are known.
-pub type Outcomes = Vec<Answered>;
 
 /// What is in use of the blobs that a transaction writes (V2). The driver fills it in when it
 /// sends; the commit machine does not look at it.

@@ -9,9 +9,10 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::event::{Decision, Outcomes};
+use super::event::Decision;
 use super::in_flight::Claim;
 use super::memory::Entry;
+use super::outcomes::Outcomes;
 use super::record::Record;
 use super::{Commit, Placed};
 use crate::chain::{Chain, Hop, Part, Piece};

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use tyr_types::{Timestamp, TransactionId};
 
-use super::event::{Attempt, Decision, Outcomes};
+use super::event::{Attempt, Decision};
+use super::outcomes::Outcomes;
 use crate::chain::Ends;
 use crate::window::Window;
 
@@ -77,7 +78,8 @@ pub struct Kept {
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    entries: HashMap<TransactionId, Entry, FixedState>,
+    /// In boxes, so that a table that grows moves little.
+    entries: HashMap<TransactionId, Box<Entry>, FixedState>,
     /// By the clock when they were noted, ascending; one noted again since is passed over.
     order: Window<(u64, TransactionId)>,
     /// Attempts that began at or before this clock may be forgotten.
@@ -87,13 +89,13 @@ pub(crate) struct Memory {
 impl Memory {
     /// What is remembered of `id`.
     pub fn get(&self, id: TransactionId) -> Option<&Entry> {
-        self.entries.get(&id)
+        self.entries.get(&id).map(|entry| &**entry)
     }
 
     /// All that is remembered, in no order that may matter.
     #[cfg(feature = "broken-rules")]
     pub fn iter(&self) -> impl Iterator<Item = (&TransactionId, &Entry)> {
-        self.entries.iter()
+        self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Whether what began then may have been forgotten, so that knowing nothing means nothing.
@@ -104,8 +106,10 @@ impl Memory {
     /// Promises to take part in no attempt older than `attempt`.
     pub fn fence(&mut self, id: TransactionId, attempt: Attempt, clock: Timestamp) {
         let noted = clock.clock;
-        let fresh = Entry { attempt, finished_in: None, ends: Ends::new(), outcome: None, noted };
-        let entry = self.entries.entry(id).or_insert(fresh);
+        let entry = self.entries.entry(id).or_insert_with(|| {
+            let (finished_in, ends, outcome) = (None, Ends::new(), None);
+            Box::new(Entry { attempt, finished_in, ends, outcome, noted })
+        });
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
         self.order.push((noted, id));
@@ -198,7 +202,7 @@ impl Memory {
     /// Takes in what was kept, in the order of the pages, before anything else is noted.
     pub fn keep(&mut self, kept: Kept) {
         let Kept { id, noted, attempt, finished_in, ends, outcome, answers: _ } = kept;
-        self.entries.insert(id, Entry { attempt, finished_in, ends, outcome, noted });
+        self.entries.insert(id, Box::new(Entry { attempt, finished_in, ends, outcome, noted }));
         self.order.push((noted, id));
         self.let_go();
     }
@@ -217,10 +221,8 @@ impl Memory {
     pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
         let Remembered { id, attempt, ends, decision, outcomes } = remembered;
         if let Some((_, known)) = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut()) {
-            let unknown = outcomes.into_iter().filter(|answered| !known.contains(answered));
-            let unknown: Outcomes = unknown.collect();
-            if !unknown.is_empty() {
-                unknown.into_iter().for_each(|answered| answered.put_into(known));
+            if outcomes.iter().any(|answered| !known.contains(answered)) {
+                known.put(&outcomes);
                 self.fence(id, attempt, clock); // Noted anew: it has changed.
             }
             return;
@@ -342,7 +344,7 @@ mod tests {
         let (mut memory, id) = (Memory::default(), TransactionId(1));
         memory.note(id, Attempt::default(), committed(1), at(1));
         let abort = crate::Abort::new(tyr_types::ErrorKind::Conflict, "it changed");
-        memory.note(id, Attempt::default(), (Decision::Abort(abort), vec![]), at(2));
+        memory.note(id, Attempt::default(), (Decision::Abort(abort), Outcomes::new()), at(2));
     }
 
     #[test]

@@ -15,8 +15,9 @@
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
 //! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`]
 //! sends some back to come again, [`decide`] is the way back, [`settle`] frees those that waited;
-//! [`memory`] is what is known of those that are finished; [`alone`] is all of this inlined for a
-//! chain of one with nothing in its way; [`invariants`] says what holds between steps.
+//! [`memory`] is what is known of those that are finished, [`outcomes`] what they answered;
+//! [`alone`] is all of this inlined for a chain of one with nothing in its way; [`invariants`] says
+//! what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
@@ -33,6 +34,7 @@ mod fingerprint;
 mod in_flight;
 mod invariants;
 pub(crate) mod memory;
+mod outcomes;
 pub(crate) mod question;
 pub(crate) mod record;
 mod settle;
@@ -46,9 +48,10 @@ use smallvec::SmallVec;
 use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
 
 pub use self::effect::{Effect, Placed, Placements};
-pub use self::event::{Answered, Attempt, Decision, Event, Message, Outcomes, Usages};
+pub use self::event::{Attempt, Decision, Event, Message, Usages};
 use self::in_flight::InFlight;
 pub use self::memory::{Kept, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered};
+pub use self::outcomes::{Answered, Outcomes};
 use self::record::{Records, Slot, State};
 use crate::abort::Abort;
 use crate::recovery::Recovery;
@@ -234,7 +237,7 @@ impl Commit {
                 let Some(slot) = self.taking_part(id, attempt) else { return };
                 match decision {
                     Decision::Commit(at) => {
-                        self.records[slot].merge(outcomes);
+                        self.records[slot].merge(&outcomes);
                         self.records[slot].is_behind = true;
                         self.hear(slot, at, effects);
                     }

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::effect::Placements;
-use super::event::{Attempt, Outcomes};
+use super::event::Attempt;
+use super::outcomes::Outcomes;
 use crate::abort::Abort;
 use crate::chain::Chain;
 

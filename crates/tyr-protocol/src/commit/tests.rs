@@ -152,7 +152,7 @@ impl Node {
 
     fn backward(&mut self, id: u128, decision: Decision) -> Vec<String> {
         let (id, attempt) = (TransactionId(id), Attempt::default());
-        let (outcomes, usages) = (vec![], vec![]);
+        let (outcomes, usages) = (Outcomes::new(), vec![]);
         let backward = Message::Backward { id, attempt, decision, outcomes, usages };
         self.step(Event::Receive(backward))
     }
@@ -434,7 +434,7 @@ fn messages_of_another_attempt_or_about_nobody_known_do_nothing() {
     assert!(node.backward(2, decision.clone()).is_empty());
     let attempt = Attempt { number: 1, ..Attempt::default() };
     let id = TransactionId(1);
-    let (outcomes, usages) = (vec![], vec![]);
+    let (outcomes, usages) = (Outcomes::new(), vec![]);
     let other = Message::Backward { id, attempt, decision, outcomes, usages };
     assert!(node.step(Event::Receive(other)).is_empty());
     assert!(
@@ -634,7 +634,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         is_passed: false,
         is_restored: false,
         blocker: None,
-        outcomes: vec![],
+        outcomes: Outcomes::new(),
         abort: None,
         touched_us: 0,
         asked: 0,

@@ -4,17 +4,18 @@
 //! client and travel back with the decision; they are kept as long as the outcome is (F4). Bounded
 //! by [`OUTCOMES_MAX`], as outcomes are; nearly all transactions answer nothing and are not here.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use foldhash::fast::FixedState;
 use tyr_types::TransactionId;
 
-use crate::commit::{Answered, OUTCOME_WINDOW_US, OUTCOMES_MAX, Outcomes};
+use crate::commit::{OUTCOME_WINDOW_US, OUTCOMES_MAX, Outcomes};
 use crate::window::Window;
 
 /// Answers by transaction.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    by_id: BTreeMap<TransactionId, Outcomes>,
+    by_id: HashMap<TransactionId, Outcomes, FixedState>,
     /// In the order they came.
     order: Window<TransactionId>,
 }
@@ -32,8 +33,8 @@ impl Answers {
     }
 
     /// What a transaction answered here.
-    pub fn of(&self, id: TransactionId) -> &[Answered] {
-        self.by_id.get(&id).map_or(&[], Vec::as_slice)
+    pub fn of(&self, id: TransactionId) -> Outcomes {
+        self.by_id.get(&id).cloned().unwrap_or_default()
     }
 
     /// The clock that does not jump says so: forgets what is older than the window.
@@ -52,8 +53,8 @@ impl Answers {
     /// applied what is not decided here yet, and be lost before it is. On the way back the
     /// authority is the last to answer.
     pub fn complete(&self, id: TransactionId, outcomes: &mut Outcomes) {
-        for own in self.by_id.get(&id).into_iter().flatten() {
-            own.put_into(outcomes);
+        if let Some(own) = self.by_id.get(&id) {
+            outcomes.put(own);
         }
     }
 

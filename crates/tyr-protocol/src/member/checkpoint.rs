@@ -81,7 +81,7 @@ impl Member {
         let Some(recovery) = self.commit.recovery.as_deref() else { return (Vec::new(), None) };
         let (mut entries, next) = recovery.memory.kept(after, limit);
         for kept in &mut entries {
-            kept.answers = self.answers.of(kept.id).to_vec();
+            kept.answers = self.answers.of(kept.id);
         }
         (entries, next)
     }
@@ -106,7 +106,7 @@ impl Member {
             let id = record.transaction.id;
             add_validated(record, at, records);
             records.push(Record::Decided { id, at });
-            let outcomes = self.answers.of(id).to_vec();
+            let outcomes = self.answers.of(id);
             if !outcomes.is_empty() {
                 records.push(Record::Answered { id, outcomes });
             }

@@ -101,7 +101,6 @@ impl<S: Store> Turn<'_, S> {
                 self.apply(&transaction, &chain, at);
                 let (id, outcomes) = (transaction.id, self.member.answers.of(transaction.id));
                 if !outcomes.is_empty() {
-                    let outcomes = outcomes.to_vec();
                     self.persist(Record::Answered { id, outcomes }, None);
                 }
             }
@@ -127,7 +126,8 @@ impl<S: Store> Turn<'_, S> {
         if self.member.map.as_ref().is_some_and(|map| at.epoch < map.moved) {
             // Of a chunk that has gone to others since, nothing is left here that could answer, and
             // nothing must be that would be taken for it when it comes back.
-            outcomes.retain(|answered| self.member.is_placed_here(transaction, answered));
+            let all = outcomes.iter().copied();
+            outcomes = all.filter(|it| self.member.is_placed_here(transaction, it)).collect();
             self.release_strays(chain);
         }
         self.member.answers.keep(transaction.id, outcomes);
@@ -152,7 +152,7 @@ impl<S: Store> Turn<'_, S> {
         let mut outcomes = outcomes;
         match &decision {
             Decision::Commit(_) => self.member.answers.complete(id, &mut outcomes),
-            Decision::Abort(_) => outcomes.clear(),
+            Decision::Abort(_) => outcomes = Outcomes::new(),
         }
         self.member.misplaced.remove(&id);
         if is_repair(id) {

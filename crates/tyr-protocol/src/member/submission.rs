@@ -7,7 +7,7 @@ use tyr_types::{ErrorKind, Operation, Timestamp, Transaction, TransactionId};
 use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
-use crate::commit::{self, OUTCOME_WINDOW_US};
+use crate::commit::{self, OUTCOME_WINDOW_US, Outcomes};
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
@@ -37,13 +37,13 @@ impl<S: Store> Turn<'_, S> {
         if let Err(error) = transaction.validate() {
             // So it is whenever it comes: nothing has to be remembered.
             let decision = refused(ErrorKind::InvalidArgument, error.message().to_owned());
-            return self.reply(id, decision, Vec::new());
+            return self.reply(id, decision, Outcomes::new());
         }
         let is_remembered = self.remembers(id);
         let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
         let is_dropped = keyspaces.any(|keyspace| map.is_dropped(keyspace));
         if is_dropped && !is_retry && !is_remembered {
-            return self.reply(id, refused(ErrorKind::NotFound, DROPPED), Vec::new());
+            return self.reply(id, refused(ErrorKind::NotFound, DROPPED), Outcomes::new());
         }
         let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
@@ -52,7 +52,7 @@ impl<S: Store> Turn<'_, S> {
             Ok(chain) => chain,
             Err(abort) if is_lasting(abort.kind) && !is_retry && !is_remembered => {
                 let decision = commit::Decision::Abort(abort);
-                return self.reply(id, decision, Vec::new());
+                return self.reply(id, decision, Outcomes::new());
             }
             Err(_) => return self.not_here(client, Asked::Transaction(id)),
         };
@@ -70,7 +70,7 @@ impl<S: Store> Turn<'_, S> {
         if !is_remembered && self.is_forgotten(begun) {
             let reason = "the transaction is older than what the cluster remembers: whether it \
                           took effect shows in what it wrote";
-            return self.reply(id, refused(ErrorKind::TimedOut, reason), Vec::new());
+            return self.reply(id, refused(ErrorKind::TimedOut, reason), Outcomes::new());
         }
         self.member.commit.observe(begun);
         let is_partial = self.is_partial(&transaction);

@@ -8,7 +8,7 @@ use tyr_types::{
 
 use super::*;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Attempt, Decision, Message};
+use crate::commit::{self, Attempt, Decision, Message, Outcomes};
 use crate::footprint::Footprint;
 use crate::view::View;
 
@@ -108,7 +108,7 @@ impl Node {
 
     fn decide(&mut self, id: u128, decision: Decision) -> Vec<Effect> {
         let (id, attempt) = (TransactionId(id), Attempt::default());
-        let (outcomes, usages) = (vec![], vec![]);
+        let (outcomes, usages) = (Outcomes::new(), vec![]);
         let message = Message::Backward { id, attempt, decision, outcomes, usages };
         self.step(commit::Event::Receive(message))
     }

@@ -6,7 +6,7 @@ use tyr_types::{NodeId, TransactionId};
 
 use super::message::{Known, Message};
 use crate::commit::record::State;
-use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::view::View;
 
 impl Commit {
@@ -180,7 +180,7 @@ impl Commit {
                 let known = recovery.memory.get(id).and_then(|entry| entry.outcome.as_ref());
                 if known.is_none() {
                     let decision = Decision::Abort(abort);
-                    recovery.memory.note(id, attempt, (decision.clone(), Vec::new()), clock);
+                    recovery.memory.note(id, attempt, (decision.clone(), Outcomes::new()), clock);
                     effects.push(Effect::Note { id, decision, is_synced: false });
                 }
             }

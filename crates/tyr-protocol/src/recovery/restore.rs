@@ -11,7 +11,7 @@ use tyr_types::{Timestamp, Transaction, TransactionId};
 
 use crate::chain::Chain;
 use crate::commit::record::State;
-use crate::commit::{Attempt, Commit, Decision, Effect, Placements};
+use crate::commit::{Attempt, Commit, Decision, Effect, Outcomes, Placements};
 use crate::view::View;
 
 /// A record of the log, as it comes back.
@@ -110,7 +110,7 @@ impl Commit {
                 let Some(recovery) = &mut self.recovery else { return };
                 let attempt = recovery.memory.get(id).map(|entry| entry.attempt);
                 let attempt = attempt.unwrap_or_default();
-                recovery.memory.note(id, attempt, (decision, Vec::new()), clock);
+                recovery.memory.note(id, attempt, (decision, Outcomes::new()), clock);
             }
         }
     }

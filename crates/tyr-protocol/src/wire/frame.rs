@@ -10,7 +10,7 @@ use bytes::{Buf, BytesMut};
 use tyr_types::{Bytes, Error, Result, limits};
 
 use super::input::{Input, Malformed};
-use super::output::{Outgoing, Output};
+use super::output::{Outgoing, Output, SHARED_LEN_MIN};
 use crate::message::Envelope;
 
 /// Bytes of a frame's length and checksum.
@@ -58,13 +58,17 @@ pub fn encode(envelope: &Envelope, outgoing: &mut Outgoing) -> Result<()> {
     Ok(())
 }
 
-/// The message in a whole frame, as [`Decoder::frame`] cuts it. Its large payloads share the
-/// frame's memory.
+/// The message in a whole frame. Its large payloads share the frame's memory.
 ///
 /// # Errors
 /// `Corrupt` when the bytes are no frame of this version, with what is wrong and where. The stream
 /// that it came from cannot be trusted any more: close the connection.
 pub fn decode(frame: &Bytes) -> Result<Envelope> {
+    decode_from(frame, Some(frame))
+}
+
+/// Decodes `frame`, which is in `memory` if that may be shared.
+fn decode_from(frame: &[u8], memory: Option<&Bytes>) -> Result<Envelope> {
     let Some((prefix, content)) = frame.split_first_chunk::<PREFIX_LEN>() else {
         return Err(Error::corrupt(format!(
             "not a frame: it has {} bytes, its length and checksum alone take {PREFIX_LEN}",
@@ -86,11 +90,11 @@ pub fn decode(frame: &Bytes) -> Result<Envelope> {
             "not a frame: its {len} bytes do not have its checksum; they changed on the way"
         )));
     }
-    decode_content(frame).map_err(|malformed| malformed.error("a message", frame.len()))
+    let input = Input::new(frame, memory, PREFIX_LEN);
+    decode_content(input).map_err(|malformed| malformed.error("a message", frame.len()))
 }
 
-fn decode_content(frame: &Bytes) -> Result<Envelope, Malformed> {
-    let mut input = Input::new(frame, PREFIX_LEN);
+fn decode_content(mut input: Input<'_>) -> Result<Envelope, Malformed> {
     match input.byte()? {
         FLAGS => input.all(),
         _ => Err(input.malformed_last("flags that this version does not know")),
@@ -109,7 +113,7 @@ fn too_long(len: u32) -> Error {
     ))
 }
 
-/// Cuts a stream of bytes into frames.
+/// Cuts a stream of bytes into frames, and decodes them.
 ///
 /// Holds at most one frame that has not ended, and what was read with it. A frame's memory grows
 /// with the bytes that came, not with the length that it announces.
@@ -125,7 +129,7 @@ impl Decoder {
     }
 
     /// Where the next bytes of the stream go: read into its spare room, of which there is some.
-    /// Whole frames in it are taken out by [`Decoder::frame`] before more is read.
+    /// Whole frames in it are taken out by [`Decoder::message`] before more is read.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BUFFER_LEN / 4 {
             // At least as much again as there is: a long frame is moved a few times only.
@@ -139,11 +143,13 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole frame for [`decode`]; `None` until more of the stream is in.
+    /// The next message; `None` until more of the stream is in. A large payload shares the memory
+    /// that it came in; a frame that can have none leaves the buffer to what comes after it.
     ///
     /// # Errors
-    /// `Corrupt` when it announces more than [`FRAME_LEN_MAX`] bytes: close the connection.
-    pub fn frame(&mut self) -> Result<Option<Bytes>> {
+    /// `Corrupt` as for [`decode`], and when more than [`FRAME_LEN_MAX`] bytes are announced:
+    /// close the connection.
+    pub fn message(&mut self) -> Result<Option<Envelope>> {
         let Some(prefix) = self.buffer.first_chunk::<PREFIX_LEN>() else { return Ok(None) };
         let (len, _) = prefix_parts(prefix);
         if len as usize > FRAME_LEN_MAX {
@@ -153,7 +159,12 @@ impl Decoder {
         if self.buffer.len() < whole {
             return Ok(None);
         }
-        Ok(Some(self.buffer.split_to(whole).freeze()))
+        if whole >= SHARED_LEN_MIN {
+            return decode(&self.buffer.split_to(whole).freeze()).map(Some);
+        }
+        let envelope = decode_from(&self.buffer[..whole], None)?;
+        self.buffer.advance(whole);
+        Ok(Some(envelope))
     }
 
     /// Bytes that wait for the rest of their frame.

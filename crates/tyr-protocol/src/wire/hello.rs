@@ -165,7 +165,7 @@ impl Hello {
             return Err(Error::corrupt("not a hello: its bytes do not have its checksum"));
         }
         let bytes = stream.split_to(whole).freeze();
-        let greeting: Greeting = Input::new(&bytes, PREFIX_LEN)
+        let greeting: Greeting = Input::new(&bytes, Some(&bytes), PREFIX_LEN)
             .all()
             .map_err(|malformed| malformed.error("a hello", whole))?;
         match greeting {

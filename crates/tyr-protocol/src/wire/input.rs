@@ -25,16 +25,18 @@ impl Malformed {
 
 /// Bytes that are being read.
 pub(crate) struct Input<'a> {
-    whole: &'a Bytes,
+    whole: &'a [u8],
     rest: &'a [u8],
+    /// What they lie in, if payloads may hold on to it.
+    memory: Option<&'a Bytes>,
     /// The blobs named so far: each is spelt out once, and referred to by its place.
     names: SmallVec<[BlobName; 8]>,
 }
 
 impl<'a> Input<'a> {
-    /// Reads `whole` from byte `at` on.
-    pub fn new(whole: &'a Bytes, at: usize) -> Self {
-        Self { whole, rest: &whole[at.min(whole.len())..], names: SmallVec::new() }
+    /// Reads `whole`, which lies in `memory`, from byte `at` on.
+    pub fn new(whole: &'a [u8], memory: Option<&'a Bytes>, at: usize) -> Self {
+        Self { whole, rest: &whole[at.min(whole.len())..], memory, names: SmallVec::new() }
     }
 
     /// The value that is all of the bytes left.
@@ -132,9 +134,9 @@ impl<'a> Input<'a> {
     /// copied, so that they do not hold on to it.
     pub fn payload(&mut self, len: usize) -> Result<Bytes, Malformed> {
         let taken = self.take(len)?;
-        match len >= SHARED_LEN_MIN {
-            true => Ok(self.whole.slice_ref(taken)),
-            false => Ok(Bytes::copy_from_slice(taken)),
+        match self.memory {
+            Some(memory) if len >= SHARED_LEN_MIN => Ok(memory.slice_ref(taken)),
+            Some(_) | None => Ok(Bytes::copy_from_slice(taken)),
         }
     }
 

@@ -5,7 +5,7 @@
 //! written by the same means ([`encode_record`], [`encode_map`]).
 //!
 //! ```text
-//!   Envelope ──encode──► Outgoing ═══ socket ═══► Decoder ──frame──► decode ──► Envelope
+//!   Envelope ──encode──► Outgoing ═══ socket ═══► Decoder ──message──► Envelope
 //! ```
 //!
 //! Decoding is total: any bytes give a value or an error that says what is wrong at which byte;

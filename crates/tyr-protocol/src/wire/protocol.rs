@@ -7,7 +7,7 @@ use super::input::{Input, Malformed};
 use super::output::Output;
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Placed, Remembered};
+use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
@@ -108,6 +108,21 @@ impl Encoded for Usage {
 encoded_struct!(Attempt, 3, { epoch, number, coordinator });
 encoded_enum!(Decision, "decision", { 0 => Commit(at), 1 => Abort(abort) });
 encoded_struct!(Answered, 3, { blob, operation, outcome });
+
+impl Encoded for Outcomes {
+    const LEN_MIN: usize = 1;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        encode_list(self, output);
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        Vec::decode(input).map(Self::from)
+    }
+}
+
 encoded_struct!(Placed, 2, { index, offset });
 encoded_struct!(Remembered, 25, { id, attempt, ends, decision, outcomes });
 

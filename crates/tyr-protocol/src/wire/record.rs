@@ -55,7 +55,7 @@ pub(super) fn encode_versioned<T: Encoded>(value: &T, outgoing: &mut Outgoing) {
 pub(super) fn decode_versioned<T: Encoded>(bytes: &Bytes, kind: &str) -> Result<T> {
     match bytes.first() {
         Some(&FORMAT) => {
-            let value = Input::new(bytes, 1).all();
+            let value = Input::new(bytes, Some(bytes), 1).all();
             value.map_err(|malformed| malformed.error(kind, bytes.len()))
         }
         Some(format) => Err(Error::corrupt(format!(

@@ -100,7 +100,7 @@ pub fn outcomes() -> BoxedStrategy<commit::Outcomes> {
     ];
     let answered = (number_u32(), number_u32(), outcome)
         .prop_map(|(blob, operation, outcome)| Answered { blob, operation, outcome });
-    vec(answered, 0..4).boxed()
+    vec(answered, 0..4).prop_map(commit::Outcomes::from).boxed()
 }
 
 /// Appends whose offset is settled.

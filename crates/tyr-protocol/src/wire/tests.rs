@@ -115,7 +115,7 @@ fn has_all_tags<T: Encoded>(values: impl Iterator<Item = T>) -> bool {
     seen.dedup();
     let next = [seen.len() as u8];
     let is_dense = seen.iter().enumerate().all(|(place, tag)| place == usize::from(*tag));
-    let unknown = Input::new(&Bytes::copy_from_slice(&next), 0).all::<T>().err();
+    let unknown = Input::new(&next, None, 0).all::<T>().err();
     let text = unknown.map(|malformed| malformed.error("it", 1).to_string());
     is_dense && text.is_some_and(|text| text.contains("unknown"))
 }
@@ -235,7 +235,7 @@ fn a_frame_too_long_is_refused_when_its_length_is_known() {
     let mut decoder = Decoder::new();
     decoder.feed(&(FRAME_LEN_MAX as u32 + 1).to_le_bytes());
     decoder.feed(&[0; 4]);
-    let error = decoder.frame().unwrap_err();
+    let error = decoder.message().unwrap_err();
     assert!(error.message().contains("another protocol"), "{error}");
 }
 
@@ -395,7 +395,8 @@ fn a_record_of_another_format_is_refused_by_name() {
 fn assert_comes_back<T: Encoded + PartialEq + std::fmt::Debug>(value: &T) {
     let bytes = alone(value);
     assert!(bytes.len() >= T::LEN_MIN, "{value:?} takes {} bytes", bytes.len());
-    let back: T = Input::new(&bytes, 0).all().map_err(|error| error.error("it", 0)).unwrap();
+    let back: T =
+        Input::new(&bytes, Some(&bytes), 0).all().map_err(|error| error.error("it", 0)).unwrap();
     assert_eq!(back, *value);
 }
 
@@ -469,8 +470,8 @@ proptest! {
             let len = cuts.next().unwrap_or(1).min(outgoing.chunk().len());
             decoder.feed(&outgoing.chunk()[..len]);
             outgoing.advance(len);
-            while let Some(frame) = decoder.frame().unwrap() {
-                seen.push(decode(&frame).unwrap());
+            while let Some(envelope) = decoder.message().unwrap() {
+                seen.push(envelope);
             }
         }
         prop_assert_eq!(seen, envelopes);

@@ -315,7 +315,7 @@ impl SimStore {
 
 impl Store for SimStore {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        let mut outcomes = Outcomes::new();
+        let mut outcomes = Vec::new();
         let Some(position) = chain.position(self.node) else {
             panic!(
                 "violation: node {} applies {:x} beside its chain",
@@ -335,7 +335,7 @@ impl Store for SimStore {
                 Answered { blob, operation, outcome }
             }));
         }
-        outcomes
+        outcomes.into()
     }
 
     fn await_base(&mut self, name: &ChunkName) {

@@ -123,7 +123,7 @@ impl Cluster {
         let mut answers: Vec<Answered> = Vec::new();
         for hop in chain.hops() {
             let store = &mut self.stores[usize::from(hop.node.0)];
-            answers.extend(store.apply(&transaction, &chain, time(number)));
+            answers.extend(store.apply(&transaction, &chain, time(number)).iter());
         }
         // Every replica answers, and alike.
         answers.sort_by_key(|answer| answer.operation);
@@ -317,7 +317,7 @@ impl SimStore {
         let hops =
             [0, 9].map(|node| Hop { node: NodeId(node), part: Part::Pieces(vec![piece.clone()]) });
         let chain = Chain::new(hops.into(), [(0, 0)].into_iter().collect()).unwrap();
-        assert_eq!(self.apply(transaction, &chain, at), Vec::new());
+        assert_eq!(self.apply(transaction, &chain, at), Outcomes::new());
     }
 }
 

@@ -319,7 +319,7 @@ fn committed(deed: &mut Deed, transaction: &Transaction, at: Timestamp, outcomes
         attempted.id = Some(transaction.id);
         attempted.fate = Fate::Committed(at);
         attempted.answers = outcomes
-            .into_iter()
+            .iter()
             .map(|answered| checker::Answer {
                 blob: answered.blob as usize,
                 operation: answered.operation as usize,

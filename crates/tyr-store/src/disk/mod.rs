@@ -8,12 +8,14 @@
 //! part and order, until `sync` of the file; a created, renamed or removed name may be lost, or
 //! come back, until `sync_folder` of its folder. This folder knows nothing of what the files hold.
 
+mod blocks;
 pub mod real;
 pub mod simulated;
 
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 
+pub use blocks::{BlockWriter, Blocks};
 pub use real::{FolderLock, RealDisk};
 pub use simulated::SimulatedDisk;
 use tyr_types::{Error, Result};

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tyr_types::Bytes;
 
 use super::frame::{self, FRAME_LEN, FRAME_PAYLOAD, FramePlace};
-use crate::disk::{DIRECT_ALIGNMENT, DiskFile};
+use crate::disk::{Blocks, DIRECT_ALIGNMENT, DiskFile};
 
 /// Frames of one write.
 const RUN_FRAMES: usize = 256;
@@ -82,18 +82,15 @@ impl Queue {
 
 /// Frames that lie side by side, put together in memory to be written at once.
 pub(super) struct Run {
-    /// From where it is aligned on, as long as a run.
-    buffer: Vec<u8>,
-    aligned: usize,
+    blocks: Blocks,
     used: usize,
     first: FramePlace,
 }
 
 impl Run {
     pub fn new() -> Self {
-        let buffer = vec![0; (RUN_FRAMES + 1) * FRAME_LEN];
-        let aligned = buffer.as_ptr().align_offset(FRAME_LEN);
-        Self { buffer, aligned, used: 0, first: FramePlace { file: 0, frame: 0 } }
+        let blocks = Blocks::zeros(RUN_FRAMES * FRAME_LEN);
+        Self { blocks, used: 0, first: FramePlace { file: 0, frame: 0 } }
     }
 
     /// Writes all of these.
@@ -110,8 +107,8 @@ impl Run {
                     self.write(file)?;
                     (self.first, file) = (place, Some(&queued.file));
                 }
-                let at = self.aligned + self.used;
-                frame::seal(&mut self.buffer[at..at + FRAME_LEN], place, payload);
+                let room = &mut self.blocks.bytes_mut()[self.used..];
+                frame::seal(&mut room[..FRAME_LEN], place, payload);
                 self.used += FRAME_LEN;
                 place = place.next();
             }
@@ -128,7 +125,7 @@ impl Run {
 
     fn write(&mut self, file: Option<&Arc<dyn DiskFile>>) -> Result<(), (u32, io::Error)> {
         let Some(file) = file else { return Ok(()) };
-        let bytes = &self.buffer[self.aligned..self.aligned + self.used];
+        let bytes = &self.blocks.bytes()[..self.used];
         self.used = 0;
         let position = self.first.frame * FRAME_LEN as u64;
         file.write_at(bytes, position).map_err(|error| (self.first.file, error))

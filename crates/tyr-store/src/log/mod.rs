@@ -4,16 +4,18 @@
 //! ```text
 //! log/0000000000000001.log   | header | record 1 | record 2 | ... | record 811 |  (space)
 //! log/000000000000032c.log   | header | record 812 | ...          <- being written
+//! log/next                   the segment after it, made ahead
 //! log/SYNCED                 how far all this is durable, and whether it was closed cleanly
 //! ```
 //!
 //! Records are numbered without gaps, over all segments. [`record`] is a record's header and
-//! [`body`] what is in it, [`segment`] a file of them, [`mark`] the file beside them, [`pending`]
-//! the way from an append to a durable record, [`mod@replay`] the way back. Which records are still
-//! needed, and what they mean, is the store's affair.
+//! [`body`] what is in it, [`segment`] a file of them, [`next`] how one is made ahead, [`mark`] the
+//! file beside them, [`pending`] the way from an append to a durable record, [`mod@replay`] the way
+//! back. Which records are still needed, and what they mean, is the store's affair.
 
 mod body;
 mod mark;
+mod next;
 mod pending;
 mod reader;
 mod record;
@@ -26,6 +28,8 @@ use std::sync::Arc;
 use tyr_types::{Result, Timestamp};
 
 use self::mark::MarkFile;
+pub use self::next::Preparation;
+use self::next::Ready;
 use self::pending::{Buffer, SegmentFile, WriteState};
 pub use self::pending::{PendingWrite, Removal};
 use self::record::RecordPlace;
@@ -33,10 +37,12 @@ pub use self::record::{BODY_LEN_MAX, EncodedRecord, Entry};
 use self::replay::Span;
 pub use self::replay::{ReplayMode, Replayed, TornTail, replay};
 pub use self::segment::FOLDER;
-use crate::disk::{self, Disk};
+use crate::disk::{self, DIRECT_ALIGNMENT, Disk, DiskFile, OpenMode};
 
 /// Buffers kept for reuse: one being written, one being filled.
 const SPARE_BUFFERS_MAX: usize = 2;
+/// The next segment is made when the current one is full to one part in so many.
+const PREPARE_AT: u64 = 4;
 /// A buffer that one large transaction made larger than this is not kept.
 const SPARE_BUFFER_LEN_MAX: usize = 4 << 20;
 
@@ -46,11 +52,26 @@ pub struct LogOptions {
     /// Bytes reserved for a segment; one that begins with a larger record is as large as that.
     /// Default 64 MiB: some seconds of commits, so that making one is rare, and one replay.
     pub segment_len: u64,
+    /// Whether all is synced soon after it was appended: then it is written past the system's
+    /// cache, and segments are made ahead. Default false.
+    pub is_direct: bool,
+}
+
+impl LogOptions {
+    /// What is reserved for a segment that holds so many bytes at least, not made ahead.
+    fn segment_len(&self, len_min: u64, is_first: bool) -> u64 {
+        if !self.is_direct {
+            return self.segment_len.max(len_min);
+        }
+        // What is made ahead takes over soon.
+        let usual = if is_first { self.segment_len / 16 } else { self.segment_len };
+        usual.max(len_min).next_multiple_of(DIRECT_ALIGNMENT as u64)
+    }
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_len: 64 << 20 }
+        Self { segment_len: 64 << 20, is_direct: false }
     }
 }
 
@@ -89,10 +110,11 @@ impl Log {
         disk.create_folder(FOLDER)
             .and_then(|()| disk.sync_folder(""))
             .map_err(|error| disk::refusal(format!("{}/{FOLDER}", disk.describe()), error))?;
+        segment::remove_next(&*disk)?;
         let synced_to = replayed.next_sequence - 1;
         let marks = MarkFile::open(&*disk, replayed.mark, synced_to)?;
         Ok(Self {
-            state: Arc::new(WriteState::new(disk, marks, synced_to)),
+            state: Arc::new(WriteState::new(disk, marks, synced_to, options.is_direct)),
             options,
             next_sequence: replayed.next_sequence,
             current: None,
@@ -129,8 +151,7 @@ impl Log {
     fn begin_segment(&mut self, record_len: u64) -> Result<()> {
         let first = self.next_sequence;
         let header_len = segment::HEADER_LEN as u64;
-        let capacity = self.options.segment_len.max(header_len + record_len);
-        let file = segment::create(self.state.disk(), first, capacity)?;
+        let (file, capacity) = self.segment_file(first, header_len + record_len)?;
         self.state.has_new_name();
         let segment = Arc::new(SegmentFile { first, file });
         self.buffer.push(&segment, 0, &[&segment::header(first)]);
@@ -139,6 +160,27 @@ impl Log {
             self.closed.push_back(Span { first: full.segment.first, len: full.end });
         }
         Ok(())
+    }
+
+    /// The file of a segment that begins at `first`, made ahead or now, and its length.
+    fn segment_file(&self, first: u64, len_min: u64) -> Result<(Arc<dyn DiskFile>, u64)> {
+        let disk = self.state.disk();
+        if let Some(Ready { file, len }) = self.state.next.take(len_min) {
+            disk.rename(segment::NEXT, &segment::name(first))
+                .map_err(|error| disk::refusal(segment::path(disk, first), error))?;
+            return Ok((file, len));
+        }
+        let len = self.options.segment_len(len_min, self.current.is_none());
+        let mode = if self.options.is_direct { OpenMode::Direct } else { OpenMode::Existing };
+        Ok((segment::create(disk, first, len, mode)?, len))
+    }
+
+    /// The next segment, if it is time to make it ahead: outside the lock, step by step.
+    pub fn prepare(&mut self) -> Option<Preparation> {
+        let current = self.current.as_ref()?;
+        let is_due = self.options.is_direct && current.end >= current.capacity / PREPARE_AT;
+        (is_due && self.state.next.begin())
+            .then(|| Preparation::new(self.state.clone(), self.options.segment_len(0, false)))
     }
 
     /// Hands over what was appended since the last call, to be written and synced outside the
@@ -211,6 +253,12 @@ impl Log {
         }
         pending.sync()?;
         self.state.mark(true)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.state.next.close(self.state.disk());
     }
 }
 

@@ -15,8 +15,9 @@ use parking_lot::Mutex;
 use tyr_types::{Error, Result};
 
 use super::mark::MarkFile;
+use super::next::NextSegment;
 use super::segment;
-use crate::disk::{self, Disk, DiskFile};
+use crate::disk::{self, BlockWriter, Disk, DiskFile};
 
 /// A segment's file, shared by those who write it.
 pub(super) struct SegmentFile {
@@ -82,10 +83,13 @@ pub(super) struct WriteState {
     /// Held while syncing: who comes second waits, and finds less to do.
     sync: Mutex<()>,
     marks: Mutex<MarkFile>,
+    /// How segments are written that are written directly.
+    direct: Option<Mutex<BlockWriter>>,
+    pub next: NextSegment,
 }
 
 impl WriteState {
-    pub fn new(disk: Arc<dyn Disk>, marks: MarkFile, synced_to: u64) -> Self {
+    pub fn new(disk: Arc<dyn Disk>, marks: MarkFile, synced_to: u64, is_direct: bool) -> Self {
         Self {
             disk,
             is_broken: AtomicBool::new(false),
@@ -93,6 +97,8 @@ impl WriteState {
             synced_to: AtomicU64::new(synced_to),
             sync: Mutex::new(()),
             marks: Mutex::new(marks),
+            direct: is_direct.then(Mutex::default),
+            next: NextSegment::default(),
         }
     }
 
@@ -136,10 +142,12 @@ impl WriteState {
                 // The segment's header says that all before it is durable.
                 self.sync(u64::MAX)?;
             }
-            segment
-                .file
-                .write_at(&buffer.bytes[part.bytes.clone()], part.offset)
-                .map_err(|error| self.broken(segment.first, "write", error))?;
+            let bytes = &buffer.bytes[part.bytes.clone()];
+            let written = match &self.direct {
+                Some(direct) => direct.lock().write(&*segment.file, bytes, part.offset),
+                None => segment.file.write_at(bytes, part.offset),
+            };
+            written.map_err(|error| self.broken(segment.first, "write", error))?;
             let mut written = self.written.lock();
             if written.unsynced.iter().all(|other| other.first != segment.first) {
                 written.unsynced.push(segment.clone());

@@ -1,8 +1,9 @@
 //! A segment: a file of records with dense sequences, named by the first.
 //!
-//! Its space is reserved when it is made, so that a full disk is met there and nowhere else. Its
-//! header is written together with its first records, and only when all earlier records are
-//! durable: a header that is whole is the witness of that.
+//! Its space is reserved when it is made, so that a full disk is met there and nowhere else; where
+//! it is made ahead it is written with zeros, too. Its header is written together with its first
+//! records, and only when all earlier records are durable: a header that is whole is the witness of
+//! that.
 
 use std::io;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use crate::disk::{self, Disk, DiskFile, OpenMode};
 
 /// The folder of the log.
 pub const FOLDER: &str = "log";
+/// The segment that is made ahead, before it has a first record.
+pub const NEXT: &str = "log/next";
 /// Bytes of a segment's header.
 pub const HEADER_LEN: usize = 24;
 
@@ -85,8 +88,9 @@ pub fn inspect_header(bytes: &[u8], first: u64) -> HeaderState {
     }
 }
 
-/// Makes the file of a segment with `len` bytes reserved. Nothing is left when it fails.
-pub fn create(disk: &dyn Disk, first: u64, len: u64) -> Result<Arc<dyn DiskFile>> {
+/// Makes the file of a segment with `len` bytes reserved, to be written in the way that `mode`
+/// says. Nothing is left when it fails.
+pub fn create(disk: &dyn Disk, first: u64, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
     disk::check_room(disk, path(disk, first), len)?;
     let name = name(first);
     let refused = |error| disk::refusal(path(disk, first), error);
@@ -99,11 +103,30 @@ pub fn create(disk: &dyn Disk, first: u64, len: u64) -> Result<Arc<dyn DiskFile>
         opened => opened,
     }
     .map_err(refused)?;
-    if let Err(error) = file.allocate(0, len) {
+    file.allocate(0, len).and_then(|()| disk.open(&name, mode)).map_err(|error| {
         let _ = disk.remove(&name);
-        return Err(refused(error));
+        refused(error)
+    })
+}
+
+/// Makes the file of a segment whose name is not known yet, with `len` bytes reserved, to be
+/// written directly.
+pub fn create_next(disk: &dyn Disk, len: u64) -> io::Result<Arc<dyn DiskFile>> {
+    if disk.room()? < len {
+        return Err(io::ErrorKind::StorageFull.into());
     }
-    Ok(file)
+    disk.open(NEXT, OpenMode::CreateNew)?.allocate(0, len)?;
+    disk.open(NEXT, OpenMode::Direct)
+}
+
+/// Removes what a crash left of a segment that was being made ahead.
+pub fn remove_next(disk: &dyn Disk) -> Result<()> {
+    match disk.remove(NEXT) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(disk::refusal(format!("{}/{NEXT}", disk.describe()), error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens the file of a segment that was listed.

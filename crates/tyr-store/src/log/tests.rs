@@ -10,7 +10,8 @@ use super::*;
 use crate::disk::simulated::{Fault, FaultyOperation};
 use crate::disk::{OpenMode, SimulatedDisk};
 
-const OPTIONS: LogOptions = LogOptions { segment_len: 1024 };
+const OPTIONS: LogOptions = LogOptions { segment_len: 1024, is_direct: false };
+const DIRECT: LogOptions = LogOptions { segment_len: 4096, is_direct: true };
 
 /// The transaction with this sequence: about 70 bytes of body, different for every sequence.
 fn numbered(sequence: u64) -> Transaction {
@@ -60,6 +61,13 @@ fn commit(log: &mut Log, count: u64) {
 }
 
 /// Replays; checks that what comes is what was appended, in order; answers the sequences too.
+/// Makes the next segment ahead, if it is time to.
+fn prepare(log: &mut Log) {
+    if let Some(mut preparation) = log.prepare() {
+        while preparation.step() {}
+    }
+}
+
 fn read(disk: &SimulatedDisk, from: u64, mode: ReplayMode) -> Result<(Replayed, Vec<u64>)> {
     let mut sequences = Vec::new();
     let replayed = replay(disk, from, mode, &mut |sequence, at, entry| {
@@ -75,8 +83,12 @@ fn read(disk: &SimulatedDisk, from: u64, mode: ReplayMode) -> Result<(Replayed, 
 }
 
 fn reopen(disk: &SimulatedDisk, from: u64) -> (Log, Replayed, Vec<u64>) {
+    reopen_as(OPTIONS, disk, from)
+}
+
+fn reopen_as(options: LogOptions, disk: &SimulatedDisk, from: u64) -> (Log, Replayed, Vec<u64>) {
     let (replayed, sequences) = read(disk, from, ReplayMode::Cut).unwrap();
-    let log = Log::open(Arc::new(disk.clone()), OPTIONS, &replayed).unwrap();
+    let log = Log::open(Arc::new(disk.clone()), options, &replayed).unwrap();
     (log, replayed, sequences)
 }
 
@@ -86,6 +98,10 @@ fn open(disk: &SimulatedDisk) -> Log {
 
 fn segments(disk: &SimulatedDisk) -> Vec<String> {
     disk.names().into_iter().filter(|name| name.ends_with(".log")).collect()
+}
+
+fn is_one_made_ahead(disk: &SimulatedDisk) -> bool {
+    disk.names().iter().any(|name| name == segment::NEXT)
 }
 
 fn all(last: u64) -> Vec<u64> {
@@ -190,6 +206,81 @@ fn a_full_disk_is_met_only_by_a_new_segment_and_changes_nothing() {
     commit(&mut log, 10);
     let last = sequences.len() as u64 + 10;
     assert_eq!(reopen(&disk, 1).2, all(last));
+}
+
+#[test]
+fn a_segment_made_ahead_meets_no_full_disk_and_is_the_next() {
+    let disk = SimulatedDisk::new();
+    let (mut log, _, _) = reopen_as(DIRECT, &disk, 1);
+    assert!(log.prepare().is_none(), "there is no segment yet");
+    commit(&mut log, 12);
+    let mut preparation = log.prepare().expect("a good part of the segment is used");
+    assert!(log.prepare().is_none(), "one at a time");
+    while preparation.step() {}
+    assert!(log.prepare().is_none(), "one is there");
+    disk.set_capacity(Some(disk.disk_bytes()));
+    let mut last = 12;
+    while segments(&disk).len() < 2 {
+        last = append(&mut log).unwrap();
+    }
+    assert!(!is_one_made_ahead(&disk), "it has its name");
+    disk.set_capacity(None);
+    commit(&mut log, 5);
+    drop(log);
+    assert_eq!(reopen(&disk, 1).2, all(last + 5));
+}
+
+#[test]
+fn a_segment_that_cannot_be_made_ahead_is_made_in_its_turn() {
+    let disk = SimulatedDisk::new();
+    let (mut log, _, _) = reopen_as(DIRECT, &disk, 1);
+    commit(&mut log, 12);
+    disk.set_capacity(Some(disk.disk_bytes()));
+    prepare(&mut log);
+    assert!(!is_one_made_ahead(&disk), "nothing is left of it");
+    disk.set_capacity(None);
+    assert!(log.prepare().is_none(), "it is not tried for the same segment again");
+    commit(&mut log, 50);
+    assert_eq!(segments(&disk).len(), 2);
+    assert!(log.prepare().is_some(), "but for the one after");
+    assert_eq!(reopen(&disk, 1).2, all(62));
+}
+
+#[test]
+fn a_log_leaves_nothing_made_ahead_and_removes_what_a_crash_left() {
+    let disk = SimulatedDisk::new();
+    let (mut log, _, _) = reopen_as(DIRECT, &disk, 1);
+    commit(&mut log, 12);
+    prepare(&mut log);
+    let crashed = disk.copy();
+    assert!(is_one_made_ahead(&crashed));
+    drop(log);
+    assert!(!is_one_made_ahead(&disk));
+    let (mut log, _, sequences) = reopen_as(DIRECT, &crashed, 1);
+    assert_eq!(sequences, all(12));
+    assert!(!is_one_made_ahead(&crashed));
+    commit(&mut log, 12);
+    let mut preparation = log.prepare().unwrap();
+    assert!(preparation.step(), "it has begun");
+    assert!(is_one_made_ahead(&crashed));
+    drop(log);
+    assert!(!preparation.step(), "nobody would take it");
+    assert!(!is_one_made_ahead(&crashed));
+}
+
+/// Blocks are rewritten while they fill; what is larger than the memory for them goes in pieces.
+#[test]
+fn a_log_written_directly_is_read_back_whatever_the_lengths() {
+    let disk = SimulatedDisk::new();
+    let (mut log, _, _) = reopen_as(DIRECT, &disk, 1);
+    for (sequence, len) in (1..).zip([1, 3_000, 4_000, 5_000, 1, 1 << 20, 3 << 20, 7, 4_096, 90]) {
+        log.append(&encode(&sized(sequence, len)), stamp(sequence)).unwrap();
+        let pending = log.take_pending();
+        pending.write().unwrap();
+        pending.sync().unwrap();
+        log.give_back(pending);
+    }
+    assert_eq!(reopen(&disk.crash(1), 1).2, all(10));
 }
 
 #[test]
@@ -485,12 +576,21 @@ fn a_log_in_use_with_any_byte_damaged_gives_an_error_or_a_prefix_and_goes_on() {
 
 #[test]
 fn synced_records_survive_a_loss_of_power_after_any_operation_twice() {
+    for options in [OPTIONS, DIRECT] {
+        survives_a_loss_of_power_after_any_operation_twice(&options);
+    }
+}
+
+fn survives_a_loss_of_power_after_any_operation_twice(options: &LogOptions) {
     let disk = SimulatedDisk::recorded();
-    let mut log = open(&disk);
+    let mut log = reopen_as(options.clone(), &disk, 1).0;
     let mut synced = vec![(disk.operations(), 0)];
     for round in 0..8 {
         append_some(&mut log, 4);
         let pending = log.take_pending();
+        if round < 5 {
+            prepare(&mut log);
+        }
         pending.write().unwrap();
         if round % 3 != 0 {
             pending.sync().unwrap();
@@ -507,7 +607,7 @@ fn synced_records_survive_a_loss_of_power_after_any_operation_twice() {
         for seed in 0..12 {
             let what = format!("crash after {count}, seed {seed}");
             let left = disk.crash_after(count, seed);
-            let (mut log, _, sequences) = reopen(&left, 1);
+            let (mut log, _, sequences) = reopen_as(options.clone(), &left, 1);
             let last = sequences.len() as u64;
             assert_eq!(sequences, all(last), "{what}");
             assert!(last >= lowest.unwrap_or(0), "{what}: {last} of {lowest:?}");
@@ -525,6 +625,7 @@ fn synced_records_survive_a_loss_of_power_after_any_operation_twice() {
 enum Step {
     Append,
     AppendLarge,
+    Prepare,
     Write,
     Sync,
     Mark,
@@ -538,6 +639,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => Just(Step::Append),
         1 => Just(Step::AppendLarge),
+        2 => Just(Step::Prepare),
         4 => Just(Step::Write),
         3 => Just(Step::Sync),
         1 => Just(Step::Mark),
@@ -563,10 +665,12 @@ proptest! {
 
     #[test]
     fn any_life_of_a_log_keeps_what_was_synced(
+        is_direct: bool,
         steps in prop::collection::vec(any_step(), 1..120),
     ) {
+        let options = if is_direct { DIRECT } else { OPTIONS };
         let mut disk = SimulatedDisk::new();
-        let mut log = open(&disk);
+        let mut log = reopen_as(options.clone(), &disk, 1).0;
         let mut model = Model { from: 1, ..Model::default() };
         for step in steps {
             let (left, lowest) = match step {
@@ -575,6 +679,10 @@ proptest! {
                     let len = if matches!(step, Step::Append) { 20 } else { 1_500 };
                     log.append(&encode(&sized(sequence, len)), stamp(sequence)).unwrap();
                     model.appended = sequence;
+                    continue;
+                }
+                Step::Prepare => {
+                    prepare(&mut log);
                     continue;
                 }
                 Step::Write | Step::Sync => {
@@ -607,7 +715,7 @@ proptest! {
                 Step::Kill => (disk.copy(), model.written),
                 Step::LosePower(seed) => (disk.crash(seed), model.synced),
             };
-            let (next, _, sequences) = reopen(&left, model.from);
+            let (next, _, sequences) = reopen_as(options.clone(), &left, model.from);
             let last = sequences.last().copied().unwrap_or(model.from - 1);
             prop_assert!(lowest <= last && last <= model.appended, "{} {}", lowest, last);
             prop_assert_eq!(next.next_sequence(), last + 1);

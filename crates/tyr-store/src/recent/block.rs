@@ -11,6 +11,8 @@
 //! forgotten at any time. Neighbouring runs that no reader can tell apart are merged, so that a
 //! block that is written over and over stays one run.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
@@ -186,11 +188,26 @@ impl Block {
         self.runs.insert_many(first, rest);
     }
 
-    /// Marks dirty runs of versions up to `at` as clean: the base has them now.
-    pub fn settle(&mut self, at: Timestamp) {
-        for run in &mut self.runs {
-            run.is_dirty &= run.version > at;
+    /// Marks dirty runs of versions up to `at` as clean: the base has them now. The gaps in `holes`
+    /// are known to be holes in it, and are filled as far as there is memory for them.
+    pub fn settle(&mut self, at: Timestamp, holes: Range<u32>) {
+        let holes_end = holes.end.min(self.data.len() as u32);
+        let mut known: SmallVec<[Run; 1]> = SmallVec::new();
+        let mut next = holes.start;
+        let data = &mut self.data;
+        let mut fill = |start: u32, end: u32, known: &mut SmallVec<[Run; 1]>| {
+            if start < end {
+                data[start as usize..end as usize].fill(0);
+                known.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
+            }
+        };
+        for run in self.runs.drain(..) {
+            fill(next, run.start.min(holes_end), &mut known);
+            next = next.max(run.end);
+            known.push(Run { is_dirty: run.is_dirty && run.version > at, ..run });
         }
+        fill(next, holes_end, &mut known);
+        self.runs = known;
         self.merge(|left, right| !left.is_dirty && !right.is_dirty);
     }
 
@@ -288,10 +305,22 @@ mod tests {
         block.fill(0, &[1; 16]);
         assert_eq!(block.bytes(0, 16), [1, 1, 1, 1, 7, 7, 7, 7, 1, 1, 1, 1, 1, 1, 1, 1]);
         assert!(block.gaps(0, 16).is_empty());
-        block.settle(at(1));
+        block.settle(at(1), 0..0);
         assert_eq!(block.runs().len(), 1);
         assert_eq!(block.forget_clean(), at(1));
         assert!(block.is_empty());
+    }
+
+    #[test]
+    fn holes_are_filled_as_far_as_there_is_memory() {
+        let mut block = Block::default();
+        block.write(8, &[7; 4], at(1), Readers::NONE);
+        block.write(20, &[7; 4], at(9), Readers::from(at(5)));
+        block.settle(at(5), 4..100);
+        let runs: Vec<_> = block.runs().iter().map(|it| (it.start, it.end, it.is_dirty)).collect();
+        assert_eq!(runs, [(4, 20, false), (20, 24, true)]);
+        assert_eq!(block.bytes(4, 20), [[0; 4], [7; 4], [0; 4], [0; 4]].concat());
+        assert_eq!(block.gaps(0, 100).as_slice(), [(0, 4), (24, 100)]);
     }
 
     #[test]

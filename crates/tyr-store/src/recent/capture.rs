@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Bytes, Timestamp};
+use tyr_types::{ByteRange, Bytes, Timestamp};
 
-use super::blob::{Attributes, BlobState, Content, PIECE_MEMORY};
+use super::blob::{Attributes, BlobState, Content, PIECE_MEMORY, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
 use crate::base::PieceData;
@@ -88,9 +88,19 @@ impl BlobState {
         for lease in &captured.leases {
             lease.adopt();
         }
-        for (_, block) in &mut self.blocks {
-            let before = block.memory();
-            block.settle(at);
+        // Where nothing was cut and nothing is in extents, a gap beyond what the base held before
+        // is a hole in it: nobody need look.
+        let is_plain =
+            self.cuts.is_empty() && self.extents.is_empty() && captured.leases.is_empty();
+        let holes = match is_plain {
+            true => ByteRange { start: self.base_size, end: captured.attributes.size },
+            false => ByteRange { start: 0, end: 0 },
+        };
+        for (number, block) in &mut self.blocks {
+            let (before, at_byte) = (block.memory(), *number * BLOCK_SIZE);
+            let is_in = holes.overlaps(ByteRange { start: at_byte, end: at_byte + BLOCK_SIZE });
+            let (start, end) = if is_in { within_block(*number, holes) } else { (0, 0) };
+            block.settle(at, start..end);
             self.memory = self.memory + block.memory() - before;
         }
         let before = self.extents.len();

@@ -299,6 +299,29 @@ fn a_hot_counter_stays_one_run_and_keeps_one_old_value_per_reader() {
 }
 
 #[test]
+fn after_a_fold_nobody_looks_for_holes_in_the_base() {
+    let mut world = World::new();
+    let bytes = [1; 8].to_vec();
+    for (place, offset) in [(1, 100), (2, 4_000), (3, 9_000)] {
+        let payload = Payload::Inline(bytes.clone().into());
+        let write = Operation::Write { offset, payload };
+        let mut content = world.newest().unwrap_or_default();
+        content.resize(offset as usize, 0);
+        content.extend_from_slice(&bytes);
+        world.apply(write, Some(content));
+        if place == 2 {
+            world.fold_begin();
+            world.fold_end();
+            assert!(world.state.is_resident(ByteRange { start: 0, end: 4_008 }));
+        }
+    }
+    world.fold_begin();
+    world.fold_end();
+    assert!(world.state.is_resident(ByteRange { start: 0, end: 9_008 }));
+    world.check(Timestamp::MAX);
+}
+
+#[test]
 fn validation_sees_exactly_the_overlapping_versions() {
     let mut world = World::new();
     world.readers.push(at(1));

@@ -73,7 +73,9 @@ impl Store {
         let lock = disk.lock()?;
         let synced = synced_batch(&disk)?;
         let index = Box::new(FjallIndex::open(&path.join(INDEX_FOLDER), synced)?);
-        let (log, extents) = (LogOptions::default(), ExtentOptions::default());
+        // A node syncs all that it promises.
+        let log = LogOptions { is_direct: true, ..LogOptions::default() };
+        let extents = ExtentOptions::default();
         let parts = Parts { disk: Arc::new(disk), index, log, extents, is_read_only: false };
         let OpenedNode { store, log, lock: () } = Self::assemble_node(parts, visit)?;
         Ok(OpenedNode { store, log, lock })

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tyr_types::{Bytes, Error, Result};
 
-use crate::disk::{self, Disk, DiskFile, OpenMode};
+use crate::disk::{self, BlockWriter, Disk, DiskFile, OpenMode};
 use crate::log::BODY_LEN_MAX;
 
 const FOLDER: &str = "promises";
@@ -24,12 +24,13 @@ const PREFIX_LEN: usize = 8;
 const UNFINISHED: &str = "promises/new";
 
 /// What is written at once: records come by the hundred thousand, some hundred bytes each.
-const PIECE_LEN: usize = 256 << 10;
+const PIECE_LEN: usize = 1 << 20;
 
 /// A file of promises being written: records are put in one by one.
 pub struct PromisesWriter {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
+    blocks: BlockWriter,
     /// What is not written yet.
     piece: Vec<u8>,
     written: u64,
@@ -51,10 +52,11 @@ impl PromisesWriter {
             disk.create_folder(FOLDER)?;
             let file = disk.open(UNFINISHED, OpenMode::CreateOrOpen)?;
             file.set_len(0)?; // One that was not finished may be there.
-            Ok(file)
+            disk.open(UNFINISHED, OpenMode::Direct)
         };
         let file = open().map_err(|error| refused(&*disk, error))?;
-        Ok(Self { disk, file, piece: MAGIC.to_vec(), written: 0, count: 0 })
+        let (blocks, piece) = (BlockWriter::default(), MAGIC.to_vec());
+        Ok(Self { disk, file, blocks, piece, written: 0, count: 0 })
     }
 
     /// Adds a record.
@@ -84,6 +86,7 @@ impl PromisesWriter {
         self.piece.extend_from_slice(&self.count.to_le_bytes());
         self.write()?;
         let finish = || {
+            self.file.set_len(self.written)?;
             self.file.sync()?;
             self.disk.rename(UNFINISHED, &name(sequence))?;
             self.disk.sync_folder(FOLDER)?;
@@ -96,7 +99,7 @@ impl PromisesWriter {
     fn write(&mut self) -> Result<()> {
         let len = self.piece.len() as u64;
         disk::check_room(&*self.disk, self.disk.describe(), len)?;
-        let written = self.file.write_at(&self.piece, self.written);
+        let written = self.blocks.write(&*self.file, &self.piece, self.written);
         written.map_err(|error| refused(&*self.disk, error))?;
         self.written += len;
         self.piece.clear();

@@ -304,7 +304,7 @@ impl Holdings {
 
 impl member::Store for Holdings {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        let mut outcomes = Outcomes::new();
+        let mut outcomes = Vec::new();
         let position = chain.position(self.node);
         let part = &chain.hops()[position.expect("a node applies what it is in the chain of")].part;
         for (number, entry) in (0u32..).zip(&transaction.blobs) {
@@ -329,7 +329,7 @@ impl member::Store for Holdings {
             }));
         }
         self.staging.end(transaction.id);
-        outcomes
+        outcomes.into()
     }
 
     fn await_base(&mut self, name: &ChunkName) {

@@ -214,7 +214,8 @@ fn what_became_of_a_commit_without_an_answer_can_be_asked_for() {
     };
     assert!(is_retry && again.id == transaction.id);
     let outcome = Outcome::Existed(true);
-    let outcomes = vec![tyr_protocol::commit::Answered { blob: 0, operation: 0, outcome }];
+    let answered = tyr_protocol::commit::Answered { blob: 0, operation: 0, outcome };
+    let outcomes = [answered].into_iter().collect();
     let (decision, clock) = (Decision::Commit(time(60)), time(60));
     stage.answer(to, Body::Reply { id: again.id, decision, outcomes, clock });
     assert_eq!(ticket.wait().unwrap().outcomes, [outcome, Outcome::Done]);

@@ -28,7 +28,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
-use tyr_store::log::PendingWrite;
+use tyr_store::log::{PendingWrite, Preparation};
 use tyr_types::{NodeId, Result};
 
 pub use self::answers::AnswerStatistics;
@@ -48,6 +48,10 @@ const INBOX_LEN_MAX: u64 = 256 << 20;
 /// Events that are worked off in a round: then what it asked for goes to the disk and out to
 /// others, and whoever waits for the engine gets it, also while more comes in than is worked off.
 const ROUND_MAX: usize = 512;
+
+/// Between two MiB of the log's next segment: it is there in half a second, while the one before
+/// lasts for two at the least.
+const PREPARATION_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where messages go out.
 pub(crate) trait Outlet: Send + Sync + 'static {
@@ -303,8 +307,18 @@ impl Driver {
         self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
         if let Some(pending) = engine.journal().take(is_due) {
             self.syncer.give(pending);
+            if let Some(preparation) = engine.journal().prepare() {
+                blocking::unblock(|| prepare(preparation)).detach();
+            }
         }
         self.outlet.flush();
+    }
+}
+
+/// Makes the log's next segment, with pauses in which the disk is the log's.
+fn prepare(mut preparation: Preparation) {
+    while preparation.step() {
+        std::thread::sleep(PREPARATION_PAUSE);
     }
 }
 

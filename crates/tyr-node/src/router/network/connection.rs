@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::BufMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tyr_protocol::message::{Address, Envelope};
-use tyr_protocol::wire::{Decoder, READ_BUFFER_LEN, decode};
+use tyr_protocol::wire::{Decoder, READ_BUFFER_LEN};
 use tyr_types::{Error, Result};
 
 use super::Shared;
@@ -135,10 +135,10 @@ async fn read(
 
 /// Decodes the whole frames that are in; answers the length of the longest.
 fn take_frames(peer: &Peer, decoder: &mut Decoder, batch: &mut Vec<Envelope>) -> Result<usize> {
-    let mut longest = 0;
-    while let Some(frame) = decoder.frame()? {
-        longest = longest.max(frame.len());
-        let envelope = decode(&frame)?;
+    let (mut longest, mut pending) = (0, decoder.pending());
+    while let Some(envelope) = decoder.message()? {
+        longest = longest.max(pending - decoder.pending());
+        pending = decoder.pending();
         check_sender(peer, envelope.from)?;
         batch.push(envelope);
     }

@@ -68,7 +68,7 @@ impl Relay {
 
     fn backward(&mut self, attempt: Attempt) -> Vec<String> {
         let decision = Decision::Commit(time(9, 9));
-        let (outcomes, usages) = (vec![], vec![]);
+        let (outcomes, usages) = (Outcomes::new(), vec![]);
         let backward = Message::Backward { id: ID, attempt, decision, outcomes, usages };
         self.step(Event::Receive(backward))
     }

@@ -12,7 +12,7 @@ use super::shelf::{CHUNK, Shelf};
 use super::world::blob;
 use crate::abort::Abort;
 use crate::chain::Ends;
-use crate::commit::{Attempt, Decision, Placements, Remembered};
+use crate::commit::{Attempt, Decision, Outcomes, Placements, Remembered};
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
 use crate::movement::{ChunkCopy, ChunkVersion};
@@ -58,7 +58,7 @@ fn remembered(map: &ClusterMap) -> Remembered {
         attempt: attempt(map, 3),
         ends: [(0, 7)].into_iter().collect(),
         decision: Decision::Commit(at(20)),
-        outcomes: Vec::new(),
+        outcomes: Outcomes::new(),
     }
 }
 

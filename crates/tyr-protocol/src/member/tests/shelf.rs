@@ -104,8 +104,8 @@ fn operate(
     content: &mut Content,
     (blob, number): &ChunkName,
     transaction: &Transaction,
-) -> Outcomes {
-    let mut outcomes = Outcomes::new();
+) -> Vec<Answered> {
+    let mut outcomes = Vec::new();
     for (blob_index, entry) in (0..).zip(&transaction.blobs).filter(|(_, it)| it.blob == *blob) {
         for (index, operation) in (0..).zip(&entry.operations) {
             match operation {
@@ -180,7 +180,7 @@ impl View for Shelf {
 
 impl Store for Shelf {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        let mut outcomes = Outcomes::new();
+        let mut outcomes = Vec::new();
         let hop = &chain.hops()[chain.position(self.node).unwrap()];
         for name in touched(transaction) {
             let range = ByteRange { start: name.1 * CHUNK, end: (name.1 + 1) * CHUNK };
@@ -213,7 +213,7 @@ impl Store for Shelf {
                 outcomes.extend(operate(&mut below, &name, transaction));
             }
         }
-        outcomes
+        outcomes.into()
     }
 
     fn await_base(&mut self, chunk: &ChunkName) {

@@ -30,7 +30,8 @@ fn an_append_carries_the_end_that_the_one_before_was_answered() {
     client.commit(vec![append("a", 10)]);
     let first = client.submitted_one();
     assert!(first.ends.is_empty());
-    let outcomes = vec![Answered { blob: 0, operation: 0, outcome: Outcome::Offset(3 * CHUNK) }];
+    let outcome = Outcome::Offset(3 * CHUNK);
+    let outcomes = [Answered { blob: 0, operation: 0, outcome }].into_iter().collect();
     let (decision, clock) = (Decision::Commit(time(70)), time(5_000_000));
     client.receive(first.to, Body::Reply { id: first.id, decision, outcomes, clock });
     client.commit(vec![append("b", 1), append("a", 1)]);

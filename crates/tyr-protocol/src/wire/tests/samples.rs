@@ -92,12 +92,14 @@ fn chain() -> Chain {
 
 fn outcomes() -> commit::Outcomes {
     let answered = |operation: u32, outcome: Outcome| Answered { blob: 0, operation, outcome };
-    vec![
+    [
         answered(3, Outcome::Offset(99)),
         answered(6, Outcome::Existed(true)),
         answered(7, Outcome::Value(Number::F32(0.25))),
         answered(8, Outcome::Done),
     ]
+    .into_iter()
+    .collect()
 }
 
 fn usages() -> commit::Usages {
@@ -167,7 +169,7 @@ fn commit_messages() -> Vec<(&'static str, commit::Message)> {
         id: ID,
         attempt: ATTEMPT,
         decision: Decision::Abort(abort()),
-        outcomes: vec![],
+        outcomes: commit::Outcomes::new(),
         usages: vec![],
     };
     vec![
@@ -248,7 +250,7 @@ fn remembered() -> Vec<Remembered> {
             attempt: ATTEMPT,
             ends: smallvec![],
             decision: aborted,
-            outcomes: vec![],
+            outcomes: commit::Outcomes::new(),
         },
     ]
 }
@@ -366,7 +368,7 @@ fn kept() -> Vec<Kept> {
         finished_in: None,
         ends: smallvec![],
         outcome: None,
-        answers: vec![],
+        answers: commit::Outcomes::new(),
     };
     vec![finished, fence]
 }

@@ -291,7 +291,7 @@ impl Serial {
         if self.is_flawed(Flaw::DoneThoughAborted, 2) && transaction.is_conditional() {
             return aborted(ErrorKind::Conflict);
         }
-        let outcomes = self.answers(&outcomes);
+        let outcomes = self.answers(&outcomes).into();
         Answer::Committed { transaction, at, outcomes }
     }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use parking_lot::{Condvar, Mutex};
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart};
-use tyr_protocol::wire::{Decoder, Hello, Outgoing, decode, encode};
+use tyr_protocol::wire::{Decoder, Hello, Outgoing, encode};
 use tyr_types::{Bytes, Epoch, Error, ErrorKind, NodeId, Result, Timestamp};
 
 use super::*;
@@ -326,8 +326,8 @@ impl Raw {
     fn hear(&mut self) -> Option<Envelope> {
         let mut bytes = [0; 4096];
         loop {
-            if let Some(frame) = self.decoder.frame().unwrap() {
-                return Some(decode(&frame).unwrap());
+            if let Some(envelope) = self.decoder.message().unwrap() {
+                return Some(envelope);
             }
             match self.stream.read(&mut bytes) {
                 Ok(0) | Err(_) => return None,
