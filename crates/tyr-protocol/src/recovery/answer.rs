@@ -214,6 +214,17 @@ impl Commit {
         };
         let record = &self.records[slot];
         let idle_us = recovery.elapsed_us.saturating_sub(record.touched_us);
+        if record.state.is_waiting()
+            && record.known.is_none()
+            && record.entered_in == record.attempt
+        {
+            // It comes by anew, and waits here, perhaps for what waits elsewhere for what was
+            // validated before: who asks may not have heard that this does not count (F6).
+            let attempt = record.attempt;
+            let others = chain.hops().iter().map(|hop| hop.node).filter(|node| *node != self.node);
+            let clear = |to| Effect::Recover { to, message: Message::Clear { id, attempt } };
+            effects.extend(others.map(clear));
+        }
         if record.asked == 0 && idle_us < super::ASK_AFTER_US / 2 {
             return; // It is getting on; who asked will ask again.
         }

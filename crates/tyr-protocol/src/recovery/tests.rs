@@ -351,6 +351,25 @@ fn what_nobody_decided_is_withdrawn_before_it_runs_again() {
     nodes.committed_at(2);
 }
 
+/// F6: what was withdrawn is said again to who asks, though what comes anew was looked at just now.
+#[test]
+fn a_lost_clear_is_said_again_to_who_asks() {
+    let mut nodes = Nodes::three();
+    let first = reading(1, Timestamp::ZERO);
+    let chain = nodes.chain(&first);
+    nodes.submit(first.clone());
+    nodes.run_losing(is_forward_to(2));
+    nodes.submit(writing(2));
+    nodes.run();
+    nodes.wait(&[0]);
+    let is_clear = |mail: &Mail| matches!(mail, Mail::Recovery(Message::Clear { .. }));
+    nodes.run_losing(|to, mail| to.0 == 1 && is_clear(mail));
+    assert!(nodes.replies.is_empty(), "the second waits for the first at node 1, before it at 0");
+    nodes.step(0, Event::Recover(Message::Ask { transaction: first.into(), chain }));
+    nodes.run();
+    assert_eq!(nodes.replies.len(), 2);
+}
+
 /// F4.
 #[test]
 fn a_retry_is_answered_from_memory_and_takes_effect_once() {
