@@ -174,7 +174,7 @@ pub static SETTINGS: [Setting; 46] = [
         example: "50MiB",
         meaning: "Bytes a second at which the node copies what it is to hold, when it joins, \
                   returns, or replaces another, so that clients do not feel it. Without it, as \
-                  fast as it goes.",
+                  fast as it goes; so comes what they write to, where much of that waits.",
     },
     Setting {
         name: "snapshot_timeout",

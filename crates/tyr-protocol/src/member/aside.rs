@@ -2,7 +2,8 @@
 //!
 //! The store lays it aside until the base is installed; here is what it was, so that it survives
 //! when the log is cut below it. Bounded as the store's own is: by what chains bring to a chunk
-//! while it is copied. Nothing is copied for this: transactions are shared, and their payloads.
+//! while it is copied; such chunks are copied first, and where it is more than [`ASIDE_LEN_MAX`] at
+//! any rate. Nothing is copied for this: transactions are shared, and their payloads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,21 +20,44 @@ pub(super) struct LaidAside {
     pub chain: Chain,
 }
 
+impl LaidAside {
+    /// Bytes of memory, roughly.
+    fn len(&self) -> u64 {
+        self.transaction.payload_len() + TRANSACTION_LEN
+    }
+}
+
+/// Bytes laid aside above which what they wait for is copied at any rate.
+pub(super) const ASIDE_LEN_MAX: u64 = 64 << 20;
+
+/// What a transaction takes besides its payload, roughly.
+const TRANSACTION_LEN: u64 = 512;
+
 /// What is laid aside, by chunk.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     by_chunk: BTreeMap<ChunkName, BTreeMap<Timestamp, LaidAside>>,
+    /// Bytes of all of it; what several chunks share counts for each.
+    len: u64,
 }
 
 impl Aside {
     /// Something was applied to this chunk, whose base is awaited.
     pub fn lay(&mut self, chunk: ChunkName, at: Timestamp, what: LaidAside) {
-        self.by_chunk.entry(chunk).or_default().insert(at, what);
+        self.len += what.len();
+        let before = self.by_chunk.entry(chunk).or_default().insert(at, what);
+        self.len -= before.map_or(0, |before| before.len());
+    }
+
+    /// Bytes of memory that it takes, roughly.
+    pub fn len(&self) -> u64 {
+        self.len
     }
 
     /// The chunk's base is here, or the chunk is gone.
     pub fn forget(&mut self, chunk: &ChunkName) {
-        self.by_chunk.remove(chunk);
+        let gone = self.by_chunk.remove(chunk).into_iter().flat_map(BTreeMap::into_values);
+        self.len -= gone.map(|it| it.len()).sum::<u64>();
     }
 
     /// All of it in the order of timestamps, each transaction once.

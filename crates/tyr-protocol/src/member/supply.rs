@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
-use super::aside::LaidAside;
+use super::aside::{ASIDE_LEN_MAX, LaidAside};
 use super::{ChunkName, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Decision, Remembered};
@@ -24,6 +24,7 @@ impl<S: Store> Turn<'_, S> {
         let Some(map) = self.member.map.clone() else { return };
         let mut effects = Vec::new();
         let now_us = self.member.now.monotonic_us;
+        self.member.recipient.press(self.member.aside.len() > ASIDE_LEN_MAX);
         self.member.recipient.step(now_us, event, &map, &mut effects);
         for effect in effects {
             match effect {

@@ -163,6 +163,8 @@ struct Copying {
     /// Where the first piece was read.
     at: Option<Timestamp>,
     asked_us: Option<u64>,
+    /// Chains bring something of it, which waits for the copy.
+    is_heard: bool,
     /// All pieces are installed; the last is not durable yet.
     is_written: bool,
 }
@@ -182,6 +184,8 @@ pub struct Recipient {
     /// Missing, and not asked for yet. Bounded by [`MISSING_MAX`] for what is listed, beyond that
     /// by what chains bring.
     missing: BTreeSet<ChunkName>,
+    /// Those among them that chains bring something of: they are copied first.
+    heard: BTreeSet<ChunkName>,
     /// Being copied; at most [`COPIES_MAX`].
     copying: BTreeMap<u64, Copying>,
     /// Installed. One name for each chunk that the node is going to hold.
@@ -193,6 +197,8 @@ pub struct Recipient {
     rate: Option<u64>,
     /// What came so far took until then at that rate: nothing is asked for before.
     paid_us: u64,
+    /// Whether so much waits for copies that those come at any rate.
+    is_pressed: bool,
     told_us: Option<u64>,
 }
 
@@ -206,12 +212,14 @@ impl Recipient {
             recalls: BTreeMap::new(),
             recalled: BTreeMap::new(),
             missing: BTreeSet::new(),
+            heard: BTreeSet::new(),
             copying: BTreeMap::new(),
             installed: BTreeSet::new(),
             reads: incarnation << 32,
             bytes: 0,
             rate: None,
             paid_us: 0,
+            is_pressed: false,
             told_us: None,
         }
     }
@@ -220,6 +228,11 @@ impl Recipient {
     #[must_use]
     pub fn at_rate(self, rate: Option<u64>) -> Self {
         Self { rate, ..self }
+    }
+
+    /// Whether much waits in memory for copies: then those come at any rate.
+    pub fn press(&mut self, is_pressed: bool) {
+        self.is_pressed = is_pressed;
     }
 
     /// How far it is.
@@ -270,7 +283,7 @@ impl Recipient {
     pub fn step(&mut self, now_us: u64, event: Event, map: &ClusterMap, effects: &mut Vec<Effect>) {
         match event {
             Event::Map { is_moving, is_anew } => self.begin(is_moving, is_anew, map),
-            Event::Heard(chunk) => self.want(chunk, map),
+            Event::Heard(chunk) => self.heard(chunk, map),
             Event::Listed { from, epoch, after, chunks, next } => {
                 let is_due = self.listings.get(&from).is_some_and(|asked| asked.after == after);
                 if epoch != map.epoch || !is_due {
@@ -304,7 +317,7 @@ impl Recipient {
                 }
             }
             Event::Stored(chunk) => {
-                self.missing.remove(&chunk);
+                self.forget_missing(&chunk);
                 self.copying.retain(|_, copying| copying.chunk != chunk);
                 self.installed.insert(chunk);
             }
@@ -321,6 +334,7 @@ impl Recipient {
         self.is_moving = is_moving;
         if is_anew || !is_moving {
             self.missing.clear();
+            self.heard.clear();
             self.copying.clear();
             self.installed.clear();
             self.recalled.clear();
@@ -334,6 +348,7 @@ impl Recipient {
         let node = self.node;
         let is_ours = |(blob, chunk): &ChunkName| map.recipients(blob, *chunk).contains(&node);
         self.missing.retain(is_ours);
+        self.heard.retain(is_ours);
         self.copying.retain(|_, copying| copying.is_written || is_ours(&copying.chunk));
         self.installed.retain(is_ours);
         let serving = map.nodes.iter().filter(|(_, other)| other.state == NodeState::Up);
@@ -353,6 +368,24 @@ impl Recipient {
         if self.is_moving && is_ours && !is_known {
             self.missing.insert(chunk);
         }
+    }
+
+    /// What a chain brings of a chunk waits in memory until its copy is here.
+    fn heard(&mut self, chunk: ChunkName, map: &ClusterMap) {
+        let mut copying = self.copying.values_mut();
+        if let Some(copying) = copying.find(|copying| copying.chunk == chunk) {
+            copying.is_heard = true;
+            return;
+        }
+        self.want(chunk.clone(), map);
+        if self.missing.contains(&chunk) {
+            self.heard.insert(chunk);
+        }
+    }
+
+    fn forget_missing(&mut self, chunk: &ChunkName) {
+        self.missing.remove(chunk);
+        self.heard.remove(chunk);
     }
 
     fn copied(
@@ -405,15 +438,18 @@ impl Recipient {
             }
         }
         while self.copying.len() < COPIES_MAX
-            && let Some(chunk) = self.missing.pop_first()
+            && let Some(chunk) = self.heard.first().or(self.missing.first()).cloned()
         {
             self.reads += 1;
+            let is_heard = self.heard.contains(&chunk);
+            self.forget_missing(&chunk);
             let (offset, at, asked_us) = (0, None, None);
-            let copying = Copying { chunk, offset, at, asked_us, is_written: false };
+            let copying = Copying { chunk, offset, at, asked_us, is_heard, is_written: false };
             self.copying.insert(self.reads, copying);
         }
         for (read, copying) in &mut self.copying {
-            if copying.is_written || !is_due(copying.asked_us) || now_us < self.paid_us {
+            let is_paid = now_us >= self.paid_us || copying.is_heard && self.is_pressed;
+            if copying.is_written || !is_due(copying.asked_us) || !is_paid {
                 continue;
             }
             let (blob, number) = &copying.chunk;
@@ -446,6 +482,7 @@ impl Recipient {
             let is_apart = !self.missing.contains(&copying.chunk);
             assert!(is_apart, "a chunk that is being copied is not to be asked for as well");
         }
+        assert!(self.heard.is_subset(&self.missing), "what chains bring something of is missing");
     }
 }
 

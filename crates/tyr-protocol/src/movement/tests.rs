@@ -151,6 +151,23 @@ fn what_is_copied_in_a_second_is_bounded_where_that_is_asked_for() {
 }
 
 #[test]
+fn what_chains_write_to_is_copied_first_and_at_any_rate_when_much_waits_for_it() {
+    let (mut case, _) = Case::new(1 << 20);
+    case.recipient = Recipient::new(JOINER, 1).at_rate(Some(3)); // Each copy takes a second.
+    case.step(Event::Map { is_moving: true, is_anew: true });
+    let chunks = gained(&case.map, COPIES_MAX + 5);
+    let first = asked(&case.listed(0, &chunks));
+    let last = chunks.last().unwrap();
+    assert!(asked(&case.step(Event::Heard(last.clone()))).is_empty(), "all copies are under way");
+    let (read, chunk) = &first[0];
+    case.copied(*read, copy_of(&case.map, chunk, 0, 5), chunk);
+    assert!(asked(&case.step(Event::Stored(chunk.clone()))).is_empty(), "it is not paid for yet");
+    case.recipient.press(true);
+    let next: Vec<_> = asked(&case.step(Event::Tick)).into_iter().map(|(_, it)| it).collect();
+    assert_eq!(next, std::slice::from_ref(last), "nothing else, though others come before it");
+}
+
+#[test]
 fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
     let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
     let chunk = gained(&case.map, 1).remove(0);
