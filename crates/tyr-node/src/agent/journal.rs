@@ -1,14 +1,16 @@
 //! The log of a node of a cluster: records in the order they were given, and who waits for which.
 //!
 //! ```text
-//!   Persist ──► append (memory) ──take──► syncer: write, sync ──► synced ──► Persisted
+//!   Persist ──► append (memory) ──► syncer: take, write, sync ──► settle ──► Persisted
 //! ```
 //!
-//! The driver owns it; only what [`Journal::take`] hands out leaves for the thread that syncs, one
-//! piece at a time, so that records become durable in order.
+//! The driver owns it, but for the log's end, from which the thread that syncs takes what is there
+//! when it comes to it: one piece at a time, so that records become durable in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tyr_protocol::member::Record;
 use tyr_protocol::wire::{self, Outgoing};
 use tyr_store::log::{EncodedRecord, Log, PendingWrite, Preparation, Removal};
@@ -16,7 +18,7 @@ use tyr_types::{Error, Result, Timestamp};
 
 /// The log's end, and who waits.
 pub(crate) struct Journal {
-    log: Log,
+    log: Arc<Mutex<Log>>,
     encoded: EncodedRecord,
     outgoing: Outgoing,
     /// Sequences of records whose durability is waited for, with the numbers the member gave them;
@@ -37,7 +39,7 @@ impl Journal {
     /// Goes on where `log` ends.
     pub fn new(log: Log) -> Self {
         Self {
-            log,
+            log: Arc::new(Mutex::new(log)),
             encoded: EncodedRecord::new(),
             outgoing: Outgoing::new(),
             waiting: VecDeque::new(),
@@ -57,27 +59,30 @@ impl Journal {
         wire::encode_record(record, &mut self.outgoing);
         self.encoded.encode_node(&mut self.outgoing)?;
         // Records are played in their own order; when they were written does not matter.
-        let sequence = self.log.append(&self.encoded, Timestamp::ZERO)?;
+        let sequence = self.log.lock().append(&self.encoded, Timestamp::ZERO)?;
         if let Some(number) = number {
             self.waiting.push_back((sequence, number));
         }
         Ok(())
     }
 
-    /// What is to be written and synced next, if nothing is on its way and somebody waits, or
-    /// `is_due`.
-    pub fn take(&mut self, is_due: bool) -> Option<PendingWrite> {
-        let is_wanted = !self.waiting.is_empty() || is_due && self.log.pending_bytes() > 0;
-        if self.is_busy || !is_wanted {
-            return None;
-        }
-        self.is_busy = true;
-        Some(self.log.take_pending())
+    /// The log, for who writes and syncs it.
+    pub fn log(&self) -> Arc<Mutex<Log>> {
+        Arc::clone(&self.log)
+    }
+
+    /// Whether what is there is to be taken, written and synced: if nothing is on its way and
+    /// somebody waits, or `is_due`. It counts as on its way then, until it is settled.
+    pub fn begin(&mut self, is_due: bool) -> bool {
+        let is_wanted = !self.waiting.is_empty() || is_due && self.log.lock().pending_bytes() > 0;
+        let begins = is_wanted && !self.is_busy;
+        self.is_busy |= begins;
+        begins
     }
 
     /// The next segment, if it is time to make it ahead.
     pub fn prepare(&mut self) -> Option<Preparation> {
-        self.log.prepare()
+        self.log.lock().prepare()
     }
 
     /// What was taken is durable, or failed to become so. Answers the numbers of those who waited
@@ -91,7 +96,7 @@ impl Journal {
                 u64::MAX
             }
         };
-        self.log.give_back(pending);
+        self.log.lock().give_back(pending);
         let count = self.waiting.partition_point(|(sequence, _)| *sequence <= last);
         self.waiting.drain(..count).map(|(_, number)| number).collect()
     }
@@ -103,26 +108,26 @@ impl Journal {
 
     /// Whether all that was taken in is durable, or never will be.
     pub fn is_settled(&self) -> bool {
-        self.failure.is_some() || !self.is_busy && self.log.pending_bytes() == 0
+        self.failure.is_some() || !self.is_busy && self.log.lock().pending_bytes() == 0
     }
 
     /// The sequence that the next record gets.
     pub fn next_sequence(&self) -> u64 {
-        self.log.next_sequence()
+        self.log.lock().next_sequence()
     }
 
     /// All records up to this sequence are durable.
     pub fn synced_to(&self) -> u64 {
-        self.log.synced_to()
+        self.log.lock().synced_to()
     }
 
     /// Bytes that a restart would read.
     pub fn bytes(&self) -> u64 {
-        self.log.bytes()
+        self.log.lock().bytes()
     }
 
     /// Lets go of what lies below `sequence`; running the answer removes the files.
     pub fn cut(&mut self, sequence: u64) -> Removal {
-        self.log.truncate_before(sequence)
+        self.log.lock().truncate_before(sequence)
     }
 }

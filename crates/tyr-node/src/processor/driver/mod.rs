@@ -240,9 +240,13 @@ impl Driver {
 
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
-        let store = Arc::clone(self.engine.lock().holdings().store());
-        while let Some(pending) = self.syncer.wait() {
+        let (store, log) = {
+            let mut engine = self.engine.lock();
+            (Arc::clone(engine.holdings().store()), engine.journal().log())
+        };
+        while self.syncer.wait() {
             let begun = Instant::now();
+            let pending = log.lock().take_pending();
             // What records refer to is durable before they are.
             let synced = store.extents().sync();
             let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
@@ -305,8 +309,8 @@ impl Driver {
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
         self.inbox.lock().load = engine.load();
         self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
-        if let Some(pending) = engine.journal().take(is_due) {
-            self.syncer.give(pending);
+        if engine.journal().begin(is_due) {
+            self.syncer.want();
             if let Some(preparation) = engine.journal().prepare() {
                 blocking::unblock(|| prepare(preparation)).detach();
             }

@@ -1,48 +1,42 @@
-//! The way of a piece of the log to the thread that writes and syncs it, one at a time.
+//! The thread that writes and syncs the log: what there is when it wakes, one piece at a time.
 
 use parking_lot::{Condvar, Mutex};
-use tyr_store::log::PendingWrite;
 
-/// Where the next piece is put down.
+/// Whether there is something to sync.
 #[derive(Debug, Default)]
 pub(super) struct Syncer {
-    slot: Mutex<Slot>,
-    is_given: Condvar,
+    state: Mutex<State>,
+    is_wanted: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    pending: Option<PendingWrite>,
+struct State {
+    is_wanted: bool,
     is_closed: bool,
 }
 
 impl Syncer {
-    /// Puts a piece down; the one before has come back.
-    pub fn give(&self, pending: PendingWrite) {
-        let mut slot = self.slot.lock();
-        assert!(slot.pending.is_none(), "one piece of the log is on its way at a time");
-        slot.pending = Some(pending);
-        drop(slot);
-        self.is_given.notify_one();
+    /// There is something to sync; the piece before has come back.
+    pub fn want(&self) {
+        let mut state = self.state.lock();
+        assert!(!state.is_wanted, "one piece of the log is on its way at a time");
+        state.is_wanted = true;
+        drop(state);
+        self.is_wanted.notify_one();
     }
 
-    /// Waits for a piece; `None` when none comes any more.
-    pub fn wait(&self) -> Option<PendingWrite> {
-        let mut slot = self.slot.lock();
-        loop {
-            if let Some(pending) = slot.pending.take() {
-                return Some(pending);
-            }
-            if slot.is_closed {
-                return None;
-            }
-            self.is_given.wait(&mut slot);
+    /// Waits until there is; false when there never is any more.
+    pub fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_wanted && !state.is_closed {
+            self.is_wanted.wait(&mut state);
         }
+        std::mem::take(&mut state.is_wanted)
     }
 
-    /// No piece comes any more.
+    /// There is nothing any more.
     pub fn close(&self) {
-        self.slot.lock().is_closed = true;
-        self.is_given.notify_all();
+        self.state.lock().is_closed = true;
+        self.is_wanted.notify_all();
     }
 }
