@@ -12,14 +12,6 @@ use super::{Commit, in_flight};
 use crate::abort::Abort;
 use crate::rule::Rule;
 
-impl Record {
-    /// Takes in answers that came the way back, in place of those that another attempt brought: a
-    /// node that is lost now may have applied what nobody else did.
-    pub(crate) fn merge(&mut self, outcomes: &Outcomes) {
-        self.outcomes.put(outcomes);
-    }
-}
-
 impl Commit {
     /// C5: every node has validated.
     pub(super) fn decide_at_tail(&mut self, slot: Slot, effects: &mut Vec<Effect>) {

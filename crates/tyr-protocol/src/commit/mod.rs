@@ -237,7 +237,9 @@ impl Commit {
                 let Some(slot) = self.taking_part(id, attempt) else { return };
                 match decision {
                     Decision::Commit(at) => {
-                        self.records[slot].merge(&outcomes);
+                        // Also in place of what another attempt brought: a node that is lost now
+                        // may have applied what nobody else did.
+                        self.records[slot].outcomes.put(&outcomes);
                         self.records[slot].is_behind = true;
                         self.hear(slot, at, effects);
                     }

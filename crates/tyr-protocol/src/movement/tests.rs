@@ -55,6 +55,14 @@ impl Case {
         (case, effects)
     }
 
+    /// Where each copy takes a second.
+    fn slow() -> Self {
+        let (mut case, _) = Self::new(1 << 20);
+        case.recipient = Recipient::new(JOINER, 1).at_rate(Some(3));
+        case.step(Event::Map { is_moving: true, is_anew: true });
+        case
+    }
+
     fn step(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.recipient.step(self.now_us, event, &self.map, &mut effects);
@@ -134,9 +142,7 @@ fn what_is_copied_at_a_time_is_bounded() {
 
 #[test]
 fn what_is_copied_in_a_second_is_bounded_where_that_is_asked_for() {
-    let (mut case, _) = Case::new(1 << 20);
-    case.recipient = Recipient::new(JOINER, 1).at_rate(Some(3)); // Each copy takes a second.
-    case.step(Event::Map { is_moving: true, is_anew: true });
+    let mut case = Case::slow();
     let chunks = gained(&case.map, COPIES_MAX + 2);
     let first = asked(&case.listed(0, &chunks));
     assert_eq!(first.len(), COPIES_MAX);
@@ -152,9 +158,7 @@ fn what_is_copied_in_a_second_is_bounded_where_that_is_asked_for() {
 
 #[test]
 fn what_chains_write_to_is_copied_first_and_at_any_rate_when_much_waits_for_it() {
-    let (mut case, _) = Case::new(1 << 20);
-    case.recipient = Recipient::new(JOINER, 1).at_rate(Some(3)); // Each copy takes a second.
-    case.step(Event::Map { is_moving: true, is_anew: true });
+    let mut case = Case::slow();
     let chunks = gained(&case.map, COPIES_MAX + 5);
     let first = asked(&case.listed(0, &chunks));
     let last = chunks.last().unwrap();

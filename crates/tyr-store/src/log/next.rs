@@ -9,15 +9,15 @@
 //! space of the next segment is written with zeros before a record comes to it; then a sync is the
 //! record's own write and nothing else.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use tyr_types::Result;
 
 use super::pending::WriteState;
 use super::segment;
-use crate::disk::{Blocks, Disk, DiskFile};
+use crate::disk::{self, Blocks, Disk, DiskFile};
 
 /// Zeros that are written at once: what a sync of the log may have to wait for.
 const PIECE_LEN: usize = 1 << 20;
@@ -132,7 +132,8 @@ impl Preparation {
 }
 
 /// Writes the next zeros; answers the segment when it is whole.
-fn write_some(disk: &dyn Disk, len: u64, begun: &mut Option<Begun>) -> io::Result<Option<Ready>> {
+fn write_some(disk: &dyn Disk, len: u64, begun: &mut Option<Begun>) -> Result<Option<Ready>> {
+    let refused = |error| disk::refusal(segment::NEXT, error);
     let begun = match begun {
         Some(begun) => begun,
         None => {
@@ -142,10 +143,11 @@ fn write_some(disk: &dyn Disk, len: u64, begun: &mut Option<Begun>) -> io::Resul
     };
     let piece = (len - begun.done).min(PIECE_LEN as u64);
     if piece > 0 {
-        begun.file.write_at(&begun.zeros.bytes()[..piece as usize], begun.done)?;
+        let zeros = &begun.zeros.bytes()[..piece as usize];
+        begun.file.write_at(zeros, begun.done).map_err(refused)?;
         begun.done += piece;
         return Ok(None);
     }
-    begun.file.sync()?;
+    begun.file.sync().map_err(refused)?;
     Ok(Some(Ready { file: Arc::clone(&begun.file), len }))
 }

@@ -88,35 +88,34 @@ pub fn inspect_header(bytes: &[u8], first: u64) -> HeaderState {
     }
 }
 
-/// Makes the file of a segment with `len` bytes reserved, to be written in the way that `mode`
-/// says. Nothing is left when it fails.
+/// Makes the file of the segment `first` with `len` bytes reserved, to be written in the way that
+/// `mode` says. Nothing is left when it fails.
 pub fn create(disk: &dyn Disk, first: u64, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
-    disk::check_room(disk, path(disk, first), len)?;
-    let name = name(first);
-    let refused = |error| disk::refusal(path(disk, first), error);
-    let file = match disk.open(&name, OpenMode::CreateNew) {
+    make(disk, &name(first), len, mode)
+}
+
+/// The same for a segment whose name is not known yet, to be written directly.
+pub fn create_next(disk: &dyn Disk, len: u64) -> Result<Arc<dyn DiskFile>> {
+    make(disk, NEXT, len, OpenMode::Direct)
+}
+
+fn make(disk: &dyn Disk, name: &str, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
+    let path = || format!("{}/{name}", disk.describe());
+    disk::check_room(disk, path(), len)?;
+    let refused = |error| disk::refusal(path(), error);
+    let file = match disk.open(name, OpenMode::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // Replay has seen that no record is in it: what a failed attempt could not remove.
-            disk.remove(&name).map_err(refused)?;
-            disk.open(&name, OpenMode::CreateNew)
+            disk.remove(name).map_err(refused)?;
+            disk.open(name, OpenMode::CreateNew)
         }
         opened => opened,
     }
     .map_err(refused)?;
-    file.allocate(0, len).and_then(|()| disk.open(&name, mode)).map_err(|error| {
-        let _ = disk.remove(&name);
+    file.allocate(0, len).and_then(|()| disk.open(name, mode)).map_err(|error| {
+        let _ = disk.remove(name);
         refused(error)
     })
-}
-
-/// Makes the file of a segment whose name is not known yet, with `len` bytes reserved, to be
-/// written directly.
-pub fn create_next(disk: &dyn Disk, len: u64) -> io::Result<Arc<dyn DiskFile>> {
-    if disk.room()? < len {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    disk.open(NEXT, OpenMode::CreateNew)?.allocate(0, len)?;
-    disk.open(NEXT, OpenMode::Direct)
 }
 
 /// Removes what a crash left of a segment that was being made ahead.

@@ -304,12 +304,11 @@ impl BlobState {
     }
 }
 
-/// The part of `range` that lies in block `number`, as offsets in the block.
+/// The part of `range` that lies in block `number`, as offsets in the block; empty if none does.
 pub(super) fn within_block(number: u64, range: ByteRange) -> (u32, u32) {
     let base = number * BLOCK_SIZE;
-    let start = range.start.max(base) - base;
-    let end = range.end.min(base + BLOCK_SIZE) - base;
-    (start as u32, end as u32)
+    let inside = |offset: u64| (offset.clamp(base, base + BLOCK_SIZE) - base) as u32;
+    (inside(range.start), inside(range.end))
 }
 
 /// Whether one run or more cover all of `start..end`.

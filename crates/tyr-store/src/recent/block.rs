@@ -191,23 +191,14 @@ impl Block {
     /// Marks dirty runs of versions up to `at` as clean: the base has them now. The gaps in `holes`
     /// are known to be holes in it, and are filled as far as there is memory for them.
     pub fn settle(&mut self, at: Timestamp, holes: Range<u32>) {
-        let holes_end = holes.end.min(self.data.len() as u32);
-        let mut known: SmallVec<[Run; 1]> = SmallVec::new();
-        let mut next = holes.start;
-        let data = &mut self.data;
-        let mut fill = |start: u32, end: u32, known: &mut SmallVec<[Run; 1]>| {
-            if start < end {
-                data[start as usize..end as usize].fill(0);
-                known.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
-            }
-        };
-        for run in self.runs.drain(..) {
-            fill(next, run.start.min(holes_end), &mut known);
-            next = next.max(run.end);
-            known.push(Run { is_dirty: run.is_dirty && run.version > at, ..run });
+        for run in &mut self.runs {
+            run.is_dirty &= run.version > at;
         }
-        fill(next, holes_end, &mut known);
-        self.runs = known;
+        for (start, end) in self.gaps(holes.start, holes.end.min(self.data.len() as u32)) {
+            self.data[start as usize..end as usize].fill(0);
+            self.runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
+        }
+        self.runs.sort_unstable_by_key(|run| run.start);
         self.merge(|left, right| !left.is_dirty && !right.is_dirty);
     }
 

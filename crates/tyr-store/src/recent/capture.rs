@@ -97,9 +97,8 @@ impl BlobState {
             false => ByteRange { start: 0, end: 0 },
         };
         for (number, block) in &mut self.blocks {
-            let (before, at_byte) = (block.memory(), *number * BLOCK_SIZE);
-            let is_in = holes.overlaps(ByteRange { start: at_byte, end: at_byte + BLOCK_SIZE });
-            let (start, end) = if is_in { within_block(*number, holes) } else { (0, 0) };
+            let before = block.memory();
+            let (start, end) = within_block(*number, holes);
             block.settle(at, start..end);
             self.memory = self.memory + block.memory() - before;
         }

@@ -24,7 +24,7 @@ const PREFIX_LEN: usize = 8;
 const UNFINISHED: &str = "promises/new";
 
 /// What is written at once: records come by the hundred thousand, some hundred bytes each.
-const PIECE_LEN: usize = 1 << 20;
+const PIECE_LEN: usize = 256 << 10;
 
 /// A file of promises being written: records are put in one by one.
 pub struct PromisesWriter {
