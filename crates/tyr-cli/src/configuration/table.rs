@@ -153,16 +153,18 @@ pub static SETTINGS: [Setting; 46] = [
         name: "cache",
         group: Group::Storage,
         kind: Kind::Size { min: 8 * MIB, max: TIB },
-        default: Some("128MiB"),
+        default: Some("512MiB"),
         example: "8GiB",
-        meaning: "Memory for recent operations and for what was read.",
+        meaning: "Memory for recent operations and for what was read. What is written again and \
+                  again within a minute should fit in half of it: else it is worked into the \
+                  base more often.",
     },
     Setting {
         name: "fold_log",
         group: Group::Storage,
         kind: Kind::Size { min: MIB, max: TIB },
-        default: Some("64MiB"),
-        example: "256MiB",
+        default: Some("256MiB"),
+        example: "1GiB",
         meaning: "After this much log what it says is worked into the base. More makes folds \
                   rarer and a restart longer.",
     },

@@ -54,9 +54,9 @@ pub struct ServerOptions {
     pub domain: Option<u32>,
     /// The cluster's secret; `None`: nothing is checked.
     pub secret: Option<Key>,
-    /// Memory for recent operations and cache, in bytes. Default 128 MiB, at least 8 MiB.
+    /// Memory for recent operations and cache, in bytes. Default 512 MiB, at least 8 MiB.
     pub cache_bytes: u64,
-    /// Bytes of log after which a fold begins. Default 64 MiB.
+    /// Bytes of log after which a fold begins. Default 256 MiB.
     pub fold_log_bytes: u64,
     /// Bytes a second at which it copies what it is to hold, at most. Default: as many as come.
     pub copy_rate: Option<u64>,
@@ -94,8 +94,8 @@ impl ServerOptions {
             weight: ring::WEIGHT_DEFAULT,
             domain: None,
             secret: None,
-            cache_bytes: 128 << 20,
-            fold_log_bytes: 64 << 20,
+            cache_bytes: 512 << 20,
+            fold_log_bytes: 256 << 20,
             copy_rate: None,
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_secs(5),

@@ -33,7 +33,7 @@ use crate::versions::Usage;
 
 /// News of a blob is good for so long, in microseconds: little beside the seconds for which
 /// versions linger (V4).
-const EVERY_US: u64 = 100_000;
+const EVERY_US: u64 = 500_000;
 
 /// What is known of the usage of a transaction's blobs.
 #[derive(Clone, Debug)]

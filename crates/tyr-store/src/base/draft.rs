@@ -216,6 +216,9 @@ impl<'a> Draft<'a> {
     /// and touch them.
     fn put_in_block(&mut self, offset: u64, bytes: Bytes) -> Result<()> {
         let new = ByteRange { start: offset, end: offset + bytes.len() as u64 };
+        if self.patch(new, &bytes) {
+            return Ok(());
+        }
         let block = block_of(offset);
         let mut merged = Vec::new();
         let mut whole = new;
@@ -245,6 +248,24 @@ impl<'a> Draft<'a> {
         }
         self.segments.insert(whole.start, PieceData::Bytes(content));
         self.tidy(block)
+    }
+
+    /// Puts bytes into the inline segment that has them all, if there is one. It is copied for the
+    /// first of them only: a block may have hundreds.
+    fn patch(&mut self, new: ByteRange, bytes: &[u8]) -> bool {
+        let Some((start, segment)) = self.segments.range_mut(..=new.start).next_back() else {
+            return false;
+        };
+        let at = (new.start - start) as usize;
+        let PieceData::Bytes(content) = segment else { return false };
+        if content.len() < at + bytes.len() {
+            return false;
+        }
+        let shared = std::mem::take(content);
+        let mut own = shared.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&*shared));
+        own[at..at + bytes.len()].copy_from_slice(bytes);
+        *content = own.freeze();
+        true
     }
 
     fn inline_in(&self, block: ByteRange) -> Vec<(u64, Bytes)> {

@@ -136,34 +136,40 @@ impl BlobState {
     fn transform(&mut self, offset: u64, transform: Transform, applying: Applying) -> Outcome {
         let end = offset + transform.width() as u64;
         self.reshape(true, self.attributes.size.max(end), applying.at);
-        self.transform_bytes(offset, transform, applying)
+        let mut outcome = Outcome::Done;
+        let range = ByteRange { start: offset, end };
+        self.transform_bytes(range, [transform], applying, |value| outcome = value);
+        outcome
     }
 
+    /// Does transforms side by side, which are as wide as `range` together, as one change of it.
     pub(super) fn transform_bytes(
         &mut self,
-        offset: u64,
-        transform: Transform,
+        range: ByteRange,
+        transforms: impl IntoIterator<Item = Transform>,
         applying: Applying,
-    ) -> Outcome {
-        let width = transform.width() as u64;
-        let range = ByteRange { start: offset, end: offset + width };
-        let (number, start) = (offset / BLOCK_SIZE, (offset % BLOCK_SIZE) as u32);
-        let is_covered =
-            self.block(number).is_some_and(|block| covers(block, start, start + width as u32));
-        if is_covered && u64::from(start) + width <= BLOCK_SIZE {
-            self.keep_block(number, start, start + width as u32, applying);
-            let change = |place: &mut [u8]| transform.apply(place);
-            let value = self.with_block(number, |block| {
-                block.alter((start, width as u32), applying.at, applying.readers, change)
+        mut answer: impl FnMut(Outcome),
+    ) {
+        let change = |mut place: &mut [u8]| {
+            for transform in transforms {
+                let number = place.split_off_mut(..transform.width()).expect("they are as wide");
+                answer(Outcome::Value(transform.apply(number)));
+            }
+        };
+        let (number, start) = (range.start / BLOCK_SIZE, (range.start % BLOCK_SIZE) as u32);
+        let is_within = u64::from(start) + range.len() <= BLOCK_SIZE;
+        let end = start + range.len() as u32;
+        if is_within && self.block(number).is_some_and(|block| covers(block, start, end)) {
+            self.keep_block(number, start, end, applying);
+            self.with_block(number, |block| {
+                block.alter(start..end, applying.at, applying.readers, change);
             });
-            return Outcome::Value(value);
+            return;
         }
-        let mut place = [0; 8];
-        let place = &mut place[..width as usize];
-        self.copy_resident(range, place);
-        let value = transform.apply(place);
-        self.write_bytes(offset, place, applying);
-        Outcome::Value(value)
+        let mut bytes: SmallVec<[u8; 32]> = SmallVec::from_elem(0, range.len() as usize);
+        self.copy_resident(range, &mut bytes);
+        change(&mut bytes);
+        self.write_bytes(range.start, &bytes, applying);
     }
 
     /// Cuts the newest layer and the base to `len` bytes.

@@ -55,7 +55,7 @@ pub(super) struct Cut {
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     /// Here.
-    Bytes(Box<[u8]>),
+    Bytes(SmallVec<[u8; 16]>),
     /// In an extent, after its first `skip` bytes.
     Extent { lease: Arc<ExtentLease>, skip: u32 },
 }
@@ -237,13 +237,21 @@ impl BlobState {
             && self.plan(range, Timestamp::MAX).is_some_and(|plan| plan.into_bytes() == expected)
     }
 
-    /// Whether the number that a transform at `offset` changes can be changed at once.
+    /// Whether the numbers that transforms change in `range` can be changed at once.
     pub fn is_resident(&self, range: ByteRange) -> bool {
+        if self.holes().is_some_and(|holes| holes.contains(range)) {
+            return true;
+        }
         let number = range.start / BLOCK_SIZE;
         let (start, end) = ((range.start % BLOCK_SIZE) as u32, range.len() as u32);
         let is_known = u64::from(start) + range.len() <= BLOCK_SIZE
             && self.block(number).is_some_and(|block| covers(block, start, start + end));
         is_known || self.missing(range).is_empty()
+    }
+
+    /// Where gaps in memory are holes: neither the base nor an extent has anything there.
+    pub(super) fn holes(&self) -> Option<ByteRange> {
+        self.extents.is_empty().then(|| ByteRange::from(self.base_size))
     }
 
     // -- where things are ------------------------------------------------------------------

@@ -9,7 +9,8 @@
 //! A *run* is a stretch of known bytes of one version. A gap is unknown here: what lies there is in
 //! the base on disk. A *dirty* run is not in the base yet; a clean one equals the base and may be
 //! forgotten at any time. Neighbouring runs that no reader can tell apart are merged, so that a
-//! block that is written over and over stays one run.
+//! block that is written over and over stays one run; where it is written here and there, the few
+//! clean bytes and holes between count as dirty in time, and are folded too.
 
 use std::ops::Range;
 
@@ -20,6 +21,11 @@ use super::readers::Readers;
 
 /// Bytes of a block. Also the largest inline segment of the base.
 pub const BLOCK_SIZE: u64 = 16 << 10;
+
+/// Clean runs and holes up to this long are made one with the dirty runs beside them: a run takes
+/// memory, and time in each later write to its block; the base writes what is near by anew in any
+/// case.
+const SWALLOWED_LEN_MAX: u32 = 256;
 
 /// A stretch of known bytes of one version, in offsets within its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,11 @@ impl Run {
     /// Whether `readers` cannot tell the bytes of both apart, and the base has both or neither.
     fn is_like(&self, other: &Self, readers: Readers) -> bool {
         self.is_dirty == other.is_dirty && readers.take_as_one(self.version, other.version)
+    }
+
+    /// Whether it is so short, and clean, that a dirty one beside it may have it.
+    fn is_swallowed(&self) -> bool {
+        !self.is_dirty && self.end - self.start <= SWALLOWED_LEN_MAX
     }
 }
 
@@ -92,31 +103,28 @@ impl Block {
             run.version = run.version.max(version);
             return;
         }
-        self.cut(start, end);
-        self.insert(Run { start, end, version, is_dirty: true }, readers);
+        self.put(Run { start, end, version, is_dirty: true }, readers);
     }
 
-    /// Lets `change` alter the `len` bytes at `start`, which runs must cover, as `version`.
-    pub fn alter<T>(
+    /// Lets `change` alter the bytes of `range`, which runs must cover, as `version`.
+    pub fn alter(
         &mut self,
-        (start, len): (u32, u32),
+        range: Range<u32>,
         version: Timestamp,
         readers: Readers,
-        change: impl FnOnce(&mut [u8]) -> T,
-    ) -> T {
-        let end = start + len;
-        let answer = change(&mut self.data[start as usize..end as usize]);
+        change: impl FnOnce(&mut [u8]),
+    ) {
+        let Range { start, end } = range;
+        change(&mut self.data[start as usize..end as usize]);
         if let [run] = self.runs.as_mut_slice()
             && run.is_dirty
             && readers.take_as_one(run.version, version)
         {
             debug_assert!(run.start <= start && end <= run.end);
             run.version = run.version.max(version);
-            return answer;
+            return;
         }
-        self.cut(start, end);
-        self.insert(Run { start, end, version, is_dirty: true }, readers);
-        answer
+        self.put(Run { start, end, version, is_dirty: true }, readers);
     }
 
     /// Fills the gaps in `start..start + bytes.len()` with what the base holds there: clean, and
@@ -129,7 +137,7 @@ impl Block {
             self.data[gap_start as usize..gap_end as usize].copy_from_slice(&bytes[from]);
             let run =
                 Run { start: gap_start, end: gap_end, version: Timestamp::ZERO, is_dirty: false };
-            self.insert(run, Readers::NONE);
+            self.put(run, Readers::NONE);
         }
     }
 
@@ -199,26 +207,46 @@ impl Block {
             self.runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
         }
         self.runs.sort_unstable_by_key(|run| run.start);
-        self.merge(|left, right| !left.is_dirty && !right.is_dirty);
+        self.merge_clean();
     }
 
-    /// Merges neighbours that `readers` cannot tell apart any more.
-    pub fn merge_unread(&mut self, readers: Readers) {
-        self.merge(|left, right| left.is_like(right, readers));
-    }
-
-    fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
+    /// Merges neighbours that `readers` cannot tell apart any more, also over short gaps in
+    /// `holes`, where neither the base nor anything else has bytes.
+    pub fn merge_unread(&mut self, readers: Readers, holes: Range<u32>) {
         let mut merged: SmallVec<[Run; 1]> = SmallVec::new();
         for run in self.runs.drain(..) {
-            match merged.last_mut() {
-                Some(last) if last.end == run.start && is_one(last, &run) => {
-                    last.end = run.end;
-                    last.version = last.version.max(run.version);
-                }
-                _ => merged.push(run),
+            let Some(last) = merged.last_mut() else {
+                merged.push(run);
+                continue;
+            };
+            let is_like =
+                last.is_dirty == run.is_dirty || last.is_swallowed() || run.is_swallowed();
+            let is_near = last.end == run.start
+                || run.start - last.end <= SWALLOWED_LEN_MAX
+                    && holes.start <= last.end
+                    && run.start <= holes.end
+                    && readers.take_as_one(Timestamp::ZERO, last.version);
+            if is_like && is_near && readers.take_as_one(last.version, run.version) {
+                self.data[last.end as usize..run.start as usize].fill(0);
+                last.end = run.end;
+                last.version = last.version.max(run.version);
+                last.is_dirty |= run.is_dirty;
+            } else {
+                merged.push(run);
             }
         }
         self.runs = merged;
+    }
+
+    fn merge_clean(&mut self) {
+        self.runs.dedup_by(|run, last| {
+            let is_one = !last.is_dirty && !run.is_dirty && last.end == run.start;
+            if is_one {
+                last.end = run.end;
+                last.version = last.version.max(run.version);
+            }
+            is_one
+        });
     }
 
     /// Forgets clean runs; answers the newest version that was forgotten.
@@ -235,27 +263,35 @@ impl Block {
         }
     }
 
-    /// Inserts a run where there is a gap, and merges it with neighbours that readers cannot tell
-    /// apart from it.
-    fn insert(&mut self, run: Run, readers: Readers) {
-        let at = self.runs.partition_point(|other| other.end <= run.start);
-        self.runs.insert(at, run);
-        self.merge_at(at, readers);
-        if at > 0 {
-            self.merge_at(at - 1, readers);
+    /// Puts `run` in place of what is known there, and merges it with neighbours that readers
+    /// cannot tell apart from it. Runs behind move once at most: there may be hundreds.
+    fn put(&mut self, run: Run, readers: Readers) {
+        let first = self.runs.partition_point(|other| other.end < run.start);
+        let met = self.runs[first..].iter().take_while(|other| other.start <= run.end).count();
+        let mut new: SmallVec<[Run; 3]> = SmallVec::new();
+        let mut add = |part: Run| match new.last_mut() {
+            _ if part.start >= part.end => {}
+            Some(last) if last.end == part.start && last.is_like(&part, readers) => {
+                last.end = part.end;
+                last.version = last.version.max(part.version);
+            }
+            _ => new.push(part),
+        };
+        let met = first..first + met;
+        for before in &self.runs[met.clone()] {
+            add(Run { end: before.end.min(run.start), ..*before });
         }
-    }
-
-    /// Merges run `at` with the one after it, if they touch and are alike to every reader.
-    fn merge_at(&mut self, at: usize, readers: Readers) {
-        let Some([left, right]) = self.runs.get(at..at + 2) else { return };
-        if left.end != right.start || !left.is_like(right, readers) {
-            return;
+        add(run);
+        for after in &self.runs[met.clone()] {
+            add(Run { start: after.start.max(run.end), ..*after });
         }
-        let (end, high) = (right.end, left.version.max(right.version));
-        self.runs[at].end = end;
-        self.runs[at].version = high;
-        self.runs.remove(at + 1);
+        let both = met.len().min(new.len());
+        self.runs[first..first + both].copy_from_slice(&new[..both]);
+        if both < met.len() {
+            self.runs.drain(first + both..met.end);
+        } else {
+            self.runs.insert_many(met.end, new[both..].iter().copied());
+        }
     }
 }
 
@@ -321,9 +357,46 @@ mod tests {
             block.write(n * 8, &[1; 8], at(u64::from(n) + 1), Readers::from(at(0)));
         }
         assert_eq!(block.runs().len(), 4);
-        block.merge_unread(Readers::from(at(3)));
+        block.merge_unread(Readers::from(at(3)), 0..0);
         let versions: Vec<_> = block.runs().iter().map(|run| (run.start, run.version)).collect();
         assert_eq!(versions, [(0, at(3)), (24, at(4))]);
+    }
+
+    #[test]
+    fn short_clean_runs_go_to_dirty_ones_that_readers_cannot_tell_from_them() {
+        let mut block = Block::default();
+        block.fill(0, &[1; 2000]);
+        for (n, start) in [100, 200, 1000].into_iter().enumerate() {
+            block.write(start, &[2; 8], at(n as u64 + 1), Readers::from(at(0)));
+        }
+        let merged = |block: &mut Block, from: u64| {
+            block.merge_unread(Readers::from(at(from)), 0..0);
+            let runs = block.runs().iter();
+            runs.map(|run| (run.start, run.is_dirty, run.version)).collect::<Vec<_>>()
+        };
+        let rest = [(208, false, at(0)), (1000, true, at(3)), (1008, false, at(0))];
+        let first = [(0, true, at(1)), (200, true, at(2))];
+        assert_eq!(merged(&mut block, 1), [&first[..], &rest[..]].concat());
+        assert_eq!(merged(&mut block, 9), [&[(0, true, at(2))], &rest[..]].concat());
+        assert_eq!(block.bytes(100, 116), [[2; 8], [1; 8]].concat());
+    }
+
+    #[test]
+    fn short_holes_are_swallowed_too_and_read_as_zeros() {
+        let mut block = Block::default();
+        for (n, start) in [0, 100, 1000].into_iter().enumerate() {
+            block.write(start, &[2; 200], at(n as u64 + 1), Readers::from(at(0)));
+            block.cut(start + 8, start + 200);
+        }
+        let merged = |block: &mut Block, from: u64, holes: Range<u32>| {
+            block.merge_unread(Readers::from(at(from)), holes);
+            block.runs().iter().map(|run| (run.start, run.end)).collect::<Vec<_>>()
+        };
+        let apart = [(0, 8), (100, 108), (1000, 1008)];
+        assert_eq!(merged(&mut block, 9, 9..2000), apart, "something may lie there");
+        assert_eq!(merged(&mut block, 1, 0..2000), apart, "the second is read without the first");
+        assert_eq!(merged(&mut block, 9, 0..2000), [(0, 108), (1000, 1008)]);
+        assert_eq!(block.bytes(8, 100), [0; 92]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp};
 
 use super::apply::Applying;
-use super::blob::{BlobState, OldAttributes};
+use super::blob::{BlobState, OldAttributes, within_block};
 use super::readers::Readers;
 
 /// Older versions above which a chunk looks for those that may go, at each change anew.
@@ -129,9 +129,26 @@ impl BlobState {
         }
         self.is_dirty = true;
         let mut answers = Answers::new();
-        for (number, operation) in operations.iter().enumerate() {
+        let mut number = 0;
+        while let Some(operation) = operations.get(number) {
+            if let Some((range, count)) = transformed_at_once(place, &operations[number..]) {
+                let transforms = operations[number..number + count].iter();
+                let transforms = transforms.filter_map(|operation| match operation {
+                    Operation::Apply { transform, .. } => Some(*transform),
+                    _ => None,
+                });
+                self.holds(place, Resize::Reach(range.end), applying.at);
+                let mut numbers = number..;
+                self.transform_bytes(range, transforms, applying, |value| {
+                    answers.extend(numbers.next().map(|number| (number, value)));
+                });
+                self.reaches(place, &mut end, place.range.start + range.end, applying.at);
+                number += count;
+                continue;
+            }
             let outcome = self.apply_one(place, operation, &mut end, applying);
             answers.extend(outcome.map(|outcome| (number, outcome)));
+            number += 1;
         }
         self.collect_some(applying.readers);
         answers
@@ -187,20 +204,10 @@ impl BlobState {
                 self.ends_at(place, end, payload.len(), applying.at);
                 None
             }
+            // It changes another chunk.
             Operation::Apply { offset, transform } => {
-                let span = ByteRange { start: *offset, end: offset + transform.width() as u64 };
-                let share = span.intersection(place.range);
-                assert!(
-                    share == span || share.is_empty(),
-                    "a transform at {offset} over a chunk's end reached the store (C4)"
-                );
-                let outcome = (share == span).then(|| {
-                    let local = place.local(span);
-                    self.holds(place, Resize::Reach(local.end), applying.at);
-                    self.transform_bytes(local.start, *transform, applying)
-                });
-                self.reaches(place, end, span.end, applying.at);
-                outcome
+                self.reaches(place, end, offset + transform.width() as u64, applying.at);
+                None
             }
         }
     }
@@ -319,9 +326,11 @@ impl BlobState {
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
-        for (_, block) in &mut self.blocks {
+        let holes = self.holes().unwrap_or(ByteRange { start: 0, end: 0 });
+        for (number, block) in &mut self.blocks {
             let before = block.memory();
-            block.merge_unread(readers);
+            let (start, end) = within_block(*number, holes);
+            block.merge_unread(readers, start..end);
             self.memory = self.memory + block.memory() - before;
         }
         self.collect(readers, Timestamp::MAX)
@@ -372,6 +381,30 @@ impl BlobState {
         let all = all.chain([self.forgotten, known]);
         all.filter(|version| *version <= at).max().unwrap_or(Timestamp::ZERO)
     }
+}
+
+/// The bytes that the first of these operations changes in the chunk, counted from its start, if
+/// it is a transform there; with those that follow on numbers side by side, as counts and sums are
+/// kept; and how many they are.
+///
+/// # Panics
+/// When a transform reaches over the chunk's end: the commit machine sees to that (C4).
+pub fn transformed_at_once(place: Place, operations: &[Operation]) -> Option<(ByteRange, usize)> {
+    let mut whole: Option<ByteRange> = None;
+    let mut count = 0;
+    for operation in operations {
+        let Operation::Apply { offset, transform } = operation else { break };
+        let span = ByteRange { start: *offset, end: offset + transform.width() as u64 };
+        let share = span.intersection(place.range);
+        let is_next = whole.is_none_or(|whole| whole.end == span.start);
+        if share.is_empty() || !is_next {
+            break;
+        }
+        assert!(share == span, "a transform at {offset} over a chunk's end reached the store (C4)");
+        whole = Some(ByteRange { start: whole.map_or(span.start, |it| it.start), end: span.end });
+        count += 1;
+    }
+    whole.map(|whole| (place.local(whole), count))
 }
 
 /// Where the chunk ends in which `byte` lies.

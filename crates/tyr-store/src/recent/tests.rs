@@ -245,7 +245,7 @@ fn run(world: &mut World, step: Step) {
             if which + first < world.readers.len() {
                 world.readers.remove(which + first);
                 let readers = world.readers.clone();
-                world.state.collect(Readers::new(&readers), Timestamp::MAX);
+                world.state.collect_chunk(Readers::new(&readers));
             }
         }
         Step::FoldBegins => world.fold_begin(),

@@ -20,9 +20,8 @@ use tyr_types::{
 
 use super::promises::{self, PromisesWriter};
 use super::read::too_old;
-use super::write::transformed;
 use super::{Store, loaded};
-use crate::recent::chunk::{Answers, Installed, Place, Start};
+use crate::recent::chunk::{Answers, Installed, Place, Start, transformed_at_once};
 use crate::recent::plan::Plan;
 use crate::recent::{Applying, Attributes, BlobCell, BlobState, Readers};
 
@@ -122,11 +121,7 @@ impl Store {
         place: Place,
         operations: &[Operation],
     ) -> Result<()> {
-        let transforms = operations.iter().filter_map(transformed);
-        for range in transforms.map(|range| place.local(range)).filter(|range| !range.is_empty()) {
-            self.make_resident(cell, range)?;
-        }
-        Ok(())
+        transformed(place, operations).try_for_each(|range| self.make_resident(cell, range))
     }
 
     /// Does what a transaction does to a chunk. What is in it already is not done again.
@@ -146,10 +141,8 @@ impl Store {
             if at <= state.included_to() {
                 return Ok(Answers::new());
             }
-            let transforms = operations.iter().filter_map(transformed);
-            let mut local = transforms.map(|range| place.local(range));
-            let lacking = local.find(|range| !range.is_empty() && !state.is_resident(*range));
-            if let Some(range) = lacking {
+            let mut changed = transformed(place, operations);
+            if let Some(range) = changed.find(|range| !state.is_resident(*range)) {
                 drop(state);
                 self.make_resident(cell, range)?;
                 continue;
@@ -322,6 +315,21 @@ impl Store {
         names.truncate(limit);
         Ok(names)
     }
+}
+
+/// What transforms among the operations change in the chunk, counted from its start.
+fn transformed(place: Place, operations: &[Operation]) -> impl Iterator<Item = ByteRange> {
+    let mut rest = operations;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let at_once = transformed_at_once(place, rest);
+            rest = &rest[at_once.map_or(1, |(_, count)| count)..];
+            if let Some((range, _)) = at_once {
+                return Some(range);
+            }
+        }
+        None
+    })
 }
 
 #[cfg(test)]

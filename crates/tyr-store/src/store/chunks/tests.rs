@@ -296,6 +296,57 @@ fn a_first_chunk_is_never_ahead_of_later_ones_in_the_base() {
     store.abandon_fold(fold);
 }
 
+/// Adds one to numbers of 8 bytes around the bound between two chunks; `slots` in words from there.
+fn count(slots: &[u64]) -> Vec<Operation> {
+    let add = Transform::add(Number::U64(1));
+    let first = SIZE - 8 * 8;
+    slots.iter().map(|slot| Operation::Apply { offset: first + 8 * slot, transform: add }).collect()
+}
+
+proptest! {
+    #[test]
+    fn numbers_side_by_side_change_as_they_do_one_by_one(
+        slots in prop::collection::vec(0..16u64, 1..12),
+        is_ascending: bool,
+        is_there: bool,
+    ) {
+        let mut slots = slots;
+        if is_ascending {
+            slots.sort_unstable();
+        }
+        let store = store();
+        if is_there {
+            apply(&store, 0, &write(SIZE - 40, &[0; 32]), 1, 0);
+        }
+        let mut counts = [0_u64; 16];
+        for round in 2..4 {
+            let mut answers: Vec<Option<Outcome>> = vec![None; slots.len()];
+            for chunk in 0..2 {
+                let cell = store.chunk(&stored_name(&blob(), chunk)).unwrap();
+                let operations = count(&slots);
+                let what = (operations.as_slice(), Start::Guessed(0));
+                let when = (at(round), Readers::from(at(1)));
+                let answered = store.apply_chunk(&cell, place(chunk), what, when).unwrap();
+                for (number, answer) in answered {
+                    prop_assert_eq!(answers[number].replace(answer), None);
+                }
+            }
+            for (slot, answer) in slots.iter().zip(answers) {
+                let number = &mut counts[*slot as usize];
+                *number += 1;
+                prop_assert_eq!(answer, Some(Outcome::Value(Number::U64(*number))));
+            }
+        }
+        let bytes = (0..2).flat_map(|chunk| read(&store, chunk, None).unwrap().bytes);
+        let bytes: Vec<u8> = bytes.skip(SIZE as usize - 64).collect();
+        let expected: Vec<u8> = counts.iter().flat_map(|number| number.to_le_bytes()).collect();
+        prop_assert_eq!(&bytes[..], &expected[..bytes.len()]);
+        let first = read(&store, 1, Some(2)).unwrap().bytes;
+        let twice = |at: usize| expected.get(64 + at).is_some_and(|all| first[at] * 2 == *all);
+        prop_assert!((0..first.len()).all(twice), "the first round is still there for its readers");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -321,6 +372,9 @@ proptest! {
                     apply_near(&store, &operation, time, from);
                     if let Some((late, when)) = kept_back.take() {
                         apply_near(&store, &late, when, from);
+                    }
+                    if number % 3 == 0 {
+                        store.recent().collect_chunks(1, |_| Readers::from(at(from)));
                     }
                 }
                 None if kept_back.is_some() => {}
