@@ -278,6 +278,7 @@ impl Watch {
             | Record::Answered { .. }
             | Record::Recalled { .. }
             | Record::Installed { .. }
+            | Record::Finished { .. }
             | Record::Remembered { .. }
             | Record::Standing { .. }
             | Record::Aside { .. } => {}

@@ -83,6 +83,12 @@ impl Commit {
         writes.filter_map(|claim| self.records[claim.slot].state.in_flight_at()).min()
     }
 
+    /// The transactions that are applied here and not finished with.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = TransactionId> {
+        let applied = self.records.iter().filter(|(_, record)| record.is_applied());
+        applied.map(|(_, record)| record.transaction.id)
+    }
+
     /// Whether a transaction is in flight, validated here, that other nodes know of too.
     pub(crate) fn is_shared_in_flight(&self) -> bool {
         self.shared > 0

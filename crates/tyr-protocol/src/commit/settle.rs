@@ -111,7 +111,7 @@ impl Commit {
         }
     }
 
-    fn forget(&mut self, slot: Slot) {
+    pub(crate) fn forget(&mut self, slot: Slot) {
         if let State::Applied(at) = self.records[slot].state {
             self.remember(slot, Some(Decision::Commit(at)));
         }

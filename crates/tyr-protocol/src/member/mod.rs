@@ -74,6 +74,9 @@ use crate::rule::Rule;
 /// come again (F6).
 pub const HELD_MAX: usize = 1024;
 
+/// Transactions that are finished with between two places of the log that say so, at least.
+const FINISHED_MIN: u64 = 64;
+
 /// Planned maps that are remembered at a time: one, and those withdrawn just before.
 pub const PLANNED_MAX: usize = 8;
 
@@ -160,6 +163,8 @@ pub struct Member {
     promises: BTreeMap<u64, Promise>,
     /// The number of the last record.
     records: u64,
+    /// How many transactions had been finished with when the log was last told so.
+    finished: u64,
     /// Whether the node still has what it promised under earlier maps: the log told of one, or it
     /// took part since it started.
     has_disk: bool,
@@ -202,6 +207,7 @@ impl Member {
             held: VecDeque::new(),
             promises: BTreeMap::new(),
             records: 0,
+            finished: 0,
             has_disk: false,
             misplaced: BTreeMap::new(),
             is_broken: false,
@@ -241,6 +247,7 @@ impl Member {
             Event::Resume => turn.resume(),
             Event::Tick => turn.tick(),
         }
+        turn.note_finished();
     }
 
     /// The node's number.
@@ -366,6 +373,20 @@ impl<S: Store> Turn<'_, S> {
     fn send(&mut self, to: Address, body: Body) {
         let envelope = self.member.envelope(body);
         self.effects.push(Effect::Send { to, envelope });
+    }
+
+    /// Tells the log, now and then, what need not be asked about after a restart: that is nearly
+    /// all that it has. What is told takes little beside what is told of.
+    fn note_finished(&mut self) {
+        let (finished, _) = self.member.commit.finished();
+        self.member.finished = self.member.finished.min(finished); // It began anew.
+        let enough = FINISHED_MIN.max(4 * self.member.commit.len() as u64);
+        if finished < self.member.finished + enough || self.member.is_broken {
+            return;
+        }
+        self.member.finished = finished;
+        let but = self.member.commit.unfinished().collect();
+        self.persist(Record::Finished { but }, None);
     }
 
     /// Adds a record to the log; when it is synced, the promise that waits for it.

@@ -79,6 +79,12 @@ pub enum Record {
         /// What was copied.
         copy: ChunkCopy,
     },
+    /// Of what was decided before this place of the log, all but these is finished with: stable
+    /// wherever it is held, so that nobody has to be asked about it again (R2).
+    Finished {
+        /// Those that are not.
+        but: Vec<TransactionId>,
+    },
     /// Of a checkpoint: a page of what this node remembered itself (F2, F4).
     Remembered {
         /// In the order they were noted.

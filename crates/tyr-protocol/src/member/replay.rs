@@ -37,6 +37,7 @@ impl Member {
             Record::Recalled { outcomes } => {
                 outcomes.into_iter().for_each(|it| turn.member.commit.recall(it));
             }
+            Record::Finished { but } => turn.member.commit.restore_finished(&but),
             Record::Installed { blob, chunk, copy } => {
                 let chunk = (blob, chunk);
                 turn.member.commit.observe(copy.at);

@@ -3,14 +3,16 @@
 //! What it validated is in flight again, and will be asked about when the map is installed: the
 //! restart has a new incarnation, so every chain with this node is affected (F1). What it knew to
 //! be decided is applied again, in the order of C6. Whether others know that it is stable is
-//! asked of the authorities (R2).
+//! asked of the authorities (R2), but for what the log says was finished with.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use tyr_types::{Timestamp, Transaction, TransactionId};
 
 use crate::chain::Chain;
-use crate::commit::record::State;
+use crate::commit::record::{Record, Slot, State};
 use crate::commit::{Attempt, Commit, Decision, Effect, Outcomes, Placements};
 use crate::view::View;
 
@@ -78,6 +80,16 @@ impl Commit {
         }
         // Nothing is said again; that something goes on is seen when the map is installed.
         effects.extend(all.into_iter().filter(|effect| matches!(effect, Effect::Apply { .. })));
+    }
+
+    /// What was applied by this place of the log is finished with, but these.
+    pub(crate) fn restore_finished(&mut self, but: &[TransactionId]) {
+        let but: HashSet<_, FixedState> = but.iter().copied().collect();
+        let is_finished =
+            |record: &Record| record.is_applied() && !but.contains(&record.transaction.id);
+        let finished = self.records.iter().filter(|(_, record)| is_finished(record));
+        let finished: Vec<Slot> = finished.map(|(slot, _)| slot).collect();
+        finished.into_iter().for_each(|slot| self.forget(slot));
     }
 
     fn restore_decided(

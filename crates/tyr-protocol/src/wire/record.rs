@@ -31,6 +31,7 @@ encoded_enum!(Record, "kind of record", {
     8 => Remembered { entries },
     9 => Standing { map, has_disk, clock, floor },
     10 => Aside { transaction, chain, at },
+    11 => Finished { but },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

@@ -421,6 +421,7 @@ pub fn record() -> BoxedStrategy<Record> {
         (transaction(), chain(), timestamp()).prop_map(|(transaction, chain, at)| {
             Record::Aside { transaction: Arc::new(transaction), chain, at }
         }),
+        vec(transaction_id(), 0..4).prop_map(|but| Record::Finished { but }),
     ]
     .boxed()
 }

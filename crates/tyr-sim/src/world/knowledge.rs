@@ -59,6 +59,7 @@ impl Knowledge {
             | Record::Fenced { .. }
             | Record::Aborted { .. }
             | Record::Answered { .. }
+            | Record::Finished { .. }
             | Record::Installed { .. } => {}
             Record::Remembered { .. } | Record::Standing { .. } | Record::Aside { .. } => {
                 unreachable!("a checkpoint is not written to the log")

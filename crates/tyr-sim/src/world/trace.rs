@@ -152,6 +152,7 @@ pub fn record_subject(record: &Record) -> Option<TransactionId> {
         Record::Map(_)
         | Record::Recalled { .. }
         | Record::Installed { .. }
+        | Record::Finished { .. }
         | Record::Remembered { .. }
         | Record::Standing { .. } => None,
     }
@@ -267,6 +268,7 @@ impl Display for BriefRecord<'_> {
             Record::Installed { blob, chunk, copy } => {
                 write!(f, "Installed \"{}\" chunk {chunk} at {}", blob.key, copy.at)
             }
+            Record::Finished { but } => write!(f, "Finished all but {}", but.len()),
             Record::Remembered { entries } => write!(f, "Remembered {}", entries.len()),
             Record::Standing { clock, .. } => write!(f, "Standing at {clock}"),
             Record::Aside { transaction, at, .. } => {

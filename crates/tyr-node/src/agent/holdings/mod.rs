@@ -197,6 +197,7 @@ impl Holdings {
             | Record::Answered { .. }
             | Record::Aborted { .. }
             | Record::Recalled { .. }
+            | Record::Finished { .. }
             | Record::Remembered { .. }
             | Record::Aside { .. }
             | Record::Installed { .. } => {}

@@ -245,6 +245,7 @@ impl Engine {
             | Record::Decided { .. }
             | Record::Answered { .. }
             | Record::Recalled { .. }
+            | Record::Finished { .. }
             | Record::Remembered { .. }
             | Record::Standing { .. }
             | Record::Aside { .. }

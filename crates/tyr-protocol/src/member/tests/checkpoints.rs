@@ -105,6 +105,23 @@ fn a_log() -> Vec<Record> {
     ]
 }
 
+/// R2.
+#[test]
+fn what_the_log_says_is_finished_with_is_only_remembered() {
+    let mut log = a_log();
+    let (before, _) = read(&log, Shelf::new(NODE), None);
+    log.push(Record::Finished { but: vec![TransactionId(9)] });
+    let (mut member, _) = read(&log, Shelf::new(NODE), None);
+    assert_eq!(member.in_flight(), before.in_flight() - 1, "of 1 and 9, which are applied");
+    let standing = member.checkpoint(0);
+    let kept = standing.iter().find_map(|record| match record {
+        Record::Remembered { entries } => entries.iter().find(|kept| kept.id == TransactionId(1)),
+        _ => None,
+    });
+    let outcome = kept.and_then(|kept| kept.outcome.as_ref()).map(|(decision, _)| decision);
+    assert_eq!(outcome, Some(&Decision::Commit(at(12))));
+}
+
 /// L1.
 #[test]
 fn what_stands_for_a_log_is_what_the_log_was() {

@@ -352,6 +352,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
             Record::Standing { map: Some(map()), has_disk: true, clock: at(33), floor: 9 },
         ),
         ("aside", Record::Aside { transaction: transaction(), chain: chain(), at: at(34) }),
+        ("finished", Record::Finished { but: vec![ID] }),
     ]
 }
 
