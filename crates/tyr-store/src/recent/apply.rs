@@ -279,3 +279,19 @@ impl BlobState {
         self.older.push(OldPiece { start: range.start, end: range.end, from, until, content });
     }
 }
+
+/// The bytes that a transform changes in place.
+pub fn transformed(operation: &Operation) -> Option<ByteRange> {
+    match operation {
+        Operation::Apply { offset, transform } => {
+            Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })
+        }
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => None,
+    }
+}

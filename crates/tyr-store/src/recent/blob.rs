@@ -239,7 +239,7 @@ impl BlobState {
 
     /// Whether the numbers that transforms change in `range` can be changed at once.
     pub fn is_resident(&self, range: ByteRange) -> bool {
-        if self.holes().is_some_and(|holes| holes.contains(range)) {
+        if self.holes().contains(range) {
             return true;
         }
         let number = range.start / BLOCK_SIZE;
@@ -250,8 +250,8 @@ impl BlobState {
     }
 
     /// Where gaps in memory are holes: neither the base nor an extent has anything there.
-    pub(super) fn holes(&self) -> Option<ByteRange> {
-        self.extents.is_empty().then(|| ByteRange::from(self.base_size))
+    pub(super) fn holes(&self) -> ByteRange {
+        ByteRange::from(if self.extents.is_empty() { self.base_size } else { u64::MAX })
     }
 
     // -- where things are ------------------------------------------------------------------

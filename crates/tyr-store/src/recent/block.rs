@@ -207,46 +207,39 @@ impl Block {
             self.runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
         }
         self.runs.sort_unstable_by_key(|run| run.start);
-        self.merge_clean();
+        self.merge(|left, right| left.end == right.start && !left.is_dirty && !right.is_dirty);
     }
 
     /// Merges neighbours that `readers` cannot tell apart any more, also over short gaps in
     /// `holes`, where neither the base nor anything else has bytes.
     pub fn merge_unread(&mut self, readers: Readers, holes: Range<u32>) {
+        self.merge(|left, right| {
+            let is_alike =
+                left.is_dirty == right.is_dirty || left.is_swallowed() || right.is_swallowed();
+            let is_near = left.end == right.start
+                || right.start - left.end <= SWALLOWED_LEN_MAX
+                    && holes.start <= left.end
+                    && right.start <= holes.end
+                    && readers.take_as_one(Timestamp::ZERO, left.version);
+            is_alike && is_near && readers.take_as_one(left.version, right.version)
+        });
+    }
+
+    /// Makes neighbours one; a gap between them is a hole.
+    fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
         let mut merged: SmallVec<[Run; 1]> = SmallVec::new();
         for run in self.runs.drain(..) {
-            let Some(last) = merged.last_mut() else {
-                merged.push(run);
-                continue;
-            };
-            let is_like =
-                last.is_dirty == run.is_dirty || last.is_swallowed() || run.is_swallowed();
-            let is_near = last.end == run.start
-                || run.start - last.end <= SWALLOWED_LEN_MAX
-                    && holes.start <= last.end
-                    && run.start <= holes.end
-                    && readers.take_as_one(Timestamp::ZERO, last.version);
-            if is_like && is_near && readers.take_as_one(last.version, run.version) {
-                self.data[last.end as usize..run.start as usize].fill(0);
-                last.end = run.end;
-                last.version = last.version.max(run.version);
-                last.is_dirty |= run.is_dirty;
-            } else {
-                merged.push(run);
+            match merged.last_mut() {
+                Some(last) if is_one(last, &run) => {
+                    self.data[last.end as usize..run.start as usize].fill(0);
+                    last.end = run.end;
+                    last.version = last.version.max(run.version);
+                    last.is_dirty |= run.is_dirty;
+                }
+                _ => merged.push(run),
             }
         }
         self.runs = merged;
-    }
-
-    fn merge_clean(&mut self) {
-        self.runs.dedup_by(|run, last| {
-            let is_one = !last.is_dirty && !run.is_dirty && last.end == run.start;
-            if is_one {
-                last.end = run.end;
-                last.version = last.version.max(run.version);
-            }
-            is_one
-        });
     }
 
     /// Forgets clean runs; answers the newest version that was forgotten.

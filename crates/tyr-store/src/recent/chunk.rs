@@ -17,7 +17,7 @@
 use smallvec::SmallVec;
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp};
 
-use super::apply::Applying;
+use super::apply::{Applying, transformed};
 use super::blob::{BlobState, OldAttributes, within_block};
 use super::readers::Readers;
 
@@ -52,6 +52,18 @@ enum End {
 
 /// What an operation answered, with its place among those on the blob.
 pub type Answers = SmallVec<[(usize, Outcome); 1]>;
+
+/// Operations of a transaction that are done at once on a chunk: one, or transforms on numbers side
+/// by side, as counts and sums are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The place of the first among those on the blob.
+    pub number: usize,
+    /// At least one.
+    pub operations: &'a [Operation],
+    /// What transforms change in the chunk, counted from its start.
+    pub changed: Option<ByteRange>,
+}
 
 /// How an operation changes the number of bytes that a chunk holds.
 #[derive(Clone, Copy, Debug)]
@@ -129,26 +141,22 @@ impl BlobState {
         }
         self.is_dirty = true;
         let mut answers = Answers::new();
-        let mut number = 0;
-        while let Some(operation) = operations.get(number) {
-            if let Some((range, count)) = transformed_at_once(place, &operations[number..]) {
-                let transforms = operations[number..number + count].iter();
-                let transforms = transforms.filter_map(|operation| match operation {
-                    Operation::Apply { transform, .. } => Some(*transform),
-                    _ => None,
-                });
-                self.holds(place, Resize::Reach(range.end), applying.at);
-                let mut numbers = number..;
-                self.transform_bytes(range, transforms, applying, |value| {
-                    answers.extend(numbers.next().map(|number| (number, value)));
-                });
-                self.reaches(place, &mut end, place.range.start + range.end, applying.at);
-                number += count;
+        for Step { number, operations, changed } in steps(place, operations) {
+            let Some(range) = changed else {
+                let outcome = self.apply_one(place, &operations[0], &mut end, applying);
+                answers.extend(outcome.map(|outcome| (number, outcome)));
                 continue;
-            }
-            let outcome = self.apply_one(place, operation, &mut end, applying);
-            answers.extend(outcome.map(|outcome| (number, outcome)));
-            number += 1;
+            };
+            let transforms = operations.iter().filter_map(|operation| match operation {
+                Operation::Apply { transform, .. } => Some(*transform),
+                _ => None,
+            });
+            self.holds(place, Resize::Reach(range.end), applying.at);
+            let mut numbers = number..;
+            self.transform_bytes(range, transforms, applying, |value| {
+                answers.extend(numbers.next().map(|number| (number, value)));
+            });
+            self.reaches(place, &mut end, place.range.start + range.end, applying.at);
         }
         self.collect_some(applying.readers);
         answers
@@ -326,7 +334,7 @@ impl BlobState {
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
-        let holes = self.holes().unwrap_or(ByteRange { start: 0, end: 0 });
+        let holes = self.holes();
         for (number, block) in &mut self.blocks {
             let before = block.memory();
             let (start, end) = within_block(*number, holes);
@@ -383,25 +391,38 @@ impl BlobState {
     }
 }
 
-/// The bytes that the first of these operations changes in the chunk, counted from its start, if
-/// it is a transform there; with those that follow on numbers side by side, as counts and sums are
-/// kept; and how many they are.
+/// The operations on a chunk in the steps in which they are done.
 ///
 /// # Panics
 /// When a transform reaches over the chunk's end: the commit machine sees to that (C4).
-pub fn transformed_at_once(place: Place, operations: &[Operation]) -> Option<(ByteRange, usize)> {
+pub fn steps(place: Place, operations: &[Operation]) -> impl Iterator<Item = Step<'_>> {
+    let mut number = 0;
+    std::iter::from_fn(move || {
+        let rest = &operations[number..];
+        let (changed, count) = match transformed_at_once(place, rest) {
+            Some((range, count)) => (Some(range), count),
+            None => (None, 1),
+        };
+        let operations = rest.get(..count)?;
+        number += count;
+        Some(Step { number: number - count, operations, changed })
+    })
+}
+
+/// What the first of these operations changes in the chunk, if it is a transform there, with those
+/// that follow on numbers side by side; and how many they are.
+fn transformed_at_once(place: Place, operations: &[Operation]) -> Option<(ByteRange, usize)> {
     let mut whole: Option<ByteRange> = None;
     let mut count = 0;
-    for operation in operations {
-        let Operation::Apply { offset, transform } = operation else { break };
-        let span = ByteRange { start: *offset, end: offset + transform.width() as u64 };
+    for span in operations.iter().map_while(transformed) {
         let share = span.intersection(place.range);
         let is_next = whole.is_none_or(|whole| whole.end == span.start);
         if share.is_empty() || !is_next {
             break;
         }
-        assert!(share == span, "a transform at {offset} over a chunk's end reached the store (C4)");
-        whole = Some(ByteRange { start: whole.map_or(span.start, |it| it.start), end: span.end });
+        let at = span.start;
+        assert!(share == span, "a transform at {at} over a chunk's end reached the store (C4)");
+        whole = Some(ByteRange { start: whole.map_or(at, |whole| whole.start), end: span.end });
         count += 1;
     }
     whole.map(|whole| (place.local(whole), count))

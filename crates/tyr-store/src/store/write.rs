@@ -10,6 +10,7 @@ use tyr_types::{
 };
 
 use super::Store;
+use crate::recent::apply::transformed;
 use crate::recent::plan::Missing;
 use crate::recent::{Applying, BlobCell, BlobState, ExtentLease, Readers};
 
@@ -161,21 +162,5 @@ fn needed(operation: &Operation) -> Option<ByteRange> {
             Some(ByteRange { start: *offset, end: offset + expected.len() as u64 })
         }
         other => transformed(other),
-    }
-}
-
-/// The bytes that a transform changes in place.
-pub(super) fn transformed(operation: &Operation) -> Option<ByteRange> {
-    match operation {
-        Operation::Apply { offset, transform } => {
-            Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })
-        }
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Append { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Compare { .. }
-        | Operation::Replace { .. } => None,
     }
 }

@@ -21,7 +21,7 @@ use tyr_types::{
 use super::promises::{self, PromisesWriter};
 use super::read::too_old;
 use super::{Store, loaded};
-use crate::recent::chunk::{Answers, Installed, Place, Start, transformed_at_once};
+use crate::recent::chunk::{Answers, Installed, Place, Start, steps};
 use crate::recent::plan::Plan;
 use crate::recent::{Applying, Attributes, BlobCell, BlobState, Readers};
 
@@ -111,19 +111,6 @@ impl Store {
         self.recent.find(stored).is_some()
     }
 
-    /// Brings into memory what the operations change in place there.
-    ///
-    /// # Errors
-    /// As [`Store::chunk`].
-    pub fn prepare_chunk(
-        &self,
-        cell: &Arc<BlobCell>,
-        place: Place,
-        operations: &[Operation],
-    ) -> Result<()> {
-        transformed(place, operations).try_for_each(|range| self.make_resident(cell, range))
-    }
-
     /// Does what a transaction does to a chunk. What is in it already is not done again.
     ///
     /// # Errors
@@ -141,7 +128,7 @@ impl Store {
             if at <= state.included_to() {
                 return Ok(Answers::new());
             }
-            let mut changed = transformed(place, operations);
+            let mut changed = steps(place, operations).filter_map(|step| step.changed);
             if let Some(range) = changed.find(|range| !state.is_resident(*range)) {
                 drop(state);
                 self.make_resident(cell, range)?;
@@ -315,21 +302,6 @@ impl Store {
         names.truncate(limit);
         Ok(names)
     }
-}
-
-/// What transforms among the operations change in the chunk, counted from its start.
-fn transformed(place: Place, operations: &[Operation]) -> impl Iterator<Item = ByteRange> {
-    let mut rest = operations;
-    std::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let at_once = transformed_at_once(place, rest);
-            rest = &rest[at_once.map_or(1, |(_, count)| count)..];
-            if let Some((range, _)) = at_once {
-                return Some(range);
-            }
-        }
-        None
-    })
 }
 
 #[cfg(test)]
