@@ -257,33 +257,32 @@ impl BlobState {
     // -- where things are ------------------------------------------------------------------
 
     pub(super) fn block(&self, number: u64) -> Option<&Block> {
-        // Appends and small blobs find their block last.
-        match self.blocks.last() {
-            Some((last, block)) if *last == number => Some(block),
-            _ => {
-                let index = self.blocks.binary_search_by_key(&number, |(n, _)| *n).ok()?;
-                Some(&self.blocks[index].1)
-            }
-        }
+        self.find_block(number).ok().map(|index| &self.blocks[index].1)
     }
 
     /// Runs `work` on block `number`, made if missing, and counts its memory.
     pub(super) fn with_block<T>(&mut self, number: u64, work: impl FnOnce(&mut Block) -> T) -> T {
-        let index = match self.blocks.last() {
-            Some((last, _)) if *last == number => self.blocks.len() - 1,
-            _ => match self.blocks.binary_search_by_key(&number, |(n, _)| *n) {
-                Ok(index) => index,
-                Err(index) => {
-                    self.blocks.insert(index, (number, Block::default()));
-                    index
-                }
-            },
-        };
+        let index = self.find_block(number).unwrap_or_else(|index| {
+            self.blocks.insert(index, (number, Block::default()));
+            index
+        });
         let block = &mut self.blocks[index].1;
         let before = block.memory();
         let answer = work(block);
         self.memory = self.memory + block.memory() - before;
         answer
+    }
+
+    /// The index of block `number`, or the one that it would have.
+    fn find_block(&self, number: u64) -> Result<usize, usize> {
+        // Appends and small blobs find their block last, and a blob without gaps has it where its
+        // number says.
+        let last = self.blocks.len().wrapping_sub(1);
+        let is_at = |index| self.blocks.get(index).is_some_and(|(n, _)| *n == number);
+        match [last, number as usize].into_iter().find(|index| is_at(*index)) {
+            Some(index) => Ok(index),
+            None => self.blocks.binary_search_by_key(&number, |(n, _)| *n),
+        }
     }
 
     /// The blocks that share a byte with `range`: number, the shared part as offsets, the block.

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
 use super::readers::Readers;
+use super::runs::{Run, Runs};
 
 /// Bytes of a block. Also the largest inline segment of the base.
 pub const BLOCK_SIZE: u64 = 16 << 10;
@@ -27,44 +28,18 @@ pub const BLOCK_SIZE: u64 = 16 << 10;
 /// case.
 const SWALLOWED_LEN_MAX: u32 = 256;
 
-/// A stretch of known bytes of one version, in offsets within its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The first byte.
-    pub start: u32,
-    /// One past the last.
-    pub end: u32,
-    /// The transaction that wrote them last.
-    pub version: Timestamp,
-    /// Whether the base lacks them.
-    pub is_dirty: bool,
-}
-
-impl Run {
-    /// Whether `readers` cannot tell the bytes of both apart, and the base has both or neither.
-    fn is_like(&self, other: &Self, readers: Readers) -> bool {
-        self.is_dirty == other.is_dirty && readers.take_as_one(self.version, other.version)
-    }
-
-    /// Whether it is so short, and clean, that a dirty one beside it may have it.
-    fn is_swallowed(&self) -> bool {
-        !self.is_dirty && self.end - self.start <= SWALLOWED_LEN_MAX
-    }
-}
-
 /// Known bytes of one aligned block of a blob.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// From the block's start to the end of its last run; gaps hold no meaning.
     data: Vec<u8>,
-    /// Ascending, disjoint.
-    runs: SmallVec<[Run; 1]>,
+    runs: Runs,
 }
 
 impl Block {
     /// The runs, ascending.
-    pub fn runs(&self) -> &[Run] {
-        &self.runs
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.runs.iter()
     }
 
     /// The bytes of a stretch that runs cover.
@@ -79,8 +54,7 @@ impl Block {
 
     /// Bytes of memory it holds.
     pub fn memory(&self) -> usize {
-        let spilled = if self.runs.spilled() { self.runs.capacity() * size_of::<Run>() } else { 0 };
-        self.data.capacity() + spilled
+        self.data.capacity() + self.runs.memory()
     }
 
     /// Writes `bytes` at `start` as version `version`, over whatever is known there.
@@ -93,14 +67,14 @@ impl Block {
         self.reserve(end);
         self.data[start as usize..end as usize].copy_from_slice(bytes);
         // The hot case: an append to the block's only run, or a change inside it.
-        if let [run] = self.runs.as_mut_slice()
+        if let Some(run) = self.runs.only()
             && run.is_dirty
             && run.start <= start
             && start <= run.end
             && readers.take_as_one(run.version, version)
         {
-            run.end = run.end.max(end);
-            run.version = run.version.max(version);
+            let (end, version) = (run.end.max(end), run.version.max(version));
+            self.runs.splice(0..1, &[Run { end, version, ..run }]);
             return;
         }
         self.put(Run { start, end, version, is_dirty: true }, readers);
@@ -116,12 +90,12 @@ impl Block {
     ) {
         let Range { start, end } = range;
         change(&mut self.data[start as usize..end as usize]);
-        if let [run] = self.runs.as_mut_slice()
+        if let Some(run) = self.runs.only()
             && run.is_dirty
             && readers.take_as_one(run.version, version)
         {
             debug_assert!(run.start <= start && end <= run.end);
-            run.version = run.version.max(version);
+            self.runs.splice(0..1, &[Run { version: run.version.max(version), ..run }]);
             return;
         }
         self.put(Run { start, end, version, is_dirty: true }, readers);
@@ -147,66 +121,47 @@ impl Block {
         self.reserve(end);
         self.data[start as usize..end as usize].copy_from_slice(bytes);
         self.cut(start, end);
-        let at = self.runs.partition_point(|other| other.end <= start);
-        self.runs.insert(at, Run { start, end, version, is_dirty: true });
+        let at = self.runs.overlapping(start, end);
+        self.runs.splice(at, &[Run { start, end, version, is_dirty: true }]);
     }
 
     /// The parts of `start..end` that no run covers.
     pub fn gaps(&self, start: u32, end: u32) -> SmallVec<[(u32, u32); 4]> {
-        let mut gaps = SmallVec::new();
-        let mut at = start;
-        for run in self.overlapping(start, end) {
-            if at < run.start {
-                gaps.push((at, run.start));
-            }
-            at = at.max(run.end);
-        }
-        if at < end {
-            gaps.push((at, end));
-        }
-        gaps
+        self.runs.gaps(start, end)
     }
 
     /// The runs that share a byte with `start..end`, cut to it.
     pub fn overlapping(&self, start: u32, end: u32) -> impl Iterator<Item = Run> + '_ {
-        let first = self.runs.partition_point(|run| run.end <= start);
-        self.runs[first..].iter().take_while(move |run| run.start < end).map(move |run| Run {
-            start: run.start.max(start),
-            end: run.end.min(end),
-            ..*run
-        })
+        let met = self.runs.range(self.runs.overlapping(start, end));
+        met.map(move |run| Run { start: run.start.max(start), end: run.end.min(end), ..run })
     }
 
     /// Forgets what is known of `start..end`.
     pub fn cut(&mut self, start: u32, end: u32) {
-        let first = self.runs.partition_point(|run| run.end <= start);
-        let after = self.runs[first..].partition_point(|run| run.start < end) + first;
-        if first == after {
-            return;
-        }
-        let (head, tail) = (self.runs[first], self.runs[after - 1]);
+        let met = self.runs.overlapping(start, end);
         let mut rest: SmallVec<[Run; 2]> = SmallVec::new();
-        if head.start < start {
-            rest.push(Run { end: start, ..head });
+        for run in self.runs.range(met.clone()) {
+            if run.start < start {
+                rest.push(Run { end: start, ..run });
+            }
+            if run.end > end {
+                rest.push(Run { start: end, ..run });
+            }
         }
-        if tail.end > end {
-            rest.push(Run { start: end, ..tail });
-        }
-        self.runs.drain(first..after);
-        self.runs.insert_many(first, rest);
+        self.runs.splice(met, &rest);
     }
 
     /// Marks dirty runs of versions up to `at` as clean: the base has them now. The gaps in `holes`
     /// are known to be holes in it, and are filled as far as there is memory for them.
     pub fn settle(&mut self, at: Timestamp, holes: Range<u32>) {
-        for run in &mut self.runs {
-            run.is_dirty &= run.version > at;
-        }
+        self.runs.clean(at);
+        let mut runs: Vec<Run> = self.runs().collect();
         for (start, end) in self.gaps(holes.start, holes.end.min(self.data.len() as u32)) {
             self.data[start as usize..end as usize].fill(0);
-            self.runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
+            runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
         }
-        self.runs.sort_unstable_by_key(|run| run.start);
+        runs.sort_unstable_by_key(|run| run.start);
+        self.runs = runs.into_iter().collect();
         self.merge(|left, right| left.end == right.start && !left.is_dirty && !right.is_dirty);
     }
 
@@ -215,7 +170,7 @@ impl Block {
     pub fn merge_unread(&mut self, readers: Readers, holes: Range<u32>) {
         self.merge(|left, right| {
             let is_alike =
-                left.is_dirty == right.is_dirty || left.is_swallowed() || right.is_swallowed();
+                left.is_dirty == right.is_dirty || is_swallowed(left) || is_swallowed(right);
             let is_near = left.end == right.start
                 || right.start - left.end <= SWALLOWED_LEN_MAX
                     && holes.start <= left.end
@@ -227,26 +182,28 @@ impl Block {
 
     /// Makes neighbours one; a gap between them is a hole.
     fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
-        let mut merged: SmallVec<[Run; 1]> = SmallVec::new();
-        for run in self.runs.drain(..) {
-            match merged.last_mut() {
+        let mut merged = Runs::default();
+        let mut last: Option<Run> = None;
+        for run in self.runs.iter() {
+            match &mut last {
                 Some(last) if is_one(last, &run) => {
                     self.data[last.end as usize..run.start as usize].fill(0);
                     last.end = run.end;
                     last.version = last.version.max(run.version);
                     last.is_dirty |= run.is_dirty;
                 }
-                _ => merged.push(run),
+                _ => merged.extend(last.replace(run)),
             }
         }
+        merged.extend(last);
         self.runs = merged;
     }
 
     /// Forgets clean runs; answers the newest version that was forgotten.
     pub fn forget_clean(&mut self) -> Timestamp {
-        let clean = self.runs.iter().filter(|run| !run.is_dirty).map(|run| run.version);
+        let clean = self.runs().filter(|run| !run.is_dirty).map(|run| run.version);
         let forgotten = clean.max().unwrap_or(Timestamp::ZERO);
-        self.runs.retain(|run| run.is_dirty);
+        self.runs = self.runs().filter(|run| run.is_dirty).collect();
         forgotten
     }
 
@@ -257,10 +214,9 @@ impl Block {
     }
 
     /// Puts `run` in place of what is known there, and merges it with neighbours that readers
-    /// cannot tell apart from it. Runs behind move once at most: there may be hundreds.
+    /// cannot tell apart from it.
     fn put(&mut self, run: Run, readers: Readers) {
-        let first = self.runs.partition_point(|other| other.end < run.start);
-        let met = self.runs[first..].iter().take_while(|other| other.start <= run.end).count();
+        let met = self.runs.touching(run.start, run.end);
         let mut new: SmallVec<[Run; 3]> = SmallVec::new();
         let mut add = |part: Run| match new.last_mut() {
             _ if part.start >= part.end => {}
@@ -270,22 +226,20 @@ impl Block {
             }
             _ => new.push(part),
         };
-        let met = first..first + met;
-        for before in &self.runs[met.clone()] {
-            add(Run { end: before.end.min(run.start), ..*before });
+        for before in self.runs.range(met.clone()) {
+            add(Run { end: before.end.min(run.start), ..before });
         }
         add(run);
-        for after in &self.runs[met.clone()] {
-            add(Run { start: after.start.max(run.end), ..*after });
+        for after in self.runs.range(met.clone()) {
+            add(Run { start: after.start.max(run.end), ..after });
         }
-        let both = met.len().min(new.len());
-        self.runs[first..first + both].copy_from_slice(&new[..both]);
-        if both < met.len() {
-            self.runs.drain(first + both..met.end);
-        } else {
-            self.runs.insert_many(met.end, new[both..].iter().copied());
-        }
+        self.runs.splice(met, &new);
     }
+}
+
+/// Whether a run is so short, and clean, that a dirty one beside it may have it.
+fn is_swallowed(run: &Run) -> bool {
+    !run.is_dirty && run.end - run.start <= SWALLOWED_LEN_MAX
 }
 
 #[cfg(test)]
@@ -300,8 +254,8 @@ mod tests {
             block.write(n * 16, &[n as u8; 16], at(u64::from(n) + 1), Readers::NONE);
         }
         block.write(160, &[9; 8], at(200), Readers::NONE);
-        assert_eq!(block.runs().len(), 1);
-        assert_eq!(block.runs()[0].version, at(200));
+        assert_eq!(block.runs().count(), 1);
+        assert_eq!(block.runs().next().unwrap().version, at(200));
         assert_eq!(block.bytes(160, 168), [9; 8]);
     }
 
@@ -312,10 +266,10 @@ mod tests {
         let readers = Readers::new(&in_use);
         block.write(0, &[1; 32], at(1), readers);
         block.write(8, &[2; 8], at(9), readers);
-        let versions: Vec<_> = block.runs().iter().map(|run| (run.start, run.version)).collect();
+        let versions: Vec<_> = block.runs().map(|run| (run.start, run.version)).collect();
         assert_eq!(versions, [(0, at(1)), (8, at(9)), (16, at(1))]);
         block.write(16, &[3; 8], at(10), readers);
-        assert_eq!(block.runs().len(), 3, "both after the reader: merged");
+        assert_eq!(block.runs().count(), 3, "both after the reader: merged");
     }
 
     #[test]
@@ -326,7 +280,7 @@ mod tests {
         assert_eq!(block.bytes(0, 16), [1, 1, 1, 1, 7, 7, 7, 7, 1, 1, 1, 1, 1, 1, 1, 1]);
         assert!(block.gaps(0, 16).is_empty());
         block.settle(at(1), 0..0);
-        assert_eq!(block.runs().len(), 1);
+        assert_eq!(block.runs().count(), 1);
         assert_eq!(block.forget_clean(), at(1));
         assert!(block.is_empty());
     }
@@ -337,7 +291,7 @@ mod tests {
         block.write(8, &[7; 4], at(1), Readers::NONE);
         block.write(20, &[7; 4], at(9), Readers::from(at(5)));
         block.settle(at(5), 4..100);
-        let runs: Vec<_> = block.runs().iter().map(|it| (it.start, it.end, it.is_dirty)).collect();
+        let runs: Vec<_> = block.runs().map(|it| (it.start, it.end, it.is_dirty)).collect();
         assert_eq!(runs, [(4, 20, false), (20, 24, true)]);
         assert_eq!(block.bytes(4, 20), [[0; 4], [7; 4], [0; 4], [0; 4]].concat());
         assert_eq!(block.gaps(0, 100).as_slice(), [(0, 4), (24, 100)]);
@@ -349,9 +303,9 @@ mod tests {
         for n in 0..4u32 {
             block.write(n * 8, &[1; 8], at(u64::from(n) + 1), Readers::from(at(0)));
         }
-        assert_eq!(block.runs().len(), 4);
+        assert_eq!(block.runs().count(), 4);
         block.merge_unread(Readers::from(at(3)), 0..0);
-        let versions: Vec<_> = block.runs().iter().map(|run| (run.start, run.version)).collect();
+        let versions: Vec<_> = block.runs().map(|run| (run.start, run.version)).collect();
         assert_eq!(versions, [(0, at(3)), (24, at(4))]);
     }
 
@@ -364,7 +318,7 @@ mod tests {
         }
         let merged = |block: &mut Block, from: u64| {
             block.merge_unread(Readers::from(at(from)), 0..0);
-            let runs = block.runs().iter();
+            let runs = block.runs();
             runs.map(|run| (run.start, run.is_dirty, run.version)).collect::<Vec<_>>()
         };
         let rest = [(208, false, at(0)), (1000, true, at(3)), (1008, false, at(0))];
@@ -383,7 +337,7 @@ mod tests {
         }
         let merged = |block: &mut Block, from: u64, holes: Range<u32>| {
             block.merge_unread(Readers::from(at(from)), holes);
-            block.runs().iter().map(|run| (run.start, run.end)).collect::<Vec<_>>()
+            block.runs().map(|run| (run.start, run.end)).collect::<Vec<_>>()
         };
         let apart = [(0, 8), (100, 108), (1000, 1008)];
         assert_eq!(merged(&mut block, 9, 9..2000), apart, "something may lie there");

@@ -53,7 +53,7 @@ impl BlobState {
         let at = captured.at;
         for (number, block) in &self.blocks {
             let is_taken = |version, is_dirty| is_dirty && version <= at;
-            for run in block.runs().iter().filter(|run| is_taken(run.version, run.is_dirty)) {
+            for run in block.runs().filter(|run| is_taken(run.version, run.is_dirty)) {
                 let offset = number * BLOCK_SIZE + u64::from(run.start);
                 let bytes = Bytes::copy_from_slice(block.bytes(run.start, run.end));
                 captured.pieces.push((offset, PieceData::Bytes(bytes)));

@@ -6,7 +6,7 @@
 //!                                          └──── extent pieces, older versions, cuts
 //! ```
 //!
-//! Reading order: [`readers`] (who still needs a version), [`block`] (bytes with versions),
+//! Reading order: [`readers`] (who still needs a version), [`runs`] and [`block`] (bytes with versions),
 //! [`blob`] (one blob), [`apply`] (operations on it), [`chunk`] (operations on a chunk of one),
 //! [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who answers for an extent), and
 //! here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob of its own.
@@ -25,6 +25,7 @@ pub(crate) mod fixtures;
 pub mod lease;
 pub mod plan;
 pub mod readers;
+pub mod runs;
 #[cfg(test)]
 mod tests;
 
