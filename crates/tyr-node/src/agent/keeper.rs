@@ -34,6 +34,10 @@ const COLLECT_MAX: usize = 512;
 /// chunk that is written all the time has very many.
 const COLLECT_PAUSE: u32 = 50;
 
+/// All chunks with older versions are looked at once in this time at most: versions linger for
+/// longer in any case.
+const COLLECT_ROUND: Duration = Duration::from_millis(500);
+
 /// How long a fold waits for what is in flight before it gives up and tries again later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -114,6 +118,10 @@ struct State {
     retry_at_us: u64,
     /// Older versions are not looked at before.
     collect_at: Option<Instant>,
+    /// How many chunks are left to be looked at in this round.
+    round_left: usize,
+    /// The next round begins no earlier.
+    round_at: Option<Instant>,
 }
 
 impl Keeper {
@@ -298,9 +306,19 @@ impl Keeper {
             let holdings = engine.holdings();
             holdings.floors().set_memory_short(is_short);
             let readers = |stored: &_| holdings.readers_now(stored, clock);
-            self.store.recent().collect_chunks(COLLECT_MAX, readers);
-            let pause = begun.elapsed() * COLLECT_PAUSE;
-            self.state.lock().collect_at = Some(Instant::now() + pause);
+            let recent = self.store.recent();
+            let mut state = self.state.lock();
+            if state.round_left == 0 {
+                state.round_left = recent.holding();
+                state.round_at = Some(begun + COLLECT_ROUND);
+            }
+            let count = state.round_left.min(COLLECT_MAX);
+            recent.collect_chunks(count, readers);
+            state.round_left -= count;
+            let now = Instant::now();
+            let paused = Some(now + (now - begun) * COLLECT_PAUSE);
+            let is_over = state.round_left == 0;
+            state.collect_at = if is_over { paused.max(state.round_at) } else { paused };
         });
     }
 

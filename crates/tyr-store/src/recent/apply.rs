@@ -9,12 +9,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp, Transform};
 
-use super::blob::{
-    BlobState, Content, Cut, ExtentPiece, OldAttributes, OldPiece, PIECE_MEMORY, covers,
-    within_block,
-};
+use super::blob::{BlobState, Cut, ExtentPiece, PIECE_MEMORY, covers, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::{DeadExtents, ExtentLease};
+use super::older::{Content, OldAttributes, OldPiece};
 use super::readers::Readers;
 
 /// What an operation needs to know beside the blob itself.
@@ -80,7 +78,7 @@ impl BlobState {
     pub(super) fn keep_attributes(&mut self, applying: Applying) {
         let old = self.attributes;
         if applying.readers.need(old.version, applying.at) {
-            self.older_attributes.push(OldAttributes { attributes: old, until: applying.at });
+            self.older_attributes.keep(OldAttributes { attributes: old, until: applying.at });
             self.memory += size_of::<OldAttributes>();
         }
         self.attributes.version = applying.at;
@@ -272,11 +270,10 @@ impl BlobState {
     }
 
     fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: Content) {
-        if let Content::Bytes(bytes) = &content {
-            self.memory += bytes.len();
-        }
-        self.memory += size_of::<OldPiece>();
-        self.older.push(OldPiece { start: range.start, end: range.end, from, until, content });
+        let ByteRange { start, end } = range;
+        let piece = OldPiece { start, end, from, until, content };
+        self.memory += piece.memory();
+        self.older.keep(piece);
     }
 }
 

@@ -17,6 +17,7 @@ use tyr_types::{ByteRange, Stat, Timestamp};
 
 use super::block::{BLOCK_SIZE, Block};
 use super::lease::ExtentLease;
+use super::older::{OldAttributes, OldPiece, Older};
 use super::readers::Readers;
 
 /// Size and existence of a blob, as one version has them.
@@ -37,27 +38,11 @@ impl Attributes {
     }
 }
 
-/// Attributes that were current from their version up to `until`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OldAttributes {
-    pub attributes: Attributes,
-    pub until: Timestamp,
-}
-
 /// The blob was cut to `len` at `at`: what the base holds beyond is gone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub at: Timestamp,
     pub len: u64,
-}
-
-/// Where the bytes of a piece are.
-#[derive(Clone, Debug)]
-pub(super) enum Content {
-    /// Here.
-    Bytes(SmallVec<[u8; 16]>),
-    /// In an extent, after its first `skip` bytes.
-    Extent { lease: Arc<ExtentLease>, skip: u32 },
 }
 
 /// A stretch of a large payload that lies in an extent and not yet in the base.
@@ -76,23 +61,13 @@ const CELL_MEMORY: usize = 320;
 /// Memory that an extent piece takes, with its lease.
 pub(super) const PIECE_MEMORY: usize = size_of::<ExtentPiece>() + size_of::<ExtentLease>();
 
-/// A stretch of bytes that was current from `from` up to `until`.
-#[derive(Clone, Debug)]
-pub(super) struct OldPiece {
-    pub start: u64,
-    pub end: u64,
-    pub from: Timestamp,
-    pub until: Timestamp,
-    pub content: Content,
-}
-
 /// A blob in memory.
 #[derive(Debug)]
 pub struct BlobState {
     pub(super) attributes: Attributes,
     /// The last transaction that changed size or existence.
     pub(super) reshaped: Timestamp,
-    pub(super) older_attributes: Vec<OldAttributes>,
+    pub(super) older_attributes: Older<OldAttributes>,
     pub(super) cuts: SmallVec<[Cut; 1]>,
     /// Bytes that the base holds; beyond are holes.
     pub(super) base_size: u64,
@@ -110,7 +85,7 @@ pub struct BlobState {
     /// By number, ascending. Most blobs are small and have one.
     pub(super) blocks: SmallVec<[(u64, Block); 1]>,
     pub(super) extents: BTreeMap<u64, ExtentPiece>,
-    pub(super) older: Vec<OldPiece>,
+    pub(super) older: Older<OldPiece>,
     /// Of a chunk: with this many older versions it is time to look for those that may go.
     pub(super) collect_at: usize,
     pub(super) memory: usize,
@@ -123,7 +98,7 @@ impl BlobState {
         Self {
             attributes,
             reshaped: attributes.version,
-            older_attributes: Vec::new(),
+            older_attributes: Older::default(),
             cuts: SmallVec::new(),
             base_size: attributes.size,
             folded_at,
@@ -133,7 +108,7 @@ impl BlobState {
             shape: 0,
             blocks: SmallVec::new(),
             extents: BTreeMap::new(),
-            older: Vec::new(),
+            older: Older::default(),
             collect_at: 0,
             memory: size_of::<Self>() + CELL_MEMORY,
             is_dirty: false,
@@ -196,24 +171,10 @@ impl BlobState {
     ///
     /// `readers` may be a little old: readers that came later read at `now` or above.
     pub fn collect(&mut self, readers: Readers, now: Timestamp) -> usize {
-        let freed = &mut 0;
-        self.older.retain(|piece| {
-            let is_needed = piece.until > now || readers.need(piece.from, piece.until);
-            if !is_needed {
-                let bytes = match &piece.content {
-                    Content::Bytes(bytes) => bytes.len(),
-                    Content::Extent { .. } => 0,
-                };
-                *freed += bytes + size_of::<OldPiece>();
-            }
-            is_needed
-        });
-        self.older_attributes.retain(|old| {
-            let is_needed = old.until > now || readers.need(old.attributes.version, old.until);
-            *freed += if is_needed { 0 } else { size_of::<OldAttributes>() };
-            is_needed
-        });
-        self.memory -= *freed;
+        let mut freed = 0;
+        self.older.drop_unneeded(readers, now, |piece| freed += piece.memory());
+        self.older_attributes.drop_unneeded(readers, now, |_| freed += size_of::<OldAttributes>());
+        self.memory -= freed;
         self.older.len() + self.older_attributes.len()
     }
 

@@ -28,12 +28,17 @@ pub const BLOCK_SIZE: u64 = 16 << 10;
 /// case.
 const SWALLOWED_LEN_MAX: u32 = 256;
 
+/// Runs that are so few take little time to look at.
+const MERGED_FROM: usize = 4;
+
 /// Known bytes of one aligned block of a blob.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// From the block's start to the end of its last run; gaps hold no meaning.
     data: Vec<u8>,
     runs: Runs,
+    /// How many there were when they were merged last.
+    merged: u16,
 }
 
 impl Block {
@@ -165,6 +170,12 @@ impl Block {
         self.merge(|left, right| left.end == right.start && !left.is_dirty && !right.is_dirty);
     }
 
+    /// Whether there are many more runs than were left when they were merged last: those that have
+    /// come since pay for looking at all.
+    pub fn is_worth_merging(&self) -> bool {
+        self.runs.len() >= 2 * usize::from(self.merged) + MERGED_FROM
+    }
+
     /// Merges neighbours that `readers` cannot tell apart any more, also over short gaps in
     /// `holes`, where neither the base nor anything else has bytes.
     pub fn merge_unread(&mut self, readers: Readers, holes: Range<u32>) {
@@ -196,6 +207,7 @@ impl Block {
             }
         }
         merged.extend(last);
+        self.merged = merged.len() as u16;
         self.runs = merged;
     }
 

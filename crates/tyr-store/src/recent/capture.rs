@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Bytes, Timestamp};
 
-use super::blob::{Attributes, BlobState, Content, PIECE_MEMORY, within_block};
+use super::blob::{Attributes, BlobState, PIECE_MEMORY, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
+use super::older::Content;
 use crate::base::PieceData;
 
 /// What the base lacks of a blob, as of one timestamp.
@@ -67,8 +68,7 @@ impl BlobState {
 
     fn capture_older(&self, captured: &mut Captured) {
         let at = captured.at;
-        let is_current = |from: Timestamp, until: Timestamp| from <= at && at < until;
-        for piece in self.older.iter().filter(|piece| is_current(piece.from, piece.until)) {
+        for piece in self.older.at(at) {
             match &piece.content {
                 Content::Bytes(bytes) => {
                     let bytes = Bytes::copy_from_slice(bytes);

@@ -18,7 +18,8 @@ use smallvec::SmallVec;
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp};
 
 use super::apply::{Applying, transformed};
-use super::blob::{BlobState, OldAttributes, within_block};
+use super::blob::{BlobState, within_block};
+use super::older::OldAttributes;
 use super::readers::Readers;
 
 /// Older versions above which a chunk looks for those that may go, at each change anew.
@@ -51,7 +52,7 @@ enum End {
 }
 
 /// What an operation answered, with its place among those on the blob.
-pub type Answers = SmallVec<[(usize, Outcome); 1]>;
+pub type Answers = SmallVec<[(usize, Outcome); 2]>;
 
 /// Operations of a transaction that are done at once on a chunk: one, or transforms on numbers side
 /// by side, as counts and sums are kept.
@@ -287,13 +288,9 @@ impl BlobState {
 
     /// Parts the time at `at`, where a late operation comes in, if attributes were current then.
     fn split_attributes(&mut self, at: Timestamp) {
-        let is_current = |old: &OldAttributes| old.attributes.version < at && at < old.until;
-        let Some(index) = self.older_attributes.iter().position(is_current) else { return };
-        let mut later = self.older_attributes[index];
-        self.older_attributes[index].until = at;
-        later.attributes.version = at;
-        self.older_attributes.insert(index + 1, later);
-        self.memory += size_of::<OldAttributes>();
+        if self.older_attributes.split(at) {
+            self.memory += size_of::<OldAttributes>();
+        }
     }
 
     /// Where an append of `len` bytes goes, if it can be told here.
@@ -334,14 +331,17 @@ impl BlobState {
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
+        let left = self.collect(readers, Timestamp::MAX);
         let holes = self.holes();
         for (number, block) in &mut self.blocks {
-            let before = block.memory();
-            let (start, end) = within_block(*number, holes);
-            block.merge_unread(readers, start..end);
-            self.memory = self.memory + block.memory() - before;
+            if left == 0 || block.is_worth_merging() {
+                let before = block.memory();
+                let (start, end) = within_block(*number, holes);
+                block.merge_unread(readers, start..end);
+                self.memory = self.memory + block.memory() - before;
+            }
         }
-        self.collect(readers, Timestamp::MAX)
+        left
     }
 
     /// Takes the chunk as it was elsewhere. Nothing that is here counts any more.

@@ -6,10 +6,11 @@
 //!                                          └──── extent pieces, older versions, cuts
 //! ```
 //!
-//! Reading order: [`readers`] (who still needs a version), [`runs`] and [`block`] (bytes with versions),
-//! [`blob`] (one blob), [`apply`] (operations on it), [`chunk`] (operations on a chunk of one),
-//! [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who answers for an extent), and
-//! here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob of its own.
+//! Reading order: [`readers`] (who still needs a version), [`runs`] and [`block`] (bytes with
+//! versions), [`older`] (what readers still need), [`blob`] (one blob), [`apply`] (operations on
+//! it), [`chunk`] (operations on a chunk of one), [`plan`] (reading it), [`capture`] (folding it),
+//! [`lease`] (who answers for an extent), and here: the table of blobs in memory. A node of a
+//! cluster keeps each chunk as a blob of its own.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
@@ -23,6 +24,7 @@ pub mod chunk;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod lease;
+mod older;
 pub mod plan;
 pub mod readers;
 pub mod runs;
@@ -141,6 +143,11 @@ impl Recent {
     /// Older versions held for readers, as of the last collection.
     pub fn versions(&self) -> usize {
         self.versions.load(Ordering::Relaxed)
+    }
+
+    /// How many blobs hold older versions, or did of late.
+    pub fn holding(&self) -> usize {
+        self.holding.lock().len()
     }
 
     /// The blob's cell, if it is in memory.

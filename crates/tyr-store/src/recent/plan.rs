@@ -9,9 +9,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{ByteRange, Timestamp};
 
-use super::blob::{Attributes, BlobState, Content};
+use super::blob::{Attributes, BlobState};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
+use super::older::Content;
 
 /// A stretch that memory does not hold.
 #[derive(Clone, Debug)]
@@ -108,11 +109,7 @@ impl BlobState {
         if self.attributes.version <= at {
             return Some(self.attributes);
         }
-        let is_current = |from: Timestamp, until: Timestamp| from <= at && at < until;
-        self.older_attributes
-            .iter()
-            .find(|old| is_current(old.attributes.version, old.until))
-            .map(|old| old.attributes)
+        self.older_attributes.at(at).next().map(|old| old.attributes)
     }
 
     /// Plans to read `range` as of `at` ([`Timestamp::MAX`]: the newest version); `None` when
@@ -265,7 +262,7 @@ impl BlobState {
     }
 
     fn plan_older(&self, plan: &mut Plan<'_>, unknown: &mut Unknown, at: Timestamp) {
-        for piece in self.older.iter().filter(|piece| piece.from <= at && at < piece.until) {
+        for piece in self.older.at(at) {
             let whole = ByteRange { start: piece.start, end: piece.end };
             let range = whole.intersection(plan.range);
             if range.is_empty() {

@@ -30,6 +30,16 @@ impl<'a> Readers<'a> {
         Self { from, ..Self::NONE }
     }
 
+    /// Nobody reads below it.
+    pub fn first(self) -> Timestamp {
+        self.listed.first().map_or(self.from, |first| self.from.min(*first))
+    }
+
+    /// Whether there may be versions that nobody reads although somebody reads older ones.
+    pub fn have_gaps(self) -> bool {
+        !self.listed.is_empty()
+    }
+
     /// Whether nobody can tell two versions apart, whichever of them is the newer: what comes late
     /// is the older one.
     pub fn take_as_one(self, one: Timestamp, other: Timestamp) -> bool {

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use tyr_protocol::commit::Answered;
 use tyr_protocol::{Part, View};
 use tyr_store::recent::chunk::Start;
 use tyr_store::recent::{Attributes, BlobState};
@@ -59,13 +60,16 @@ impl Holdings {
         Applied { operations, spans, written }
     }
 
+    /// Applies what the transaction does to its blob number `place_in`, and adds what that
+    /// answers, in the order of the operations.
     pub(super) fn apply_blob(
         &mut self,
         (id, at): (TransactionId, Timestamp),
-        (place_in, entry): (usize, &BlobOperations),
+        (place_in, entry): (u32, &BlobOperations),
         chunks: &[u64],
         start: Start,
-    ) -> Vec<(usize, Outcome)> {
+        answers: &mut Vec<Answered>,
+    ) {
         let blob = &entry.blob;
         let readers = self.readers(blob, at);
         let append_at = match start {
@@ -73,8 +77,8 @@ impl Holdings {
             Start::Guessed(guess) => guess,
         };
         let Applied { operations, spans, written } =
-            self.operations(id, (place_in, entry), append_at);
-        let (mut outcomes, mut here) = (Vec::new(), BTreeSet::new());
+            self.operations(id, (place_in as usize, entry), append_at);
+        let (first, mut here) = (answers.len(), BTreeSet::new());
         for number in chunks {
             if self.is_expected(blob, *number) {
                 self.lay_aside((blob, *number), at, entry, start);
@@ -87,21 +91,23 @@ impl Holdings {
             if written.is_some() {
                 here.insert(*number);
             }
-            let answers = self.note(applied).unwrap_or_default();
             let is_told = |outcome: &Outcome| match outcome {
                 Outcome::Value(_) => true,
                 Outcome::Offset(_) | Outcome::Existed(_) => *number == 0,
                 Outcome::Done => false,
             };
-            outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
+            let told = self.note(applied).unwrap_or_default().into_iter();
+            answers.extend(told.filter(|(_, outcome)| is_told(outcome)).map(|(place, outcome)| {
+                let operation = u32::try_from(place).expect("operations are few");
+                Answered { blob: place_in, operation, outcome }
+            }));
         }
         if let Some(written) = written {
             let chunk_size = self.chunk_size(blob.keyspace);
             let is_here = |(_, span): &&(_, ByteRange)| here.contains(&(span.start / chunk_size));
             written.adopt(&spans.iter().filter(is_here).map(|(extent, _)| *extent).collect());
         }
-        outcomes.sort_unstable_by_key(|(operation, _)| *operation);
-        outcomes
+        answers[first..].sort_unstable_by_key(|answered| answered.operation);
     }
 
     /// What an append goes by in later chunks: the guess of its chain, which the version managers

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use tyr_protocol::commit::{Answered, Outcomes};
+use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::{ClusterMap, MapKeyspace};
 use tyr_protocol::member::{self, ChunkName, Member, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
@@ -305,7 +305,8 @@ impl Holdings {
 
 impl member::Store for Holdings {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        let mut outcomes = Vec::new();
+        let operations = transaction.blobs.iter().map(|entry| entry.operations.len());
+        let mut answers = Vec::with_capacity(operations.sum());
         let position = chain.position(self.node);
         let part = &chain.hops()[position.expect("a node applies what it is in the chain of")].part;
         for (number, entry) in (0u32..).zip(&transaction.blobs) {
@@ -317,20 +318,16 @@ impl member::Store for Holdings {
             let size = || self.stat(&entry.blob).unwrap_or(0);
             let chunk_size = self.chunk_size(entry.blob.keyspace);
             let chunks = touched::chunks(entry, part, chunk_size, size);
-            let place = (number as usize, entry);
             let start = self.start(part, &entry.blob, (guess, at));
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
-            let answers = self.apply_blob((transaction.id, at), place, &chunks, start);
+            let place = (number, entry);
+            self.apply_blob((transaction.id, at), place, &chunks, start, &mut answers);
             if let Some(before) = counted {
                 self.tally.change(&entry.blob, before, self.stat(&entry.blob));
             }
-            outcomes.extend(answers.into_iter().map(|(operation, outcome)| {
-                let operation = u32::try_from(operation).expect("operations are few");
-                Answered { blob: number, operation, outcome }
-            }));
         }
         self.staging.end(transaction.id);
-        outcomes.into()
+        answers.into()
     }
 
     fn await_base(&mut self, name: &ChunkName) {

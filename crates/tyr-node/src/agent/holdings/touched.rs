@@ -1,7 +1,11 @@
 //! Which chunks of a blob a node has to change for a transaction.
 
+use smallvec::{SmallVec, smallvec};
 use tyr_protocol::Part;
 use tyr_types::{BlobOperations, Operation};
+
+/// Numbers of chunks.
+pub(super) type Chunks = SmallVec<[u64; 4]>;
 
 /// The chunks of the blob that the transaction writes and this node holds, ascending. `size` tells
 /// how long the blob is, where the node holds all of it.
@@ -10,8 +14,8 @@ pub(super) fn chunks(
     part: &Part,
     chunk_size: u64,
     size: impl FnOnce() -> u64,
-) -> Vec<u64> {
-    let mut chunks: Vec<u64> = match part {
+) -> Chunks {
+    let mut chunks: Chunks = match part {
         Part::Pieces(pieces) => pieces
             .iter()
             .filter(|piece| piece.is_written && piece.blob == entry.blob)
@@ -25,9 +29,9 @@ pub(super) fn chunks(
 }
 
 /// The same for a node that holds everything; the blob has `size` bytes.
-fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Vec<u64> {
+fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
     // Size and existence are with chunk 0.
-    let mut chunks = vec![0];
+    let mut chunks: Chunks = smallvec![0];
     for operation in operations {
         let before = size;
         let (from, to) = match operation {
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
     use tyr_types::{BlobName, Bytes, Key, KeyspaceId, Payload};
 
-    fn touched(operations: Vec<Operation>, size: u64) -> Vec<u64> {
+    fn touched(operations: Vec<Operation>, size: u64) -> Chunks {
         let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("k").unwrap() };
         chunks(&BlobOperations { blob, operations }, &Part::Whole, 10, || size)
     }
@@ -79,10 +83,10 @@ mod tests {
     fn a_node_that_holds_everything_changes_what_is_written_and_the_first_chunk() {
         let payload = Payload::Inline(Bytes::from_static(b"abcde"));
         let write = Operation::Write { offset: 38, payload: payload.clone() };
-        assert_eq!(touched(vec![write.clone()], 100), [0, 3, 4]);
+        assert_eq!(touched(vec![write.clone()], 100)[..], [0, 3, 4]);
         let append = Operation::Append { payload, expected: None };
-        assert_eq!(touched(vec![write, append], 0), [0, 3, 4]);
-        assert_eq!(touched(vec![Operation::Truncate { len: 15 }], 35), [0, 1, 2, 3]);
-        assert_eq!(touched(vec![Operation::Delete], 21), [0, 1, 2]);
+        assert_eq!(touched(vec![write, append], 0)[..], [0, 3, 4]);
+        assert_eq!(touched(vec![Operation::Truncate { len: 15 }], 35)[..], [0, 1, 2, 3]);
+        assert_eq!(touched(vec![Operation::Delete], 21)[..], [0, 1, 2]);
     }
 }
