@@ -1,7 +1,9 @@
 //! The client against a cluster of three in this process, over sockets, from many threads.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use tyr_protocol::session::{Place, Want};
@@ -27,6 +29,16 @@ pub(super) struct Stage {
     _folder: tempfile::TempDir,
 }
 
+/// Where nobody listens. Not one of the ports that the system gives to those who connect: between
+/// now and when it is used, a test beside this one might get it.
+fn free_place() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + std::process::id() as u16 % 10_000;
+    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut places = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    places.find(|place| TcpListener::bind(place).is_ok()).expect("there are thousands")
+}
+
 impl Stage {
     pub fn new() -> (Self, Arc<Client>) {
         Self::with(|_| {})
@@ -35,8 +47,7 @@ impl Stage {
     /// The same, of nodes whose options are changed so.
     pub fn with(change: impl Fn(&mut ServerOptions)) -> (Self, Arc<Client>) {
         let folder = tempfile::tempdir().unwrap();
-        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let places: Vec<_> = (0..3).map(|_| free()).collect();
+        let places: Vec<_> = (0..3).map(|_| free_place()).collect();
         let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
         let initial = |(n, address): (u16, &String)| InitialNode {
             node: NodeId(n),
@@ -166,10 +177,9 @@ fn a_cluster_that_lost_a_node_goes_on_after_its_lease() {
 
 #[test]
 fn who_reaches_nobody_is_told_so() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let options = ConnectOptions {
         connect_timeout: Duration::from_millis(300),
-        ..ConnectOptions::at(vec![free.to_string()])
+        ..ConnectOptions::at(vec![free_place().to_string()])
     };
     let error = Client::connect(&options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
