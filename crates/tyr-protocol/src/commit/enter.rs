@@ -154,6 +154,7 @@ impl Commit {
             blocker: None,
             holds_up: SmallVec::new(),
             outcomes: Outcomes::new(),
+            answers: Outcomes::new(),
             abort: None,
             touched_us: self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us),
             asked: 0,
@@ -203,6 +204,7 @@ impl Commit {
             Some(at) => {
                 let record = &mut self.records[slot];
                 record.outcomes = old.outcomes;
+                record.answers = old.answers;
                 record.state = old.state;
                 record.known = Some(at);
                 record.highest = record.highest.max(at);

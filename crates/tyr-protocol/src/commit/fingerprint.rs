@@ -78,6 +78,7 @@ impl Commit {
             is_passed,
             is_restored,
             outcomes,
+            answers,
             abort,
             touched_us,
             asked,
@@ -93,6 +94,7 @@ impl Commit {
         (unstable, is_writing_here, is_watched, unanchored).hash(hasher);
         (is_anchored, is_behind, is_passed, is_restored, is_heard, asked).hash(hasher);
         hash_outcomes(outcomes, hasher);
+        hash_outcomes(answers, hasher);
         abort.as_ref().map(|abort| abort.kind).hash(hasher);
         self.elapsed_since(*touched_us).hash(hasher);
     }
@@ -121,8 +123,9 @@ impl Commit {
         (map.as_ref().map(|map| map.epoch), has_one_authority).hash(hasher);
         let mut entries: Vec<_> = memory.iter().collect();
         entries.sort_unstable_by_key(|(id, _)| **id);
-        for (id, Entry { attempt, finished_in, outcome, .. }) in entries {
+        for (id, Entry { attempt, finished_in, outcome, answers, .. }) in entries {
             (id, attempt, finished_in).hash(hasher);
+            hash_outcomes(answers, hasher);
             if let Some((decision, outcomes)) = outcome {
                 hash_decision(decision, hasher);
                 hash_outcomes(outcomes, hasher);

@@ -34,8 +34,10 @@ pub(crate) struct Entry {
     pub finished_in: Option<Attempt>,
     /// Where its blobs were taken to end in the chain that it was finished over.
     pub ends: Ends,
-    /// What became of it, if that is known, and its answers.
+    /// What became of it, if that is known, and what the nodes from here to the tail answered.
     pub outcome: Option<(Decision, Outcomes)>,
+    /// What its operations answered at this node.
+    pub answers: Outcomes,
     /// The clock when it was last noted.
     noted: u64,
 }
@@ -108,7 +110,7 @@ impl Memory {
         let noted = clock.clock;
         let entry = self.entries.entry(id).or_insert_with(|| {
             let (finished_in, ends, outcome) = (None, Ends::new(), None);
-            Box::new(Entry { attempt, finished_in, ends, outcome, noted })
+            Box::new(Entry { attempt, finished_in, ends, outcome, answers: Outcomes::new(), noted })
         });
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
@@ -151,6 +153,13 @@ impl Memory {
         }
     }
 
+    /// Its operations answered this here.
+    pub fn answered(&mut self, id: TransactionId, answers: Outcomes) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.answers = answers;
+        }
+    }
+
     /// A page of what became of transactions, of those noted after the clock `after`: at least
     /// `limit` while there are more. Also the clock after which the next page begins.
     ///
@@ -174,8 +183,7 @@ impl Memory {
     /// taken is on a later one.
     pub fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
         self.page_of(after, limit, |id, entry| {
-            let Entry { attempt, finished_in, ends, outcome, noted } = entry.clone();
-            let answers = Outcomes::new();
+            let Entry { attempt, finished_in, ends, outcome, answers, noted } = entry.clone();
             Some(Kept { id, noted, attempt, finished_in, ends, outcome, answers })
         })
     }
@@ -201,8 +209,9 @@ impl Memory {
 
     /// Takes in what was kept, in the order of the pages, before anything else is noted.
     pub fn keep(&mut self, kept: Kept) {
-        let Kept { id, noted, attempt, finished_in, ends, outcome, answers: _ } = kept;
-        self.entries.insert(id, Box::new(Entry { attempt, finished_in, ends, outcome, noted }));
+        let Kept { id, noted, attempt, finished_in, ends, outcome, answers } = kept;
+        let entry = Entry { attempt, finished_in, ends, outcome, answers, noted };
+        self.entries.insert(id, Box::new(entry));
         self.order.push((noted, id));
         self.let_go();
     }

@@ -15,8 +15,8 @@
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
 //! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`]
 //! sends some back to come again, [`decide`] is the way back, [`settle`] frees those that waited;
-//! [`memory`] is what is known of those that are finished, [`outcomes`] what they answered;
-//! [`alone`] is all of this inlined for a chain of one with nothing in its way; [`invariants`] says
+//! [`memory`] is what is known of those that are finished, [`outcomes`] what they answered,
+//! [`answers`] what they did here; [`alone`] is all of this inlined for a chain of one with nothing in its way; [`invariants`] says
 //! what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
@@ -24,6 +24,7 @@
 
 mod again;
 mod alone;
+mod answers;
 mod append;
 mod decide;
 pub mod effect;

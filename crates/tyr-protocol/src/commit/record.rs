@@ -146,6 +146,8 @@ pub(crate) struct Record {
     pub holds_up: SmallVec<[Slot; 2]>,
     /// What the nodes from here to the tail answer.
     pub outcomes: Outcomes,
+    /// What its operations answered at this node.
+    pub answers: Outcomes,
     /// Why it is given up, while that is not durable.
     pub abort: Option<Box<Abort>>,
     /// When it last got further, on the clock of `Tick` (F6).

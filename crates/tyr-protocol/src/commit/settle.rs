@@ -133,6 +133,10 @@ impl Commit {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
                 recovery.memory.finish(id, entered_in, record.chain.ends().clone());
+                let answers = std::mem::take(&mut record.answers);
+                if !answers.is_empty() {
+                    recovery.memory.answered(id, answers);
+                }
             }
             None => recovery.memory.fence(id, attempt, clock),
         }

@@ -635,6 +635,7 @@ fn a_merged_claim_covers_what_it_was_merged_from() {
         is_restored: false,
         blocker: None,
         outcomes: Outcomes::new(),
+        answers: Outcomes::new(),
         abort: None,
         touched_us: 0,
         asked: 0,

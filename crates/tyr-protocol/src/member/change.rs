@@ -191,7 +191,6 @@ impl<S: Store> Turn<'_, S> {
         self.member.in_use = super::InUse::new(self.member.config.read_timeout_us);
         self.member.usage = super::UsageOnItsWay::default();
         self.member.usage.change();
-        self.member.answers = super::Answers::default();
         self.member.aside = super::Aside::default();
         self.member.misplaced.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);

@@ -79,11 +79,7 @@ impl Member {
 
     fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
         let Some(recovery) = self.commit.recovery.as_deref() else { return (Vec::new(), None) };
-        let (mut entries, next) = recovery.memory.kept(after, limit);
-        for kept in &mut entries {
-            kept.answers = self.answers.of(kept.id);
-        }
-        (entries, next)
+        recovery.memory.kept(after, limit)
     }
 
     /// What is applied and not finished with, in the order of timestamps: validated and decided, as
@@ -106,7 +102,7 @@ impl Member {
             let id = record.transaction.id;
             add_validated(record, at, records);
             records.push(Record::Decided { id, at });
-            let outcomes = self.answers.of(id);
+            let outcomes = record.answers.clone();
             if !outcomes.is_empty() {
                 records.push(Record::Answered { id, outcomes });
             }

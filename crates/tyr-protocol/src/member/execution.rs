@@ -99,7 +99,8 @@ impl<S: Store> Turn<'_, S> {
             }
             commit::Effect::Apply { transaction, chain, at } => {
                 self.apply(&transaction, &chain, at);
-                let (id, outcomes) = (transaction.id, self.member.answers.of(transaction.id));
+                let id = transaction.id;
+                let outcomes = self.member.commit.answers(id).cloned().unwrap_or_default();
                 if !outcomes.is_empty() {
                     self.persist(Record::Answered { id, outcomes }, None);
                 }
@@ -130,14 +131,14 @@ impl<S: Store> Turn<'_, S> {
             outcomes = all.filter(|it| self.member.is_placed_here(transaction, it)).collect();
             self.release_strays(chain);
         }
-        self.member.answers.keep(transaction.id, outcomes);
+        self.member.commit.answered(transaction.id, outcomes);
         self.use_alone(transaction, chain);
     }
 
     fn send_commit(&mut self, to: NodeId, mut message: Message, own: &mut VecDeque<Own>) {
         if let Message::Backward { id, decision: Decision::Commit(_), outcomes, .. } = &mut message
         {
-            self.member.answers.complete(*id, outcomes);
+            self.member.commit.complete(*id, outcomes);
         }
         self.give_usages(&mut message);
         if to == self.member.node {
@@ -151,7 +152,7 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn reply(&mut self, id: TransactionId, decision: Decision, outcomes: Outcomes) {
         let mut outcomes = outcomes;
         match &decision {
-            Decision::Commit(_) => self.member.answers.complete(id, &mut outcomes),
+            Decision::Commit(_) => self.member.commit.complete(id, &mut outcomes),
             Decision::Abort(_) => outcomes = Outcomes::new(),
         }
         self.member.misplaced.remove(&id);

@@ -16,7 +16,6 @@ impl Member {
         self.lease.invariants();
         self.asked.invariants();
         self.in_use.invariants();
-        self.answers.invariants();
         let is_waiting = !self.aside.chunks().any(|chunk| self.recipient.has(chunk));
         assert!(is_waiting, "L3: what is laid aside waits for a base that is not here");
         assert_eq!(self.asked.len(), self.reads.len(), "what waits is known by its asker");

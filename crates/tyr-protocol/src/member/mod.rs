@@ -19,12 +19,11 @@
 //!
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
-//! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, [`answers`]
-//! keeps what operations answered, and [`aside`] what waits for a chunk's base. What a rule says is
-//! in the machine that it belongs to; here is only who hears what.
+//! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, and
+//! [`aside`] is what waits for a chunk's base. What a rule says is in the machine that it belongs
+//! to; here is only who hears what.
 
 mod admission;
-mod answers;
 mod aside;
 mod change;
 pub mod checkpoint;
@@ -50,7 +49,6 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
 
-use self::answers::Answers;
 use self::aside::Aside;
 pub use self::effect::Effect;
 pub use self::event::Event;
@@ -154,7 +152,6 @@ pub struct Member {
     scrubber: Scrubber,
     in_use: InUse,
     usage: UsageOnItsWay,
-    answers: Answers,
     /// What was applied to chunks whose base is awaited.
     aside: Aside,
     /// At most [`HELD_MAX`].
@@ -202,7 +199,6 @@ impl Member {
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
-            answers: Answers::default(),
             aside: Aside::default(),
             held: VecDeque::new(),
             promises: BTreeMap::new(),

@@ -30,7 +30,7 @@ impl Member {
             Record::Decided { id, at } => {
                 turn.restore(Restored::Decided { id, decision: Decision::Commit(at) });
             }
-            Record::Answered { id, outcomes } => turn.member.answers.keep(id, outcomes),
+            Record::Answered { id, outcomes } => turn.member.commit.answered(id, outcomes),
             Record::Aborted { id, abort } => {
                 turn.restore(Restored::Decided { id, decision: Decision::Abort(abort) });
             }
@@ -65,8 +65,7 @@ impl Member {
 impl Member {
     /// Takes in a page of what was remembered when the log was cut.
     fn remember(&mut self, entries: Vec<Kept>) {
-        for mut kept in entries {
-            self.answers.keep(kept.id, std::mem::take(&mut kept.answers));
+        for kept in entries {
             if let Some(recovery) = &mut self.commit.recovery {
                 recovery.memory.keep(kept);
             }

@@ -93,7 +93,7 @@ impl<S: Store> Turn<'_, S> {
             (None, Some((commit::Decision::Commit(_), outcomes))) => outcomes.clone(),
             (Some(_), _) | (None, Some((commit::Decision::Abort(_), _)) | None) => return false,
         };
-        self.member.answers.complete(id, &mut outcomes);
+        self.member.commit.complete(id, &mut outcomes);
         let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
         outcomes.len() < operations.filter(|operation| is_answering(operation)).count()
     }

@@ -192,7 +192,7 @@ impl<S: Store> Turn<'_, S> {
         let (mut outcomes, next) = self.member.commit.remembered(after, REMEMBERED_MAX);
         for remembered in &mut outcomes {
             if let Decision::Commit(_) = remembered.decision {
-                self.member.answers.complete(remembered.id, &mut remembered.outcomes);
+                self.member.commit.complete(remembered.id, &mut remembered.outcomes);
             }
         }
         let message = movement::Message::Recalled { after, outcomes, next };

@@ -27,7 +27,6 @@ impl<S: Store> Turn<'_, S> {
         let records = &self.member.commit.records;
         self.member.usage.retain(|id| records.slot(id).is_some());
         self.member.usage.tick(now_us, self.member.config.read_timeout_us);
-        self.member.answers.expire(now_us);
         self.acknowledge_planned();
         self.review_reads();
         if !self.member.has_lease() {
