@@ -52,6 +52,10 @@ const PROMISES_FACTOR: u64 = 4;
 /// After a failed fold the next one waits so long, in microseconds.
 const RETRY_US: u64 = 1_000_000;
 
+/// While memory is short a fold begins when this share of the cache has come to what the base
+/// lacks.
+const DIRTY_SHARE: usize = 8;
+
 /// Blobs of dropped keyspaces removed in a tick.
 const DROPPED_PER_TICK: usize = 1000;
 
@@ -112,7 +116,11 @@ struct State {
     is_wanted: bool,
     folds: u64,
     failure: Option<String>,
+    /// Bytes of log after the last fold.
     log_bytes_after: u64,
+    /// Memory of blobs that the base lacked something of after the last fold: what was written
+    /// meanwhile, and older versions of it that are still read.
+    dirty_after: usize,
     /// Bytes of the last checkpoint.
     promises_len: u64,
     retry_at_us: u64,
@@ -122,6 +130,17 @@ struct State {
     round_left: usize,
     /// The next round begins no earlier.
     round_at: Option<Instant>,
+}
+
+impl State {
+    /// Whether enough has come to the log or to memory since the last fold that another one is
+    /// worth it: what that one left in memory, the next may leave there, too.
+    fn is_fold_due(&self, limits: Limits, log_bytes: u64, dirty: usize) -> bool {
+        let grown = log_bytes.saturating_sub(self.log_bytes_after);
+        let enough = limits.fold_log_bytes.max(PROMISES_FACTOR * self.promises_len);
+        let cache = limits.cache_bytes;
+        grown >= enough || dirty >= (cache / 2).max(self.dirty_after + cache / DIRTY_SHARE)
+    }
 }
 
 impl Keeper {
@@ -197,6 +216,7 @@ impl Keeper {
         let log_bytes_after = self.driver.look(|engine| engine.journal().bytes());
         let mut state = self.state.lock();
         state.log_bytes_after = log_bytes_after;
+        state.dirty_after = self.store.recent().dirty_memory();
         state.failure = folded.as_ref().err().map(ToString::to_string);
         match folded {
             Ok(()) => state.folds += 1,
@@ -210,10 +230,7 @@ impl Keeper {
     fn is_fold_due(&self) -> bool {
         let dirty = self.store.recent().dirty_memory();
         let log_bytes = self.driver.look(|engine| engine.journal().bytes());
-        let state = self.state.lock();
-        let grown = log_bytes.saturating_sub(state.log_bytes_after);
-        let enough = self.limits.fold_log_bytes.max(PROMISES_FACTOR * state.promises_len);
-        grown >= enough || dirty >= self.limits.cache_bytes / 2
+        self.state.lock().is_fold_due(self.limits, log_bytes, dirty)
     }
 
     fn fold_at(
@@ -333,5 +350,32 @@ impl Keeper {
         recent.shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.
         let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { cache_bytes: 800, fold_log_bytes: 1000, grace_us: 0 };
+
+    #[test]
+    fn a_fold_is_due_when_the_log_has_grown_or_half_of_the_cache_is_not_in_the_base() {
+        let state = State { log_bytes_after: 500, ..State::default() };
+        assert!(!state.is_fold_due(LIMITS, 1499, 399));
+        assert!(state.is_fold_due(LIMITS, 1500, 0));
+        assert!(state.is_fold_due(LIMITS, 500, 400));
+        let state = State { promises_len: 500, ..state };
+        assert!(!state.is_fold_due(LIMITS, 2499, 0), "a checkpoint is written for more than it");
+        assert!(state.is_fold_due(LIMITS, 2500, 0));
+    }
+
+    #[test]
+    fn what_a_fold_left_in_memory_is_no_reason_for_the_next() {
+        let state = State { dirty_after: 700, ..State::default() };
+        assert!(!state.is_fold_due(LIMITS, 0, 799));
+        assert!(state.is_fold_due(LIMITS, 0, 800));
+        let state = State { dirty_after: 10, ..State::default() };
+        assert!(!state.is_fold_due(LIMITS, 0, 399));
     }
 }
