@@ -16,8 +16,8 @@
 //! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`]
 //! sends some back to come again, [`decide`] is the way back, [`settle`] frees those that waited;
 //! [`memory`] is what is known of those that are finished, [`outcomes`] what they answered,
-//! [`answers`] what they did here; [`alone`] is all of this inlined for a chain of one with nothing in its way; [`invariants`] says
-//! what holds between steps.
+//! [`answers`] what they answered here; [`alone`] is all of this inlined for a chain of one with
+//! nothing in its way; [`invariants`] says what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
