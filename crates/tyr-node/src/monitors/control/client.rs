@@ -305,13 +305,19 @@ impl MetadataClient {
     /// is answered by anybody, who may have been cut off or paused for long.
     ///
     /// # Errors
-    /// As [`MetadataClient::ask`]; `Unavailable` while nobody leads, or when whoever is asked stays
-    /// behind.
+    /// As [`MetadataClient::ask`]; `Unavailable` when nobody comes to lead in time, or when whoever
+    /// is asked stays behind.
     pub async fn newest(&self) -> Result<Bootstrap> {
-        let status = self.status().await?;
-        if status.leadership.is_none() {
-            // Whoever answered does not lead, and may not have heard of the newest yet.
-            return Err(Error::unavailable("no monitor leads now; try again later"));
+        let deadline = Instant::now() + self.shared.patience;
+        let mut status = self.status().await?;
+        while status.leadership.is_none() {
+            // Whoever answered does not lead, and may not have heard of the newest yet. It has
+            // answered at once: a new leader is there within a second or two.
+            if Instant::now() + PAUSE >= deadline {
+                return Err(Error::unavailable("no monitor leads now; try again later"));
+            }
+            tokio::time::sleep(PAUSE).await;
+            status = self.status().await?;
         }
         for _ in 0..LOOKS_MAX {
             let bootstrap = self.bootstrap().await?;

@@ -55,6 +55,19 @@ async fn a_killed_leader_is_followed_and_a_new_map_is_there_within_five_seconds(
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_asks_for_the_newest_while_nobody_leads_hears_it_from_the_next_leader() {
+    let mut world = World::formed(5, 3).await;
+    let leader = world.wait_for_leader().await;
+    let client = world.client(4);
+    client.transact(put("service/a", "1")).await.unwrap();
+    world.kill_monitor(leader).await;
+    let status = client.status().await.unwrap();
+    assert!(status.leadership.is_none(), "who asks how it is need not wait: {status:?}");
+    let newest = client.newest().await.unwrap();
+    assert_eq!(newest.cluster_map().unwrap().nodes.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_node_that_is_no_monitor_is_declared_down_within_three_seconds() {
     let mut world = World::formed(5, 3).await;
     world.pass(Duration::from_secs(3)).await;
