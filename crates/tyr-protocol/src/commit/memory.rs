@@ -145,11 +145,21 @@ impl Memory {
     }
 
     /// It is finished with here, after this attempt has come by over a chain made with these
-    /// guesses: the same again says nothing new.
-    pub fn finish(&mut self, id: TransactionId, entered_in: Attempt, ends: Ends) {
+    /// guesses: the same again says nothing new. Its operations answered this here, or, in an
+    /// attempt that did not apply it, nothing.
+    pub fn finish(
+        &mut self,
+        id: TransactionId,
+        entered_in: Attempt,
+        ends: Ends,
+        answers: Outcomes,
+    ) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.finished_in = Some(entered_in);
             entry.ends = ends;
+            if !answers.is_empty() {
+                entry.answers = answers;
+            }
         }
     }
 

@@ -132,11 +132,8 @@ impl Commit {
             Some(decision) => {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
-                recovery.memory.finish(id, entered_in, record.chain.ends().clone());
-                let answers = std::mem::take(&mut record.answers);
-                if !answers.is_empty() {
-                    recovery.memory.answered(id, answers);
-                }
+                let (ends, answers) = (record.chain.ends().clone(), &mut record.answers);
+                recovery.memory.finish(id, entered_in, ends, std::mem::take(answers));
             }
             None => recovery.memory.fence(id, attempt, clock),
         }

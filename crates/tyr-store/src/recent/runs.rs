@@ -93,16 +93,12 @@ impl Runs {
 
     /// The indices of those that share a byte with `start..end`.
     pub fn overlapping(&self, start: u32, end: u32) -> Range<usize> {
-        let first = self.first_ending_from(start + 1);
-        let count = self.spans[first..].iter().take_while(|span| u32::from(span.start) < end);
-        first..first + count.count()
+        self.met(start + 1, end)
     }
 
     /// The indices of those that share a byte with `start..end`, or touch it.
     pub fn touching(&self, start: u32, end: u32) -> Range<usize> {
-        let first = self.first_ending_from(start);
-        let count = self.spans[first..].iter().take_while(|span| u32::from(span.start) <= end);
-        first..first + count.count()
+        self.met(start, end + 1)
     }
 
     /// The stretches of `start..end` that none covers.
@@ -153,14 +149,17 @@ impl Runs {
         }
     }
 
-    /// The first that ends at `offset` or behind it. Appends find themselves behind all.
-    fn first_ending_from(&self, offset: u32) -> usize {
-        match self.spans.last() {
-            Some(last) if u32::from(last.end) >= offset => {
-                self.spans.partition_point(|span| u32::from(span.end) < offset)
+    /// The indices of those that end at `from` or behind it, and start before `until`. Appends find
+    /// themselves behind all.
+    fn met(&self, from: u32, until: u32) -> Range<usize> {
+        let first = match self.spans.last() {
+            Some(last) if u32::from(last.end) >= from => {
+                self.spans.partition_point(|span| u32::from(span.end) < from)
             }
             _ => self.len(),
-        }
+        };
+        let met = self.spans[first..].iter().take_while(|span| u32::from(span.start) < until);
+        first..first + met.count()
     }
 }
 
