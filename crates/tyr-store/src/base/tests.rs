@@ -1,5 +1,9 @@
 //! The base against a model: random folds, checkpoints, reopenings, losses of power.
 
+mod damage;
+mod keyspaces;
+mod space;
+
 use std::collections::BTreeMap;
 
 use tyr_types::{Durability, Epoch, ErrorKind, KeyspaceConfig, KeyspaceName, Timestamp, limits};
@@ -419,146 +423,6 @@ fn a_tombstone_that_became_a_blob_again_is_not_forgotten_with_its_grave() {
 }
 
 #[test]
-fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_before() {
-    let fixture = Fixture::new(false);
-    let len = 400_000;
-    fixture.write("a", 1, 0, &vec![1; len]);
-    let before = fixture.disk.disk_bytes();
-    fixture.write("a", 2, 0, &vec![2; len]);
-    let both = fixture.disk.disk_bytes();
-    assert!(both >= before + len as u64, "{before} {both}");
-    fixture.checkpoint(1, 2);
-    assert!(fixture.disk.disk_bytes() < both - len as u64 * 9 / 10);
-    assert!(fixture.content("a").unwrap().iter().all(|byte| *byte == 2));
-    fixture.assert_sound();
-}
-
-#[test]
-fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back() {
-    for operation in [FaultyOperation::Create, FaultyOperation::Write] {
-        let fixture = Fixture::new(false);
-        fixture.write("a", 1, 0, &[1; 100_000]);
-        fixture.checkpoint(1, 1);
-        fixture.write("a", 2, 0, &[2; 100_000]);
-        fixture.disk.fail(operation, 0, Fault::Broken);
-        // The power goes before the checkpoint's sync of the index is done.
-        let before = Arc::new(fixture.index.crash(0));
-        let at = Checkpoint { sequence: 2, timestamp: at(2) };
-        assert_eq!(fixture.base.checkpoint(at).unwrap_err().kind(), ErrorKind::Unavailable);
-        assert_eq!(fixture.base.last_checkpoint().sequence, 1);
-        let left = Fixture::open(Arc::new(fixture.disk.copy()), before);
-        assert_eq!(left.content("a").unwrap(), [1; 100_000]);
-        left.assert_sound();
-    }
-}
-
-#[test]
-fn an_extent_overwritten_in_its_middle_gives_back_the_frames_there() {
-    let fixture = Fixture::new(false);
-    let payload = vec![1; 1 << 20];
-    let extent = fixture.extents.write(&payload, false).unwrap();
-    let mut change = fixture.change("a", 1, 1 << 20);
-    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
-    fixture.fold(vec![change]);
-    fixture.checkpoint(1, 1);
-    let before = fixture.extents.disk_bytes().unwrap();
-    fixture.write("a", 2, 100_000, &vec![2; 500_000]);
-    fixture.checkpoint(2, 2);
-    let after = fixture.extents.disk_bytes().unwrap();
-    assert!(after < before + 40_000, "{before} -> {after}");
-    let content = fixture.content("a").unwrap();
-    assert!(content[..100_000].iter().chain(&content[600_000..]).all(|byte| *byte == 1));
-    assert!(content[100_000..600_000].iter().all(|byte| *byte == 2));
-    fixture.assert_sound();
-}
-
-#[test]
-fn an_extent_shown_in_two_parts_keeps_both() {
-    let fixture = Fixture::new(false);
-    let payload: Vec<u8> = (0..100_000u32).map(|place| (place / 500) as u8).collect();
-    let extent = fixture.extents.write(&payload, false).unwrap();
-    let mut change = fixture.change("a", 1, 100_000);
-    change.pieces = vec![
-        (0, PieceData::Extent { extent, skip: 0, len: 30_000 }),
-        (60_000, PieceData::Extent { extent, skip: 60_000, len: 40_000 }),
-    ];
-    fixture.fold(vec![change]);
-    fixture.checkpoint(1, 1);
-    let content = fixture.content("a").unwrap();
-    assert_eq!(content[..30_000], payload[..30_000]);
-    assert_eq!(content[60_000..], payload[60_000..]);
-    assert!(content[30_000..60_000].iter().all(|byte| *byte == 0));
-    fixture.assert_sound();
-}
-
-#[test]
-fn what_an_abandoned_upload_left_is_given_back_and_what_the_log_refers_to_is_not() {
-    let fixture = Fixture::new(false);
-    fixture.write("a", 1, 0, &[1; 100_000]);
-    let in_log = fixture.extents.write(&[2; 50_000], false).unwrap();
-    fixture.extents.write(&[3; 300_000], false).unwrap();
-    fixture.extents.sync().unwrap();
-    let fixture = fixture.reopened();
-    assert!(fixture.base.reclaim(&[in_log]).unwrap() >= 300_000);
-    fixture.extents.verify(&in_log).unwrap();
-    assert_eq!(fixture.content("a").unwrap(), [1; 100_000]);
-    let fixture = fixture.reopened();
-    assert!(fixture.base.reclaim(&[]).unwrap() >= 50_000, "the log has forgotten it now");
-    assert_eq!(fixture.content("a").unwrap(), [1; 100_000]);
-}
-
-#[test]
-fn a_dropped_keyspace_goes_in_steps_and_its_number_does_not_come_again() {
-    let fixture = Fixture::new(false);
-    for key in ["a", "b", "c"] {
-        fixture.write(key, 1, 0, &[1; 50_000]);
-    }
-    fixture.base.drop_keyspace(fixture.keyspace).unwrap();
-    assert!(fixture.base.keyspaces().is_empty());
-    fixture.write("late", 2, 0, b"a fold of what was dropped meanwhile");
-    let fixture = fixture.reopened();
-    assert!(fixture.base.keyspaces().is_empty());
-    let mut steps = 0;
-    while fixture.base.remove_some_dropped(1).unwrap() {
-        steps += 1;
-    }
-    assert_eq!(steps, 3);
-    fixture.checkpoint(1, 1);
-    assert!(fixture.extents.disk_bytes().unwrap() < 50_000);
-    assert_eq!(fixture.base.scan(fixture.keyspace, b"", None, 9).unwrap(), []);
-    fixture.assert_sound();
-    let name = KeyspaceName::new("test").unwrap();
-    let again = fixture.base.create_keyspace(&name, &KeyspaceConfig::default()).unwrap();
-    assert_eq!(again, KeyspaceId(2));
-}
-
-#[test]
-fn keyspaces_survive_a_loss_of_power_with_their_configuration() {
-    let fixture = Fixture::new(true);
-    let fixture = fixture.crashed(0, 3);
-    let keyspaces = fixture.base.keyspaces();
-    assert_eq!(keyspaces.len(), 1);
-    assert_eq!(keyspaces[0].name.as_str(), "test");
-    assert!(keyspaces[0].config.is_compressed);
-    assert_eq!(keyspaces[0].config.durability, Durability::Sync);
-    let error =
-        fixture.base.create_keyspace(&keyspaces[0].name, &KeyspaceConfig::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
-}
-
-#[test]
-fn a_cleared_keyspace_is_empty_and_still_there() {
-    let fixture = Fixture::new(false);
-    fixture.write("a", 1, 0, &[1; 50_000]);
-    fixture.write("b", 1, 0, b"small");
-    fixture.base.clear_keyspace(fixture.keyspace).unwrap();
-    assert_eq!(fixture.base.totals(fixture.keyspace), Totals::default());
-    assert_eq!(fixture.content("a"), None);
-    assert_eq!(fixture.base.keyspaces().len(), 1);
-    fixture.assert_sound();
-}
-
-#[test]
 fn a_scan_pages_through_a_prefix() {
     let fixture = Fixture::new(false);
     for key in ["a", "p", "p1", "p2", "p3", "q"] {
@@ -608,75 +472,6 @@ fn scattered_bytes_in_one_block_do_not_stay_scattered() {
     let audited = fixture.base.audit(&[], &mut findings);
     assert!(findings.0.is_empty(), "{:?}", findings.0);
     assert!(audited.segments <= 34, "{} segments in two blocks", audited.segments);
-}
-
-#[test]
-fn a_lost_checkpoint_file_is_noticed() {
-    let fixture = Fixture::new(false);
-    fixture.disk.remove(CHECKPOINT_FILE).unwrap();
-    let (disk, index) = (fixture.disk.clone(), fixture.index.clone());
-    let extents = fixture.extents.clone();
-    let error = Base::open(Box::new(Shared(index)), extents, disk).map(drop).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt);
-}
-
-#[test]
-fn any_damage_of_the_checkpoint_file_is_noticed() {
-    let fixture = Fixture::new(false);
-    fixture.checkpoint(77, 5);
-    assert_eq!(synced_batch(&*fixture.disk).unwrap(), fixture.index.last_batch());
-    let len = fixture.disk.content(CHECKPOINT_FILE).len();
-    for place in 0..len * 8 {
-        let disk = fixture.disk.copy();
-        disk.damage(CHECKPOINT_FILE, |bytes| bytes[place / 8] ^= 1 << (place % 8));
-        assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
-        let disk = fixture.disk.copy();
-        disk.damage(CHECKPOINT_FILE, |bytes| bytes.truncate(place / 8));
-        assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
-    }
-}
-
-#[test]
-fn an_index_that_lost_synced_batches_is_noticed() {
-    let fixture = Fixture::new(false);
-    fixture.write("a", 1, 0, b"x");
-    let disk = fixture.disk.copy();
-    let old = Arc::new(fixture.index.crash(0));
-    fixture.checkpoint(1, 1);
-    disk.damage(CHECKPOINT_FILE, |bytes| *bytes = fixture.disk.content(CHECKPOINT_FILE));
-    let error = Base::open(Box::new(Shared(old)), fixture.extents.clone(), Arc::new(disk));
-    assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::Corrupt);
-}
-
-#[test]
-fn a_walk_finds_damage_and_goes_on_behind_it() {
-    let fixture = Fixture::new(false);
-    for key in ["a", "b", "c"] {
-        fixture.write(key, 1, 0, &[1; 50_000]);
-        fixture.write(key, 2, 60_000, &[1; 100]);
-    }
-    fixture.assert_sound();
-    let damage = |table, key: &[u8]| {
-        assert!(fixture.index.damage(table, key, |value| value[0] ^= 1));
-    };
-    damage(Table::Blobs, &key::blob(&fixture.name("a")));
-    damage(Table::Segments, &key::SegmentKeys::new(&fixture.name("b")).at(60_000));
-    let files = fixture.extents.files().unwrap();
-    assert_eq!(files.len(), 1);
-    let name = fixture.disk.names().into_iter().find(|name| name.contains(".ext")).unwrap();
-    // The last of the three extents, each of 13 frames behind the header's.
-    fixture.disk.damage(&name, |bytes| bytes[(1 + 13 * 2 + 5) * 4096 + 100] ^= 1);
-    let findings = fixture.findings();
-    for (key, count) in [("\"a\"", 0), ("\"b\"", 1), ("\"c\"", 1)] {
-        let found = findings.iter().filter(|finding| finding.place.contains(key)).count();
-        assert!(found >= count, "{key}: {findings:#?}");
-    }
-    assert!(findings.iter().any(|finding| finding.what.contains("checksum")), "{findings:#?}");
-    let mut out = vec![0; 100];
-    let range = ByteRange { start: 60_000, end: 60_100 };
-    let error = fixture.base.read(&fixture.name("b"), range, &mut out).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert_eq!(fixture.read("c", range), vec![1; 100], "damage elsewhere does not matter");
 }
 
 #[test]

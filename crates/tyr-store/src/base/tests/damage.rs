@@ -1,0 +1,72 @@
+//! Damage is noticed, and named.
+
+use super::*;
+
+#[test]
+fn a_lost_checkpoint_file_is_noticed() {
+    let fixture = Fixture::new(false);
+    fixture.disk.remove(CHECKPOINT_FILE).unwrap();
+    let (disk, index) = (fixture.disk.clone(), fixture.index.clone());
+    let extents = fixture.extents.clone();
+    let error = Base::open(Box::new(Shared(index)), extents, disk).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn any_damage_of_the_checkpoint_file_is_noticed() {
+    let fixture = Fixture::new(false);
+    fixture.checkpoint(77, 5);
+    assert_eq!(synced_batch(&*fixture.disk).unwrap(), fixture.index.last_batch());
+    let len = fixture.disk.content(CHECKPOINT_FILE).len();
+    for place in 0..len * 8 {
+        let disk = fixture.disk.copy();
+        disk.damage(CHECKPOINT_FILE, |bytes| bytes[place / 8] ^= 1 << (place % 8));
+        assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
+        let disk = fixture.disk.copy();
+        disk.damage(CHECKPOINT_FILE, |bytes| bytes.truncate(place / 8));
+        assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}
+
+#[test]
+fn an_index_that_lost_synced_batches_is_noticed() {
+    let fixture = Fixture::new(false);
+    fixture.write("a", 1, 0, b"x");
+    let disk = fixture.disk.copy();
+    let old = Arc::new(fixture.index.crash(0));
+    fixture.checkpoint(1, 1);
+    disk.damage(CHECKPOINT_FILE, |bytes| *bytes = fixture.disk.content(CHECKPOINT_FILE));
+    let error = Base::open(Box::new(Shared(old)), fixture.extents.clone(), Arc::new(disk));
+    assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_walk_finds_damage_and_goes_on_behind_it() {
+    let fixture = Fixture::new(false);
+    for key in ["a", "b", "c"] {
+        fixture.write(key, 1, 0, &[1; 50_000]);
+        fixture.write(key, 2, 60_000, &[1; 100]);
+    }
+    fixture.assert_sound();
+    let damage = |table, key: &[u8]| {
+        assert!(fixture.index.damage(table, key, |value| value[0] ^= 1));
+    };
+    damage(Table::Blobs, &key::blob(&fixture.name("a")));
+    damage(Table::Segments, &key::SegmentKeys::new(&fixture.name("b")).at(60_000));
+    let files = fixture.extents.files().unwrap();
+    assert_eq!(files.len(), 1);
+    let name = fixture.disk.names().into_iter().find(|name| name.contains(".ext")).unwrap();
+    // The last of the three extents, each of 13 frames behind the header's.
+    fixture.disk.damage(&name, |bytes| bytes[(1 + 13 * 2 + 5) * 4096 + 100] ^= 1);
+    let findings = fixture.findings();
+    for (key, count) in [("\"a\"", 0), ("\"b\"", 1), ("\"c\"", 1)] {
+        let found = findings.iter().filter(|finding| finding.place.contains(key)).count();
+        assert!(found >= count, "{key}: {findings:#?}");
+    }
+    assert!(findings.iter().any(|finding| finding.what.contains("checksum")), "{findings:#?}");
+    let mut out = vec![0; 100];
+    let range = ByteRange { start: 60_000, end: 60_100 };
+    let error = fixture.base.read(&fixture.name("b"), range, &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(fixture.read("c", range), vec![1; 100], "damage elsewhere does not matter");
+}

@@ -1,0 +1,92 @@
+//! What is overwritten or abandoned gives its space back, and not too early.
+
+use super::*;
+
+#[test]
+fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_before() {
+    let fixture = Fixture::new(false);
+    let len = 400_000;
+    fixture.write("a", 1, 0, &vec![1; len]);
+    let before = fixture.disk.disk_bytes();
+    fixture.write("a", 2, 0, &vec![2; len]);
+    let both = fixture.disk.disk_bytes();
+    assert!(both >= before + len as u64, "{before} {both}");
+    fixture.checkpoint(1, 2);
+    assert!(fixture.disk.disk_bytes() < both - len as u64 * 9 / 10);
+    assert!(fixture.content("a").unwrap().iter().all(|byte| *byte == 2));
+    fixture.assert_sound();
+}
+
+#[test]
+fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back() {
+    for operation in [FaultyOperation::Create, FaultyOperation::Write] {
+        let fixture = Fixture::new(false);
+        fixture.write("a", 1, 0, &[1; 100_000]);
+        fixture.checkpoint(1, 1);
+        fixture.write("a", 2, 0, &[2; 100_000]);
+        fixture.disk.fail(operation, 0, Fault::Broken);
+        // The power goes before the checkpoint's sync of the index is done.
+        let before = Arc::new(fixture.index.crash(0));
+        let at = Checkpoint { sequence: 2, timestamp: at(2) };
+        assert_eq!(fixture.base.checkpoint(at).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(fixture.base.last_checkpoint().sequence, 1);
+        let left = Fixture::open(Arc::new(fixture.disk.copy()), before);
+        assert_eq!(left.content("a").unwrap(), [1; 100_000]);
+        left.assert_sound();
+    }
+}
+
+#[test]
+fn an_extent_overwritten_in_its_middle_gives_back_the_frames_there() {
+    let fixture = Fixture::new(false);
+    let payload = vec![1; 1 << 20];
+    let extent = fixture.extents.write(&payload, false).unwrap();
+    let mut change = fixture.change("a", 1, 1 << 20);
+    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
+    fixture.fold(vec![change]);
+    fixture.checkpoint(1, 1);
+    let before = fixture.extents.disk_bytes().unwrap();
+    fixture.write("a", 2, 100_000, &vec![2; 500_000]);
+    fixture.checkpoint(2, 2);
+    let after = fixture.extents.disk_bytes().unwrap();
+    assert!(after < before + 40_000, "{before} -> {after}");
+    let content = fixture.content("a").unwrap();
+    assert!(content[..100_000].iter().chain(&content[600_000..]).all(|byte| *byte == 1));
+    assert!(content[100_000..600_000].iter().all(|byte| *byte == 2));
+    fixture.assert_sound();
+}
+
+#[test]
+fn an_extent_shown_in_two_parts_keeps_both() {
+    let fixture = Fixture::new(false);
+    let payload: Vec<u8> = (0..100_000u32).map(|place| (place / 500) as u8).collect();
+    let extent = fixture.extents.write(&payload, false).unwrap();
+    let mut change = fixture.change("a", 1, 100_000);
+    change.pieces = vec![
+        (0, PieceData::Extent { extent, skip: 0, len: 30_000 }),
+        (60_000, PieceData::Extent { extent, skip: 60_000, len: 40_000 }),
+    ];
+    fixture.fold(vec![change]);
+    fixture.checkpoint(1, 1);
+    let content = fixture.content("a").unwrap();
+    assert_eq!(content[..30_000], payload[..30_000]);
+    assert_eq!(content[60_000..], payload[60_000..]);
+    assert!(content[30_000..60_000].iter().all(|byte| *byte == 0));
+    fixture.assert_sound();
+}
+
+#[test]
+fn what_an_abandoned_upload_left_is_given_back_and_what_the_log_refers_to_is_not() {
+    let fixture = Fixture::new(false);
+    fixture.write("a", 1, 0, &[1; 100_000]);
+    let in_log = fixture.extents.write(&[2; 50_000], false).unwrap();
+    fixture.extents.write(&[3; 300_000], false).unwrap();
+    fixture.extents.sync().unwrap();
+    let fixture = fixture.reopened();
+    assert!(fixture.base.reclaim(&[in_log]).unwrap() >= 300_000);
+    fixture.extents.verify(&in_log).unwrap();
+    assert_eq!(fixture.content("a").unwrap(), [1; 100_000]);
+    let fixture = fixture.reopened();
+    assert!(fixture.base.reclaim(&[]).unwrap() >= 50_000, "the log has forgotten it now");
+    assert_eq!(fixture.content("a").unwrap(), [1; 100_000]);
+}
