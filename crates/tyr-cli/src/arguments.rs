@@ -51,12 +51,15 @@ pub struct Arguments {
     pub command: Command,
 }
 
+/// The environment's variable for `--data`.
+pub const DATA_VARIABLE: &str = "TYR_DATA";
+
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE,
     /// with TLS &tls_ca=FILE&tls_certificate=FILE&tls_key=FILE too, or by TYR_TLS_CA and so on
-    #[arg(long, short = 'c', global = true, env = "TYR_DATA", value_name = "STORE")]
+    #[arg(long, short = 'c', global = true, env = DATA_VARIABLE, value_name = "STORE")]
     pub data: Option<PathBuf>,
 
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tyr::ConnectOptions;
 use tyr::blocking::{Keyspace, Tyr};
 
-use crate::arguments::Common;
+use crate::arguments::{Common, DATA_VARIABLE};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -79,6 +79,13 @@ impl Session {
     /// The store, if one is given.
     pub fn data_if_given(&self) -> Option<PathBuf> {
         self.common.data.clone()
+    }
+
+    /// The store, if one is given by `--data`: what only the environment names is for other
+    /// commands.
+    pub fn data_if_said(&self) -> Option<PathBuf> {
+        let named = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
+        self.common.data.clone().filter(|said| named.as_ref() != Some(said))
     }
 
     /// Opens the store.

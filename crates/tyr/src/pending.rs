@@ -38,7 +38,7 @@ pub(crate) fn check_carried(len: usize) -> Result<()> {
     if len > limits::TRANSACTION_INLINE_MAX {
         return Err(Error::invalid(format!(
             "a transaction of a cluster carries at most {} bytes (16 MiB), this one has {len}; \
-             split it",
+             split it (`tyr put`, `write` and `append` do with --pieces)",
             limits::TRANSACTION_INLINE_MAX
         )));
     }

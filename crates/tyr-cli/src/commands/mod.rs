@@ -10,6 +10,7 @@ pub mod completions;
 pub mod inspect;
 pub mod keyspace;
 pub mod listing;
+pub mod pieces;
 pub mod reading;
 pub mod reference;
 pub mod removal;

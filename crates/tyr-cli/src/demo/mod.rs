@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tyr::Error;
 use tyr_telemetry::{Config, Telemetry};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::session::{Access, Session};
 use crate::telemetry;
 use frame::Watcher;
@@ -40,8 +40,8 @@ Records this machine's live metrics and a generated load from many writers, one 
 measurement, while auditors take snapshots and compare aggregates with the measurements under \
 them. Any key, or Ctrl-C, ends it early. At the end every aggregate is recomputed and every \
 checksum verified; the exit code is 1 if anything differs. Without --data it works in a new \
-folder that is removed afterwards. With --cluster it works on nodes of its own; one of them is \
-killed on the way, and started again.
+folder that is removed afterwards. With --cluster it works on nodes of its own, whatever TYR_DATA \
+names; one of them is killed on the way, and started again.
 
 Examples:
   tyr demo --seconds 5
@@ -66,7 +66,6 @@ pub struct DemoArguments {
     #[arg(
         long,
         value_name = "NODES",
-        conflicts_with = "data",
         value_parser = clap::value_parser!(u16).range(3..=9)
     )]
     cluster: Option<u16>,
@@ -88,7 +87,7 @@ const LINE_TIME: Duration = Duration::from_secs(1);
 pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
     // Ctrl-C is a fine end of a demo: it still verifies, and its outcome counts.
     session.interrupt.expect();
-    let folder = Folder::choose(session)?;
+    let folder = Folder::choose(session, arguments)?;
     let nodes = arguments.cluster.map(|count| Nodes::start(folder.path(), count)).transpose()?;
     let place = nodes.as_ref().map_or_else(|| folder.path().to_owned(), Nodes::address);
     let runtime = telemetry::runtime()?;
@@ -164,9 +163,17 @@ enum Folder {
 }
 
 impl Folder {
-    fn choose(session: &Session) -> Outcome<Self> {
-        if let Some(data) = session.data_if_given() {
-            return Ok(Self::Given(data));
+    fn choose(session: &Session, arguments: &DemoArguments) -> Outcome<Self> {
+        match (arguments.cluster, session.data_if_given()) {
+            (None, Some(data)) => return Ok(Self::Given(data)),
+            (Some(_), _) if session.data_if_said().is_some() => {
+                return Err(Failure::Usage(
+                    "--cluster makes nodes of its own, in a new folder: leave --data away, or \
+                     --cluster, to work on that store"
+                        .to_owned(),
+                ));
+            }
+            (Some(_), _) | (None, None) => {}
         }
         let folder = tempfile::Builder::new()
             .prefix("tyr-demo-")

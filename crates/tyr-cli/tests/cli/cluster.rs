@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::nodes::{Nodes, Process, free_addresses, get, until};
-use crate::shell::{Shell, refusal, succeeded};
+use crate::shell::{Shell, noise, refusal, succeeded};
 
 /// A cluster, and a shell whose store it is.
 struct Cluster {
@@ -77,6 +77,27 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
     assert_eq!(cluster.refused("", &["check"]), (2, "Usage".to_owned()));
     cluster.text(&["keyspace", "drop", "notes"]);
     assert_eq!(cluster.refused("", &["get", "notes", "a"]).1, "NotFound");
+}
+
+#[test]
+fn what_is_too_long_for_a_transaction_of_a_cluster_is_written_in_pieces() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "notes"]);
+    let content = noise((17 << 20) + 3, 1);
+    let file = cluster.shell.path("long");
+    std::fs::write(&file, &content).unwrap();
+    let file = file.to_str().unwrap();
+    let refused = cluster.refused("", &["put", "notes", "long", file]);
+    assert_eq!(refused, (9, "InvalidArgument".to_owned()));
+    let put = cluster.json(&["put", "--pieces", "notes", "long", file]);
+    assert_eq!(put[0]["size"], content.len());
+    assert_eq!(cluster.text(&["append", "--pieces", "notes", "long", file]), "17825795\n");
+    let written = cluster.json(&["write", "--pieces", "notes", "long", "1", file]);
+    assert_eq!(written[0]["len"], content.len());
+    let out = cluster.shell.path("out");
+    cluster.text(&["get", "notes", "long", "--output", out.to_str().unwrap()]);
+    let expected = [&content[..1], &content, &content[1..]].concat();
+    assert!(std::fs::read(out).unwrap() == expected, "it comes back otherwise");
 }
 
 #[test]

@@ -24,6 +24,16 @@ fn the_demo_works_without_a_terminal_and_everything_agrees() {
 }
 
 #[test]
+fn the_demo_of_a_cluster_passes_over_the_environment_and_refuses_a_store() {
+    let shell = Shell::empty();
+    let (code, kind, message) = shell.refused(["demo", "--cluster", "3", "--data", "elsewhere"]);
+    assert_eq!((code, kind.as_str()), (2, "Usage"), "{message}");
+    // The store that TYR_DATA names is not made, and not needed.
+    shell.ok(["demo", "--cluster", "3", "--seconds", "1", "--writers", "2", "--rate", "200"]);
+    assert!(!shell.data().exists());
+}
+
+#[test]
 fn ctrl_c_ends_the_demo_early_with_its_summary_and_leaves_the_data() {
     let shell = Shell::empty();
     let mut child = shell.start(["demo", "--seconds", "600", "--writers", "2", "--rate", "500"]);

@@ -35,14 +35,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Most numbers of nodes; the rest have a meaning elsewhere or none.
 const NODES_MAX: u16 = u16::MAX - 1;
 
-/// The error that a caller gets for it.
-pub(super) fn error_of(fault: Fault) -> Error {
-    match fault {
-        Fault::NotLeader => Error::unavailable("no monitor leads now; try again later"),
-        Fault::Leaderless(refusal) | Fault::Refused(refusal) => refusal.into(),
-    }
-}
-
 fn refused(error: Error) -> Fault {
     Fault::Refused(error.into())
 }

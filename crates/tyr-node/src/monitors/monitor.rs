@@ -226,7 +226,7 @@ impl Monitor {
         let question = self.question(request);
         let asked = runtime.spawn(async move { monitor.answer(actor, question).await });
         let ended = |_| Error::unavailable("the monitor has been closed");
-        asked.await.map_err(ended)?.map_err(super::desk::error_of)
+        asked.await.map_err(ended)?.map_err(Error::from)
     }
 
     /// Changes the metadata, in the cluster's own name; answers the revision.

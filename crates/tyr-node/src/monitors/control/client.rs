@@ -16,7 +16,7 @@ use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 use super::connect::Connect;
 use super::connection::{Answers, CallError, Connection};
 use super::hello::{Hello, Sender};
-use super::message::{Answer, Fault, Question, Request};
+use super::message::{Answer, Fault, Question, Request, no_leader};
 use super::peers::Peers;
 use super::proposal::Proposal;
 use super::server::WATCH_QUIET;
@@ -123,11 +123,7 @@ impl MetadataClient {
     /// `Unavailable` when nobody answers in time; `TimedOut` when it is not known whether a change
     /// was made; what the request itself meets.
     pub async fn ask(&self, request: Request) -> Result<Answer> {
-        let answered = self.hand_on(None, request).await;
-        answered.map_err(|fault| match fault {
-            Fault::NotLeader => Error::unavailable("no monitor leads now; try again later"),
-            Fault::Leaderless(refusal) | Fault::Refused(refusal) => refusal.into(),
-        })
+        Ok(self.hand_on(None, request).await?)
     }
 
     /// Asks in somebody's name: for a node, whose word counts for others.
@@ -314,7 +310,7 @@ impl MetadataClient {
             // Whoever answered does not lead, and may not have heard of the newest yet. It has
             // answered at once: a new leader is there within a second or two.
             if Instant::now() + PAUSE >= deadline {
-                return Err(Error::unavailable("no monitor leads now; try again later"));
+                return Err(no_leader());
             }
             tokio::time::sleep(PAUSE).await;
             status = self.status().await?;

@@ -60,6 +60,21 @@ pub enum Fault {
     Refused(Refusal),
 }
 
+impl From<Fault> for Error {
+    /// The error that a caller gets for it.
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::NotLeader => no_leader(),
+            Fault::Leaderless(refusal) | Fault::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+/// What whoever needs the leader gets while there is none.
+pub fn no_leader() -> Error {
+    Error::unavailable("no monitor leads now; try again later")
+}
+
 /// What can be asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
