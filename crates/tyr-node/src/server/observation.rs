@@ -315,7 +315,7 @@ fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
     }
     let state = map.and_then(|map| map.nodes.get(&member.node())).map(|seat| seat.state.name());
     if state == Some("returning") {
-        reasons.push("it was down, and copies what it missed (M4)".to_owned());
+        reasons.push("it was down, and copies its chunks from other nodes (M4)".to_owned());
     }
     reasons
 }
