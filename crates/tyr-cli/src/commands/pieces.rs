@@ -6,7 +6,7 @@ use bytes::Bytes;
 use clap::Args;
 use tyr::{Error, Result};
 
-use crate::commands::source::read_piece;
+use crate::commands::source::each_piece;
 
 /// Bytes of a piece: a quarter of what a transaction of a cluster carries.
 const PIECE_LEN: usize = 4 << 20;
@@ -30,20 +30,13 @@ pub fn write_pieces(
     mut write: impl FnMut(u64, Bytes) -> Result<()>,
 ) -> Result<u64> {
     let mut done = 0;
-    loop {
-        let mut piece = Vec::new();
-        let written = read_piece(source, &mut piece, PIECE_LEN).and_then(|count| {
-            if count > 0 || done == 0 {
-                write(done, Bytes::from(piece))?;
-            }
-            Ok(count)
-        });
-        let count = written.map_err(|error| broken_off(error, done))?;
-        done += count as u64;
-        if count < PIECE_LEN {
-            return Ok(done);
-        }
-    }
+    let written = each_piece(source, PIECE_LEN, |before, piece| {
+        let end = before + piece.len() as u64;
+        write(before, piece)?;
+        done = end;
+        Ok(())
+    });
+    written.map_err(|error| broken_off(error, done))
 }
 
 fn broken_off(error: Error, done: u64) -> Error {

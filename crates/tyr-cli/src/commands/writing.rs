@@ -2,7 +2,6 @@
 
 use std::io::Read;
 
-use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
 use tyr::blocking::{Keyspace, Tyr};
@@ -10,7 +9,7 @@ use tyr::{Error, Key, limits};
 
 use crate::commands::blob::BlobArguments;
 use crate::commands::pieces::{PiecesArguments, write_pieces};
-use crate::commands::source::{SourceArguments, read_piece};
+use crate::commands::source::{SourceArguments, each_piece, read_piece};
 use crate::data::{parse_size, with_key};
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
@@ -114,21 +113,12 @@ fn write_at_once(
     key: &Key,
     offset: u64,
     source: &mut impl Read,
-) -> Outcome<u64> {
+) -> tyr::Result<u64> {
     let mut transaction = store.begin();
-    let mut len = 0;
-    loop {
-        let mut operation = Vec::new();
-        let count = read_piece(source, &mut operation, OPERATION_LEN)?;
-        // Nothing at all is still a write: it makes the blob.
-        if count > 0 || len == 0 {
-            transaction.write(keyspace, key, end_of(offset, len)?, Bytes::from(operation))?;
-        }
-        len += count as u64;
-        if count < OPERATION_LEN {
-            break;
-        }
-    }
+    // Nothing at all is still a write: it makes the blob.
+    let len = each_piece(source, OPERATION_LEN, |before, operation| {
+        transaction.write(keyspace, key, end_of(offset, before)?, operation).map(drop)
+    })?;
     transaction.commit()?;
     Ok(len)
 }

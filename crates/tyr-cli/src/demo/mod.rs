@@ -164,16 +164,16 @@ enum Folder {
 
 impl Folder {
     fn choose(session: &Session, arguments: &DemoArguments) -> Outcome<Self> {
-        match (arguments.cluster, session.data_if_given()) {
-            (None, Some(data)) => return Ok(Self::Given(data)),
-            (Some(_), _) if session.data_if_said().is_some() => {
-                return Err(Failure::Usage(
-                    "--cluster makes nodes of its own, in a new folder: leave --data away, or \
-                     --cluster, to work on that store"
-                        .to_owned(),
-                ));
+        if arguments.cluster.is_none() {
+            if let Some(data) = session.data_if_given() {
+                return Ok(Self::Given(data));
             }
-            (Some(_), _) | (None, None) => {}
+        } else if session.data_if_said().is_some() {
+            return Err(Failure::Usage(
+                "--cluster makes nodes of its own, in a new folder: leave --data away, or \
+                 --cluster, to work on that store"
+                    .to_owned(),
+            ));
         }
         let folder = tempfile::Builder::new()
             .prefix("tyr-demo-")

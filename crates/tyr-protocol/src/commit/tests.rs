@@ -7,13 +7,11 @@ mod relays;
 
 use std::sync::Arc;
 
-use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, ReadCheck,
     Transaction, TransactionId,
 };
 
-use super::record::Record;
 use super::*;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 
