@@ -20,6 +20,7 @@ use tyr_protocol::wire::{self, Outgoing};
 use tyr_store::store::{PromisesWriter, Store};
 use tyr_types::{Error, Result, Timestamp};
 
+use crate::agent::holdings::Shortage;
 use crate::clock;
 use crate::processor::driver::Driver;
 
@@ -56,6 +57,10 @@ const RETRY_US: u64 = 1_000_000;
 /// lacks.
 const DIRTY_SHARE: usize = 8;
 
+/// What the base lacks may come to this share more than the cache, and to half of that before what
+/// is read goes for it.
+const DIRTY_OVER: usize = 4;
+
 /// Blobs of dropped keyspaces removed in a tick.
 const DROPPED_PER_TICK: usize = 1000;
 
@@ -68,6 +73,22 @@ pub(crate) struct Limits {
     pub fold_log_bytes: u64,
     /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
     pub grace_us: u64,
+}
+
+impl Limits {
+    /// Bytes that the base lacks at which nothing more is let in.
+    pub fn dirty_max(self) -> usize {
+        self.cache_bytes + self.cache_bytes / DIRTY_OVER
+    }
+
+    /// How short memory is with `memory` bytes in it, `dirty` of which cannot leave it.
+    fn shortage(self, memory: usize, dirty: usize) -> Shortage {
+        match self.cache_bytes {
+            cache if dirty > cache + cache / DIRTY_OVER / 2 => Shortage::Severe,
+            cache if memory > cache => Shortage::Short,
+            _ => Shortage::None,
+        }
+    }
 }
 
 /// Down to where snapshots are read anywhere in the cluster, as far as is known.
@@ -247,7 +268,7 @@ impl Keeper {
             self.store.extents().sync()?;
             while self.store.fold_some(&mut fold, |_| true)? {
                 // What has been folded may leave memory, so that writers find room meanwhile.
-                self.store.recent().shrink(self.limits.cache_bytes);
+                self.tidy();
             }
             Ok(promises_len)
         });
@@ -280,7 +301,7 @@ impl Keeper {
     /// Waits until everything up to `at` is applied, the log is durable up to there, from
     /// `sequence` on at least, and no snapshot needs what is below.
     fn wait_until_ready(&self, sequence: u64, at: Timestamp) -> Result<()> {
-        let begun = Instant::now();
+        let (begun, mut tidied) = (Instant::now(), Instant::now());
         // What was applied up to `at` has to be durable before the base has it.
         let mut needed = None;
         loop {
@@ -311,17 +332,21 @@ impl Keeper {
                      {is_synced}); it is tried again"
                 )));
             }
+            if tidied.elapsed() >= TICK {
+                self.tidy();
+                tidied = Instant::now();
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// Drops some versions that nobody reads, while nobody else is worked for.
-    fn collect(&self, is_short: bool) {
+    fn collect(&self, shortage: Shortage) {
         self.driver.look(|engine| {
             let begun = Instant::now();
             let clock = engine.member().clock();
             let holdings = engine.holdings();
-            holdings.floors().set_memory_short(is_short);
+            holdings.floors().set_shortage(shortage);
             let readers = |stored: &_| holdings.readers_now(stored, clock);
             let recent = self.store.recent();
             let mut state = self.state.lock();
@@ -342,10 +367,10 @@ impl Keeper {
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
         let recent = self.store.recent();
-        let is_short = recent.memory() > self.limits.cache_bytes;
+        let shortage = self.limits.shortage(recent.memory(), recent.dirty_memory());
         let is_early = self.state.lock().collect_at.is_some_and(|at| Instant::now() < at);
-        if !is_early || is_short {
-            self.collect(is_short);
+        if !is_early || shortage != Shortage::None {
+            self.collect(shortage);
         }
         recent.shrink(self.limits.cache_bytes);
         // What is left is removed at the next tick; an error shows up in the next fold.

@@ -10,7 +10,7 @@
 //! | 2, 8, 8 | node, incarnation, number of the item |
 //! | 4 | epoch |
 //! | 4, 8, 2 | snapshot floor: epoch, clock, node |
-//! | 2 | load |
+//! | 2 | 1 if memory is full, else 0 |
 //! | 2, 2, 1 | pages in all, this page, entries |
 //! | 20 each | keyspace (4), blobs (8), bytes (8) |
 //!
@@ -43,8 +43,8 @@ pub struct Rumour {
     /// Nobody reads a snapshot of its blobs below this. It only grows, so that an old rumour errs
     /// to the safe side.
     pub snapshot_floor: Timestamp,
-    /// How busy it is, in thousandths.
-    pub load_permille: u16,
+    /// Whether its memory is full of what is not written back yet.
+    pub is_memory_full: bool,
     /// What of each keyspace with a quota counts with it.
     pub totals: BTreeMap<KeyspaceId, Totals>,
 }
@@ -113,7 +113,7 @@ impl Item {
         bytes.put_u32_le(self.rumour.snapshot_floor.epoch.0);
         bytes.put_u64_le(self.rumour.snapshot_floor.clock);
         bytes.put_u16_le(self.rumour.snapshot_floor.node);
-        bytes.put_u16_le(self.rumour.load_permille);
+        bytes.put_u16_le(u16::from(self.rumour.is_memory_full));
         bytes.put_u16_le(self.pages);
         bytes.put_u16_le(self.key.page);
         bytes.put_u8(self.totals.len() as u8);
@@ -152,7 +152,7 @@ impl Item {
                 clock: bytes.try_get_u64_le()?,
                 node: bytes.try_get_u16_le()?,
             },
-            load_permille: bytes.try_get_u16_le()?,
+            is_memory_full: bytes.try_get_u16_le()? != 0,
             totals: BTreeMap::new(),
         };
         let pages = bytes.try_get_u16_le()?;
@@ -343,7 +343,7 @@ mod tests {
         Rumour {
             epoch: Epoch(epoch),
             snapshot_floor: Timestamp { epoch: Epoch(1), clock: 9, node: 2 },
-            load_permille: 250,
+            is_memory_full: true,
             totals: (1..=keyspaces).map(|n| (KeyspaceId(n), totals(n))).collect(),
         }
     }

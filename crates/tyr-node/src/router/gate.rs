@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 use tyr_protocol::Abort;
+use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
@@ -27,6 +28,7 @@ use tyr_types::{
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 use super::quota::{Quotas, makes_room};
+use super::room::Room;
 use crate::processor::driver::{Driver, Outlet};
 
 /// Reads that wait at a node above which no new ones are let in.
@@ -72,6 +74,7 @@ struct Parts {
     monitors: Arc<dyn MonitorInlet>,
     outlet: Arc<dyn Outlet>,
     quotas: Arc<Quotas>,
+    room: Arc<Room>,
 }
 
 impl Gate {
@@ -90,8 +93,9 @@ impl Gate {
         monitors: Arc<dyn MonitorInlet>,
         outlet: Arc<dyn Outlet>,
         quotas: Arc<Quotas>,
+        room: Arc<Room>,
     ) {
-        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas });
+        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas, room });
         assert!(opened.is_ok(), "a gate is opened once");
     }
 
@@ -173,13 +177,13 @@ impl Gate {
             return None;
         }
         let refusal = match &envelope.body {
-            Body::Submit { transaction, is_retry, .. } => self
+            Body::Submit { transaction, ends, is_retry, .. } => self
                 .permit_transaction(caller, transaction)
                 .and_then(|()| match is_retry {
                     true => Ok(()),
                     false => self
                         .check_disk(transaction)
-                        .and_then(|()| self.check_room(parts))
+                        .and_then(|()| self.check_room(parts, (transaction, ends)))
                         .and_then(|()| self.count(parts.quotas.admit(transaction, Instant::now))),
                 })
                 .err()
@@ -335,8 +339,12 @@ impl Gate {
         admitted
     }
 
-    fn check_room(&self, parts: &Parts) -> Result<()> {
-        self.check(!parts.driver.has_room())
+    fn check_room(&self, parts: &Parts, (transaction, ends): (&Transaction, &Ends)) -> Result<()> {
+        self.check(!parts.driver.has_room())?;
+        let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
+        parts.room.check(chain).inspect_err(|_| {
+            self.refused.overload.fetch_add(1, Ordering::Relaxed);
+        })
     }
 
     fn check_read_room(&self, parts: &Parts) -> Result<()> {

@@ -32,6 +32,7 @@ use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Dialer, Network, NetworkParts};
 use crate::router::quota::Quotas;
+use crate::router::room::Room;
 use crate::trace::{self, Exporter};
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
@@ -75,6 +76,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let quotas = quotas_of(who.node, &driver);
+    let limits = limits(&options);
+    let room = room_of(&driver, limits);
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -102,12 +105,12 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gossip = start_gossip(&options, (node, who.incarnation, cluster), &liaison, &control)?;
     liaison.gossip_by(gossip.clone());
     let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
-    gate.open(Arc::clone(&driver), inlet, exit, Arc::clone(&quotas));
+    gate.open(Arc::clone(&driver), inlet, exit, Arc::clone(&quotas), Arc::clone(&room));
     let listen = network.listen(options.listen)?;
-    let keeper = Keeper::new(Arc::clone(&driver), limits(&options), snapshot_floor(&gossip));
+    let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
     let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
-    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas));
+    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), room);
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let running = Mutex::new(Some(Running { threads, control, lock }));
     Ok(Server {
@@ -146,6 +149,12 @@ fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
         (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
     });
     Quotas::new(node, store, tally)
+}
+
+/// The room in memory beside what the node holds.
+fn room_of(driver: &Arc<Driver>, limits: Limits) -> Arc<Room> {
+    let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
+    Room::new(store, limits.dirty_max())
 }
 
 /// When the keeper folds.

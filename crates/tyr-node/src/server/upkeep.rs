@@ -13,6 +13,7 @@ use crate::gossip::{Gossip, Rumour};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
 use crate::router::quota::Quotas;
+use crate::router::room::Room;
 
 /// How often a node looks around.
 const TICK: Duration = Duration::from_millis(50);
@@ -44,12 +45,19 @@ pub(super) struct Upkeep {
     gate: Arc<Gate>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
+    room: Arc<Room>,
 }
 
 impl Upkeep {
-    pub fn new(driver: Arc<Driver>, gate: Arc<Gate>, gossip: Gossip, quotas: Arc<Quotas>) -> Self {
+    pub fn new(
+        driver: Arc<Driver>,
+        gate: Arc<Gate>,
+        gossip: Gossip,
+        quotas: Arc<Quotas>,
+        room: Arc<Room>,
+    ) -> Self {
         let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
-        Self { driver, store, gate, gossip, quotas }
+        Self { driver, store, gate, gossip, quotas, room }
     }
 
     /// Runs until the node stops.
@@ -61,7 +69,9 @@ impl Upkeep {
                 if let Err(error) = self.gossip.tell(self.rumour()) {
                     tracing::warn!(%error, "the node tells nothing of itself");
                 }
-                self.quotas.hear(|| self.gossip.rumours());
+                let heard = self.gossip.rumours();
+                self.room.hear(&heard);
+                self.quotas.hear(&heard);
             }
             if ticks.is_multiple_of(TICKS_PER_LOOK) {
                 self.look_at_disk();
@@ -80,7 +90,7 @@ impl Upkeep {
         Rumour {
             epoch,
             snapshot_floor,
-            load_permille: 0,
+            is_memory_full: self.room.is_full(),
             totals: self.quotas.counted(Instant::now()),
         }
     }

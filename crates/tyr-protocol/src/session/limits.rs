@@ -3,7 +3,8 @@
 //! A node that is full refuses at its door, after the message has come all the way. So a client
 //! that was refused sends less, and answers what is beyond that itself: half of what was in flight
 //! after a refusal, one more for each time that all of it was answered, as congestion control has
-//! it (Chiu and Jain, 1989). Nodes that did not refuse anything lately have no limit.
+//! it (Chiu and Jain, 1989). Nodes that did not refuse anything lately have no limit, and a few may
+//! always be in flight: so a client that asks for little finds out at once that others have gone.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,9 @@ const CALM_US: u64 = 2_000_000;
 
 /// Without a refusal for so long there is no limit.
 const FORGOTTEN_US: u64 = 10_000_000;
+
+/// So many may always be in flight: for the node to refuse them costs little.
+const FEW: usize = 8;
 
 /// What is known of one node.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +88,7 @@ impl Limits {
     /// The node has no room for what was sent at `sent_us`.
     pub fn refused(&mut self, node: NodeId, why: &Abort, (sent_us, now_us): (u64, u64)) {
         let of = self.0.entry(node).or_default();
-        let half = (of.in_flight / 2).max(1);
+        let half = (of.in_flight / 2).max(FEW);
         match &mut of.limit {
             Some(limit) => {
                 (limit.why, limit.refused_us) = (why.clone(), now_us);
@@ -160,26 +164,26 @@ mod tests {
 
     #[test]
     fn the_limit_grows_by_one_when_all_are_answered_and_with_each_when_it_is_calm() {
-        let mut limits = with_in_flight(8);
+        let mut limits = with_in_flight(24);
         limits.refused(NODE, &full(), (5, 10));
-        (0..8).for_each(|_| limits.over(NODE));
-        assert_eq!(room(&mut limits, 40), 4);
-        (0..3).for_each(|_| limits.answered(NODE, 20));
-        assert_eq!(room(&mut limits, 40), 4);
+        (0..24).for_each(|_| limits.over(NODE));
+        assert_eq!(room(&mut limits, 40), 12);
+        (0..11).for_each(|_| limits.answered(NODE, 20));
+        assert_eq!(room(&mut limits, 40), 12);
         limits.answered(NODE, 20);
-        assert_eq!(room(&mut limits, 40), 5);
+        assert_eq!(room(&mut limits, 40), 13);
         (0..3).for_each(|_| limits.answered(NODE, 10 + CALM_US));
-        assert_eq!(room(&mut limits, 40), 8);
+        assert_eq!(room(&mut limits, 40), 16);
     }
 
     #[test]
-    fn one_may_always_be_in_flight_and_what_is_long_ago_is_forgotten() {
+    fn a_few_may_always_be_in_flight_and_what_is_long_ago_is_forgotten() {
         let mut limits = with_in_flight(1);
         for at in [10, 20, 30] {
             limits.refused(NODE, &full(), (at - 1, at));
         }
         limits.over(NODE);
-        assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), 1);
+        assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), FEW);
         assert_eq!(room(&mut limits, 30 + FORGOTTEN_US), 10_000);
         limits.expire(29 + FORGOTTEN_US);
         assert_eq!(limits.0.len(), 1);

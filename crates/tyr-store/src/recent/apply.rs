@@ -79,7 +79,7 @@ impl BlobState {
         let old = self.attributes;
         if applying.readers.need(old.version, applying.at) {
             self.older_attributes.keep(OldAttributes { attributes: old, until: applying.at });
-            self.memory += size_of::<OldAttributes>();
+            self.holds_older(size_of::<OldAttributes>());
         }
         self.attributes.version = applying.at;
     }
@@ -272,7 +272,7 @@ impl BlobState {
     fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: Content) {
         let ByteRange { start, end } = range;
         let piece = OldPiece { start, end, from, until, content };
-        self.memory += piece.memory();
+        self.holds_older(piece.memory());
         self.older.keep(piece);
     }
 }

@@ -75,6 +75,9 @@ pub struct BlobState {
     pub(super) folded_at: Timestamp,
     /// Of a chunk: operations up to here are in what is here, in the base or by a copy.
     pub(super) included_to: Timestamp,
+    /// Of a chunk: below, somebody was once not counted among the readers, so that runs may be of
+    /// a later version than their bytes.
+    pub(super) readable_from: Timestamp,
     /// Nothing that was written later than this has lost its place: what memory has forgotten
     /// counts as of this version.
     pub(super) forgotten: Timestamp,
@@ -86,7 +89,9 @@ pub struct BlobState {
     pub(super) blocks: SmallVec<[(u64, Block); 1]>,
     pub(super) extents: BTreeMap<u64, ExtentPiece>,
     pub(super) older: Older<OldPiece>,
-    /// Of a chunk: with this many older versions it is time to look for those that may go.
+    /// Memory that older versions take.
+    pub(super) older_memory: usize,
+    /// Of a chunk: when older versions take so much it is time to look for those that may go.
     pub(super) collect_at: usize,
     pub(super) memory: usize,
     pub(super) is_dirty: bool,
@@ -103,12 +108,14 @@ impl BlobState {
             base_size: attributes.size,
             folded_at,
             included_to: folded_at,
+            readable_from: Timestamp::ZERO,
             forgotten: attributes.version,
             base_generation: 0,
             shape: 0,
             blocks: SmallVec::new(),
             extents: BTreeMap::new(),
             older: Older::default(),
+            older_memory: 0,
             collect_at: 0,
             memory: size_of::<Self>() + CELL_MEMORY,
             is_dirty: false,
@@ -167,6 +174,12 @@ impl BlobState {
         !self.older.is_empty() || !self.older_attributes.is_empty()
     }
 
+    /// Older versions take so much more memory.
+    pub(super) fn holds_older(&mut self, memory: usize) {
+        self.memory += memory;
+        self.older_memory += memory;
+    }
+
     /// Drops older versions that no reader needs (V3); answers how many are left.
     ///
     /// `readers` may be a little old: readers that came later read at `now` or above.
@@ -175,6 +188,7 @@ impl BlobState {
         self.older.drop_unneeded(readers, now, |piece| freed += piece.memory());
         self.older_attributes.drop_unneeded(readers, now, |_| freed += size_of::<OldAttributes>());
         self.memory -= freed;
+        self.older_memory -= freed;
         self.older.len() + self.older_attributes.len()
     }
 

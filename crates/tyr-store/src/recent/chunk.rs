@@ -22,8 +22,9 @@ use super::blob::{BlobState, within_block};
 use super::older::OldAttributes;
 use super::readers::Readers;
 
-/// Older versions above which a chunk looks for those that may go, at each change anew.
-const COLLECT_FROM: usize = 16;
+/// Memory of older versions above which a chunk looks for those that may go, at each change anew:
+/// some 16 of small ones.
+const COLLECT_FROM: usize = 2 << 10;
 
 /// Which bytes of its blob a chunk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +116,8 @@ impl BlobState {
 
     /// Whether what the chunk was like at `at` can be told.
     pub fn is_readable(&self, at: Timestamp) -> bool {
-        self.attributes.version <= at || self.included_to <= at && self.attributes_at(at).is_some()
+        let is_told = self.included_to <= at && self.readable_from <= at;
+        self.attributes.version <= at || is_told && self.attributes_at(at).is_some()
     }
 
     /// Does the operations of a transaction on the blob, as far as they concern this chunk. What
@@ -289,7 +291,7 @@ impl BlobState {
     /// Parts the time at `at`, where a late operation comes in, if attributes were current then.
     fn split_attributes(&mut self, at: Timestamp) {
         if self.older_attributes.split(at) {
-            self.memory += size_of::<OldAttributes>();
+            self.holds_older(size_of::<OldAttributes>());
         }
     }
 
@@ -321,16 +323,17 @@ impl BlobState {
 
     /// Lets go of what `readers` do not need, when there is much of it.
     fn collect_some(&mut self, readers: Readers) {
-        let older = self.older.len() + self.older_attributes.len();
-        if older >= self.collect_at.max(COLLECT_FROM) {
-            let left = self.collect_chunk(readers);
-            self.collect_at = 2 * left;
+        self.readable_from = self.readable_from.max(readers.every_from());
+        if self.older_memory >= self.collect_at.max(COLLECT_FROM) {
+            self.collect_chunk(readers);
+            self.collect_at = 2 * self.older_memory;
         }
     }
 
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
+        self.readable_from = self.readable_from.max(readers.every_from());
         let left = self.collect(readers, Timestamp::MAX);
         let holes = self.holes();
         for (number, block) in &mut self.blocks {

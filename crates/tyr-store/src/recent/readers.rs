@@ -13,11 +13,13 @@ pub struct Readers<'a> {
     listed: &'a [Timestamp],
     /// Somebody may read at any timestamp from here on.
     from: Timestamp,
+    /// A fold under way reads here; [`Timestamp::MAX`] without one.
+    fold: Timestamp,
 }
 
 impl<'a> Readers<'a> {
     /// Nobody reads older versions.
-    pub const NONE: Self = Self { listed: &[], from: Timestamp::MAX };
+    pub const NONE: Self = Self { listed: &[], from: Timestamp::MAX, fold: Timestamp::MAX };
 
     /// These snapshots are in use; ascending.
     pub fn new(ascending: &'a [Timestamp]) -> Self {
@@ -30,14 +32,27 @@ impl<'a> Readers<'a> {
         Self { from, ..Self::NONE }
     }
 
+    /// The same readers, and a fold of everything up to `fold`.
+    #[must_use]
+    pub fn and_at(self, fold: Timestamp) -> Self {
+        Self { fold, ..self }
+    }
+
     /// Nobody reads below it.
     pub fn first(self) -> Timestamp {
-        self.listed.first().map_or(self.from, |first| self.from.min(*first))
+        let first = self.from.min(self.fold);
+        self.listed.first().map_or(first, |listed| first.min(*listed))
+    }
+
+    /// Somebody may read at any timestamp from here on. [`Timestamp::MAX`] when all readers are
+    /// known.
+    pub fn every_from(self) -> Timestamp {
+        self.from
     }
 
     /// Whether there may be versions that nobody reads although somebody reads older ones.
     pub fn have_gaps(self) -> bool {
-        !self.listed.is_empty()
+        !self.listed.is_empty() || self.fold < self.from
     }
 
     /// Whether nobody can tell two versions apart, whichever of them is the newer: what comes late
@@ -49,7 +64,8 @@ impl<'a> Readers<'a> {
     /// Whether somebody reads at a timestamp S with `from <= S < until`: whether a version that
     /// was current from `from` up to `until` is still needed (V3).
     pub fn need(self, from: Timestamp, until: Timestamp) -> bool {
-        if from < until && self.from < until {
+        let is_folded = from <= self.fold && self.fold < until;
+        if is_folded || from < until && self.from < until {
             return true;
         }
         let Some(newest) = self.listed.last() else { return false };
@@ -84,5 +100,17 @@ mod tests {
         assert!(readers.need(at(5), at(11)));
         assert!(readers.need(at(20), at(30)));
         assert!(!readers.need(at(5), at(10)));
+    }
+
+    #[test]
+    fn a_fold_needs_what_was_current_at_its_moment_and_nothing_else() {
+        let readers = Readers::from(at(30)).and_at(at(10));
+        assert!(readers.need(at(5), at(11)));
+        assert!(readers.need(at(10), at(20)));
+        assert!(!readers.need(at(5), at(10)));
+        assert!(!readers.need(at(11), at(30)));
+        assert!(readers.need(at(11), at(31)));
+        assert_eq!((readers.first(), readers.every_from()), (at(10), at(30)));
+        assert!(readers.have_gaps() && !Readers::from(at(3)).and_at(at(10)).have_gaps());
     }
 }

@@ -1,8 +1,9 @@
 //! Far more calls than the cluster can answer: what is too much is refused, memory and the wait of
 //! what is taken stay bounded, and afterwards all is as before.
 //!
-//! Twice: with many small writes, and with fewer large ones, so that a node runs out of patience
-//! first by their number and then by their bytes.
+//! Three times: with many small writes to the same blobs, so that a node runs out of patience by
+//! their number; to ever new ones, so that what it has to write back fills its memory; and with
+//! fewer large ones, so that it runs out of patience by their bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -36,15 +37,22 @@ struct Load {
     calls: usize,
     /// Bytes of a write.
     write_len: usize,
+    /// Whether each write makes a blob; else those of a client are written again and again.
+    is_fresh: bool,
     lasts: Duration,
 }
 
-const USUAL: Load =
-    Load { name: "usual", calls: 4, write_len: 16 << 10, lasts: Duration::from_secs(5) };
-const MANY: Load =
-    Load { name: "many", calls: 1024, write_len: 16 << 10, lasts: Duration::from_secs(60) };
+const USUAL: Load = Load {
+    name: "usual",
+    calls: 4,
+    write_len: 16 << 10,
+    is_fresh: false,
+    lasts: Duration::from_secs(5),
+};
+const MANY: Load = Load { name: "many", calls: 1024, lasts: Duration::from_secs(60), ..USUAL };
+const FRESH: Load = Load { name: "fresh", is_fresh: true, lasts: Duration::from_secs(10), ..MANY };
 const LARGE: Load =
-    Load { name: "large", calls: 64, write_len: 1 << 20, lasts: Duration::from_secs(20) };
+    Load { name: "large", calls: 64, write_len: 1 << 20, lasts: Duration::from_secs(20), ..USUAL };
 
 pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
@@ -53,11 +61,11 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
         .map(|_| Caller::new(&connect(&cluster.office)?, "overload", &config))
         .collect::<Result<Vec<Caller>>>()?;
     let before = put_on(&USUAL, &callers, &mut cluster);
-    let during = [&MANY, &LARGE].map(|load| put_on(load, &callers, &mut cluster));
+    let during = [&MANY, &FRESH, &LARGE].map(|load| put_on(load, &callers, &mut cluster));
     let after = put_on(&USUAL, &callers, &mut cluster);
     let dead = cluster.dead();
-    let [many, large] = &during;
-    let text = format!("{before}\n{many}\n{large}\n{after}");
+    let [many, fresh, large] = &during;
+    let text = format!("{before}\n{many}\n{fresh}\n{large}\n{after}");
     let is_shed = |it: &Outcome| it.failed.contains_key("Unavailable");
     let only_refused =
         |it: &Outcome| it.failed.keys().all(|kind| ["Unavailable", "TimedOut"].contains(kind));
@@ -85,6 +93,8 @@ struct Outcome {
     done: u64,
     lasted: Duration,
     failed: BTreeMap<&'static str, u64>,
+    /// What one of the failures said.
+    said: Option<String>,
     /// The longest wait of a call that was done.
     slowest: Duration,
     /// Of the largest node, in bytes, at most.
@@ -93,7 +103,7 @@ struct Outcome {
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, done, failed, memory, .. } = self;
+        let Self { name, done, failed, said, memory, .. } = self;
         let rate = *done as f64 / self.lasted.as_secs_f64();
         let slowest = self.slowest.as_secs_f64();
         let memory = memory >> 20;
@@ -101,7 +111,8 @@ impl std::fmt::Display for Outcome {
             f,
             "{name:6} {rate:6.0} writes/s, the slowest {slowest:.2} s, largest node {memory} MiB, \
              failed {failed:?}"
-        )
+        )?;
+        said.iter().try_for_each(|said| write!(f, ", as in: {said}"))
     }
 }
 
@@ -114,6 +125,7 @@ fn put_on(load: &Load, callers: &[Caller], cluster: &mut Cluster) -> Outcome {
         done: 0,
         lasted: Duration::ZERO,
         failed: BTreeMap::new(),
+        said: None,
         slowest: Duration::ZERO,
         memory: 0,
     };
@@ -138,6 +150,7 @@ fn put_on(load: &Load, callers: &[Caller], cluster: &mut Cluster) -> Outcome {
             for (kind, count) in pressing.failed {
                 *outcome.failed.entry(kind).or_insert(0) += count;
             }
+            outcome.said = pressing.said.or(outcome.said.take());
         }
     });
     outcome.lasted = begun.elapsed();
@@ -157,6 +170,7 @@ struct Pressing<'a> {
     begun: usize,
     done: u64,
     failed: BTreeMap<&'static str, u64>,
+    said: Option<String>,
     slowest: Duration,
 }
 
@@ -172,6 +186,7 @@ impl<'a> Pressing<'a> {
             begun: 0,
             done: 0,
             failed: BTreeMap::new(),
+            said: None,
             slowest: Duration::ZERO,
         }
     }
@@ -199,9 +214,13 @@ impl<'a> Pressing<'a> {
 
     fn begin(&mut self, client: &Arc<Client>) -> Ticket {
         // Each call writes a blob of its own: nobody waits for another.
-        let place = self.begun % self.load.calls;
+        let Load { name, calls, is_fresh, .. } = self.load;
+        let key = match is_fresh {
+            true => format!("{name}-{}-{}", self.number, self.begun),
+            false => format!("blob-{}-{}", self.number, self.begun % calls),
+        };
         self.begun += 1;
-        let blob = self.caller.blob(&format!("blob-{}-{place}", self.number));
+        let blob = self.caller.blob(&key);
         let operations = vec![Operation::Write { offset: 0, payload: self.payload.clone() }];
         client.commit(vec![BlobOperations { blob, operations }], Vec::new(), Vec::new())
     }
@@ -217,6 +236,7 @@ impl<'a> Pressing<'a> {
             }
             Err(error) => {
                 *self.failed.entry(error.kind().name()).or_insert(0) += 1;
+                self.said = Some(error.to_string());
                 self.resting.push_back(Instant::now() + REST);
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! A transaction carries, for each blob that it writes, the timestamp below which nobody reads it
 //! any more. Older versions go when they lie below that and have lingered for a while; without such
-//! news of a blob they stay for a read timeout. While a fold is under way, everything from its
-//! moment on stays.
+//! news of a blob they stay for a read timeout. While a fold is under way, what was current at its
+//! moment stays, too.
 
 use std::collections::HashMap;
 
@@ -24,6 +24,19 @@ pub(crate) struct Retention {
     pub linger_us: u64,
 }
 
+/// How much memory there is for older versions (V4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Enough.
+    #[default]
+    None,
+    /// More is in memory than should be: nothing lingers.
+    Short,
+    /// Memory is nearly full of what cannot leave it: what is read goes, too, and who reads it is
+    /// told that it is too old.
+    Severe,
+}
+
 /// Down to where versions are read, by blob.
 #[derive(Debug)]
 pub(crate) struct Floors {
@@ -34,8 +47,7 @@ pub(crate) struct Floors {
     fold: Option<Timestamp>,
     /// The highest floor that was ever used.
     highest: Timestamp,
-    /// Nothing lingers while memory is short (V4).
-    is_memory_short: bool,
+    shortage: Shortage,
 }
 
 impl Floors {
@@ -43,7 +55,7 @@ impl Floors {
     pub fn new(retention: Retention) -> Self {
         let by_blob = HashMap::default();
         let highest = Timestamp::ZERO;
-        Self { retention, by_blob, fold: None, highest, is_memory_short: false }
+        Self { retention, by_blob, fold: None, highest, shortage: Shortage::None }
     }
 
     /// Nobody reads this blob below `as_of` any more.
@@ -70,21 +82,22 @@ impl Floors {
 
     /// Who may read older versions than what is written to the blob at `at`.
     pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'static> {
-        let floor = match self.by_blob.get(blob) {
+        let floor = match (self.by_blob.get(blob), self.shortage) {
             _ if !is_multi => Timestamp::MAX,
-            Some(as_of) if self.is_memory_short => at.min(*as_of),
-            Some(as_of) => before(at, self.retention.linger_us).min(*as_of),
-            None => before(at, self.retention.read_timeout_us),
+            (_, Shortage::Severe) => at,
+            (Some(as_of), Shortage::Short) => at.min(*as_of),
+            (Some(as_of), Shortage::None) => before(at, self.retention.linger_us).min(*as_of),
+            (None, _) => before(at, self.retention.read_timeout_us),
         };
-        Readers::from(self.fold.map_or(floor, |fold| floor.min(fold)))
+        Readers::from(floor).and_at(self.fold.unwrap_or(Timestamp::MAX))
     }
 
-    /// Whether more is in memory than should be: then nothing lingers.
-    pub fn set_memory_short(&mut self, is_short: bool) {
-        self.is_memory_short = is_short;
+    /// How much memory there is from now on.
+    pub fn set_shortage(&mut self, shortage: Shortage) {
+        self.shortage = shortage;
     }
 
-    /// A fold begins: what there is at its moment stays until it ends. Answers the moment: not
+    /// A fold begins: what is current at its moment stays until it ends. Answers the moment: not
     /// below `clock`, nor where versions have gone already.
     pub fn begin_fold(&mut self, clock: Timestamp) -> Timestamp {
         let at = clock.max(self.highest);

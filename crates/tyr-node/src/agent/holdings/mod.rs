@@ -42,7 +42,7 @@ use tyr_types::{
 };
 
 pub(crate) use self::expected::Expected;
-pub(crate) use self::floor::{Floors, Retention};
+pub(crate) use self::floor::{Floors, Retention, Shortage};
 pub(crate) use self::reading::refusal;
 use self::staging::Staging;
 use super::tally::{self, Tally};

@@ -16,7 +16,7 @@ fn rumour(node: u16, epoch: u32, keyspaces: u32) -> Rumour {
     Rumour {
         epoch: Epoch(epoch),
         snapshot_floor: Timestamp { epoch: Epoch(epoch), clock: 7, node },
-        load_permille: node,
+        is_memory_full: node == 1,
         totals: (1..=keyspaces).map(|keyspace| (KeyspaceId(keyspace), totals(keyspace))).collect(),
     }
 }

@@ -133,11 +133,10 @@ impl Quotas {
 
     /// What the others told. Of nodes that are not up nothing counts: what they were the authority
     /// over, others are by now.
-    pub fn hear(&self, rumours: impl FnOnce() -> Vec<Heard>) {
+    pub fn hear(&self, heard: &[Heard]) {
         if !self.is_any.load(Ordering::Acquire) {
             return;
         }
-        let heard = rumours();
         let mut state = self.state.lock();
         let State { map, kept } = &mut *state;
         let Some(map) = map else { return };

@@ -79,7 +79,7 @@ fn what_would_exceed_the_bytes_is_refused_with_keyspace_limit_use_and_advice() {
     let stage = Stage::new();
     stage.limit(Quota { bytes: Some(1000), ..Quota::default() });
     stage.count(5, 400);
-    stage.quotas.hear(|| vec![Stage::heard(1, 3, 300), Stage::heard(2, 2, 250)]);
+    stage.quotas.hear(&[Stage::heard(1, 3, 300), Stage::heard(2, 2, 250)]);
     stage.admit(vec![append(ONE, "a", 50)]).unwrap();
     let text = stage.refusal(vec![append(ONE, "a", 30), append(ONE, "b", 21)]);
     let name = stage.map.keyspaces[&ONE].name.to_string();
@@ -114,15 +114,15 @@ fn a_full_keyspace_lets_in_what_makes_room_and_what_adds_nothing() {
 fn only_nodes_that_are_up_count() {
     let stage = Stage::new();
     stage.limit(Quota { blobs: Some(10), ..Quota::default() });
-    let rumours = || vec![Stage::heard(1, 6, 0), Stage::heard(2, 4, 0), Stage::heard(7, 9, 0)];
-    stage.quotas.hear(rumours);
+    let rumours = [Stage::heard(1, 6, 0), Stage::heard(2, 4, 0), Stage::heard(7, 9, 0)];
+    stage.quotas.hear(&rumours);
     assert_eq!(stage.quotas.reports()[0].blobs, 10);
     stage.refusal(vec![append(ONE, "a", 1)]);
     let mut map = stage.map.clone();
     map.epoch = Epoch(map.epoch.0 + 1);
     map.nodes.get_mut(&NodeId(2)).unwrap().state = NodeState::Down;
     stage.quotas.learn(Arc::new(map));
-    stage.quotas.hear(rumours);
+    stage.quotas.hear(&rumours);
     assert_eq!(stage.quotas.reports()[0].blobs, 6);
     stage.admit(vec![append(ONE, "a", 1)]).unwrap();
 }

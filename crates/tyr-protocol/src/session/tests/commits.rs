@@ -118,17 +118,17 @@ fn refusal(id: TransactionId) -> Body {
 #[test]
 fn what_is_more_than_a_full_node_takes_is_refused_without_being_sent() {
     let mut client = Client::with_time();
-    (0..8).for_each(|_| _ = client.commit(vec![append("a", 10)]));
+    (0..24).for_each(|_| _ = client.commit(vec![append("a", 10)]));
     let sent = client.submitted();
-    assert_eq!(sent.len(), 8);
-    for refused in &sent[4..] {
+    assert_eq!(sent.len(), 24);
+    for refused in &sent[12..] {
         client.receive(refused.to, refusal(refused.id));
         assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
     }
     let settled = client.session.ledger.settled();
     client.commit(vec![append("a", 10)]);
     assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
-    assert!(client.sent.is_empty(), "four of eight are in flight");
+    assert!(client.sent.is_empty(), "twelve are in flight");
     assert_eq!(client.session.ledger.settled(), settled, "those in flight are not");
 
     client.reply(sent[0].to, sent[0].id, Decision::Commit(time(70)));

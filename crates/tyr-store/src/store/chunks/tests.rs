@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tyr_types::{Epoch, Number, NumberType, Outcome, Payload, Transform};
+use tyr_types::{Epoch, ErrorKind, Number, NumberType, Outcome, Payload, Transform};
 
 use super::*;
 use crate::disk::simulated::SimulatedDisk;
 use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
 use crate::log::LogOptions;
+use crate::store::Fold;
 use crate::store::{OpenedNode, Parts};
 
 const SIZE: u64 = 4096;
@@ -55,7 +56,10 @@ fn read(store: &Store, chunk: u64, when: Option<u64>) -> Result<ChunkReading> {
 }
 
 fn fold(store: &Store, when: u64) {
-    let mut fold = store.begin_fold(at(when), store.take_dead());
+    finish(store, store.begin_fold(at(when), store.take_dead()));
+}
+
+fn finish(store: &Store, mut fold: Fold) {
     while store.fold_some(&mut fold, |_| true).unwrap() {}
     store.end_fold(fold, 1).unwrap();
 }
@@ -116,9 +120,45 @@ fn after_a_fold_what_is_in_it_is_not_applied_again_and_what_was_before_is_too_ol
     let answers = apply(&store, 0, &add, 8, 0);
     assert_eq!(answers.as_slice(), [(0, Outcome::Value(Number::U64(9)))]);
     let error = read(&store, 0, Some(5)).unwrap_err();
-    assert_eq!(error.kind(), tyr_types::ErrorKind::SnapshotTooOld);
+    assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
     assert_eq!(read(&store, 0, Some(7)).unwrap().bytes[8], 6);
     assert_eq!(NumberType::U64.width(), 8);
+}
+
+#[test]
+fn below_where_readers_are_nothing_is_told_that_may_be_merged_with_what_came_later() {
+    let store = store();
+    apply(&store, 0, &write(0, b"aaaa"), 5, 1);
+    apply(&store, 0, &write(4, b"bbbb"), 6, 1);
+    assert_eq!(read(&store, 0, Some(5)).unwrap().bytes, "aaaa");
+    // Nobody reads below 9, so that all of it becomes one run of that version.
+    apply(&store, 0, &write(2, b"cccc"), 9, 9);
+    let error = read(&store, 0, Some(5)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
+    assert_eq!(read(&store, 0, Some(9)).unwrap().bytes, "aaccccbb");
+}
+
+#[test]
+fn a_fold_takes_its_moment_although_nobody_else_reads_between_it_and_now() {
+    let store = store();
+    let apply_during = |when, from, bytes: &[u8]| {
+        let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
+        let operations = [write(0, bytes)];
+        let readers = Readers::from(at(from)).and_at(at(6));
+        let what = (&operations[..], Start::Guessed(0));
+        store.apply_chunk(&cell, place(0), what, (at(when), readers)).unwrap();
+    };
+    apply(&store, 0, &write(0, b"aaaa"), 5, 1);
+    let fold_at_6 = store.begin_fold(at(6), store.take_dead());
+    for when in 7..1000 {
+        apply_during(when, when, &[when as u8; 1000]);
+    }
+    let error = read(&store, 0, Some(500)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
+    assert!(store.recent().memory() < 8000, "{} bytes are held", store.recent().memory());
+    finish(&store, fold_at_6);
+    let base = store.base().attributes(&stored_name(&blob(), 0)).unwrap().unwrap();
+    assert_eq!((base.version, base.size), (at(5), 4));
 }
 
 #[test]
@@ -227,10 +267,10 @@ fn expect(held: &mut Vec<u8>, operation: &Operation) {
     }
 }
 
-fn apply_near(store: &Store, operation: &Operation, time: u64, from: u64) {
+fn apply_near(store: &Store, operation: &Operation, time: u64, readers: Readers) {
     let cell = store.chunk(&stored_name(&blob(), 1)).unwrap();
     let what = (std::slice::from_ref(operation), Start::Guessed(SIZE));
-    store.apply_chunk(&cell, place(1), what, (at(time), Readers::from(at(from)))).unwrap();
+    store.apply_chunk(&cell, place(1), what, (at(time), readers)).unwrap();
 }
 
 /// Whether a write overlaps nothing that the next step does.
@@ -251,8 +291,8 @@ fn what_comes_late_beside_a_newer_write_is_seen_by_those_who_read_in_between() {
         offset: SIZE + offset,
         payload: Payload::Inline(Bytes::from_static(bytes)),
     };
-    apply_near(&store, &write(3, b"new"), 4, 1);
-    apply_near(&store, &write(6, b"late"), 2, 1);
+    apply_near(&store, &write(3, b"new"), 4, Readers::from(at(1)));
+    apply_near(&store, &write(6, b"late"), 2, Readers::from(at(1)));
     assert_eq!(read(&store, 1, Some(3)).unwrap().bytes, "\0\0\0\0\0\0late");
     assert_eq!(read(&store, 1, None).unwrap().bytes, "\0\0\0newlate");
 }
@@ -351,11 +391,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_version_since_the_last_fold_reads_as_it_was(steps in steps(), back in 0..12u64) {
+    fn every_version_reads_as_it_was_or_is_too_old(steps in steps(), back in 0..12u64) {
         let store = store();
         let mut held = Vec::new();
         let mut versions: BTreeMap<u64, Vec<u8>> = BTreeMap::from([(0, Vec::new())]);
-        let (mut floor, mut folded) = (0, 0);
+        let mut floor = 0;
+        let mut under_way: Option<(Fold, u64)> = None;
         let mut kept_back: Option<(Operation, u64)> = None;
         for (number, step) in steps.iter().enumerate() {
             let time = 2 * (number as u64 + 1);
@@ -369,33 +410,46 @@ proptest! {
                         continue;
                     }
                     let from = kept_back.as_ref().map_or(floor, |(_, late)| floor.min(*late - 1));
-                    apply_near(&store, &operation, time, from);
+                    let folded = under_way.as_ref().map_or(Timestamp::MAX, |(_, when)| at(*when));
+                    let readers = Readers::from(at(from)).and_at(folded);
+                    apply_near(&store, &operation, time, readers);
                     if let Some((late, when)) = kept_back.take() {
-                        apply_near(&store, &late, when, from);
+                        apply_near(&store, &late, when, readers);
                     }
                     if number % 3 == 0 {
-                        store.recent().collect_chunks(1, |_| Readers::from(at(from)));
+                        store.recent().collect_chunks(1, |_| readers);
                     }
                 }
                 None if kept_back.is_some() => {}
                 None if matches!(step, Step::Fold) => {
-                    fold(&store, time);
-                    folded = time;
-                    floor = time;
+                    under_way = match under_way.take() {
+                        Some((fold, when)) => {
+                            finish(&store, fold);
+                            let base = store.base().attributes(&stored_name(&blob(), 1)).unwrap();
+                            let (_, then) = versions.range(..=when).next_back().unwrap();
+                            prop_assert_eq!(base.map_or(0, |base| base.size), then.len() as u64);
+                            floor = floor.max(when);
+                            None
+                        }
+                        None => Some((store.begin_fold(at(time), store.take_dead()), time)),
+                    };
                 }
                 None => (0..3).for_each(|_| store.recent().shrink(0)),
             }
         }
         prop_assert!(kept_back.is_none() || steps.len() > 1);
         if let Some((late, when)) = kept_back.take() {
-            apply_near(&store, &late, when, floor.min(when - 1));
+            apply_near(&store, &late, when, Readers::from(at(floor.min(when - 1))));
         }
         prop_assert_eq!(&read(&store, 1, None).unwrap().bytes, &held);
-        for when in floor..2 * steps.len() as u64 + 2 {
+        for when in 0..2 * steps.len() as u64 + 2 {
             let (_, expected) = versions.range(..=when).next_back().unwrap();
             match read(&store, 1, Some(when)) {
-                Ok(seen) => prop_assert_eq!(&seen.bytes, expected, "{}, folded {}", when, folded),
-                Err(error) => prop_assert!(false, "at {} (floor {}): {}", when, floor, error),
+                Ok(seen) => prop_assert_eq!(&seen.bytes, expected, "at {}, floor {}", when, floor),
+                Err(error) => {
+                    prop_assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
+                    prop_assert!(when < floor, "at {}, floor {}: {}", when, floor, error);
+                }
             }
         }
     }
