@@ -396,6 +396,15 @@ mod tests {
     }
 
     #[test]
+    fn readers_give_way_before_writers_do() {
+        assert_eq!(LIMITS.shortage(800, 800), Shortage::None);
+        assert_eq!(LIMITS.shortage(801, 0), Shortage::Short);
+        assert_eq!(LIMITS.shortage(900, 900), Shortage::Short);
+        assert_eq!(LIMITS.shortage(901, 901), Shortage::Severe);
+        assert_eq!(LIMITS.dirty_max(), 1000);
+    }
+
+    #[test]
     fn what_a_fold_left_in_memory_is_no_reason_for_the_next() {
         let state = State { dirty_after: 700, ..State::default() };
         assert!(!state.is_fold_due(LIMITS, 0, 799));

@@ -3,8 +3,9 @@
 //! A node that is full refuses at its door, after the message has come all the way. So a client
 //! that was refused sends less, and answers what is beyond that itself: half of what was in flight
 //! after a refusal, one more for each time that all of it was answered, as congestion control has
-//! it (Chiu and Jain, 1989). Nodes that did not refuse anything lately have no limit, and a few may
-//! always be in flight: so a client that asks for little finds out at once that others have gone.
+//! it (Chiu and Jain, 1989). Nodes that did not refuse anything lately have no limit. A few small
+//! ones may always be in flight, since it costs a node little to refuse them: so a client that asks
+//! for little finds out at once that others have gone.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +19,19 @@ const CALM_US: u64 = 2_000_000;
 /// Without a refusal for so long there is no limit.
 const FORGOTTEN_US: u64 = 10_000_000;
 
-/// So many may always be in flight: for the node to refuse them costs little.
+/// So many may always be in flight that carry no more than [`FEW_LEN`] bytes together.
 const FEW: usize = 8;
+
+/// Bytes.
+const FEW_LEN: u64 = 1 << 20;
 
 /// What is known of one node.
 #[derive(Clone, Debug, Default)]
 struct Of {
     /// Transactions that it was sent and has not answered.
     in_flight: usize,
+    /// Bytes that they carry.
+    in_flight_len: u64,
     limit: Option<Limit>,
 }
 
@@ -54,23 +60,27 @@ impl Limit {
 pub(super) struct Limits(BTreeMap<NodeId, Of>);
 
 impl Limits {
-    /// Why the node is not to be sent one more, in the words in which it refused what it was sent
-    /// before.
-    pub fn refusal(&self, node: NodeId, now_us: u64) -> Option<Abort> {
+    /// Why the node is not to be sent one more, of `len` bytes, in the words in which it refused
+    /// what it was sent before.
+    pub fn refusal(&self, node: NodeId, len: u64, now_us: u64) -> Option<Abort> {
         let of = self.0.get(&node)?;
         let limit = of.limit.as_ref().filter(|limit| !limit.is_forgotten(now_us))?;
-        (of.in_flight >= limit.max).then(|| limit.why.clone())
+        let are_few = of.in_flight < FEW && of.in_flight_len + len <= FEW_LEN;
+        (of.in_flight >= limit.max && !are_few).then(|| limit.why.clone())
     }
 
-    /// A transaction goes to the node.
-    pub fn sent(&mut self, node: NodeId) {
-        self.0.entry(node).or_default().in_flight += 1;
+    /// A transaction of `len` bytes goes to the node.
+    pub fn sent(&mut self, node: NodeId, len: u64) {
+        let of = self.0.entry(node).or_default();
+        of.in_flight += 1;
+        of.in_flight_len += len;
     }
 
-    /// Nothing is waited for any more of what went to the node.
-    pub fn over(&mut self, node: NodeId) {
+    /// It is not waited for any more.
+    pub fn over(&mut self, node: NodeId, len: u64) {
         let of = self.0.get_mut(&node).expect("it was sent");
         of.in_flight -= 1;
+        of.in_flight_len -= len;
         if of.in_flight == 0 && of.limit.is_none() {
             self.0.remove(&node);
         }
@@ -88,7 +98,7 @@ impl Limits {
     /// The node has no room for what was sent at `sent_us`.
     pub fn refused(&mut self, node: NodeId, why: &Abort, (sent_us, now_us): (u64, u64)) {
         let of = self.0.entry(node).or_default();
-        let half = (of.in_flight / 2).max(FEW);
+        let half = (of.in_flight / 2).max(1);
         match &mut of.limit {
             Some(limit) => {
                 (limit.why, limit.refused_us) = (why.clone(), now_us);
@@ -127,23 +137,26 @@ mod tests {
 
     const NODE: NodeId = NodeId(3);
 
+    /// More than a few of these are too many.
+    const LEN: u64 = FEW_LEN / 2 + 1;
+
     fn full() -> Abort {
         Abort::new(ErrorKind::Unavailable, "there is no room")
     }
 
     fn with_in_flight(count: usize) -> Limits {
         let mut limits = Limits::default();
-        (0..count).for_each(|_| limits.sent(NODE));
+        (0..count).for_each(|_| limits.sent(NODE, LEN));
         limits
     }
 
     fn room(limits: &mut Limits, now_us: u64) -> usize {
         let mut room = 0;
-        while limits.refusal(NODE, now_us).is_none() && room < 10_000 {
-            limits.sent(NODE);
+        while limits.refusal(NODE, LEN, now_us).is_none() && room < 10_000 {
+            limits.sent(NODE, LEN);
             room += 1;
         }
-        (0..room).for_each(|_| limits.over(NODE));
+        (0..room).for_each(|_| limits.over(NODE, LEN));
         room
     }
 
@@ -153,41 +166,55 @@ mod tests {
         assert_eq!(room(&mut limits, 40), 10_000);
         for _ in 0..60 {
             limits.refused(NODE, &full(), (5, 10));
-            limits.over(NODE);
+            limits.over(NODE, LEN);
         }
         assert_eq!(room(&mut limits, 40), 10, "of fifty there are forty");
-        limits.sent(NODE);
+        limits.sent(NODE, LEN);
         limits.refused(NODE, &full(), (11, 20));
-        limits.over(NODE);
-        assert!(limits.refusal(NODE, 20).is_some(), "forty are in flight, and twenty may be");
+        limits.over(NODE, LEN);
+        assert!(limits.refusal(NODE, LEN, 20).is_some(), "forty are in flight, and twenty may be");
     }
 
     #[test]
     fn the_limit_grows_by_one_when_all_are_answered_and_with_each_when_it_is_calm() {
-        let mut limits = with_in_flight(24);
+        let mut limits = with_in_flight(8);
         limits.refused(NODE, &full(), (5, 10));
-        (0..24).for_each(|_| limits.over(NODE));
-        assert_eq!(room(&mut limits, 40), 12);
-        (0..11).for_each(|_| limits.answered(NODE, 20));
-        assert_eq!(room(&mut limits, 40), 12);
+        (0..8).for_each(|_| limits.over(NODE, LEN));
+        assert_eq!(room(&mut limits, 40), 4);
+        (0..3).for_each(|_| limits.answered(NODE, 20));
+        assert_eq!(room(&mut limits, 40), 4);
         limits.answered(NODE, 20);
-        assert_eq!(room(&mut limits, 40), 13);
+        assert_eq!(room(&mut limits, 40), 5);
         (0..3).for_each(|_| limits.answered(NODE, 10 + CALM_US));
-        assert_eq!(room(&mut limits, 40), 16);
+        assert_eq!(room(&mut limits, 40), 8);
     }
 
     #[test]
-    fn a_few_may_always_be_in_flight_and_what_is_long_ago_is_forgotten() {
+    fn one_may_always_be_in_flight_and_what_is_long_ago_is_forgotten() {
         let mut limits = with_in_flight(1);
         for at in [10, 20, 30] {
             limits.refused(NODE, &full(), (at - 1, at));
         }
-        limits.over(NODE);
-        assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), FEW);
+        limits.over(NODE, LEN);
+        assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), 1);
         assert_eq!(room(&mut limits, 30 + FORGOTTEN_US), 10_000);
         limits.expire(29 + FORGOTTEN_US);
         assert_eq!(limits.0.len(), 1);
         limits.expire(30 + FORGOTTEN_US);
         assert_eq!(limits.0.len(), 0);
+    }
+
+    #[test]
+    fn a_few_small_ones_may_always_be_in_flight() {
+        let mut limits = with_in_flight(1);
+        limits.refused(NODE, &full(), (5, 10));
+        limits.over(NODE, LEN);
+        for _ in 0..FEW {
+            assert_eq!(limits.refusal(NODE, 16 << 10, 20), None);
+            limits.sent(NODE, 16 << 10);
+        }
+        assert_eq!(limits.refusal(NODE, 16 << 10, 20), Some(full()));
+        limits.over(NODE, 16 << 10);
+        assert_eq!(limits.refusal(NODE, FEW_LEN, 20), Some(full()), "that is not a small one");
     }
 }

@@ -28,6 +28,8 @@ use crate::rule::Rule;
 #[derive(Debug)]
 pub(super) struct Submission {
     transaction: Arc<Transaction>,
+    /// Bytes that it carries.
+    len: u64,
     ends: Ends,
     /// How often it was sent, in this call and those before.
     tries: u32,
@@ -37,6 +39,11 @@ pub(super) struct Submission {
 }
 
 impl Submission {
+    fn new(transaction: Arc<Transaction>, ends: Ends, tries: u32) -> Self {
+        let len = transaction.payload_len();
+        Self { transaction, len, ends, tries, head: None, refusal: None }
+    }
+
     /// Whether a newer map changes where it is to be sent.
     ///
     /// Where the head lives it answers, or says that it is not the head any more.
@@ -57,10 +64,10 @@ impl Submission {
     /// What was sent to `head`, if anything, is waited for from now on, and nothing else.
     pub fn wait_for(&mut self, head: Option<Sent>, limits: &mut Limits) {
         if let Some(before) = std::mem::replace(&mut self.head, head) {
-            limits.over(before.to);
+            limits.over(before.to, self.len);
         }
         if let Some(head) = head {
-            limits.sent(head.to);
+            limits.sent(head.to, self.len);
         }
     }
 
@@ -100,7 +107,7 @@ impl Session {
             return effects.push(Effect::Done { call, answer });
         }
         let ends = self.guess_ends(&transaction);
-        let submission = Submission { transaction, ends, tries: 0, head: None, refusal: None };
+        let submission = Submission::new(transaction, ends, 0);
         self.enter(call, Task::Commit(submission));
         self.submit(call, effects);
     }
@@ -122,7 +129,7 @@ impl Session {
             return effects.push(Effect::Done { call, answer });
         }
         let ends = self.guess_ends(&transaction);
-        let submission = Submission { transaction, ends, tries: 1, head: None, refusal: None };
+        let submission = Submission::new(transaction, ends, 1);
         self.enter(call, Task::Commit(submission));
         self.submit(call, effects);
     }
@@ -153,7 +160,7 @@ impl Session {
         };
         let to = chain.hops()[0].node;
         if submission.tries == 0
-            && let Some(abort) = self.limits.refusal(to, self.now_us)
+            && let Some(abort) = self.limits.refusal(to, submission.len, self.now_us)
         {
             return self.give_up(call, abort, effects);
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use tyr_types::{Error, Result};
 
+use self::overload::Length;
 use crate::cluster::{Cluster, Plan, Program};
 use crate::fabric::Fabric;
 
@@ -29,6 +30,8 @@ pub enum Single {
     Replace,
     /// Many more clients than are served.
     Overload,
+    /// The same for a shorter time.
+    OverloadBrief,
     /// Who speaks no protocol of ours.
     Strangers,
 }
@@ -68,12 +71,13 @@ impl Ground {
 
 impl Single {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PausedLease,
         Self::PausedUnleased,
         Self::OneGone,
         Self::Replace,
         Self::Overload,
+        Self::OverloadBrief,
         Self::Strangers,
     ];
 
@@ -85,6 +89,7 @@ impl Single {
             Self::OneGone => "one-gone",
             Self::Replace => "replace",
             Self::Overload => "overload",
+            Self::OverloadBrief => "overload-brief",
             Self::Strangers => "strangers",
         }
     }
@@ -97,6 +102,7 @@ impl Single {
             Self::OneGone => "with one of three nodes gone reads and writes go on within 5 s",
             Self::Replace => "what a lost node held is on another soon",
             Self::Overload => "too many clients are refused, memory stays bounded",
+            Self::OverloadBrief => "the same, for a quarter of the time",
             Self::Strangers => "scanners, browsers and noise do not disturb a cluster",
         }
     }
@@ -109,7 +115,11 @@ impl Single {
     /// Whether continuous integration runs it.
     pub fn is_in_suite(self) -> bool {
         match self {
-            Self::PausedLease | Self::PausedUnleased | Self::OneGone | Self::Strangers => true,
+            Self::PausedLease
+            | Self::PausedUnleased
+            | Self::OneGone
+            | Self::OverloadBrief
+            | Self::Strangers => true,
             Self::Replace | Self::Overload => false,
         }
     }
@@ -132,7 +142,8 @@ impl Single {
             },
             Self::OneGone => gone::run(ground),
             Self::Replace => replace::run(ground),
-            Self::Overload => overload::run(ground),
+            Self::Overload => overload::run(ground, Length::Full),
+            Self::OverloadBrief => overload::run(ground, Length::Brief),
             Self::Strangers => strangers::run(ground),
         }
     }

@@ -1,8 +1,8 @@
 //! Far more calls than the cluster can answer: what is too much is refused, memory and the wait of
 //! what is taken stay bounded, and afterwards all is as before.
 //!
-//! Three times: with many small writes to the same blobs, so that a node runs out of patience by
-//! their number; to ever new ones, so that what it has to write back fills its memory; and with
+//! Three times: with many small writes to ever new blobs, so that what a node has to write back
+//! fills its memory; to the same ones, so that it runs out of patience by their number; and with
 //! fewer large ones, so that it runs out of patience by their bytes.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +31,7 @@ const REST: Duration = Duration::from_millis(500);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// How much is asked for.
+#[derive(Clone, Copy)]
 struct Load {
     name: &'static str,
     /// Calls of each client at a time. Some 32 at a time from all together keep a cluster busy.
@@ -54,18 +55,33 @@ const FRESH: Load = Load { name: "fresh", is_fresh: true, lasts: Duration::from_
 const LARGE: Load =
     Load { name: "large", calls: 64, write_len: 1 << 20, lasts: Duration::from_secs(20), ..USUAL };
 
-pub(super) fn run(ground: &Ground) -> Result<String> {
+/// How long the cluster is asked for too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// A minute and a half.
+    Full,
+    /// A quarter of that.
+    Brief,
+}
+
+pub(super) fn run(ground: &Ground, length: Length) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
     let config = KeyspaceConfig::default();
     let callers = (0..CLIENTS)
         .map(|_| Caller::new(&connect(&cluster.office)?, "overload", &config))
         .collect::<Result<Vec<Caller>>>()?;
     let before = put_on(&USUAL, &callers, &mut cluster);
-    let during = [&MANY, &FRESH, &LARGE].map(|load| put_on(load, &callers, &mut cluster));
+    let during = [FRESH, MANY, LARGE].map(|load| {
+        let lasts = match length {
+            Length::Full => load.lasts,
+            Length::Brief => load.lasts / 4,
+        };
+        put_on(&Load { lasts, ..load }, &callers, &mut cluster)
+    });
     let after = put_on(&USUAL, &callers, &mut cluster);
     let dead = cluster.dead();
-    let [many, fresh, large] = &during;
-    let text = format!("{before}\n{many}\n{fresh}\n{large}\n{after}");
+    let [fresh, many, large] = &during;
+    let text = format!("{before}\n{fresh}\n{many}\n{large}\n{after}");
     let is_shed = |it: &Outcome| it.failed.contains_key("Unavailable");
     let only_refused =
         |it: &Outcome| it.failed.keys().all(|kind| ["Unavailable", "TimedOut"].contains(kind));

@@ -120,3 +120,43 @@ impl Floors {
 fn before(at: Timestamp, us: u64) -> Timestamp {
     Timestamp { clock: at.clock.saturating_sub(us), ..at }
 }
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::{Epoch, Key, KeyspaceId};
+
+    use super::*;
+
+    fn at(clock: u64) -> Timestamp {
+        Timestamp { epoch: Epoch(1), clock, node: 0 }
+    }
+
+    fn blob() -> BlobName {
+        BlobName { keyspace: KeyspaceId(1), key: Key::new("blob").unwrap() }
+    }
+
+    #[test]
+    fn the_shorter_memory_is_the_less_stays() {
+        let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
+        let from = |floors: &Floors| floors.readers(&blob(), at(1000), true).every_from().clock;
+        assert_eq!(from(&floors), 500, "nobody has told who reads it");
+        floors.update(&blob(), at(980));
+        assert_eq!(from(&floors), 950, "it lingers");
+        floors.set_shortage(Shortage::Short);
+        assert_eq!(from(&floors), 980);
+        floors.set_shortage(Shortage::Severe);
+        assert_eq!(from(&floors), 1000);
+    }
+
+    #[test]
+    fn a_fold_keeps_its_moment_however_short_memory_is_and_nothing_after_it() {
+        let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
+        floors.update(&blob(), at(980));
+        assert_eq!(floors.begin_fold(at(970)), at(980), "below that versions may have gone");
+        floors.set_shortage(Shortage::Severe);
+        let readers = floors.readers(&blob(), at(1000), true);
+        assert!(readers.need(at(960), at(990)) && !readers.need(at(985), at(1000)));
+        floors.end_fold();
+        assert!(!floors.readers(&blob(), at(1000), true).need(at(960), at(990)));
+    }
+}
