@@ -57,8 +57,8 @@ const RETRY_US: u64 = 1_000_000;
 /// lacks.
 const DIRTY_SHARE: usize = 8;
 
-/// What the base lacks may come to this share more than the cache, and to half of that before what
-/// is read goes for it.
+/// What the base lacks may come to this share more than the cache; when half of that is left over
+/// whatever is forgotten, what is read goes, too.
 const DIRTY_OVER: usize = 4;
 
 /// Blobs of dropped keyspaces removed in a tick.
@@ -81,10 +81,11 @@ impl Limits {
         self.cache_bytes + self.cache_bytes / DIRTY_OVER
     }
 
-    /// How short memory is with `memory` bytes in it, `dirty` of which cannot leave it.
-    fn shortage(self, memory: usize, dirty: usize) -> Shortage {
+    /// How short memory is with `memory` bytes in it, when `left` were left last of what nobody
+    /// needs to have forgotten.
+    fn shortage(self, memory: usize, left: usize) -> Shortage {
         match self.cache_bytes {
-            cache if dirty > cache + cache / DIRTY_OVER / 2 => Shortage::Severe,
+            cache if left > cache + cache / DIRTY_OVER / 2 => Shortage::Severe,
             cache if memory > cache => Shortage::Short,
             _ => Shortage::None,
         }
@@ -145,6 +146,8 @@ struct State {
     /// Bytes of the last checkpoint.
     promises_len: u64,
     retry_at_us: u64,
+    /// Bytes of memory that were left when what could be forgotten was forgotten last.
+    left_in_memory: usize,
     /// Older versions are not looked at before.
     collect_at: Option<Instant>,
     /// How many chunks are left to be looked at in this round.
@@ -155,12 +158,14 @@ struct State {
 
 impl State {
     /// Whether enough has come to the log or to memory since the last fold that another one is
-    /// worth it: what that one left in memory, the next may leave there, too.
+    /// worth it: what that one left in memory, the next may leave there, too. But while nothing is
+    /// let in nothing comes, and then it is always worth it.
     fn is_fold_due(&self, limits: Limits, log_bytes: u64, dirty: usize) -> bool {
         let grown = log_bytes.saturating_sub(self.log_bytes_after);
         let enough = limits.fold_log_bytes.max(PROMISES_FACTOR * self.promises_len);
         let cache = limits.cache_bytes;
-        grown >= enough || dirty >= (cache / 2).max(self.dirty_after + cache / DIRTY_SHARE)
+        let enough_dirty = (cache / 2).max(self.dirty_after + cache / DIRTY_SHARE);
+        grown >= enough || dirty >= enough_dirty.min(limits.dirty_max())
     }
 }
 
@@ -367,12 +372,16 @@ impl Keeper {
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
         let recent = self.store.recent();
-        let shortage = self.limits.shortage(recent.memory(), recent.dirty_memory());
-        let is_early = self.state.lock().collect_at.is_some_and(|at| Instant::now() < at);
+        let (is_early, left) = {
+            let state = self.state.lock();
+            (state.collect_at.is_some_and(|at| Instant::now() < at), state.left_in_memory)
+        };
+        let shortage = self.limits.shortage(recent.memory(), left);
         if !is_early || shortage != Shortage::None {
             self.collect(shortage);
         }
         recent.shrink(self.limits.cache_bytes);
+        self.state.lock().left_in_memory = recent.memory();
         // What is left is removed at the next tick; an error shows up in the next fold.
         let _ = self.store.base().remove_some_dropped(DROPPED_PER_TICK);
     }
@@ -411,5 +420,8 @@ mod tests {
         assert!(state.is_fold_due(LIMITS, 0, 800));
         let state = State { dirty_after: 10, ..State::default() };
         assert!(!state.is_fold_due(LIMITS, 0, 399));
+        let state = State { dirty_after: 1200, ..State::default() };
+        assert!(!state.is_fold_due(LIMITS, 0, 999));
+        assert!(state.is_fold_due(LIMITS, 0, 1000), "nothing is let in before it");
     }
 }
