@@ -172,7 +172,7 @@ impl State {
 impl Keeper {
     /// Keeps what this driver drives.
     pub fn new(driver: Arc<Driver>, limits: Limits, floor: SnapshotFloor) -> Arc<Self> {
-        let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
+        let store = driver.store();
         let (state, changed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { driver, store, limits, floor, state, changed })
     }

@@ -184,7 +184,10 @@ impl Gate {
                     false => self
                         .check_disk(transaction)
                         .and_then(|()| self.check_room(parts, (transaction, ends)))
-                        .and_then(|()| self.count(parts.quotas.admit(transaction, Instant::now))),
+                        .and_then(|()| {
+                            let admitted = parts.quotas.admit(transaction, Instant::now);
+                            count(admitted, &self.refused.quota)
+                        }),
                 })
                 .err()
                 .map(|error| reply(transaction, &error)),
@@ -256,7 +259,7 @@ impl Gate {
         let (driver, outlet) = (Arc::clone(&parts.driver), Arc::clone(&parts.outlet));
         blocking::unblock(move || {
             let limit = (limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
-            let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
+            let store = driver.store();
             let listed = after
                 .map(Key::new)
                 .transpose()
@@ -328,23 +331,13 @@ impl Gate {
     }
 
     fn admit_read(&self, parts: &Parts, keyspace: KeyspaceId) -> Result<()> {
-        self.count(parts.quotas.admit_read(keyspace, Instant::now))
-    }
-
-    /// Counts what quotas refuse.
-    fn count(&self, admitted: Result<()>) -> Result<()> {
-        if admitted.is_err() {
-            self.refused.quota.fetch_add(1, Ordering::Relaxed);
-        }
-        admitted
+        count(parts.quotas.admit_read(keyspace, Instant::now), &self.refused.quota)
     }
 
     fn check_room(&self, parts: &Parts, (transaction, ends): (&Transaction, &Ends)) -> Result<()> {
         self.check(!parts.driver.has_room())?;
         let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
-        parts.room.check(chain).inspect_err(|_| {
-            self.refused.overload.fetch_add(1, Ordering::Relaxed);
-        })
+        count(parts.room.check(chain), &self.refused.overload)
     }
 
     fn check_read_room(&self, parts: &Parts) -> Result<()> {
@@ -435,6 +428,13 @@ impl Authenticate for Gate {
             }
         }
     }
+}
+
+/// Counts what is refused.
+fn count(admitted: Result<()>, refused: &AtomicU64) -> Result<()> {
+    admitted.inspect_err(|_| {
+        refused.fetch_add(1, Ordering::Relaxed);
+    })
 }
 
 fn strange_node(node: NodeId) -> Error {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use tyr_protocol::chain::Chain;
@@ -23,17 +22,14 @@ pub(crate) struct Room {
     store: Arc<Store>,
     /// Bytes that the base lacks at most, before nothing more is let in.
     dirty_max: usize,
-    /// Other nodes that are full, as far as heard.
+    /// Other nodes that are full, as far as heard: nearly always there are none.
     full: RwLock<BTreeSet<NodeId>>,
-    /// Whether there are any: nearly always there are none.
-    is_any_full: AtomicBool,
 }
 
 impl Room {
     /// The room beside what `store` has to fold.
     pub fn new(store: Arc<Store>, dirty_max: usize) -> Arc<Self> {
-        let (full, is_any_full) = (RwLock::default(), AtomicBool::new(false));
-        Arc::new(Self { store, dirty_max, full, is_any_full })
+        Arc::new(Self { store, dirty_max, full: RwLock::default() })
     }
 
     /// Whether this node takes nothing more.
@@ -44,9 +40,7 @@ impl Room {
     /// What the others told.
     pub fn hear(&self, heard: &[Heard]) {
         let is_full = |it: &&Heard| it.rumour.is_memory_full && it.age_us < HEARD_MAX_US;
-        let full: BTreeSet<NodeId> = heard.iter().filter(is_full).map(|it| it.node).collect();
-        self.is_any_full.store(!full.is_empty(), Ordering::Release);
-        *self.full.write() = full;
+        *self.full.write() = heard.iter().filter(is_full).map(|it| it.node).collect();
     }
 
     /// Lets a transaction in, or not.
@@ -60,12 +54,9 @@ impl Room {
                  again in a moment",
             ));
         }
-        if !self.is_any_full.load(Ordering::Acquire) {
-            return Ok(());
-        }
         let full = self.full.read();
-        let nodes = chain().into_iter().flat_map(|chain| chain.hops().to_vec());
-        match nodes.map(|hop| hop.node).find(|node| full.contains(node)) {
+        let Some(chain) = (!full.is_empty()).then(chain).flatten() else { return Ok(()) };
+        match chain.hops().iter().map(|hop| hop.node).find(|node| full.contains(node)) {
             Some(node) => Err(Error::unavailable(format!(
                 "the memory of node {}, which gets a copy, is full of what is not written back \
                  yet; nothing was done, try again in a moment",

@@ -77,7 +77,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
-    let room = room_of(&driver, limits);
+    let room = Room::new(driver.store(), limits.dirty_max());
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, &connect)?;
     let answering = match &monitor {
@@ -149,12 +149,6 @@ fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
         (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
     });
     Quotas::new(node, store, tally)
-}
-
-/// The room in memory beside what the node holds.
-fn room_of(driver: &Arc<Driver>, limits: Limits) -> Arc<Room> {
-    let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
-    Room::new(store, limits.dirty_max())
 }
 
 /// When the keeper folds.

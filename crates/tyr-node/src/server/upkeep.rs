@@ -56,7 +56,7 @@ impl Upkeep {
         quotas: Arc<Quotas>,
         room: Arc<Room>,
     ) -> Self {
-        let store = driver.look(|engine| Arc::clone(engine.holdings().store()));
+        let store = driver.store();
         Self { driver, store, gate, gossip, quotas, room }
     }
 

@@ -25,10 +25,9 @@ pub(crate) struct Retention {
 }
 
 /// How much memory there is for older versions (V4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// Enough.
-    #[default]
     None,
     /// More is in memory than should be: nothing lingers.
     Short,

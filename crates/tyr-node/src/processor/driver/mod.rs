@@ -29,6 +29,7 @@ use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_store::log::{PendingWrite, Preparation};
+use tyr_store::store::Store;
 use tyr_types::{NodeId, Result};
 
 pub use self::answers::AnswerStatistics;
@@ -231,6 +232,11 @@ impl Driver {
             self.drive();
         }
         seen
+    }
+
+    /// The store of what the node holds.
+    pub fn store(self: &Arc<Self>) -> Arc<Store> {
+        self.look(|engine| Arc::clone(engine.holdings().store()))
     }
 
     /// Events that wait to be worked off.

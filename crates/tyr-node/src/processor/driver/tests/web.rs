@@ -167,7 +167,7 @@ impl Web {
     /// What is cached goes.
     pub fn forget(&self) {
         for running in &self.running {
-            let store = running.driver.look(|engine| Arc::clone(engine.holdings().store()));
+            let store = running.driver.store();
             (0..3).for_each(|_| store.recent().shrink(0));
         }
     }
