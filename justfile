@@ -37,9 +37,9 @@ sim SEED="":
 sim-for MINUTES:
     cargo run --profile sim -p tyr-sim -- sweep --minutes {{ MINUTES }}
 
-# Real nodes under faults: what CI runs of it, or `just trial run --seed 7 --minutes 2`.
+# Real nodes under faults, built as CI builds them: what CI runs of it, or `just trial run --seed 7 --minutes 2`.
 trial *ARGS="suite":
-    cargo build -p tyr-cli -p tyr-trial
+    cargo build --profile test -p tyr-cli -p tyr-trial
     "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" {{ ARGS }}
 
 # The same for half an hour, with a seed that nobody has run before, and on five nodes.
