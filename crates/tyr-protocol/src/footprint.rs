@@ -18,12 +18,9 @@ pub struct Footprint {
     pub is_attributes: bool,
 }
 
-/// The range that holds no byte.
-const NOTHING: ByteRange = ByteRange { start: 0, end: 0 };
-
 impl Footprint {
     /// Size and existence alone.
-    pub const ATTRIBUTES: Self = Self { range: NOTHING, is_attributes: true };
+    pub const ATTRIBUTES: Self = Self { range: ByteRange::NOTHING, is_attributes: true };
     /// The whole blob.
     pub const BLOB: Self = Self { range: ByteRange::ALL, is_attributes: true };
 
@@ -37,7 +34,7 @@ impl Footprint {
     /// An append's place is not known before it is applied: everything from the end on.
     pub fn written(operation: &Operation, size: u64) -> Option<Self> {
         let range = match operation {
-            Operation::Create => NOTHING,
+            Operation::Create => ByteRange::NOTHING,
             Operation::Write { offset, payload } => span(*offset, payload.len()),
             Operation::Append { expected, .. } => ByteRange::from(expected.unwrap_or(size)),
             Operation::Truncate { len } => ByteRange::from(*len),

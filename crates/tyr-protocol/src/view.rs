@@ -9,7 +9,9 @@ use tyr_types::{BlobName, ByteRange, KeyspaceId, Timestamp};
 /// The applied state of a node, as far as validation needs it.
 pub trait View {
     /// The newest applied version that overlaps `range` (C1), [`Timestamp::ZERO`] if there is
-    /// none; with `is_attributes` also the newest that changed the blob's size or existence.
+    /// none; with `is_attributes` also the newest that changed the blob's size or existence, and of
+    /// [`ByteRange::NOTHING`] the newest that wrote anything of the blob, which [`tyr_types::Stat`]
+    /// shows. Version managers know that: chunk 0 is in every chain that writes the blob (C4).
     fn newest_overlapping(
         &self,
         blob: &BlobName,

@@ -182,7 +182,9 @@ pub struct BlobOperations {
 pub struct ReadCheck {
     /// The blob that was read.
     pub blob: BlobName,
-    /// The bytes that were read; empty when only size or existence was.
+    /// The bytes that were read; empty when only size or existence was. With `is_attributes`,
+    /// [`ByteRange::NOTHING`] is what [`Stat`] shows: the version is part of it, so that whatever
+    /// is written of the blob counts.
     pub range: ByteRange,
     /// Whether the answer depended on the blob's size or existence.
     pub is_attributes: bool,

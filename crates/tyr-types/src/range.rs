@@ -17,6 +17,8 @@ pub struct ByteRange {
 impl ByteRange {
     /// The whole of any blob.
     pub const ALL: Self = Self { start: 0, end: limits::BLOB_SIZE_MAX };
+    /// No byte of any blob.
+    pub const NOTHING: Self = Self { start: 0, end: 0 };
 
     /// `len` bytes from `offset` on.
     ///

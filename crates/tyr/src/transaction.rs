@@ -108,13 +108,14 @@ impl Transaction {
         self.read(keyspace, &key, 0, size).await
     }
 
-    /// A blob's size, with this transaction's own writes, and the version that was read.
+    /// A blob's size, with this transaction's own writes, and the version that was read. Both are
+    /// validated at commit: whatever others write of the blob meanwhile is a conflict. Who depends
+    /// on some bytes only reads those.
     ///
     /// # Errors
     /// As [`Transaction::read`].
     pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
-        let nothing = ByteRange { start: 0, end: 0 };
-        self.read_range(keyspace, key, nothing).await.map(|(stat, _)| stat)
+        self.read_range(keyspace, key, ByteRange::NOTHING).await.map(|(stat, _)| stat)
     }
 
     /// Commits: everything takes effect, at once, or nothing.

@@ -349,6 +349,35 @@ fn a_number_in_two_chunks_of_a_cluster_is_refused_and_nodes_go_on() {
     assert_eq!(keyspace.apply("a", end, add).unwrap(), Number::U64(1));
 }
 
+/// C1: also the version that it shows, wherever in the blob somebody wrote.
+#[test]
+fn what_stat_showed_in_a_transaction_is_validated() {
+    for opened in stores().map(Opened::new) {
+        let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        let data = opened.create("stat", config);
+        data.put("a", vec![1; 9000]).unwrap();
+        for offset in [0, 4000, 8999] {
+            let mut transaction = opened.tyr.begin();
+            let shown = transaction.stat(&data, "a").unwrap();
+            let mut other = opened.tyr.begin();
+            assert_eq!(other.read(&data, "a", 100, 3).unwrap().len(), 3);
+            assert_eq!(other.read(&data, "a", 9000, 5).unwrap().len(), 0);
+            data.write("a", offset, "x").unwrap();
+            assert!(data.stat("a").unwrap().version > shown.version);
+            transaction.put(&data, "b", "").unwrap();
+            let refused = transaction.commit().unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Conflict, "written at {offset}");
+            other.put(&data, "b", "").unwrap();
+            other.commit().unwrap();
+        }
+        let mut transaction = opened.tyr.begin();
+        transaction.stat(&data, "a").unwrap();
+        data.put("c", "").unwrap();
+        transaction.put(&data, "b", "").unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
 /// Once a chain of a thousand pieces took seconds a node, and was given up before it ended.
 #[test]
 fn a_transaction_on_blobs_of_thousands_of_chunks_ends_soon() {

@@ -31,7 +31,7 @@ impl Want {
 
     /// Size and existence alone.
     pub fn stat(blob: BlobName) -> Self {
-        Self { blob, range: ByteRange { start: 0, end: 0 }, is_attributes: true }
+        Self { blob, range: ByteRange::NOTHING, is_attributes: true }
     }
 }
 

@@ -32,8 +32,7 @@ use crate::read::Kind;
 use crate::read::ending::{Ending, ending};
 use crate::rule::{Rule, Rules};
 
-/// The range that holds no byte.
-const NOTHING: ByteRange = ByteRange { start: 0, end: 0 };
+const NOTHING: ByteRange = ByteRange::NOTHING;
 
 /// What is asked of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -214,9 +214,10 @@ impl Content {
 }
 
 impl Written {
-    /// Whether it changed something of `range`, or of the attributes if they are asked for.
+    /// Whether it changed something of `range`, or of the attributes if they are asked for; of no
+    /// byte at all and the attributes, whether it is what the blob's version is of.
     pub fn overlaps(&self, range: ByteRange, is_attributes: bool) -> bool {
-        is_attributes && self.is_attributes
+        is_attributes && (self.is_attributes || range == ByteRange::NOTHING)
             || self.ranges.iter().any(|written| written.overlaps(range))
     }
 }

@@ -277,14 +277,16 @@ fn the_newest_version_is_that_of_the_bytes_asked_for() {
         (2, write(8, 8, 2)),
         (3, write(40, 8, 3)),
         (4, write(60, 8, 4)),
+        (5, write(0, 1, 5)),
     ]);
     let newest = |start, end, is_attributes| {
         store.newest_overlapping(&name(), ByteRange { start, end }, is_attributes)
     };
-    assert_eq!(newest(0, 8, false), time(1));
-    assert_eq!(newest(0, 9, false), time(2));
-    assert_eq!(newest(0, 60, false), time(3));
-    assert_eq!(newest(0, 0, true), time(4), "the last that changed the size");
+    assert_eq!(newest(1, 8, false), time(1));
+    assert_eq!(newest(1, 9, false), time(2));
+    assert_eq!(newest(1, 60, false), time(3));
+    assert_eq!(newest(1, 1, true), time(4), "the last that changed the size");
+    assert_eq!(newest(0, 0, true), time(5), "the last that changed anything");
     assert_eq!(newest(100, 200, false), Timestamp::ZERO);
 }
 

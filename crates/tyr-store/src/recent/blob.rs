@@ -149,11 +149,14 @@ impl BlobState {
     }
 
     /// The newest version that overlaps `range` (C1); with `is_attributes` also the newest that
-    /// changed size or existence.
+    /// changed size or existence, and of no byte at all the newest of the blob.
     pub fn newest_overlapping(&self, range: ByteRange, is_attributes: bool) -> Timestamp {
         let mut newest = self.forgotten;
         if is_attributes {
             newest = newest.max(self.reshaped);
+        }
+        if is_attributes && range == ByteRange::NOTHING {
+            newest = newest.max(self.attributes.version);
         }
         for (_, start, end, block) in self.blocks_in(range) {
             for run in block.overlapping(start, end) {

@@ -117,7 +117,7 @@ impl RemoteView {
     }
 
     pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
-        stat(self.read(name, ByteRange { start: 0, end: 0 }, true).await?)
+        stat(self.read(name, ByteRange::NOTHING, true).await?)
     }
 
     /// Keys with `prefix` after `after`, in order, at most `limit`: what the nodes list, of which

@@ -203,13 +203,14 @@ impl Transaction {
         self.read(keyspace, &key, 0, size)
     }
 
-    /// A blob's size, with this transaction's own writes, and the version that was read.
+    /// A blob's size, with this transaction's own writes, and the version that was read. Both are
+    /// validated at commit: whatever others write of the blob meanwhile is a conflict. Who depends
+    /// on some bytes only reads those.
     ///
     /// # Errors
     /// As [`Transaction::read`].
     pub fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
-        let nothing = ByteRange { start: 0, end: 0 };
-        self.read_part(keyspace, key, nothing).map(|(stat, _)| stat)
+        self.read_part(keyspace, key, ByteRange::NOTHING).map(|(stat, _)| stat)
     }
 
     /// Commits: everything takes effect, at once, or nothing.
