@@ -122,6 +122,7 @@
 //! what was wrong. State changes only when there is no error, except after
 //! [`ErrorKind::TimedOut`], which leaves it open. All bounds are in [`limits`].
 
+mod attempts;
 mod backend;
 mod committed;
 mod connect;

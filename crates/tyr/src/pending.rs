@@ -1,6 +1,6 @@
 //! What a transaction has gathered so far: its operations, blob by blob, and what it read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tyr_node::{ExtentLease, Ticket};
@@ -26,7 +26,10 @@ pub(crate) struct Pending {
     blobs: Vec<BlobOperations>,
     /// Where a blob's entry is, once there are too many to compare names.
     by_name: HashMap<BlobName, u32>,
+    /// What it read, to be validated at commit.
     reads: Vec<ReadCheck>,
+    /// What it read at a moment that needs no validation while it only reads.
+    settled: Vec<ReadCheck>,
     leases: Vec<Arc<ExtentLease>>,
     operations: usize,
     /// Bytes that a transaction of a cluster carries.
@@ -97,9 +100,19 @@ impl Pending {
         self.leases.extend(leases);
     }
 
-    /// Notes what was read, to be validated at commit.
-    pub fn note_read(&mut self, check: ReadCheck) {
-        self.reads.push(check);
+    /// Notes what was read, to be validated at commit; what is `settled`, only if the transaction
+    /// does more than read.
+    pub fn note_read(&mut self, check: ReadCheck, is_settled: bool) {
+        match is_settled {
+            true => self.settled.push(check),
+            false => self.reads.push(check),
+        }
+    }
+
+    /// The blobs that it has read; `None` when it does more than read.
+    pub fn only_read(&self) -> Option<BTreeSet<BlobName>> {
+        let all = self.reads.iter().chain(&self.settled).map(|check| check.blob.clone());
+        self.blobs.is_empty().then(|| all.collect())
     }
 
     /// What the transaction does to a blob so far.
@@ -108,7 +121,10 @@ impl Pending {
     }
 
     /// Commits it. `looks` is what it read: that stays in use until it has been validated.
-    pub fn commit(self, backend: &Backend, looks: Looks) -> Ticket {
+    pub fn commit(mut self, backend: &Backend, looks: Looks) -> Ticket {
+        if !self.blobs.is_empty() {
+            self.reads.append(&mut self.settled);
+        }
         backend.commit(self.blobs, self.reads, looks, self.leases)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
 use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceName, Result, limits};
 
+use crate::attempts::Attempts;
 use crate::backend::Backend;
 use crate::blocking;
 use crate::offload::offload;
@@ -200,27 +201,32 @@ impl Tyr {
     /// Runs `body` in a transaction and commits it; runs it again, after a pause that grows, when
     /// it met a conflict, up to 64 times.
     ///
+    /// A body that only reads does not starve, however often others write what it reads: from the
+    /// second run on it sees one moment of the blobs that the runs before have read, as
+    /// [`Tyr::read_many`] does, which everything acknowledged before precedes. Only what it reads
+    /// beyond those has to be unchanged at commit. (Keyspaces without older versions have no such
+    /// moments; what a body reads there is validated each time.)
+    ///
     /// # Errors
     /// What `body` fails with (nothing is committed then), and what commit fails with.
     pub async fn transact<T>(
         &self,
         mut body: impl AsyncFnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
-        let mut attempt = 1;
+        let mut attempts = Attempts::default();
         loop {
-            let mut transaction = self.begin();
-            let done = match body(&mut transaction).await {
+            let moment = self.inner.backend.take_moment(attempts.read()).await;
+            let inner = blocking::Transaction::new(self.inner.backend.clone(), moment);
+            let mut transaction = Transaction::from_blocking(inner);
+            let done = body(&mut transaction).await;
+            let read = transaction.only_read();
+            let done = match done {
                 Ok(value) => transaction.commit().await.map(|_| value),
                 Err(error) => Err(error),
             };
-            match done {
-                Err(error) if error.kind().is_retryable() && attempt < blocking::ATTEMPTS_MAX => {
-                    let pause = blocking::back_off(attempt);
-                    offload(move || std::thread::sleep(pause)).await;
-                    attempt += 1;
-                }
-                done => return done,
-            }
+            let Err(error) = done else { return done };
+            let Some(pause) = attempts.pause_after(&error, read) else { return Err(error) };
+            offload(move || std::thread::sleep(pause)).await;
         }
     }
 

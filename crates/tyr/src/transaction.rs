@@ -1,6 +1,8 @@
 //! A transaction, for async code.
 
-use tyr_types::{ByteRange, Bytes, Result, Stat, Transform, limits};
+use std::collections::BTreeSet;
+
+use tyr_types::{BlobName, ByteRange, Bytes, Result, Stat, Transform, limits};
 
 use crate::committed::Committed;
 use crate::key::ToKey;
@@ -116,6 +118,11 @@ impl Transaction {
     /// As [`Transaction::read`].
     pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
         self.read_range(keyspace, key, ByteRange::NOTHING).await.map(|(stat, _)| stat)
+    }
+
+    /// The blobs that it has read, when it has done nothing else.
+    pub(crate) fn only_read(&self) -> Option<BTreeSet<BlobName>> {
+        self.inner.only_read()
     }
 
     /// Commits: everything takes effect, at once, or nothing.

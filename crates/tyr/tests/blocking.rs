@@ -378,6 +378,66 @@ fn what_stat_showed_in_a_transaction_is_validated() {
     }
 }
 
+/// R8: it runs again at one moment of what it has read, until that is all it reads.
+#[test]
+fn a_transaction_that_only_reads_does_not_starve_though_somebody_writes_all_the_time() {
+    for store in buffered() {
+        let (tyr, data) = (store.tyr(), &store.keyspace);
+        let mut round = 0;
+        let mut rewrite = || {
+            round += 1;
+            let rewritten = tyr.transact(|transaction| {
+                for key in ["a", "b", "c"] {
+                    transaction.put(data, key, round.to_string())?;
+                }
+                Ok(())
+            });
+            rewritten.unwrap();
+        };
+        rewrite();
+        let mut runs = 0;
+        let seen = tyr.transact(|transaction| {
+            runs += 1;
+            let first = transaction.get(data, "a")?;
+            rewrite();
+            let second = transaction.get(data, "b");
+            rewrite();
+            let third = if runs > 1 { transaction.get(data, "c") } else { Ok(first.clone()) };
+            rewrite();
+            Ok((first, second?, third?))
+        });
+        let (first, second, third) = seen.unwrap();
+        assert!(
+            first == second && second == third,
+            "of one moment: {first:?} {second:?} {third:?}"
+        );
+        assert!(runs <= 4, "it ran {runs} times");
+    }
+}
+
+/// R8: what a body writes by what it has read is validated, though the run before did only read.
+#[test]
+fn a_body_that_writes_in_a_later_run_is_validated_as_ever() {
+    for store in buffered() {
+        let (tyr, data) = (store.tyr(), &store.keyspace);
+        data.put("a", "0").unwrap();
+        let mut runs = 0;
+        let done = tyr.transact(|transaction| {
+            runs += 1;
+            let old = transaction.get(data, "a")?;
+            if runs < 4 {
+                data.put("a", runs.to_string()).unwrap();
+            }
+            if runs > 1 {
+                transaction.put(data, "b", old)?;
+            }
+            Ok(())
+        });
+        done.unwrap();
+        assert_eq!((runs, data.get("b").unwrap()), (4, "3".into()));
+    }
+}
+
 /// Once a chain of a thousand pieces took seconds a node, and was given up before it ended.
 #[test]
 fn a_transaction_on_blobs_of_thousands_of_chunks_ends_soon() {

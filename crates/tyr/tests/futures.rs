@@ -84,6 +84,30 @@ fn transactions_read_write_and_are_validated() {
 }
 
 #[test]
+fn what_stat_showed_is_validated_and_who_only_reads_does_not_starve() {
+    each(|tyr, data| async move {
+        data.put("a", "old").await.unwrap();
+        data.put("b", "old").await.unwrap();
+        let mut stale = tyr.begin();
+        stale.stat(&data, "a").await.unwrap();
+        data.write("a", 0, "new").await.unwrap();
+        stale.put(&data, "c", "").unwrap();
+        assert_eq!(stale.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
+        let mut runs = 0;
+        let read = tyr
+            .transact(async |transaction| {
+                runs += 1;
+                transaction.get(&data, "a").await?;
+                data.put("a", runs.to_string()).await?;
+                data.put("b", runs.to_string()).await?;
+                transaction.get(&data, "b").await
+            })
+            .await;
+        assert!(read.is_ok() && runs <= 3, "it ran {runs} times: {read:?}");
+    });
+}
+
+#[test]
 fn snapshots_and_reads_of_many_see_one_moment() {
     each(|tyr, data| async move {
         data.put("a", "old").await.unwrap();

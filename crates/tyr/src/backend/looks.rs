@@ -3,8 +3,10 @@
 //! Embedded, all reads of a transaction are of one snapshot. In a cluster each blob has its own S,
 //! from its first read on (R3, R4): which of several blobs' versions belong together is found out
 //! by validation (C1), and no node's clock has to wait for another's.
+//!
+//! A transaction that only reads and met a conflict reads at one [`Moment`] instead (R8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_node::SnapshotGuard;
@@ -23,9 +25,42 @@ pub(crate) enum Looks {
     Remote(RemoteLooks),
 }
 
+/// One moment of all blobs or of some, which everything acknowledged before precedes (R6, R8).
+#[derive(Clone, Debug)]
+pub(crate) enum Moment {
+    /// Of an embedded store: the snapshot that the first read begins, whatever is read.
+    Embedded,
+    /// Of a cluster: S is the highest clock of the authorities of these.
+    Remote {
+        /// S.
+        at: Timestamp,
+        /// Whose clocks it is of.
+        blobs: BTreeSet<BlobName>,
+    },
+}
+
+impl Moment {
+    /// Whether what is read of a blob then needs no validation.
+    pub fn settles(&self, blob: &BlobName) -> bool {
+        match self {
+            Self::Embedded => true,
+            Self::Remote { blobs, .. } => blobs.contains(blob),
+        }
+    }
+
+    fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Embedded => None,
+            Self::Remote { at, .. } => Some(*at),
+        }
+    }
+}
+
 /// What a transaction of a cluster has read.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteLooks {
+    /// The S of all blobs, if it has one.
+    moment: Option<Timestamp>,
     /// Bounded by the reads of the transaction.
     at: BTreeMap<BlobName, Timestamp>,
     /// Keep those versions.
@@ -40,11 +75,12 @@ pub(crate) struct Look {
 }
 
 impl Looks {
-    /// Those of a transaction that has read nothing.
-    pub fn new(backend: &Backend) -> Self {
+    /// Those of a transaction that has read nothing, and is to read at a moment if one is given.
+    pub fn new(backend: &Backend, moment: Option<&Moment>) -> Self {
+        let moment = moment.and_then(Moment::at);
         match backend {
             Backend::Embedded(_) => Self::Embedded(None),
-            Backend::Remote(_) => Self::Remote(RemoteLooks::default()),
+            Backend::Remote(_) => Self::Remote(RemoteLooks { moment, ..RemoteLooks::default() }),
         }
     }
 
@@ -121,7 +157,7 @@ impl RemoteLooks {
         range: ByteRange,
         is_attributes: bool,
     ) -> Result<Look> {
-        let known = self.at.get(name).copied();
+        let known = self.moment.or_else(|| self.at.get(name).copied());
         let place = known.map_or(Place::Transaction, Place::At);
         let want = Want { blob: name.clone(), range, is_attributes };
         let sight = client.read(want, place).answer().await?;

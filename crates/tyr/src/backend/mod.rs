@@ -16,6 +16,7 @@ mod embedded;
 mod looks;
 mod remote;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_node::client::{Client, Unresolved, block_on};
@@ -25,7 +26,7 @@ use tyr_types::{
     KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
-pub(crate) use self::looks::{Look, Looks};
+pub(crate) use self::looks::{Look, Looks, Moment};
 
 use self::embedded::{EmbeddedSpace, EmbeddedView};
 use self::remote::{RemoteSpace, RemoteView};
@@ -169,6 +170,20 @@ impl Backend {
                 offload(move || backend.read_many(&wanted)).await
             }
             Self::Remote(client) => remote::read_many(client, wanted).await,
+        }
+    }
+
+    /// One moment of these blobs, which everything acknowledged before precedes; `None` when they
+    /// are none, are too many for one, or their nodes do not tell.
+    pub fn moment(&self, blobs: &BTreeSet<BlobName>) -> Option<Moment> {
+        if blobs.is_empty() { None } else { block_on(self.take_moment(blobs)) }
+    }
+
+    pub async fn take_moment(&self, blobs: &BTreeSet<BlobName>) -> Option<Moment> {
+        match self {
+            _ if blobs.is_empty() => None,
+            Self::Embedded(_) => Some(Moment::Embedded),
+            Self::Remote(client) => remote::moment(client, blobs).await,
         }
     }
 

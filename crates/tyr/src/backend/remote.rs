@@ -1,5 +1,6 @@
 //! A cluster. Every call is a future that waits for nodes; dropping it withdraws what was asked.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_node::KeyspaceInfo;
@@ -8,7 +9,7 @@ use tyr_types::{
     BlobName, ByteRange, Bytes, Error, ErrorKind, Key, Result, Stat, Timestamp, limits,
 };
 
-use super::{Answer, Found};
+use super::{Answer, Found, Moment};
 use crate::ReadRequest;
 
 /// Keys whose attributes are asked for at once.
@@ -180,6 +181,17 @@ pub(super) async fn read_many(
         all.push(found(&sight.seen).map(|found| found.bytes));
     }
     Ok(all)
+}
+
+/// One moment of these blobs (R6), if their nodes tell. Who asks goes on without it otherwise, and
+/// hears there what is the matter.
+pub(super) async fn moment(client: &Arc<Client>, blobs: &BTreeSet<BlobName>) -> Option<Moment> {
+    if blobs.len() > limits::READ_MANY_MAX {
+        return None;
+    }
+    let wants = blobs.iter().cloned().map(Want::stat).collect();
+    let (at, _) = client.read_many(wants).answer().await.ok()?;
+    Some(Moment::Remote { at, blobs: blobs.clone() })
 }
 
 /// What a read found.

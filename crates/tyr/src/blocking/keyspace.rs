@@ -305,7 +305,7 @@ impl Keyspace {
 
     fn commit(&self, pending: Pending) -> Ticket {
         let backend = self.space.backend();
-        pending.commit(&backend, Looks::new(&backend))
+        pending.commit(&backend, Looks::new(&backend, None))
     }
 
     fn upload(&self, mut source: impl Read) -> Result<Upload> {

@@ -17,5 +17,4 @@ pub use store::Tyr;
 pub use transaction::Transaction;
 
 pub(crate) use keyspace::{existed, offset, read_range, too_large, value};
-pub(crate) use store::{ATTEMPTS_MAX, back_off};
 pub(crate) use upload::Upload;

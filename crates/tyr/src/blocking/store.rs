@@ -1,17 +1,14 @@
 //! A store, for threads.
 
 use std::path::Path;
-use std::time::Duration;
 
 use tyr_node::{CheckReport, KeyspaceInfo, Statistics};
 use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
+use crate::attempts::Attempts;
 use crate::backend::Backend;
 use crate::{Committed, ConnectOptions, Options, ReadRequest};
-
-/// How often [`Tyr::transact`] runs a transaction that meets conflicts.
-pub(crate) const ATTEMPTS_MAX: u32 = 64;
 
 /// A store. Clone it freely: clones share it. The last one to go closes it.
 #[derive(Clone, Debug)]
@@ -83,27 +80,25 @@ impl Tyr {
 
     /// Begins a transaction.
     pub fn begin(&self) -> Transaction {
-        Transaction::new(self.backend.clone())
+        Transaction::new(self.backend.clone(), None)
     }
 
     /// Runs `body` in a transaction and commits it; runs it again, after a pause that grows, when
-    /// it met a conflict, up to 64 times.
+    /// it met a conflict, up to 64 times: see [`crate::Tyr::transact`].
     ///
     /// # Errors
     /// What `body` fails with (nothing is committed then), and what commit fails with.
     pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        let mut attempt = 1;
+        let mut attempts = Attempts::default();
         loop {
-            let mut transaction = self.begin();
+            let moment = self.backend.moment(attempts.read());
+            let mut transaction = Transaction::new(self.backend.clone(), moment);
             let done = body(&mut transaction);
+            let read = transaction.only_read();
             let done = done.and_then(|value| transaction.commit().map(|_| value));
-            match done {
-                Err(error) if error.kind().is_retryable() && attempt < ATTEMPTS_MAX => {
-                    std::thread::sleep(back_off(attempt));
-                    attempt += 1;
-                }
-                done => return done,
-            }
+            let Err(error) = done else { return done };
+            let Some(pause) = attempts.pause_after(&error, read) else { return Err(error) };
+            std::thread::sleep(pause);
         }
     }
 
@@ -162,10 +157,4 @@ impl Tyr {
     pub fn close(self) -> Result<()> {
         self.backend.close()
     }
-}
-
-/// How long to wait before attempt `attempt + 1`: doubling from 20 µs to 10 ms, with jitter.
-pub(crate) fn back_off(attempt: u32) -> Duration {
-    let ceiling_us = (20_u64 << attempt.min(9)).min(10_000);
-    Duration::from_micros(ceiling_us / 2 + tyr_node::clock::random_u64() % (ceiling_us / 2))
 }

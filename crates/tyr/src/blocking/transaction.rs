@@ -1,5 +1,7 @@
 //! A transaction, for threads.
 
+use std::collections::BTreeSet;
+
 use tyr_node::Ticket;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Operation, Result, Stat, Timestamp, Transform, limits,
@@ -7,7 +9,7 @@ use tyr_types::{
 
 use super::Keyspace;
 use super::keyspace::{read_range, too_large};
-use crate::backend::{Backend, Found, Look, Looks};
+use crate::backend::{Backend, Found, Look, Looks, Moment};
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
@@ -22,6 +24,10 @@ pub struct Transaction {
     backend: Backend,
     pending: Pending,
     looks: Looks,
+    /// Where it reads, when it is run again because of a conflict (R8).
+    moment: Option<Moment>,
+    /// Whether everything it has read keeps older versions.
+    is_versioned: bool,
 }
 
 /// What has to be read from the store for one read of a transaction.
@@ -38,9 +44,14 @@ struct ReadPlan {
 }
 
 impl Transaction {
-    pub(crate) fn new(backend: Backend) -> Self {
-        let looks = Looks::new(&backend);
-        Self { backend, pending: Pending::default(), looks }
+    pub(crate) fn new(backend: Backend, moment: Option<Moment>) -> Self {
+        let looks = Looks::new(&backend, moment.as_ref());
+        Self { backend, pending: Pending::default(), looks, moment, is_versioned: true }
+    }
+
+    /// The blobs that it has read, when it has done nothing else and could read them at a moment.
+    pub(crate) fn only_read(&self) -> Option<BTreeSet<BlobName>> {
+        self.pending.only_read().filter(|_| self.is_versioned)
     }
 
     /// Makes an empty blob; the commit fails with `AlreadyExists` if there is one.
@@ -282,7 +293,11 @@ impl Transaction {
         plan: &ReadPlan,
         look: Look,
     ) -> Result<(Stat, Bytes)> {
-        self.pending.note_read(look.check);
+        let is_versioned = keyspace.space.info().config.is_multi_versioned;
+        self.is_versioned &= is_versioned;
+        let moment = self.moment.as_ref().filter(|_| is_versioned);
+        let is_settled = moment.is_some_and(|moment| moment.settles(&plan.name));
+        self.pending.note_read(look.check, is_settled);
         let version = look.answer.as_ref().map_or(Timestamp::ZERO, |found| found.version);
         // Where the size is not known, all that was wanted is there.
         let size = |found: &Found| found.size.unwrap_or(plan.needed.end);
