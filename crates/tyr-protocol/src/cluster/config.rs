@@ -12,6 +12,8 @@ pub struct Config {
     pub snapshots: usize,
     /// Whether real time is checked too.
     pub is_strict: bool,
+    /// Claims on a blob up to which they are not a crowd.
+    pub few_max: usize,
     /// A rule to take away.
     pub broken: Option<Rule>,
 }
@@ -26,6 +28,7 @@ impl Default for Config {
             reads,
             snapshots,
             is_strict: true,
+            few_max: 3,
             broken: None,
         }
     }

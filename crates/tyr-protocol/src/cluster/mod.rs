@@ -63,6 +63,21 @@ fn many_transactions_at_once_keep_every_promise() {
     run_all(20_000..20_200, config);
 }
 
+/// Whether claims are gone over or looked up, what comes of it is the same.
+#[test]
+fn a_crowd_with_an_index_comes_to_what_a_few_come_to() {
+    for (nodes, replication) in [(5, 3), (5, 1), (3, 3), (1, 1)] {
+        for seed in 60_000..60_400 {
+            let config = Config { nodes, replication, transactions: 30, ..Config::default() };
+            let [few, crowd] = [usize::MAX, 0].map(|few_max| {
+                let summary = run(seed, Config { few_max, ..config });
+                format!("{summary:?}")
+            });
+            assert_eq!(few, crowd, "seed {seed} of {config:?}");
+        }
+    }
+}
+
 /// C9: chunks whose replicas all come before another's are not shown too early.
 #[test]
 fn chunks_that_lie_apart_keep_every_promise() {

@@ -17,6 +17,7 @@
 
 use tyr_types::{BlobName, BlobOperations, ByteRange, NodeId, Operation};
 
+use super::claims::{self, BlobClaims};
 use super::in_flight::{Claim, ClaimKind};
 use super::record::{Records, Slot};
 use crate::chain::Chain;
@@ -27,26 +28,23 @@ use crate::view::View;
 /// Asked when nothing that moves the end otherwise is in flight.
 pub(crate) fn is_crossing(
     records: &Records,
-    claims: &[Claim],
+    claims: &BlobClaims,
     (slot, node): (Slot, NodeId),
     blob: &BlobName,
     view: &impl View,
 ) -> bool {
-    let is_own = |claim: &&Claim| claim.slot == slot && is_at_end(claim, node);
-    let mut own = claims.iter().filter(is_own);
-    let Some(len) = own.clone().find_map(appended) else { return false };
+    let mut own = claims.of(slot).filter(|claim| is_at_end(claim, node));
+    let Some(len) = own.clone().find_map(claims::appended) else { return false };
     if own.any(|claim| claim.kind == ClaimKind::Condition) {
         return false; // It has it already.
     }
     let size = view.stat(blob).unwrap_or(0);
-    if own_moves_end(claims, slot, size) {
+    if claims.of(slot).any(|claim| claim.kind.moves_end(size)) {
         return true;
     }
     // Whoever looked after the end for them: that may have been another node, by another map.
-    let is_others = |claim: &&Claim| claim.slot != slot && claim.footprint.is_attributes;
-    let others = claims.iter().filter(is_others);
-    let in_flight = others.filter(|claim| records[claim.slot].state.in_flight_at().is_some());
-    let reserved = in_flight.filter_map(appended).fold(0, u64::saturating_add);
+    let is_in_flight = |other: Slot| records[other].state.in_flight_at().is_some();
+    let reserved = claims.reserved(slot, is_in_flight);
     let chunk_size = view.chunk_size(blob.keyspace);
     let chunk_end = (size / chunk_size).saturating_add(1).saturating_mul(chunk_size);
     size.saturating_add(reserved).saturating_add(len) > chunk_end
@@ -115,20 +113,6 @@ pub(crate) fn is_misguessed(
         !is_near && (guess != size || !chain.has(&entry.blob, from(start)))
     });
     is_short || is_elsewhere
-}
-
-fn own_moves_end(claims: &[Claim], slot: Slot, size: u64) -> bool {
-    claims.iter().any(|claim| claim.slot == slot && claim.kind.moves_end(size))
-}
-
-fn appended(claim: &Claim) -> Option<u64> {
-    match claim.kind {
-        ClaimKind::Append { len } => Some(len),
-        ClaimKind::Read
-        | ClaimKind::Condition
-        | ClaimKind::Write { .. }
-        | ClaimKind::Cut { .. } => None,
-    }
 }
 
 #[cfg(test)]

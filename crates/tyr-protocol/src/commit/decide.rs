@@ -47,6 +47,7 @@ impl Commit {
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
             record.state = State::Decided(at);
+            self.rank(slot);
             self.moved(slot);
         } else if let Some(decided_at) = record.state.decided_at() {
             assert_eq!(decided_at, at, "a transaction has one decision: {record:?}");
@@ -123,19 +124,13 @@ impl Commit {
             return None;
         }
         let mut nearest: Option<(Timestamp, &in_flight::Claim)> = None;
+        let before = |other: &in_flight::Claim| self.before(other.slot, other.kind.is_write(), at);
         for entry in &self.records[slot].transaction.blobs {
-            let claims = self.in_flight.claims(&entry.blob);
-            let is_own = |claim: &&in_flight::Claim| claim.slot == slot && claim.kind.is_write();
-            for own in claims.iter().filter(is_own) {
-                let others = claims.iter().filter(|other| other.slot != slot);
-                for other in others.filter(|other| other.footprint.overlaps(own.footprint)) {
-                    let its = self.before(other.slot, other.kind.is_write(), at);
-                    if let Some(its) = its
-                        && nearest.is_none_or(|(known, _)| its > known)
-                    {
-                        nearest = Some((its, other));
-                    }
-                }
+            let found = self.in_flight.claims(&entry.blob).nearest(slot, at, before);
+            if let Some((its, _)) = found
+                && nearest.is_none_or(|(known, _)| its > known)
+            {
+                nearest = found;
             }
         }
         nearest.map(|(_, other)| {
@@ -158,7 +153,7 @@ impl Commit {
 
     /// The timestamp of a transaction, which overlaps with one at `at`, if it has to be applied
     /// before that.
-    fn before(&self, other: Slot, is_writing: bool, at: Timestamp) -> Option<Timestamp> {
+    pub(super) fn before(&self, other: Slot, is_writing: bool, at: Timestamp) -> Option<Timestamp> {
         let state = self.records[other].state;
         let (its, rule) = match (is_writing, state) {
             (true, _) => (state.in_flight_at()?, Rule::C6),
@@ -182,6 +177,7 @@ impl Commit {
             let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
             effects.push(Effect::Apply { transaction, chain, at });
         }
+        self.rank(slot);
         self.pass_back_applied(slot, effects);
         self.moved(slot);
     }
@@ -265,6 +261,7 @@ impl Commit {
         if is_durable_first {
             self.records[slot].state = State::Aborting;
             self.records[slot].abort = Some(Box::new(abort));
+            self.rank(slot);
             self.moved(slot);
             // Those it held up go on, though its record stays until the client may know.
             let held_up = self.held_up(slot);

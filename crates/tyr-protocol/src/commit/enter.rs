@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
 
+use super::claims::Standing;
 use super::effect::{Effect, Placements};
 use super::event::{Attempt, Decision, Message};
 use super::outcomes::Outcomes;
@@ -285,10 +286,23 @@ impl Commit {
         let record = &self.records[slot];
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
         let hop = &chain.hops()[record.position];
-        let authorities = self.in_flight.claim(slot, (hop, &chain), &transaction, view);
+        let standing = |other: Slot| Standing::of(self.records[other].state);
+        let authorities = self.in_flight.claim(slot, (hop, &chain), &transaction, view, standing);
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
         record.unstable = authorities;
+    }
+
+    /// How the transaction stands to others has changed: where they are many, that is kept.
+    pub(super) fn rank(&mut self, slot: Slot) {
+        if !self.in_flight.has_crowds() {
+            return;
+        }
+        let record = &self.records[slot];
+        let standing = Standing::of(record.state);
+        for blob in record.blobs() {
+            self.in_flight.rank(blob, slot, standing);
+        }
     }
 
     /// Gives up what the transaction claims here, and what was validated with it.
@@ -322,8 +336,10 @@ impl Commit {
         if let Verdict::NeedsEnd(indexes) = verdict {
             let record = &self.records[slot];
             let hop = &record.chain.hops()[record.position];
+            let standing = |other: Slot| Standing::of(self.records[other].state);
             for index in indexes {
-                self.in_flight.claim_end(slot, hop, &record.transaction.blobs[index].blob);
+                let blob = &record.transaction.blobs[index].blob;
+                self.in_flight.claim_end(slot, hop, blob, standing);
             }
             verdict = self.verdict(slot, view);
         }
@@ -371,6 +387,8 @@ impl Commit {
         record.state = State::Persisting(proposal);
         record.placed = placed;
         self.shared += usize::from(!record.chain.is_alone());
+        self.rank(slot);
+        let record = &self.records[slot];
         if record.transaction.is_writing() {
             effects.push(Effect::Persist {
                 transaction: Arc::clone(&record.transaction),

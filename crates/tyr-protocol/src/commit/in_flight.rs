@@ -11,17 +11,17 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Operation, Transaction};
 
+use super::claims::{BlobClaims, Claims, FEW_MAX, Standing};
 use super::record::Slot;
 use crate::chain::{Chain, Hop};
 use crate::footprint::Footprint;
 use crate::view::View;
 
 /// Claims of one kind and authority that a transaction has on a blob. Looking for overlaps goes
-/// over all claims on a blob, and beyond a few ranges the exact ones are rarely worth it.
+/// over what others claim there, and beyond a few ranges the exact ones are rarely worth it.
 pub(crate) const CLAIMS_MAX: usize = 16;
 
 /// What a transaction wants of what it claims.
@@ -84,14 +84,24 @@ pub(crate) struct Claim {
     pub authority: NodeId,
 }
 
-/// The claims on one blob, those of one arrival together.
-pub(crate) type Claims = SmallVec<[Claim; 1]>;
-
 /// All claims, by blob.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     /// Hashed once for each question: this is most of what a transaction costs here.
-    blobs: HashTable<(BlobName, Claims)>,
+    blobs: HashTable<(BlobName, BlobClaims)>,
+    /// Claims on a blob up to which they are not a crowd.
+    few_max: usize,
+    /// Blobs with a crowd: how others stand matters to them alone.
+    crowds: usize,
+    /// Those on a blob that nobody claims.
+    nobody: BlobClaims,
+}
+
+impl Default for InFlight {
+    fn default() -> Self {
+        let (blobs, nobody) = (HashTable::new(), BlobClaims::default());
+        Self { blobs, few_max: FEW_MAX, crowds: 0, nobody }
+    }
 }
 
 fn hash(blob: &BlobName) -> u64 {
@@ -100,22 +110,22 @@ fn hash(blob: &BlobName) -> u64 {
 
 impl InFlight {
     /// The claims on `blob`.
-    pub fn claims(&self, blob: &BlobName) -> &[Claim] {
+    pub fn claims(&self, blob: &BlobName) -> &BlobClaims {
         let entry = self.blobs.find(hash(blob), |(other, _)| other == blob);
-        entry.map_or(&[], |(_, claims)| claims)
+        entry.map_or(&self.nobody, |(_, claims)| claims)
     }
 
-    /// Adds claims of one transaction on `blob`.
-    pub fn insert(&mut self, blob: &BlobName, own: Claims) {
+    /// Adds claims of one transaction on `blob`; `standing` says of each how it stands.
+    fn insert(&mut self, blob: &BlobName, own: Claims, standing: &impl Fn(Slot) -> Standing) {
         if own.is_empty() {
             return;
         }
-        match self.blobs.entry(hash(blob), |(other, _)| other == blob, |(blob, _)| hash(blob)) {
-            Entry::Occupied(mut entry) => entry.get_mut().1.extend(own),
-            Entry::Vacant(entry) => {
-                entry.insert((blob.clone(), own));
-            }
-        }
+        let entry = self.blobs.entry(hash(blob), |(other, _)| other == blob, |it| hash(&it.0));
+        let mut entry = entry.or_insert_with(|| (blob.clone(), BlobClaims::default()));
+        let claims = &mut entry.get_mut().1;
+        let was_crowd = claims.is_crowd();
+        claims.insert(own, self.few_max, standing);
+        self.crowds += usize::from(claims.is_crowd() && !was_crowd);
     }
 
     /// Removes what `slot` claims of `blob`.
@@ -123,11 +133,30 @@ impl InFlight {
         let found = self.blobs.find_entry(hash(blob), |(other, _)| other == blob);
         let Ok(mut entry) = found else { return };
         let claims = &mut entry.get_mut().1;
-        if claims.iter().all(|claim| claim.slot == slot) {
-            entry.remove();
+        if claims.has_others(slot) {
+            claims.remove(slot);
         } else {
-            claims.retain(|claim| claim.slot != slot);
+            self.crowds -= usize::from(claims.is_crowd());
+            entry.remove();
         }
+    }
+
+    /// Whether somebody has to be told how transactions stand.
+    pub fn has_crowds(&self) -> bool {
+        self.crowds > 0
+    }
+
+    /// `slot`, which has claims on `blob`, stands so now.
+    pub fn rank(&mut self, blob: &BlobName, slot: Slot, standing: Standing) {
+        if let Some((_, claims)) = self.blobs.find_mut(hash(blob), |(other, _)| other == blob) {
+            claims.rank(slot, standing);
+        }
+    }
+
+    /// More claims than these on a blob are a crowd.
+    #[cfg(test)]
+    pub fn crowd_above(&mut self, few_max: usize) {
+        self.few_max = few_max;
     }
 
     /// Claims what `transaction` touches at this `hop`; answers the authorities of what it writes.
@@ -137,6 +166,7 @@ impl InFlight {
         (hop, chain): (&Hop, &Chain),
         transaction: &Transaction,
         view: &impl View,
+        standing: impl Fn(Slot) -> Standing,
     ) -> SmallVec<[NodeId; 1]> {
         let mut authorities = SmallVec::new();
         for entry in &transaction.blobs {
@@ -149,7 +179,7 @@ impl InFlight {
                     authorities.push(claim.authority);
                 }
             }
-            self.insert(&entry.blob, own);
+            self.insert(&entry.blob, own, &standing);
         }
         for reads in transaction.reads.chunk_by(|left, right| left.blob == right.blob) {
             let (blob, mut own) = (&reads[0].blob, Claims::new());
@@ -157,22 +187,28 @@ impl InFlight {
                 let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
                 claim_read(&mut own, slot, hop, (blob, footprint), ClaimKind::Read);
             }
-            self.insert(blob, own);
+            self.insert(blob, own, &standing);
         }
         authorities
     }
 
     /// Claims the attributes of `blob` as a condition does, for an append that must know the end.
-    pub fn claim_end(&mut self, slot: Slot, hop: &Hop, blob: &BlobName) {
+    pub fn claim_end(
+        &mut self,
+        slot: Slot,
+        hop: &Hop,
+        blob: &BlobName,
+        standing: impl Fn(Slot) -> Standing,
+    ) {
         let mut own = Claims::new();
         let end = (blob, Footprint::ATTRIBUTES);
         claim_read(&mut own, slot, hop, end, ClaimKind::Condition);
-        self.insert(blob, own);
+        self.insert(blob, own, &standing);
     }
 
     /// All blobs with their claims, in no order that may matter.
-    pub fn iter(&self) -> impl Iterator<Item = (&BlobName, &[Claim])> {
-        self.blobs.iter().map(|(blob, claims)| (blob, claims.as_slice()))
+    pub fn iter(&self) -> impl Iterator<Item = (&BlobName, &BlobClaims)> {
+        self.blobs.iter().map(|(blob, claims)| (blob, claims))
     }
 }
 

@@ -1,10 +1,11 @@
 //! What holds between any two steps of the commit machine.
 
-use tyr_types::NodeId;
+use tyr_types::{NodeId, Timestamp};
 
 use super::Commit;
+use super::claims::{self, Standing};
 use super::in_flight::Claim;
-use super::record::{Record, State};
+use super::record::{Record, Slot, State};
 use crate::rule::Rule;
 
 impl Commit {
@@ -24,6 +25,7 @@ impl Commit {
             if let State::Decided(at) = record.state {
                 let is_held = self.blocker(slot, at).is_some() || !record.is_applicable();
                 assert!(is_held, "C6, C9: what can be applied is: {record:?}");
+                self.check_nearest(slot, at);
                 let is_noted = record.blocker.is_none_or(|blocker| {
                     let other = self.records.get(blocker.slot);
                     other.is_some_and(|other| other.holds_up.contains(&slot))
@@ -44,12 +46,15 @@ impl Commit {
         }
         for (blob, claims) in self.in_flight.iter() {
             assert!(!claims.is_empty(), "a blob without claims is not in the index: {blob}");
-            for claim in claims {
+            if let Some(crowd) = claims.crowd() {
+                crowd.invariants(|other| Standing::of(self.records[other].state));
+            }
+            for claim in claims.iter() {
                 let is_live = self.records.get(claim.slot).is_some();
                 assert!(is_live, "a claim is of a live record: {blob} {claim:?}");
             }
             if self.rules.hold(Rule::C1) && self.rules.hold(Rule::C2) {
-                self.check_apart(claims);
+                self.check_apart(&claims.iter().copied().collect::<Vec<_>>());
             }
         }
         let carried = self.records.iter().map(|(_, record)| record.transaction.payload_len());
@@ -68,6 +73,21 @@ impl Commit {
             }
         }
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
+    }
+
+    /// C6, C9: who is found to come before it in a crowd is who comes before it among all.
+    fn check_nearest(&self, slot: Slot, at: Timestamp) {
+        let before = |other: &Claim| self.before(other.slot, other.kind.is_write(), at);
+        let nearest = self.records[slot].transaction.blobs.iter().map(|entry| {
+            let claims = self.in_flight.claims(&entry.blob);
+            let own = claims.of(slot).filter(|claim| claim.kind.is_write());
+            let others: Vec<Claim> = claims.iter().copied().filter(|it| it.slot != slot).collect();
+            let expected = claims::nearest_of(own, others.iter(), before);
+            let found = claims.nearest(slot, at, before);
+            let of = |(at, claim): (Timestamp, &Claim)| (at, claim.slot, claim.kind);
+            assert_eq!(found.map(of), expected.map(of), "C6: of the crowd on {}", entry.blob);
+        });
+        nearest.for_each(drop);
     }
 
     /// C1 and C2: a validated read or condition and an overlapping write of another transaction are

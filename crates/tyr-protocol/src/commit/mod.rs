@@ -13,11 +13,12 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] the index of what they touch; [`enter`] takes them in, [`again`]
-//! sends some back to come again, [`decide`] is the way back, [`settle`] frees those that waited;
-//! [`memory`] is what is known of those that are finished, [`outcomes`] what they answered,
-//! [`answers`] what they answered here; [`alone`] is all of this inlined for a chain of one with
-//! nothing in its way; [`invariants`] says what holds between steps.
+//! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a [`crowd`]
+//! of them with an index, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
+//! back to come again, [`decide`] is the way back, [`settle`] frees those that waited; [`memory`]
+//! is what is known of those that are finished, [`outcomes`] what they answered, [`answers`] what
+//! they answered here; [`alone`] is all of this inlined for a chain of one with nothing in its way;
+//! [`invariants`] says what holds between steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
@@ -26,6 +27,8 @@ mod again;
 mod alone;
 mod answers;
 mod append;
+mod claims;
+mod crowd;
 mod decide;
 pub mod effect;
 mod enter;
@@ -39,6 +42,7 @@ mod outcomes;
 pub(crate) mod question;
 pub(crate) mod record;
 mod settle;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -123,6 +127,12 @@ impl Commit {
     #[cfg(feature = "broken-rules")]
     pub fn break_rule(&mut self, rule: Rule) {
         self.rules.broken = Some(rule);
+    }
+
+    /// More claims than these on a blob are a crowd.
+    #[cfg(test)]
+    pub(crate) fn crowd_above(&mut self, few_max: usize) {
+        self.in_flight.crowd_above(few_max);
     }
 
     /// The highest timestamp seen or given out.

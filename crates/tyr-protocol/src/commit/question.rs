@@ -44,7 +44,7 @@ impl Commit {
     /// The transactions validated here and not finished with that write something of `footprint`.
     pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
         let mut writers = Writers::new();
-        for claim in self.in_flight.claims(blob) {
+        for claim in self.in_flight.claims(blob).iter() {
             if !claim.kind.is_write() || !claim.footprint.overlaps(footprint) {
                 continue;
             }
@@ -79,8 +79,8 @@ impl Commit {
     /// The lowest timestamp at or above which something of `blob` is still to be written here, by a
     /// transaction that was validated and not applied.
     pub(crate) fn unapplied_from(&self, blob: &BlobName) -> Option<Timestamp> {
-        let writes = self.in_flight.claims(blob).iter().filter(|claim| claim.kind.is_write());
-        writes.filter_map(|claim| self.records[claim.slot].state.in_flight_at()).min()
+        let at = |slot| self.records[slot].state.in_flight_at();
+        self.in_flight.claims(blob).lowest_write(at)
     }
 
     /// The transactions that are applied here and not finished with.

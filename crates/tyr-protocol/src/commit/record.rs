@@ -205,6 +205,17 @@ impl Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u32);
 
+impl Slot {
+    /// The first there is.
+    pub const FIRST: Self = Self(0);
+
+    /// All there are.
+    #[cfg(test)]
+    pub fn numbered() -> impl Iterator<Item = Self> {
+        (0..).map(Self)
+    }
+}
+
 /// The table of records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {

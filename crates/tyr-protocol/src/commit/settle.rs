@@ -102,7 +102,7 @@ impl Commit {
             return;
         }
         for blob in self.records[slot].blobs() {
-            for other in self.in_flight.claims(blob).iter().map(|claim| claim.slot) {
+            for other in self.in_flight.claims(blob).waiting() {
                 let record = &self.records[other];
                 if other != slot && record.state.is_waiting() {
                     self.woken.insert(record.arrival, other);

@@ -3,6 +3,7 @@
 mod alone;
 mod appends;
 mod claims;
+mod crowds;
 mod relays;
 
 use std::sync::Arc;

@@ -17,6 +17,9 @@
 //! \* A cut whose chain may not have all chunks waits until what grows the blob past that is
 //! applied, and the other way round until it is decided: then it shows what there is to cut.
 //!
+//! Those who cannot meet are not compared: a plain write beside others on a blob looks at what is
+//! no plain write ([`super::crowd`]).
+//!
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
 //! is in the way of an earlier one stands behind it, at the head of its chain.
 //!
@@ -26,9 +29,12 @@
 //! without holding anyone up, and comes again from the head. Nor does it stand behind those that
 //! wait.
 
+use std::ops::ControlFlow;
+
 use tyr_types::{ErrorKind, NodeId, Operation};
 
 use super::append;
+use super::claims::Candidate;
 use super::effect::{Placed, Placements};
 use super::in_flight::{Claim, ClaimKind, InFlight};
 use super::record::{Record, Records, Slot, State};
@@ -146,25 +152,31 @@ impl<V: View> Validation<'_, V> {
     /// Whether other transactions are in the way; an error when one makes a read stale.
     fn obstacle(&self, slot: Slot, record: &Record) -> Result<Obstacle, Abort> {
         let mut worst = Obstacle::None;
+        let is_exclusive = !self.rules.hold(Rule::C4);
         for blob in record.blobs() {
             let claims = self.in_flight.claims(blob);
-            if claims.iter().all(|claim| claim.slot == slot) {
+            if !claims.has_others(slot) {
                 continue;
             }
-            let is_ending =
-                claims.iter().any(|claim| matches!(claim.kind, ClaimKind::Append { .. }));
-            let size = if is_ending { self.view.stat(blob).unwrap_or(0) } else { 0 };
-            for own in claims.iter().filter(|claim| claim.slot == slot) {
-                for other in claims.iter().filter(|claim| claim.slot != slot) {
+            let size = if claims.has_appends() { self.view.stat(blob).unwrap_or(0) } else { 0 };
+            for own in claims.of(slot) {
+                let end = append::is_at_end(own, self.node).then_some(size);
+                // Whoever holds nothing validated waits for one as for any, and looks no further.
+                let is_any = !has_passed(record) && own.kind != ClaimKind::Read && !is_exclusive;
+                let candidate = Candidate { claim: own, end, is_exclusive };
+                let met = claims.rivals(candidate, |other| {
                     match self.meeting(record, own, other, size) {
                         Obstacle::None => {}
                         Obstacle::Wait if matches!(worst, Obstacle::Park) => {}
                         Obstacle::Wait => worst = Obstacle::Wait,
                         Obstacle::Park => worst = Obstacle::Park,
-                        Obstacle::Stale => {
-                            return Err(Abort::at(blob, ErrorKind::Conflict, STALE));
-                        }
+                        Obstacle::Stale => return ControlFlow::Break(true),
                     }
+                    let is_decided = is_any && matches!(worst, Obstacle::Wait);
+                    if is_decided { ControlFlow::Break(false) } else { ControlFlow::Continue(()) }
+                });
+                if met == ControlFlow::Break(true) {
+                    return Err(Abort::at(blob, ErrorKind::Conflict, STALE));
                 }
             }
         }
@@ -253,9 +265,8 @@ impl<V: View> Validation<'_, V> {
                 continue;
             }
             let claims = self.in_flight.claims(&entry.blob);
-            let has_end = claims.iter().any(|claim| {
-                let is_condition = claim.slot == slot && claim.kind == ClaimKind::Condition;
-                is_condition && append::is_at_end(claim, self.node)
+            let has_end = claims.of(slot).any(|claim| {
+                claim.kind == ClaimKind::Condition && append::is_at_end(claim, self.node)
             });
             if !is_conditional && !has_end {
                 continue;

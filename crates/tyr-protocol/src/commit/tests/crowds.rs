@@ -1,0 +1,175 @@
+//! A crowd on one blob: it answers as a few do, and costs each what a few cost.
+
+use super::*;
+use crate::cluster::random::Random;
+use crate::commit::claims::LOOKS;
+
+/// Bytes of each write, and how many places there are for them in the property test.
+const LEN: u64 = 4;
+const PLACES: usize = 12;
+
+fn apply(offset: u64) -> Operation {
+    let transform = tyr_types::Transform::add(tyr_types::Number::U64(1));
+    Operation::Apply { offset, transform }
+}
+
+/// Steps without looking at the invariants, whose cost grows with the crowd.
+fn quick_step(node: &mut Node, event: Event) {
+    let (mut effects, mut more) = (Vec::new(), Vec::new());
+    node.commit.step(0, event, &node.view, &mut effects);
+    if effects.iter().any(|effect| matches!(effect, Effect::Resume)) {
+        node.commit.step(0, Event::Resume, &node.view, &mut more);
+    }
+}
+
+fn quick_submit(node: &mut Node, id: u64, operations: Vec<Operation>) {
+    let (transaction, chain) = (transaction(u128::from(id), operations), node.chain.clone());
+    quick_step(node, Event::Submit { transaction: Arc::new(transaction), chain });
+    let (id, attempt) = (TransactionId(u128::from(id)), Attempt::default());
+    quick_step(node, Event::Persisted { id, attempt });
+}
+
+fn quick_commit(node: &mut Node, id: u64) {
+    let (decision, attempt) = (Decision::Commit(time(id, 0)), Attempt::default());
+    let (id, outcomes, usages) = (TransactionId(u128::from(id)), Outcomes::new(), vec![]);
+    let message = Message::Backward { id, attempt, decision, outcomes, usages };
+    quick_step(node, Event::Receive(message));
+}
+
+/// Claims that a transaction looks at in its life, where so many are in flight at any time; they
+/// are decided not quite in their order.
+fn looks(in_flight: u64, operations: impl Fn(u64) -> Vec<Operation>) -> u64 {
+    const COUNTED: u64 = 64;
+    let mut node = Node::of_three(0);
+    node.view.size = Some(50);
+    (1..=in_flight).for_each(|id| quick_submit(&mut node, id, operations(id)));
+    assert_eq!(node.commit.len() as u64, in_flight);
+    LOOKS.set(0);
+    for done in 1..=COUNTED {
+        quick_submit(&mut node, in_flight + done, operations(in_flight + done));
+        // Every other one comes before the one before it.
+        quick_commit(&mut node, if done % 2 == 0 { done - 1 } else { done + 1 });
+    }
+    assert_eq!(node.commit.len() as u64, in_flight, "they take effect as fast as they come");
+    LOOKS.get() / COUNTED
+}
+
+/// C4: it would go up 64-fold if each were compared with all.
+#[test]
+fn what_a_write_costs_does_not_grow_with_those_beside_it() {
+    type Operations = fn(u64) -> Vec<Operation>;
+    let cases: [(&str, Operations); 4] = [
+        ("at one place", |_| vec![apply(0), apply(8)]),
+        ("side by side", |id| vec![write(id * LEN, LEN)]),
+        ("at the end", |_| vec![append(0)]),
+        ("both", |id| vec![write(id % 8, LEN), append(0)]),
+    ];
+    for (what, operations) in cases {
+        let [few, many] = [128, 8_192].map(|in_flight| looks(in_flight, operations));
+        println!("{what}: {few} of 128, {many} of 8,192");
+        assert!(many <= few && few <= 8, "{what}: {few} of 128, {many} of 8,192");
+    }
+}
+
+/// C1, C4: nor does a read of other bytes, in a transaction that is validated beside them.
+#[test]
+fn what_a_read_beside_a_crowd_costs_does_not_grow_with_it() {
+    let looks = |in_flight: u64| {
+        let mut node = Node::of_three(0);
+        node.chain = chain_of_bytes();
+        (1..=in_flight).for_each(|id| quick_submit(&mut node, id, vec![write(id * LEN, LEN)]));
+        LOOKS.set(0);
+        let transaction = reading(transaction(u128::MAX, vec![]), 0, LEN, 0);
+        let chain = node.chain.clone();
+        quick_step(&mut node, Event::Submit { transaction: Arc::new(transaction), chain });
+        assert_eq!(node.commit.len() as u64, in_flight + 1, "it is validated");
+        LOOKS.get()
+    };
+    let [few, many] = [128, 8_192].map(looks);
+    assert!(many <= few && few <= 4, "{few} of 128, {many} of 8,192");
+}
+
+/// A piece behind the first chunk, at nodes that are no version managers.
+fn chain_of_bytes() -> Chain {
+    let hops = chain_of_three().hops().to_vec();
+    let hop = |hop: Hop| match hop.part {
+        Part::Pieces(mut pieces) => {
+            pieces.iter_mut().for_each(|piece| piece.is_attributes = false);
+            Hop { part: Part::Pieces(pieces), ..hop }
+        }
+        Part::Whole => hop,
+    };
+    Chain::new(hops.into_iter().map(hop).collect(), Ends::new()).unwrap()
+}
+
+fn any_operation(random: &mut Random) -> Operation {
+    let place = random.below(PLACES) as u64 * 2;
+    match random.below(20) {
+        0..9 => write(place, 1 + random.below(8) as u64),
+        9..13 => append(random.below(30) as u64),
+        13 => Operation::Truncate { len: place },
+        14 => Operation::Delete,
+        15 => Operation::Create,
+        16 => apply(place),
+        _ => compare(place, 1 + random.below(4) as u64),
+    }
+}
+
+fn any_transaction(random: &mut Random, id: u128) -> Transaction {
+    let count = 1 + random.below(3);
+    let mut all = transaction(id, (0..count).map(|_| any_operation(random)).collect());
+    if random.percent(25) {
+        let start = random.below(PLACES) as u64 * 2;
+        all = reading(all, start, start + 3, 1_000);
+        all.reads[0].is_attributes = random.percent(30);
+    }
+    all
+}
+
+/// All rules of validation and of order, for whatever is in flight.
+#[test]
+fn a_crowd_answers_as_a_few_do() {
+    for seed in 0..1_500 {
+        let mut random = Random::new(seed);
+        let (place, chain) = match random.below(4) {
+            0 | 1 => (0, chain_of_three()),
+            2 => (1, chain_of_three()),
+            _ => (0, chain_of_bytes()),
+        };
+        let size = Some(random.below(60) as u64);
+        let [mut few, mut crowd] = [usize::MAX, 0].map(|few_max| {
+            let mut node = Node::of_three(place);
+            (node.chain, node.view.size) = (chain.clone(), size);
+            node.commit.crowd_above(few_max);
+            node
+        });
+        let mut begun = 0;
+        for _ in 0..70 {
+            let clock = few.commit.clock().clock;
+            let at = time(clock + 1 + random.below(20) as u64, 2);
+            let id = 1 + random.below(begun.max(1)) as u128;
+            let chance = random.below(100);
+            let transaction = any_transaction(&mut random, 1 + begun as u128);
+            let told = [&mut few, &mut crowd].map(|node| match chance {
+                0..40 if place == 0 => node.submit(transaction.clone()),
+                0..40 => node.forward(transaction.clone(), time(clock, 0)),
+                70..95 if node.is_validated(id) => node.backward(id, Decision::Commit(at)),
+                95.. if node.is_validated(id) => {
+                    let abort = Abort::new(ErrorKind::Conflict, "another node says so");
+                    node.backward(id, Decision::Abort(abort))
+                }
+                _ => node.persisted(id),
+            });
+            begun += usize::from(chance < 40);
+            assert_eq!(told[0], told[1], "seed {seed}");
+        }
+    }
+}
+
+impl Node {
+    /// Whether the nodes behind this one may have decided.
+    fn is_validated(&self, id: u128) -> bool {
+        let slot = self.commit.records.slot(TransactionId(id));
+        slot.is_some_and(|slot| matches!(self.commit.records[slot].state, State::Validated(_)))
+    }
+}
