@@ -54,6 +54,7 @@ impl Session {
             let in_flight = self.calls.get(&call).expect("a call waits for its transaction");
             assert!(matches!(in_flight.task, Task::Commit(_)), "it commits");
         }
+        self.limits.invariants();
         self.ledger.invariants();
         self.sizes.invariants();
     }

@@ -1,17 +1,27 @@
 //! How many transactions of this client a node takes at a time, as far as its refusals tell.
 //!
 //! A node that is full refuses at its door, after the message has come all the way. So a client
-//! that was refused sends less, and answers what is beyond that itself: half of what was in flight
-//! after a refusal, one more for each time that all of it was answered, as congestion control has
-//! it (Chiu and Jain, 1989). Nodes that did not refuse anything lately have no limit. A few small
-//! ones may always be in flight, since it costs a node little to refuse them: so a client that asks
-//! for little finds out at once that others have gone.
+//! that was refused sends less: half of what was in flight after a refusal, one more for each time
+//! that all of it was answered, as congestion control has it (Chiu and Jain, 1989). What is beyond
+//! that waits its turn here for a moment, and is refused in the node's words if that does not come.
+//! Nodes that did not refuse anything lately have no limit. A few small ones may always be in
+//! flight, since it costs a node little to refuse them: so a client that asks for little finds out
+//! at once that others have gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tyr_types::NodeId;
 
+use super::event::CallId;
 use crate::abort::Abort;
+
+/// For so long a transaction waits until a node may be sent more, in microseconds: what a node
+/// takes in is done in a quarter of that.
+pub(super) const ROOM_WAIT_US: u64 = 1_000_000;
+
+/// Bytes of the transactions that wait so, of all nodes together; what is beyond is refused at
+/// once.
+const WAITING_LEN_MAX: u64 = 64 << 20;
 
 /// Without a refusal for so long the limit goes up with every answer.
 const CALM_US: u64 = 2_000_000;
@@ -33,6 +43,15 @@ struct Of {
     /// Bytes that they carry.
     in_flight_len: u64,
     limit: Option<Limit>,
+    /// Those that wait until it may be sent more, first come first, with their bytes. Some may have
+    /// gone.
+    waiting: VecDeque<(CallId, u64)>,
+}
+
+impl Of {
+    fn is_needed(&self) -> bool {
+        self.in_flight > 0 || self.limit.is_some() || !self.waiting.is_empty()
+    }
 }
 
 /// A node refused something lately.
@@ -57,38 +76,71 @@ impl Limit {
 /// The limits of all nodes that have something, or refused something lately. Bounded by the nodes
 /// that transactions go to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Limits(BTreeMap<NodeId, Of>);
+pub(super) struct Limits {
+    nodes: BTreeMap<NodeId, Of>,
+    /// Those that wait, at all nodes, and their bytes.
+    waiting: usize,
+    waiting_len: u64,
+}
 
 impl Limits {
     /// Why the node is not to be sent one more, of `len` bytes, in the words in which it refused
     /// what it was sent before.
     pub fn refusal(&self, node: NodeId, len: u64, now_us: u64) -> Option<Abort> {
-        let of = self.0.get(&node)?;
+        let of = self.nodes.get(&node)?;
         let limit = of.limit.as_ref().filter(|limit| !limit.is_forgotten(now_us))?;
         let are_few = of.in_flight < FEW && of.in_flight_len + len <= FEW_LEN;
         (of.in_flight >= limit.max && !are_few).then(|| limit.why.clone())
     }
 
+    /// A transaction of `len` bytes waits from now on until the node may be sent more; `false` when
+    /// too much waits already.
+    pub fn wait(&mut self, node: NodeId, call: CallId, len: u64) -> bool {
+        if self.waiting_len + len > WAITING_LEN_MAX {
+            return false;
+        }
+        self.nodes.entry(node).or_default().waiting.push_back((call, len));
+        (self.waiting, self.waiting_len) = (self.waiting + 1, self.waiting_len + len);
+        true
+    }
+
+    /// The next that has waited and may be sent to its node; it does not wait any more.
+    pub fn next(&mut self, now_us: u64) -> Option<(NodeId, CallId)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let is_next = |(node, of): (&NodeId, &Of)| {
+            let (call, len) = of.waiting.front()?;
+            self.refusal(*node, *len, now_us).is_none().then_some((*node, *call))
+        };
+        let (node, call) = self.nodes.iter().find_map(is_next)?;
+        let of = self.nodes.get_mut(&node).expect("somebody waits for it");
+        let (_, len) = of.waiting.pop_front().expect("it was just there");
+        (self.waiting, self.waiting_len) = (self.waiting - 1, self.waiting_len - len);
+        Some((node, call))
+    }
+
     /// A transaction of `len` bytes goes to the node.
     pub fn sent(&mut self, node: NodeId, len: u64) {
-        let of = self.0.entry(node).or_default();
+        let of = self.nodes.entry(node).or_default();
         of.in_flight += 1;
         of.in_flight_len += len;
     }
 
     /// It is not waited for any more.
     pub fn over(&mut self, node: NodeId, len: u64) {
-        let of = self.0.get_mut(&node).expect("it was sent");
+        let of = self.nodes.get_mut(&node).expect("it was sent");
         of.in_flight -= 1;
         of.in_flight_len -= len;
-        if of.in_flight == 0 && of.limit.is_none() {
-            self.0.remove(&node);
+        if !of.is_needed() {
+            self.nodes.remove(&node);
         }
     }
 
     /// The node answered what it took.
     pub fn answered(&mut self, node: NodeId, now_us: u64) {
-        let Some(limit) = self.0.get_mut(&node).and_then(|of| of.limit.as_mut()) else { return };
+        let limit = self.nodes.get_mut(&node).and_then(|of| of.limit.as_mut());
+        let Some(limit) = limit else { return };
         limit.answered += 1;
         if limit.answered >= limit.max || now_us >= limit.refused_us + CALM_US {
             (limit.max, limit.answered) = (limit.max + 1, 0);
@@ -97,7 +149,7 @@ impl Limits {
 
     /// The node has no room for what was sent at `sent_us`.
     pub fn refused(&mut self, node: NodeId, why: &Abort, (sent_us, now_us): (u64, u64)) {
-        let of = self.0.entry(node).or_default();
+        let of = self.nodes.entry(node).or_default();
         let half = (of.in_flight / 2).max(1);
         match &mut of.limit {
             Some(limit) => {
@@ -117,15 +169,22 @@ impl Limits {
 
     /// Forgets what is long ago.
     pub fn expire(&mut self, now_us: u64) {
-        self.0.retain(|_, of| {
+        self.nodes.retain(|_, of| {
             of.limit = of.limit.take().filter(|limit| !limit.is_forgotten(now_us));
-            of.in_flight > 0 || of.limit.is_some()
+            of.is_needed()
         });
+    }
+
+    pub fn invariants(&self) {
+        let all = || self.nodes.values().flat_map(|of| &of.waiting);
+        assert_eq!(all().count(), self.waiting, "who waits is counted");
+        assert_eq!(all().map(|(_, len)| len).sum::<u64>(), self.waiting_len, "and what they carry");
+        assert!(self.waiting_len <= WAITING_LEN_MAX, "what waits is bounded");
     }
 
     /// Transactions that each node was sent and has not answered.
     pub fn in_flight(&self) -> impl Iterator<Item = (NodeId, usize)> + '_ {
-        self.0.iter().map(|(node, of)| (*node, of.in_flight)).filter(|(_, count)| *count > 0)
+        self.nodes.iter().map(|(node, of)| (*node, of.in_flight)).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -199,9 +258,9 @@ mod tests {
         assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), 1);
         assert_eq!(room(&mut limits, 30 + FORGOTTEN_US), 10_000);
         limits.expire(29 + FORGOTTEN_US);
-        assert_eq!(limits.0.len(), 1);
+        assert_eq!(limits.nodes.len(), 1);
         limits.expire(30 + FORGOTTEN_US);
-        assert_eq!(limits.0.len(), 0);
+        assert_eq!(limits.nodes.len(), 0);
     }
 
     #[test]
@@ -216,5 +275,25 @@ mod tests {
         assert_eq!(limits.refusal(NODE, 16 << 10, 20), Some(full()));
         limits.over(NODE, 16 << 10);
         assert_eq!(limits.refusal(NODE, FEW_LEN, 20), Some(full()), "that is not a small one");
+    }
+    #[test]
+    fn those_who_wait_go_in_turn_as_soon_as_there_is_room_for_the_first() {
+        let mut limits = with_in_flight(12);
+        limits.refused(NODE, &full(), (5, 10));
+        for call in 0..3 {
+            assert!(limits.wait(NODE, CallId(call), LEN));
+        }
+        assert!(!limits.wait(NODE, CallId(9), WAITING_LEN_MAX - 2 * LEN), "that is too much");
+        limits.invariants();
+        (0..6).for_each(|_| limits.over(NODE, LEN));
+        assert_eq!(limits.next(20), None, "six are in flight, and six may be");
+        limits.over(NODE, LEN);
+        assert_eq!(limits.next(20), Some((NODE, CallId(0))));
+        limits.sent(NODE, LEN);
+        assert_eq!(limits.next(20), None);
+        assert_eq!(limits.next(10 + FORGOTTEN_US), Some((NODE, CallId(1))));
+        limits.expire(10 + FORGOTTEN_US);
+        assert_eq!(limits.next(10 + FORGOTTEN_US), Some((NODE, CallId(2))));
+        limits.invariants();
     }
 }

@@ -216,6 +216,7 @@ impl Session {
             }
         }
         self.fire(effects);
+        self.let_go(effects);
     }
 
     fn call(&mut self, call: CallId, what: Call, effects: &mut Vec<Effect>) {

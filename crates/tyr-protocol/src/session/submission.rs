@@ -13,7 +13,7 @@ use tyr_types::{
 
 use super::event::CallId;
 use super::gather::Question;
-use super::limits::Limits;
+use super::limits::{Limits, ROOM_WAIT_US};
 use super::reading::{Ask, Target};
 use super::routing::{Sent, pause_us};
 use super::{Answer, Effect, Session, Task, fail};
@@ -35,13 +35,18 @@ pub(super) struct Submission {
     tries: u32,
     /// Where it was sent last; `None` while it waits to be sent.
     head: Option<Sent>,
+    /// Where it waits until more may be sent there.
+    queued_at: Option<NodeId>,
+    /// Until when it waits so.
+    patient_until_us: Option<u64>,
     pub refusal: Option<Abort>,
 }
 
 impl Submission {
     fn new(transaction: Arc<Transaction>, ends: Ends, tries: u32) -> Self {
         let len = transaction.payload_len();
-        Self { transaction, len, ends, tries, head: None, refusal: None }
+        let (head, queued_at, patient_until_us, refusal) = (None, None, None, None);
+        Self { transaction, len, ends, tries, head, queued_at, patient_until_us, refusal }
     }
 
     /// Whether a newer map changes where it is to be sent.
@@ -162,8 +167,9 @@ impl Session {
         if submission.tries == 0
             && let Some(abort) = self.limits.refusal(to, submission.len, self.now_us)
         {
-            return self.give_up(call, abort, effects);
+            return self.wait_for_room(call, (to, abort), effects);
         }
+        submission.queued_at = None;
         entry.begun_us = Some(begun_us);
         let is_retry = submission.tries > 0 && self.rules.hold(Rule::F4);
         submission.tries += 1;
@@ -178,6 +184,38 @@ impl Session {
         self.send(to, Body::Submit { transaction, ends, begun_us, is_retry, settled }, effects);
         let (first_us, max_us) = (self.config.commit_retry_us, self.config.retry_max_us);
         self.resume_in(call, pause_us(first_us, max_us, tries, self.client ^ sequence));
+    }
+
+    /// A node is not to be sent more: a transaction that was not sent yet waits for a moment.
+    fn wait_for_room(
+        &mut self,
+        call: CallId,
+        (to, abort): (NodeId, Abort),
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        let now_us = self.now_us;
+        let until_us = *submission.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US);
+        let is_queued = submission.queued_at == Some(to);
+        if now_us >= until_us || !is_queued && !self.limits.wait(to, call, submission.len) {
+            return self.give_up(call, abort, effects);
+        }
+        submission.queued_at = Some(to);
+        submission.refusal = Some(abort);
+        self.resume_in(call, until_us - now_us);
+    }
+
+    /// Nodes may have been sent less meanwhile, or take more: whoever waited for that goes on.
+    pub(super) fn let_go(&mut self, effects: &mut Vec<Effect>) {
+        while let Some((node, call)) = self.limits.next(self.now_us) {
+            let Some(in_flight) = self.calls.get_mut(&call) else { continue };
+            let Task::Commit(submission) = &mut in_flight.task else { continue };
+            if submission.queued_at == Some(node) {
+                submission.queued_at = None;
+                self.submit(call, effects);
+            }
+        }
     }
 
     /// The map has no chain for a transaction.

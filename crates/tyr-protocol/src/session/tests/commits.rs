@@ -1,5 +1,6 @@
 //! Commits, answered and not.
 
+use super::limits::ROOM_WAIT_US;
 use super::*;
 use crate::commit::Answered;
 use tyr_types::Outcome;
@@ -116,7 +117,7 @@ fn refusal(id: TransactionId) -> Body {
 }
 
 #[test]
-fn what_is_more_than_a_full_node_takes_is_refused_without_being_sent() {
+fn what_is_more_than_a_full_node_takes_waits_a_moment_and_is_refused_without_being_sent() {
     let mut client = Client::with_time();
     (0..24).for_each(|_| _ = client.commit(vec![append("a", 10)]));
     let sent = client.submitted();
@@ -127,14 +128,38 @@ fn what_is_more_than_a_full_node_takes_is_refused_without_being_sent() {
     }
     let settled = client.session.ledger.settled();
     client.commit(vec![append("a", 10)]);
+    client.pass(ROOM_WAIT_US / 8);
+    assert!(client.done.is_empty() && client.submitted().is_empty(), "twelve are in flight");
+    client.pass(ROOM_WAIT_US * 7 / 8);
     assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
-    assert!(client.sent.is_empty(), "twelve are in flight");
     assert_eq!(client.session.ledger.settled(), settled, "those in flight are not");
+}
 
-    client.reply(sent[0].to, sent[0].id, Decision::Commit(time(70)));
+#[test]
+fn what_waits_for_room_is_sent_once_and_in_turn_when_others_are_answered() {
+    let mut client = Client::with_time();
+    (0..24).for_each(|_| _ = client.commit(vec![append("a", 10)]));
+    let sent = client.submitted();
+    for refused in &sent[12..] {
+        client.receive(refused.to, refusal(refused.id));
+        client.refusal();
+    }
+    let calls = [(); 4].map(|()| client.commit(vec![append("a", 10)]));
+    client.step(Event::Cancel { call: calls[0] });
+    let mut newer = (**client.session.map()).clone();
+    newer.epoch = map_without(&client, sent[0].to).epoch;
+    client.step(Event::Learn(Arc::new(newer)));
+    assert!(client.submitted().is_empty(), "twelve are in flight");
+
+    let first = sent[0].id.0;
+    for (place, answered) in sent[..3].iter().enumerate() {
+        client.reply(answered.to, answered.id, Decision::Commit(time(70)));
+        client.answer();
+        assert_eq!(client.submitted_one().id.0, first + 25 + place as u128, "in turn");
+    }
+    client.reply(sent[3].to, sent[3].id, Decision::Commit(time(70)));
     client.answer();
-    client.commit(vec![append("a", 10)]);
-    client.submitted_one();
+    assert!(client.submitted().is_empty(), "nobody waits any more");
 }
 
 /// F4: who is at the door has only seen what came to the door.
