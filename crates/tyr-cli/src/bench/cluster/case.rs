@@ -1,5 +1,7 @@
 //! What is measured: which operation, with how many callers, and how it is checked.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tyr::{Bytes, ErrorKind, Keyspace, Number, Result, Transform, Tyr};
 
@@ -9,6 +11,10 @@ use crate::random::Random;
 
 /// Minutes of a day.
 const MINUTES: u64 = 1440;
+/// The minute that all measurements fall into.
+const NOON: u64 = 720;
+/// Who is refused tries again after this or up to twice as long: "in a moment".
+const REST: Duration = Duration::from_millis(250);
 /// Bytes that a generator has for reads.
 const SERIES_LEN: usize = 16_000;
 /// Blobs that are written and read in large pieces.
@@ -21,6 +27,8 @@ const LARGE_CHUNK: u64 = 64 << 20;
 pub enum Work {
     /// The transaction of a monitoring store, in one minute.
     Hot,
+    /// The same, by more than a node takes at a time: who is refused tries again after a moment.
+    Crowd,
     /// The same, in any minute of a day.
     Spread,
     /// The same, in one minute, by reading and writing.
@@ -50,6 +58,7 @@ impl Case {
         };
         [
             of(Work::Hot, &[1, 8, 32, 128]),
+            of(Work::Crowd, &[128, 1024, 4096, 8192]),
             of(Work::Spread, &[1, 8, 32, 128]),
             of(Work::ByReading, &[32]),
             of(Work::Read, &[1, 32, 128]),
@@ -64,6 +73,7 @@ impl Case {
     pub fn label(&self) -> String {
         let work = match self.work {
             Work::Hot => "transactions, one minute".to_owned(),
+            Work::Crowd => "transactions of a crowd, one minute".to_owned(),
             Work::Spread => "transactions, a day".to_owned(),
             Work::ByReading => "transactions by reading, one minute".to_owned(),
             Work::Read => "reads of 800 B, zipf".to_owned(),
@@ -81,7 +91,7 @@ impl Case {
     /// Payload bytes of one operation.
     fn len(&self) -> u64 {
         match self.work {
-            Work::Hot | Work::Spread | Work::ByReading => RECORD_LEN as u64,
+            Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => RECORD_LEN as u64,
             Work::Read => READ_LEN,
             Work::Write(len) | Work::ReadLarge(len) => len,
         }
@@ -142,7 +152,7 @@ impl Pattern {
     /// What the cluster says.
     pub async fn prepare(&self) -> Result<()> {
         match self.case.work {
-            Work::Hot | Work::Spread | Work::ByReading | Work::Write(_) => {}
+            Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
             Work::Read => {
                 for number in 0..GENERATORS {
                     self.keyspace.put(series(number), vec![1; SERIES_LEN]).await?;
@@ -163,7 +173,8 @@ impl Pattern {
     /// What the cluster says.
     pub async fn once(&self, random: &mut Random) -> Result<u64> {
         match self.case.work {
-            Work::Hot => self.measure(random, 720).await.map(|()| 0),
+            Work::Hot => self.measure(random, NOON).await.map(|()| 0),
+            Work::Crowd => self.measure_in_crowd(random).await,
             Work::Spread => {
                 let minute = random.below(MINUTES);
                 self.measure(random, minute).await.map(|()| 0)
@@ -202,6 +213,18 @@ impl Pattern {
         transaction.commit().await.map(drop)
     }
 
+    /// However often it is refused for want of room.
+    async fn measure_in_crowd(&self, random: &mut Random) -> Result<u64> {
+        let mut refused = 0;
+        loop {
+            match self.measure(random, NOON).await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => refused += 1,
+                done => return done.map(|()| refused),
+            }
+            tokio::time::sleep(REST + REST.mul_f64(random.unit())).await;
+        }
+    }
+
     /// However often others come first.
     async fn measure_by_reading(&self, random: &mut Random) -> Result<u64> {
         let (generator, value) = (random.below(GENERATORS as u64) as usize, random.unit());
@@ -226,7 +249,7 @@ impl Pattern {
                 *begun += 1;
                 transaction.append(&self.keyspace, series(generator), record(random, value))?;
                 for key in aggregates(generator) {
-                    let at = 720 * RECORD_LEN as u64;
+                    let at = NOON * RECORD_LEN as u64;
                     let old = transaction.read(&self.keyspace, &key, at, RECORD_LEN as u64).await;
                     let old = match old {
                         Ok(old) => old,
@@ -252,7 +275,7 @@ impl Pattern {
     /// `Corrupt` when they differ.
     pub async fn verify(&self, count: u64) -> Result<()> {
         match self.case.work {
-            Work::Hot | Work::Spread | Work::ByReading => {}
+            Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => {}
             Work::Read | Work::Write(_) | Work::ReadLarge(_) => return Ok(()),
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
