@@ -42,8 +42,8 @@ pub mod versions;
 pub mod view;
 pub mod wire;
 
+mod queue;
 mod rule;
-mod window;
 
 #[cfg(test)]
 mod cluster;

@@ -24,6 +24,7 @@ use tyr_types::{
 use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{self, Decision, Outcomes};
+use crate::lease::OutcomeRetention;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::read::Kind;
@@ -218,6 +219,8 @@ pub enum Body {
         epoch: Epoch,
         /// When it sent this, by its monotonic clock.
         sent_us: u64,
+        /// How far it is done with transactions, and its clock (F10).
+        retention: OutcomeRetention,
     },
     /// The lease, counted from when it was asked for.
     Granted {
@@ -229,6 +232,8 @@ pub enum Body {
         duration_us: u64,
         /// The newest effective epoch.
         epoch: Epoch,
+        /// How far all live nodes are done, and the highest clock (F10).
+        retention: OutcomeRetention,
     },
     /// A planned change: stop using what this map takes away, then say so.
     Prepare(Arc<ClusterMap>),

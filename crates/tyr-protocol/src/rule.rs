@@ -39,6 +39,16 @@ pub enum Rule {
     F5,
     /// What is undecided too long is asked about.
     F6,
+    /// Whoever begins an attempt promises to it at once, so that it is begun by nobody else.
+    F8,
+    /// An abort of a later attempt is answered when all live nodes of the chain have it durably.
+    F9,
+    /// An outcome is remembered until every live node is done with what began as early.
+    F10,
+    /// What may have been forgotten is not taken for what never was.
+    F11,
+    /// A client's question runs nothing that nobody knows of.
+    F12,
     /// Appends reserve space, and keep off what moves the end of the blob.
     End,
     /// A node serves and validates only while it holds a lease.
@@ -106,6 +116,11 @@ impl Rule {
         Self::F4,
         Self::F5,
         Self::F6,
+        Self::F8,
+        Self::F9,
+        Self::F10,
+        Self::F11,
+        Self::F12,
         Self::End,
         Self::M3,
         Self::M3Wait,

@@ -10,7 +10,7 @@ use tyr_protocol::commit::Event;
 use tyr_store::log::{EncodedRecord, PendingWrite};
 use tyr_store::recent::ExtentLease;
 use tyr_store::store::Cells;
-use tyr_types::{Durability, Error, Result, Transaction};
+use tyr_types::{Durability, Error, Result, Timestamp, Transaction};
 
 use super::Processor;
 use super::arbiter::{Applied, Due, Waiting, append};
@@ -157,7 +157,8 @@ impl Processor {
             self.keyspaces.look().durability(&transaction)?;
             arbiter.waiting.insert(id, waiting);
             let chain = arbiter.chain.clone();
-            let event = Event::Submit { transaction: Arc::new(transaction), chain };
+            let event =
+                Event::Submit { transaction: Arc::new(transaction), chain, begun: Timestamp::ZERO };
             arbiter.drive(self, event, &mut due);
             let end = arbiter.log.as_ref().map(|log| log.next_sequence());
             (end, !arbiter.to_sync.is_empty())

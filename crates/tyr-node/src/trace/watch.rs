@@ -89,7 +89,8 @@ impl Watch {
                 | recovery::Message::Report { .. }
                 | recovery::Message::Behind { .. }
                 | recovery::Message::Clear { .. }
-                | recovery::Message::Abort { .. },
+                | recovery::Message::Abort { .. }
+                | recovery::Message::Aborted { .. },
             )
             | Body::Movement(_)
             | Body::Read(_)

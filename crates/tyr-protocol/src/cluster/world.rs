@@ -185,7 +185,8 @@ impl World {
         let transaction = Arc::clone(&attempted.transaction);
         let head = chain.hops()[0].node;
         self.history.transactions.insert(id, attempted);
-        self.queue.push(Item::Commit(head, Event::Submit { transaction, chain }));
+        self.queue
+            .push(Item::Commit(head, Event::Submit { transaction, chain, begun: Timestamp::ZERO }));
     }
 
     fn begin_read(&mut self) {

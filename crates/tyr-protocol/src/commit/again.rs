@@ -18,6 +18,7 @@ use super::enter::Pass;
 use super::event::{Attempt, Message};
 use super::record::{Slot, State};
 use crate::chain::Chain;
+use crate::rule::Rule;
 use crate::view::View;
 
 impl Commit {
@@ -41,14 +42,13 @@ impl Commit {
             self.records[slot].chain = chain;
             return self.begin_again(now_us, slot, view, effects);
         }
-        let transaction = Arc::clone(&record.transaction);
-        let attempt = Attempt {
-            epoch: self.clock.epoch,
-            number: record.attempt.number + 1,
-            coordinator: self.node,
-        };
-        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let (transaction, begun) = (Arc::clone(&record.transaction), record.begun);
+        let attempt = self.attempt_after(slot);
+        let (highest, known) = (Timestamp::ZERO, None);
         self.unclaim(slot);
+        if self.rules.hold(Rule::F8) {
+            self.records[slot].attempt = attempt; // It is begun.
+        }
         self.remember(slot, None);
         self.records[slot].state = State::Aborted; // Of no more interest here: others go on.
         self.settle(slot, effects);
@@ -128,14 +128,21 @@ impl Commit {
     ) {
         let record = &self.records[slot];
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
-        let attempt = Attempt {
-            epoch: self.clock.epoch,
-            number: record.attempt.number + 1,
-            coordinator: self.node,
-        };
-        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let (begun, highest, known) = (record.begun, Timestamp::ZERO, None);
+        let attempt = self.attempt_after(slot);
         let pass = Pass { transaction, chain, attempt, begun, highest, known };
         self.enter_again(now_us, slot, pass, view, effects);
+    }
+
+    /// The attempt that follows what is known of this transaction here, ballots of this node too:
+    /// two of one number would be taken for one (F8).
+    fn attempt_after(&self, slot: Slot) -> Attempt {
+        let record = &self.records[slot];
+        if self.rules.hold(Rule::F8) && self.recovery.is_some() {
+            return self.next_attempt(record.transaction.id);
+        }
+        let number = record.attempt.number + 1;
+        Attempt { epoch: self.clock.epoch, number, coordinator: self.node }
     }
 
     /// Takes no part in this attempt any more; the head makes another.

@@ -1,5 +1,7 @@
 //! The way back: what was decided is applied, then told to the node before (C5..C9, R2, F4).
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
@@ -10,7 +12,9 @@ use super::outcomes::Outcomes;
 use super::record::{Blocker, Record, Slot, State};
 use super::{Commit, in_flight};
 use crate::abort::Abort;
+use crate::recovery;
 use crate::rule::Rule;
+use crate::view::View;
 
 impl Commit {
     /// C5: every node has validated.
@@ -240,6 +244,16 @@ impl Commit {
     /// makes that durable before the client hears of it: others hold it validated, and it must not
     /// rise again from their logs (F4).
     pub(crate) fn abort(&mut self, slot: Slot, abort: Abort, effects: &mut Vec<Effect>) {
+        self.give_up(slot, abort, false, effects);
+    }
+
+    /// Gives an undecided transaction up because a coordinator says so to everyone, the client in
+    /// the end: it is told when that is durable here (F9).
+    pub(crate) fn abort_as_told(&mut self, slot: Slot, abort: Abort, effects: &mut Vec<Effect>) {
+        self.give_up(slot, abort, true, effects);
+    }
+
+    fn give_up(&mut self, slot: Slot, abort: Abort, is_told: bool, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
         if record.state.decided_at().is_some()
             || matches!(record.state, State::Aborting | State::Aborted)
@@ -251,8 +265,9 @@ impl Commit {
         let was_shared = record.state.in_flight_at().is_some() && !is_alone;
         let is_validated_elsewhere = record.attempt.number > 0 || record.state.is_undecided();
         let decision = Decision::Abort(abort.clone());
-        let is_durable_first = is_head && !is_alone && is_validated_elsewhere;
-        if !is_alone && is_validated_elsewhere {
+        let is_noted = is_told || !is_alone && is_validated_elsewhere;
+        let is_durable_first = is_told || is_head && is_noted;
+        if is_noted {
             let (decision, is_synced) = (decision.clone(), is_durable_first);
             effects.push(Effect::Note { id, decision, is_synced });
         }
@@ -268,24 +283,55 @@ impl Commit {
             self.free(held_up, effects);
             return;
         }
+        if is_head {
+            self.close(id);
+        }
         self.answer(slot, decision, effects);
         self.records[slot].state = State::Aborted;
         self.moved(slot);
         self.settle(slot, effects);
     }
 
-    /// The abort is durable at the head: the client may know.
-    pub(super) fn noted(&mut self, id: TransactionId, effects: &mut Vec<Effect>) {
-        let Some(slot) = self.records.slot(id) else { return };
-        if self.records[slot].state != State::Aborting {
-            return;
+    /// The abort is durable here: whoever asked for it may know. The head of a first attempt tells
+    /// the client: nobody after who aborted it has it, and those before have heard. Of a later one
+    /// others may hold what older attempts validated, so everyone is told first (F9).
+    pub(super) fn noted(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let owed = self.recovery.as_mut().and_then(|recovery| recovery.owed.remove(&id));
+        if let Some(slot) = self.records.slot(id)
+            && self.records[slot].state == State::Aborting
+        {
+            let record = &mut self.records[slot];
+            record.state = State::Aborted;
+            let abort = record.abort.take().expect("one that is given up has its reason");
+            let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
+            let begun = record.begun;
+            let is_first = record.entered_in.number == 0 || self.recovery.is_none();
+            self.settle(slot, effects);
+            if owed.is_none() && (is_first || !self.rules.hold(Rule::F9)) {
+                self.close(id);
+                let decision = Decision::Abort(*abort);
+                effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
+            } else if owed.is_none() {
+                self.inquire(now_us, (transaction, chain, begun), false, view, effects);
+            }
         }
-        let record = &mut self.records[slot];
-        record.state = State::Aborted;
-        let abort = record.abort.take().expect("an abort on its way to the client has its reason");
-        let decision = Decision::Abort(*abort);
-        effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
-        self.settle(slot, effects);
+        if let Some(attempt) = owed {
+            let message = recovery::Message::Aborted { id, attempt, from: self.node };
+            self.tell(now_us, attempt.coordinator, message, view, effects);
+        }
+    }
+
+    /// The client of an aborted transaction may be told at once when it asks again.
+    pub(crate) fn close(&mut self, id: TransactionId) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.memory.close(id);
+        }
     }
 
     /// The chain does not reach the blob's end: nothing of it counts any more, and the head makes

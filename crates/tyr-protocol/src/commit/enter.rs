@@ -8,6 +8,7 @@ use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
 use super::claims::Standing;
 use super::effect::{Effect, Placements};
 use super::event::{Attempt, Decision, Message};
+use super::memory::Entry;
 use super::outcomes::Outcomes;
 use super::record::{Record, Slot, State};
 use super::validate::{Validation, Verdict};
@@ -33,8 +34,7 @@ impl Commit {
     pub(crate) fn submit(
         &mut self,
         now_us: u64,
-        transaction: Arc<Transaction>,
-        chain: Chain,
+        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -60,19 +60,7 @@ impl Commit {
             return refuse(id, "too many transactions are in flight; retry later", effects);
         }
         let attempt = Attempt { epoch: self.clock.epoch, number: 0, coordinator: self.node };
-        self.begin(now_us, (transaction, chain), attempt, view, effects);
-    }
-
-    /// A first pass that begins here, at the head.
-    fn begin(
-        &mut self,
-        now_us: u64,
-        (transaction, chain): (Arc<Transaction>, Chain),
-        attempt: Attempt,
-        view: &impl View,
-        effects: &mut Vec<Effect>,
-    ) {
-        let (begun, highest, known) = (self.clock, Timestamp::ZERO, None);
+        let (highest, known) = (Timestamp::ZERO, None);
         let pass = Pass { transaction, chain, attempt, begun, highest, known };
         self.enter(now_us, pass, view, effects);
     }
@@ -106,22 +94,41 @@ impl Commit {
         };
         match recovery.memory.get(id) {
             Some(entry) if pass.attempt < entry.attempt && self.rules.hold(Rule::F2) => {}
-            Some(entry) => match entry.outcome.clone() {
-                None => self.enter(now_us, pass, view, effects),
-                Some(_) if entry.finished_in == Some(pass.attempt) => {} // It came twice.
-                Some((Decision::Commit(at), outcomes)) => {
-                    self.enter_applied(pass, position, (at, outcomes), effects);
+            Some(Entry { outcome: Some(outcome), finished_in, .. }) => {
+                if *finished_in != Some(pass.attempt) {
+                    let outcome = outcome.clone();
+                    self.forward_ended(pass, position, outcome, effects);
                 }
-                Some((Decision::Abort(abort), _)) => {
-                    if let Some(previous) = position.checked_sub(1) {
-                        let to = pass.chain.hops()[previous].node;
-                        let decision = Decision::Abort(abort);
-                        effects.push(backward(to, (id, pass.attempt), decision, Outcomes::new()));
-                    }
+            }
+            // Only promised to, at most.
+            Some(_) | None if self.is_forgotten(pass.begun) => {
+                // One that is known to be committed was done with here, or is in what was copied
+                // (F10). Who asks about another is told that nobody can tell (F11).
+                if let Some(at) = pass.known {
+                    self.enter_applied(pass, position, (at, Outcomes::new()), effects);
                 }
-            },
-            None if recovery.memory.is_forgotten(pass.begun) => {}
-            None => self.enter(now_us, pass, view, effects),
+            }
+            Some(_) | None => self.enter(now_us, pass, view, effects),
+        }
+    }
+
+    /// Another pass of what this node knows the outcome of.
+    fn forward_ended(
+        &mut self,
+        pass: Pass,
+        position: usize,
+        (decision, outcomes): (Decision, Outcomes),
+        effects: &mut Vec<Effect>,
+    ) {
+        match decision {
+            Decision::Commit(at) => self.enter_applied(pass, position, (at, outcomes), effects),
+            Decision::Abort(abort) => {
+                if let Some(previous) = position.checked_sub(1) {
+                    let to = pass.chain.hops()[previous].node;
+                    let id = (pass.transaction.id, pass.attempt);
+                    effects.push(backward(to, id, Decision::Abort(abort), Outcomes::new()));
+                }
+            }
         }
     }
 
@@ -247,7 +254,7 @@ impl Commit {
     /// It was validated here before a restart.
     pub(crate) fn restore_validated(
         &mut self,
-        (transaction, chain, attempt): (Arc<Transaction>, Chain, Attempt),
+        (transaction, chain, attempt, begun): (Arc<Transaction>, Chain, Attempt, Timestamp),
         proposal: Timestamp,
         placed: Placements,
         view: &impl View,
@@ -258,8 +265,7 @@ impl Commit {
         if known_as.is_some_and(|slot| self.records[slot].state.decided_at().is_some()) {
             return; // Another attempt of what was decided already.
         }
-        let (begun, known) = (proposal, None);
-        let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known };
+        let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known: None };
         let mut record = self.record(pass, position);
         record.state = State::Validated(proposal);
         record.is_restored = true;

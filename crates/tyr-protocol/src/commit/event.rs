@@ -7,6 +7,7 @@ use tyr_types::{BlobName, Epoch, NodeId, Timestamp, Transaction, TransactionId};
 use super::outcomes::Outcomes;
 use crate::abort::Abort;
 use crate::chain::Chain;
+use crate::lease::OutcomeRetention;
 use crate::map::ClusterMap;
 use crate::recovery;
 use crate::versions::Usage;
@@ -49,7 +50,7 @@ pub enum Message {
         chain: Chain,
         /// The attempt.
         attempt: Attempt,
-        /// The coordinator's clock when the attempt began.
+        /// The cluster's clock when the client first submitted it, the same in all attempts (F11).
         begun: Timestamp,
         /// The highest timestamp proposed so far.
         highest: Timestamp,
@@ -148,6 +149,8 @@ pub enum Event {
         transaction: Arc<Transaction>,
         /// Its chain, of which this node is the head.
         chain: Chain,
+        /// The cluster's clock when the client first submitted it.
+        begun: Timestamp,
     },
     /// The same again, because the client has waited long (F4).
     Retry {
@@ -155,6 +158,8 @@ pub enum Event {
         transaction: Arc<Transaction>,
         /// Its chain by the newest map, of which this node is the head.
         chain: Chain,
+        /// The cluster's clock when the client first submitted it.
+        begun: Timestamp,
     },
     /// The answer to [`super::Effect::Misplaced`]: a chain that reaches the blob's end.
     Reroute {
@@ -198,6 +203,8 @@ pub enum Event {
         /// The map.
         map: Arc<ClusterMap>,
     },
+    /// The monitors say how far all live nodes are done, and what the highest clock is (F10).
+    Retain(OutcomeRetention),
     /// Time has passed: `elapsed_us` on a clock that neither jumps nor goes back (F6).
     Tick {
         /// Microseconds since any fixed moment.

@@ -4,7 +4,7 @@
 //! Two machines of one node with the same fingerprint answer the same events with the same effects,
 //! but for the words of an abort. So what is only compared is written down as its rank (arrivals)
 //! or distance (the clock of `Tick`), and what nobody asks is left out: how often something was
-//! counted, and when outcomes were noted, which matters after [`super::OUTCOME_WINDOW_US`] only.
+//! counted, and when outcomes were noted, which matters below the floor only.
 //! The structs are taken apart by name, so that whoever adds a field has to decide about it here.
 
 use std::hash::{Hash, Hasher};
@@ -118,13 +118,18 @@ impl Commit {
             inquiries,
             has_one_authority,
             elapsed_us: _, // What it is compared with is taken from it.
-            crowd: _,      // Counted anew with each tick.
+            past: _,       // Of minutes, which no search takes.
+            done_to_us,
+            window_us,
+            owed,
+            crowd: _, // Counted anew with each tick.
         } = recovery;
         (map.as_ref().map(|map| map.epoch), has_one_authority).hash(hasher);
+        (done_to_us, window_us, owed, memory.floor()).hash(hasher);
         let mut entries: Vec<_> = memory.iter().collect();
         entries.sort_unstable_by_key(|(id, _)| **id);
-        for (id, Entry { attempt, finished_in, outcome, answers, .. }) in entries {
-            (id, attempt, finished_in).hash(hasher);
+        for (id, Entry { attempt, finished_in, outcome, answers, is_closed, .. }) in entries {
+            (id, attempt, finished_in, is_closed).hash(hasher);
             hash_outcomes(answers, hasher);
             if let Some((decision, outcomes)) = outcome {
                 hash_decision(decision, hasher);
@@ -136,6 +141,9 @@ impl Commit {
                 attempt,
                 promised,
                 transaction: _, // It has this id.
+                begun,
+                is_question,
+                closing,
                 chains,
                 waiting,
                 reports,
@@ -143,6 +151,7 @@ impl Commit {
                 rounds,
             } = inquiry;
             (id, attempt, promised, waiting, rounds, reports.len(), chains.len()).hash(hasher);
+            (begun, is_question, closing.as_ref().map(|abort| abort.kind)).hash(hasher);
             chains.iter().for_each(|chain| hash_chain(chain, hasher));
             for (node, known) in reports {
                 node.hash(hasher);
@@ -178,7 +187,7 @@ fn hash_chain(chain: &Chain, hasher: &mut impl Hasher) {
 fn hash_known(known: &Known, hasher: &mut impl Hasher) {
     std::mem::discriminant(known).hash(hasher);
     match known {
-        Known::Nothing => {}
+        Known::Nothing | Known::Forgotten => {}
         Known::Validated { attempt, proposal, chain } => {
             (attempt, proposal).hash(hasher);
             hash_chain(chain, hasher);

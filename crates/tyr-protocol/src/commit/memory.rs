@@ -1,13 +1,15 @@
 //! What this node remembers of transactions that it has finished with, or never saw.
 //!
 //! Outcomes, so that a retry takes effect once and an abort that was answered stays one (F4), and
-//! fences, so that a late message of an older attempt does nothing (F2). Each entry is kept for
-//! [`OUTCOME_WINDOW_US`] of a clock that does not jump; longer than anyone asks, since who holds
-//! something undecided asks every second or so, or is declared down within a few. The hybrid clock
-//! would not do: one node whose day is wrong moves it on by hours at all others.
+//! fences, so that a late message of an older attempt does nothing (F2).
 //!
-//! Bounded by [`OUTCOMES_MAX`]. When there are more the oldest go before their time. Attempts that
-//! began before what is gone was noted are refused from then on.
+//! An entry stays until the *floor* has passed the clock at which it was noted (F10). The floor is
+//! told to all nodes alike: every live node is done with every transaction that began at or below
+//! it, and at least [`OUTCOME_WINDOW_US`] have passed since. What began at or below the floor and
+//! is not known here was forgotten, or never was: nobody can tell, and it is not taken in (F11).
+//!
+//! So what is remembered is bounded by the slowest node. At [`OUTCOMES_MAX`] a head takes in
+//! nothing new; it does not forget.
 
 use std::collections::HashMap;
 
@@ -17,13 +19,17 @@ use tyr_types::{Timestamp, TransactionId};
 use super::event::{Attempt, Decision};
 use super::outcomes::Outcomes;
 use crate::chain::Ends;
-use crate::window::Window;
+use crate::queue::Queue;
 
-/// For how long outcomes are remembered, in microseconds.
+/// For how long outcomes are remembered at least, in microseconds of a clock that does not jump;
+/// less where there are too many of them, by [`crate::lease::OutcomeRetention`].
 pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
 
-/// The most outcomes and fences remembered, of some hundred bytes each.
+/// With as many outcomes and fences, of some hundred bytes each, a head takes in nothing new.
 pub const OUTCOMES_MAX: usize = 1 << 20;
+
+/// Entries that go at a time, so that no step takes long.
+const LET_GO_MAX: usize = 4;
 
 /// What is remembered of a transaction.
 #[derive(Clone, Debug)]
@@ -38,6 +44,9 @@ pub(crate) struct Entry {
     pub outcome: Option<(Decision, Outcomes)>,
     /// What its operations answered at this node.
     pub answers: Outcomes,
+    /// Whether every live node of its chain is known to have the abort durably, or its head alone
+    /// answered it before any other attempt (F9): who asks again may be told at once.
+    pub is_closed: bool,
     /// The clock when it was last noted.
     noted: u64,
 }
@@ -83,8 +92,8 @@ pub(crate) struct Memory {
     /// In boxes, so that a table that grows moves little.
     entries: HashMap<TransactionId, Box<Entry>, FixedState>,
     /// By the clock when they were noted, ascending; one noted again since is passed over.
-    order: Window<(u64, TransactionId)>,
-    /// Attempts that began at or before this clock may be forgotten.
+    order: Queue<(u64, TransactionId)>,
+    /// Transactions that began at or before this clock may be forgotten; 0 before there is one.
     floor: u64,
 }
 
@@ -100,9 +109,19 @@ impl Memory {
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
+    /// Whether there are so many that nothing new is to be begun.
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= OUTCOMES_MAX
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether what began then may have been forgotten, so that knowing nothing means nothing.
     pub fn is_forgotten(&self, begun: Timestamp) -> bool {
-        begun.clock <= self.floor
+        self.floor > 0 && begun.clock <= self.floor
     }
 
     /// Promises to take part in no attempt older than `attempt`.
@@ -110,12 +129,20 @@ impl Memory {
         let noted = clock.clock;
         let entry = self.entries.entry(id).or_insert_with(|| {
             let (finished_in, ends, outcome) = (None, Ends::new(), None);
-            Box::new(Entry { attempt, finished_in, ends, outcome, answers: Outcomes::new(), noted })
+            let (answers, is_closed) = (Outcomes::new(), false);
+            Box::new(Entry { attempt, finished_in, ends, outcome, answers, is_closed, noted })
         });
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
         self.order.push((noted, id));
-        self.let_go();
+        self.let_go(LET_GO_MAX);
+    }
+
+    /// The client may be told of this abort at once when it asks again.
+    pub fn close(&mut self, id: TransactionId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.is_closed = true;
+        }
     }
 
     /// Notes what became of a transaction; a decision that is known stays.
@@ -173,11 +200,10 @@ impl Memory {
     /// A page of what became of transactions, of those noted after the clock `after`: at least
     /// `limit` while there are more. Also the clock after which the next page begins.
     ///
-    /// What is older than the window by the clock `now` is nobody else's any more: who asks again
-    /// for a transaction that began before is refused. Else outcomes would live for ever that nodes
-    /// which come and go tell each other.
-    pub fn page(&self, after: u64, limit: usize, now: u64) -> (Vec<Remembered>, Option<u64>) {
-        let horizon = now.saturating_sub(OUTCOME_WINDOW_US);
+    /// What is not above the floor is nobody else's any more: everyone is done with it. Else
+    /// outcomes would live for ever that nodes which come and go tell each other.
+    pub fn page(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
+        let horizon = self.floor;
         self.page_of(after, limit, |id, Entry { attempt, ends, outcome, noted, .. }| {
             let (decision, outcomes) = outcome.clone()?;
             let since = match decision {
@@ -193,7 +219,8 @@ impl Memory {
     /// taken is on a later one.
     pub fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
         self.page_of(after, limit, |id, entry| {
-            let Entry { attempt, finished_in, ends, outcome, answers, noted } = entry.clone();
+            let Entry { attempt, finished_in, ends, outcome, answers, noted, is_closed: _ } =
+                entry.clone();
             Some(Kept { id, noted, attempt, finished_in, ends, outcome, answers })
         })
     }
@@ -220,18 +247,18 @@ impl Memory {
     /// Takes in what was kept, in the order of the pages, before anything else is noted.
     pub fn keep(&mut self, kept: Kept) {
         let Kept { id, noted, attempt, finished_in, ends, outcome, answers } = kept;
-        let entry = Entry { attempt, finished_in, ends, outcome, answers, noted };
+        let is_closed = false;
+        let entry = Entry { attempt, finished_in, ends, outcome, answers, is_closed, noted };
         self.entries.insert(id, Box::new(entry));
         self.order.push((noted, id));
-        self.let_go();
     }
 
-    /// Attempts that began at or before this clock may be forgotten.
+    /// Transactions that began at or before this clock may be forgotten.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// What began at or before this clock was forgotten before.
+    /// Every live node is done with what began at or before this clock (F10).
     pub fn raise_floor(&mut self, floor: u64) {
         self.floor = self.floor.max(floor);
     }
@@ -252,24 +279,22 @@ impl Memory {
         }
     }
 
-    /// The clock that does not jump says so: forgets what is older than the window.
-    pub fn expire(&mut self, elapsed_us: u64) {
-        self.order.advance(elapsed_us);
-        self.let_go();
-    }
-
-    fn let_go(&mut self) {
-        while let Some((noted, id)) = self.order.pop(OUTCOME_WINDOW_US, OUTCOMES_MAX) {
+    /// Forgets what was noted at or below the floor, oldest first, at most `count_max` entries.
+    pub fn let_go(&mut self, count_max: usize) {
+        let floor = self.floor;
+        if floor == 0 {
+            return;
+        }
+        for _ in 0..count_max {
+            let Some((noted, id)) = self.order.pop_if(|(noted, _)| *noted <= floor) else { return };
             if self.entries.get(&id).is_some_and(|entry| entry.noted == noted) {
                 self.entries.remove(&id);
-                self.floor = self.floor.max(noted);
             }
         }
     }
 
     /// Checks what must hold between steps.
     pub fn invariants(&self) {
-        assert!(self.order.len() <= OUTCOMES_MAX + 1, "outcomes are bounded");
         assert!(self.entries.len() <= self.order.len(), "every entry has its turn to go");
     }
 }
@@ -286,19 +311,31 @@ mod tests {
         (Decision::Commit(at(clock)), Outcomes::new())
     }
 
-    /// F4.
+    /// F10, F11.
     #[test]
-    fn an_outcome_is_remembered_for_the_window_and_no_longer() {
+    fn an_outcome_is_remembered_until_everyone_is_done_and_no_longer() {
         let (mut memory, id) = (Memory::default(), TransactionId(1));
-        let start = 1_000_000_000;
-        memory.expire(1);
-        memory.note(id, Attempt::default(), committed(start), at(start));
-        memory.expire(OUTCOME_WINDOW_US);
+        memory.note(id, Attempt::default(), committed(900), at(1000));
+        memory.raise_floor(999);
+        memory.let_go(10);
         assert!(memory.get(id).is_some_and(|entry| entry.outcome.is_some()));
-        memory.expire(1 + OUTCOME_WINDOW_US);
+        memory.raise_floor(1000);
+        memory.let_go(10);
         assert!(memory.get(id).is_none());
-        assert!(memory.is_forgotten(at(start)), "who began then may have been forgotten");
-        assert!(!memory.is_forgotten(at(start + 1)));
+        assert!(memory.is_forgotten(at(1000)), "who began then may have been forgotten");
+        assert!(!memory.is_forgotten(at(1001)));
+    }
+
+    /// F10.
+    #[test]
+    fn what_was_noted_anew_stays_as_long_as_if_it_were_new() {
+        let (mut memory, id) = (Memory::default(), TransactionId(1));
+        memory.fence(id, Attempt::default(), at(1000));
+        memory.fence(id, Attempt::default(), at(2000));
+        memory.raise_floor(1500);
+        memory.let_go(10);
+        assert!(memory.get(id).is_some());
+        memory.invariants();
     }
 
     /// F4.
@@ -319,7 +356,7 @@ mod tests {
         }
         let (mut after, mut pages) = (Some(0), 0);
         while let Some(from) = after {
-            let (page, next) = old.page(from, 2, 120);
+            let (page, next) = old.page(from, 2);
             page.into_iter().for_each(|remembered| new.recall(remembered, at(500)));
             (after, pages) = (next, pages + 1);
         }
@@ -335,10 +372,11 @@ mod tests {
     #[test]
     fn what_nodes_tell_each_other_again_and_again_does_not_live_for_ever() {
         let (mut old, mut new) = (Memory::default(), Memory::default());
-        let [early, late] = [1, 1 + OUTCOME_WINDOW_US];
+        let [early, late] = [1, 1000];
         old.note(TransactionId(1), Attempt::default(), committed(early), at(early));
         old.note(TransactionId(2), Attempt::default(), committed(late), at(late));
-        let (page, _) = old.page(0, 10, late);
+        old.raise_floor(early);
+        let (page, _) = old.page(0, 10);
         assert_eq!(page.iter().map(|it| it.id.0).collect::<Vec<_>>(), [2]);
         page[..].iter().for_each(|it| new.recall(it.clone(), at(late)));
         let noted = new.get(TransactionId(2)).unwrap().noted;
@@ -366,15 +404,17 @@ mod tests {
         memory.note(id, Attempt::default(), (Decision::Abort(abort), Outcomes::new()), at(2));
     }
 
+    /// F10.
     #[test]
-    fn too_many_outcomes_push_out_the_oldest_and_say_so() {
+    fn too_many_outcomes_are_said_and_none_is_pushed_out() {
         let mut memory = Memory::default();
-        for id in 0..OUTCOMES_MAX as u64 + 5 {
+        for id in 0..OUTCOMES_MAX as u64 {
+            assert!(!memory.is_full());
             memory.fence(TransactionId(id.into()), Attempt::default(), at(1_000_000_000 + id));
         }
         memory.invariants();
-        assert!(memory.get(TransactionId(0)).is_none());
-        assert!(memory.is_forgotten(at(1_000_000_000 + 2)));
-        assert!(memory.entries.len() <= OUTCOMES_MAX);
+        assert!(memory.is_full());
+        assert!(memory.get(TransactionId(0)).is_some());
+        assert!(!memory.is_forgotten(at(1_000_000_000)));
     }
 }

@@ -194,11 +194,11 @@ impl Commit {
 
     fn take_in(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
         match event {
-            Event::Submit { transaction, chain } => {
-                self.submit(now_us, transaction, chain, view, effects);
+            Event::Submit { transaction, chain, begun } => {
+                self.submit(now_us, (transaction, chain, begun), view, effects);
             }
-            Event::Retry { transaction, chain } => {
-                self.retry(now_us, transaction, chain, view, effects);
+            Event::Retry { transaction, chain, begun } => {
+                self.retry(now_us, (transaction, chain, begun), view, effects);
             }
             Event::Reroute { id, chain } => self.reroute(now_us, id, chain, view, effects),
             Event::Receive(message) => self.receive(now_us, message, view, effects),
@@ -224,8 +224,9 @@ impl Commit {
             Event::Fenced { id, attempt, is_cleared } => {
                 self.fenced(now_us, (id, attempt), is_cleared, view, effects);
             }
-            Event::Noted { id } => self.noted(id, effects),
+            Event::Noted { id } => self.noted(now_us, id, view, effects),
             Event::Install { map } => self.install(now_us, &map, view, effects),
+            Event::Retain(retention) => self.retain(retention),
             Event::Tick { elapsed_us } => self.tick(now_us, elapsed_us, view, effects),
             Event::Resume => self.resume(now_us, view, effects),
         }

@@ -144,7 +144,7 @@ impl Commit {
     /// are applied here and not finished with.
     pub(crate) fn remembered(&self, after: u64, limit: usize) -> (Vec<Remembered>, Option<u64>) {
         let Some(recovery) = &self.recovery else { return (Vec::new(), None) };
-        let (mut page, next) = recovery.memory.page(after, limit, self.clock.clock);
+        let (mut page, next) = recovery.memory.page(after, limit);
         if next.is_none() {
             let applied = self.records.iter().filter_map(|(_, record)| {
                 let State::Applied(at) = record.state else { return None };

@@ -140,7 +140,11 @@ impl Node {
 
     fn submit(&mut self, transaction: Transaction) -> Vec<String> {
         let chain = self.chain.clone();
-        self.step(Event::Submit { transaction: Arc::new(transaction), chain })
+        self.step(Event::Submit {
+            transaction: Arc::new(transaction),
+            chain,
+            begun: Timestamp::ZERO,
+        })
     }
 
     fn forward(&mut self, transaction: Transaction, highest: Timestamp) -> Vec<String> {
@@ -465,11 +469,21 @@ fn a_head_refuses_more_than_its_bound() {
         let mut own = transaction(id, vec![write(0, 8)]);
         own.blobs[0].blob = blob(&id.to_string());
         let (transaction, chain) = (Arc::new(own), node.chain.clone());
-        node.commit.step(0, Event::Submit { transaction, chain }, &EMPTY, &mut Vec::new());
+        node.commit.step(
+            0,
+            Event::Submit { transaction, chain, begun: Timestamp::ZERO },
+            &EMPTY,
+            &mut Vec::new(),
+        );
     }
     let (transaction, chain) = (Arc::new(transaction(1 << 32, vec![write(0, 8)])), node.chain);
     let mut effects = Vec::new();
-    node.commit.step(0, Event::Submit { transaction, chain }, &EMPTY, &mut effects);
+    node.commit.step(
+        0,
+        Event::Submit { transaction, chain, begun: Timestamp::ZERO },
+        &EMPTY,
+        &mut effects,
+    );
     assert_eq!(
         effects.iter().filter_map(brief).collect::<Vec<_>>(),
         ["reply 4294967296: Unavailable"]

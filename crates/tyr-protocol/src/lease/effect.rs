@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Result};
 
+use super::OutcomeRetention;
 use crate::map::ClusterMap;
 
 /// What the monitors want done. The order among them does not matter; any may be lost.
@@ -21,6 +22,8 @@ pub enum Effect {
         duration_us: u64,
         /// The epoch of the map in effect.
         epoch: Epoch,
+        /// How far all live nodes are done, and the highest clock (F10).
+        retention: OutcomeRetention,
     },
     /// Ask the node to stop using what this map takes from it, and to say so.
     Prepare {

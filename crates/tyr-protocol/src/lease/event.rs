@@ -2,6 +2,7 @@
 
 use tyr_types::{Epoch, NodeId};
 
+use super::OutcomeRetention;
 use crate::map::Change;
 
 /// What the monitors are told.
@@ -17,6 +18,8 @@ pub enum Event {
         epoch: Epoch,
         /// When it asked, by its own clock; goes back to it.
         sent_us: u64,
+        /// How far it is done, and its clock (F10).
+        retention: OutcomeRetention,
     },
     /// A node has stopped using what the proposed map of this epoch takes from it.
     Prepared {

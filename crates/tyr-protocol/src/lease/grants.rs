@@ -21,6 +21,7 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 use super::config::LeaseConfig;
 use super::effect::Effect;
 use super::event::Event;
+use super::retention::OutcomeRetention;
 use super::seat::{Back, Seat};
 use crate::map::{Change, ClusterMap, Membership, NodeState, losers};
 use crate::rule::{Rule, Rules};
@@ -141,8 +142,9 @@ impl Grants {
     /// Handles one event at `now_us` of the monitors' monotonic clock.
     pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
         match event {
-            Event::Renew { node, incarnation, epoch, sent_us } => {
-                self.renew(now_us, node, (incarnation, epoch, sent_us), effects);
+            Event::Renew { node, incarnation, epoch, sent_us, retention } => {
+                let asked = (incarnation, epoch, sent_us);
+                self.renew(now_us, node, asked, retention, effects);
             }
             Event::Prepared { node, incarnation, epoch } => {
                 let is_current = self.map.incarnation(node) == Some(incarnation);
@@ -178,12 +180,14 @@ impl Grants {
         now_us: u64,
         node: NodeId,
         (incarnation, epoch, sent_us): (u64, Epoch, u64),
+        retention: OutcomeRetention,
         effects: &mut Vec<Effect>,
     ) {
         let is_leaving = self.pending.as_ref().is_some_and(|it| it.change == Change::Down(node));
         let is_live = self.map.is_live(node);
         let is_current = self.map.incarnation(node) == Some(incarnation);
         let Some(seat) = self.seats.get_mut(&node).filter(|_| is_current) else { return };
+        seat.retention = retention;
         if epoch < self.map.epoch {
             effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
         }
@@ -194,9 +198,19 @@ impl Grants {
         if is_live && epoch >= seat.epoch_min {
             let duration_us = self.config.duration_us;
             seat.expires_us = now_us + self.config.counted_us();
-            let epoch = self.map.epoch;
-            effects.push(Effect::Grant { to: node, incarnation, sent_us, duration_us, epoch });
+            let (to, epoch, retention) = (node, self.map.epoch, self.retention());
+            let grant = Effect::Grant { to, incarnation, sent_us, duration_us, epoch, retention };
+            effects.push(grant);
         }
+    }
+
+    /// How far all live nodes are done with transactions (F10). A node that is down does not count:
+    /// should it come back, it begins empty.
+    pub fn retention(&self) -> OutcomeRetention {
+        OutcomeRetention::of_all(self.map.live().map(|node| {
+            let said = self.seats.get(&node).map(|seat| seat.retention);
+            (node, said.unwrap_or_default())
+        }))
     }
 
     fn come_back(&mut self, now_us: u64, node: NodeId, back: Back, effects: &mut Vec<Effect>) {
@@ -460,8 +474,9 @@ impl Grants {
             let seat = self.seats.entry(*node).or_default();
             if before.map(|it| it.incarnation) != Some(it.incarnation) {
                 // Another process, which never had a lease, and is alive. It may have an old map.
-                let (heard_us, came_us) = (now_us, Some(now_us));
-                *seat = Seat { heard_us, came_us, epoch_min: map.epoch, ..Seat::default() };
+                let (heard_us, came_us, epoch_min) = (now_us, Some(now_us), map.epoch);
+                let retention = seat.retention;
+                *seat = Seat { heard_us, came_us, epoch_min, retention, ..Seat::default() };
             }
             if is_taking {
                 seat.epoch_min = map.epoch;

@@ -19,7 +19,8 @@
 //! monitors from after, with a tenth on top for clocks that run at different speeds.
 //!
 //! Reading order: [`config`], then [`holder`], the node's side; [`event`] and [`effect`] are what
-//! goes in and out of [`grants`], the monitors' side; [`seat`] is what those know of a node.
+//! goes in and out of [`grants`], the monitors' side; [`seat`] is what those know of a node;
+//! [`retention`] is what goes along with both, for the memory of outcomes (F10).
 //!
 //! This module must not know how monitors agree among themselves: [`Grants`] is a plain value that
 //! they may put under any consensus.
@@ -30,6 +31,7 @@ pub mod event;
 pub mod grants;
 pub mod holder;
 mod invariants;
+pub mod retention;
 pub mod seat;
 #[cfg(test)]
 mod tests;
@@ -39,4 +41,5 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 pub use self::grants::Grants;
 pub use self::holder::{Holder, Renewal};
+pub use self::retention::OutcomeRetention;
 pub use self::seat::Seat;

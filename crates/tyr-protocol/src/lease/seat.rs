@@ -2,6 +2,8 @@
 
 use tyr_types::Epoch;
 
+use super::OutcomeRetention;
+
 /// What the monitors know of a node, by their own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seat {
@@ -21,6 +23,9 @@ pub struct Seat {
     /// The map by which it could neither be declared down nor taken back: there is no use in trying
     /// again before there is another.
     pub kept_in: Option<Epoch>,
+    /// What it last said of how far it is done; also what an earlier process of it said, since that
+    /// was durable (F10).
+    pub retention: OutcomeRetention,
 }
 
 /// A node has started again.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId};
 
 use super::{HELD_MAX, Store, Turn};
+use crate::commit;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope};
 
@@ -186,7 +187,9 @@ impl<S: Store> Turn<'_, S> {
     /// The monitors say something: about the lease, or a map.
     fn heed_monitors(&mut self, body: Body) {
         match body {
-            Body::Granted { incarnation, sent_us, duration_us, epoch } => {
+            Body::Granted { incarnation, sent_us, duration_us, epoch, retention } => {
+                // First: nothing is answered under the lease by what was known before (F11).
+                self.commit(commit::Event::Retain(retention));
                 self.member.lease.granted(incarnation, sent_us, duration_us);
                 self.catch_up_commit();
                 if epoch > self.member.epoch() {

@@ -156,7 +156,8 @@ impl<S: Store> Turn<'_, S> {
             | Promise::Fenced { .. }
             | Promise::Noted(_)
             | Promise::Recalled { .. }
-            | Promise::Map => true,
+            | Promise::Map
+            | Promise::Done => true,
         };
         self.member.promises.retain(|_, promise| is_kept(promise));
     }
@@ -181,9 +182,10 @@ impl<S: Store> Turn<'_, S> {
     fn begin_empty(&mut self) {
         let (node, clock) = (self.member.node, self.member.commit.clock());
         let (commit_rules, reads_rules) = (self.member.commit.rules, self.member.reads.rules);
-        self.member.commit = Commit::clustered(node);
+        let old = std::mem::replace(&mut self.member.commit, Commit::clustered(node));
         self.member.commit.rules = commit_rules;
         self.member.commit.observe(clock);
+        self.member.commit.follow(old);
         self.member.commit_epoch = None;
         self.member.reads = Reads::new(node);
         self.member.reads.rules = reads_rules;

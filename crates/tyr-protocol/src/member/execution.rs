@@ -34,6 +34,8 @@ pub(super) enum Promise {
     Stored(super::ChunkName),
     /// Nobody, but what comes after it in the log is worth nothing without it.
     Map,
+    /// Nobody but those who want to know how far the log is durable.
+    Done,
 }
 
 /// What a machine said to this node itself.
@@ -194,6 +196,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// A record is durable.
     pub(super) fn persisted(&mut self, number: u64) {
+        self.member.done.persisted(number);
         match self.member.promises.remove(&number) {
             Some(Promise::Validated(id, attempt)) => {
                 self.commit(commit::Event::Persisted { id, attempt });
@@ -206,7 +209,7 @@ impl<S: Store> Turn<'_, S> {
                 self.supply(movement::Event::Recalled { from, epoch, after, next });
             }
             Some(Promise::Stored(chunk)) => self.supply(movement::Event::Stored(chunk)),
-            Some(Promise::Map) | None => {}
+            Some(Promise::Map | Promise::Done) | None => {}
         }
     }
 
@@ -226,7 +229,8 @@ impl<S: Store> Turn<'_, S> {
                 | Promise::Noted(_)
                 | Promise::Recalled { .. }
                 | Promise::Stored(_)
-                | Promise::Map,
+                | Promise::Map
+                | Promise::Done,
             ) => self.member.is_broken = true,
             None => {}
         }

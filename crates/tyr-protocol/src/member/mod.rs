@@ -19,6 +19,7 @@
 //!
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
+//! [`durably_done`] is what the log has of what is done with;
 //! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, and
 //! [`aside`] is what waits for a chunk's base. What a rule says is in the machine that it belongs
 //! to; here is only who hears what.
@@ -27,6 +28,7 @@ mod admission;
 mod aside;
 mod change;
 pub mod checkpoint;
+mod durably_done;
 pub mod effect;
 pub mod event;
 mod execution;
@@ -50,6 +52,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
 
 use self::aside::Aside;
+use self::durably_done::DurablyDone;
 pub use self::effect::Effect;
 pub use self::event::Event;
 use self::execution::Promise;
@@ -160,6 +163,8 @@ pub struct Member {
     promises: BTreeMap<u64, Promise>,
     /// The number of the last record.
     records: u64,
+    /// How far the node is done, as far as its log has it (F10).
+    done: DurablyDone,
     /// How many transactions had been finished with when the log was last told so.
     finished: u64,
     /// Whether the node still has what it promised under earlier maps: the log told of one, or it
@@ -203,6 +208,7 @@ impl Member {
             held: VecDeque::new(),
             promises: BTreeMap::new(),
             records: 0,
+            done: DurablyDone::default(),
             finished: 0,
             has_disk: false,
             misplaced: BTreeMap::new(),

@@ -20,9 +20,16 @@ impl Member {
                 turn.adopt(map);
                 turn.take_seat();
             }
-            Record::Validated { transaction, chain, attempt, begun: _, proposal, placed } => {
+            Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
                 turn.hear_of_chunks(&chain);
-                turn.restore(Restored::Validated { transaction, chain, attempt, proposal, placed });
+                turn.restore(Restored::Validated {
+                    transaction,
+                    chain,
+                    attempt,
+                    begun,
+                    proposal,
+                    placed,
+                });
             }
             Record::Fenced { id, attempt, is_cleared } => {
                 turn.restore(Restored::Fenced { id, attempt, is_cleared });

@@ -125,12 +125,13 @@ impl<S: Store> Turn<'_, S> {
         if is_full || !self.member.planned.is_empty() {
             return; // It shows that nothing was written.
         }
+        let begun = self.member.commit.clock();
         match chain.hops()[0].node {
             head if head == self.member.node => {
-                self.commit(commit::Event::Submit { transaction, chain });
+                self.commit(commit::Event::Submit { transaction, chain, begun });
             }
             head => {
-                let message = recovery::Message::Ask { transaction, chain };
+                let message = recovery::Message::Ask { transaction, chain, begun };
                 self.send(Address::Node(head), Body::Recovery(message));
             }
         }

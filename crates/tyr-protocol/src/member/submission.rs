@@ -7,7 +7,7 @@ use tyr_types::{ErrorKind, Operation, Timestamp, Transaction, TransactionId};
 use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
-use crate::commit::{self, OUTCOME_WINDOW_US, Outcomes};
+use crate::commit::{self, Outcomes};
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
@@ -61,7 +61,10 @@ impl<S: Store> Turn<'_, S> {
             self.is_planned_away(|planned| planned.is_affected(&chain, &transaction, map.epoch));
         // The commit machine would refuse it with an abort that it does not remember.
         let is_full = match is_retry {
-            false => self.member.commit.len() >= commit::IN_FLIGHT_MAX,
+            false => {
+                self.member.commit.len() >= commit::IN_FLIGHT_MAX
+                    || self.member.commit.remembers_too_much()
+            }
             true => !self.member.has_room && !is_remembered,
         };
         if is_ahead || !is_head || is_going || is_full {
@@ -75,9 +78,11 @@ impl<S: Store> Turn<'_, S> {
         self.member.commit.observe(begun);
         let is_partial = self.is_partial(&transaction);
         self.commit(match (is_partial, is_retry) {
-            (true, _) => commit::Event::Recover(recovery::Message::Ask { transaction, chain }),
-            (false, false) => commit::Event::Submit { transaction, chain },
-            (false, true) => commit::Event::Retry { transaction, chain },
+            (true, _) => {
+                commit::Event::Recover(recovery::Message::Ask { transaction, chain, begun })
+            }
+            (false, false) => commit::Event::Submit { transaction, chain, begun },
+            (false, true) => commit::Event::Retry { transaction, chain, begun },
         });
     }
 
@@ -107,9 +112,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Whether a transaction that began then may have been forgotten here.
     fn is_forgotten(&self, begun: Timestamp) -> bool {
-        let recovery = self.member.commit.recovery.as_deref();
-        let horizon = self.member.commit.clock().clock.saturating_sub(OUTCOME_WINDOW_US);
-        begun.clock <= horizon || recovery.is_some_and(|it| it.memory.is_forgotten(begun))
+        self.member.commit.is_forgotten(begun)
     }
 
     /// Tells a client to ask elsewhere, or again.

@@ -4,6 +4,7 @@ use tyr_types::Timestamp;
 
 use super::{Store, Turn};
 use crate::commit;
+use crate::lease::OutcomeRetention;
 use crate::message::{Address, Body};
 use crate::movement;
 
@@ -37,6 +38,7 @@ impl<S: Store> Turn<'_, S> {
         self.scrub();
         if self.member.planned.is_empty() {
             self.commit(commit::Event::Tick { elapsed_us: now_us });
+            self.note_done();
             if self.member.is_resume_due {
                 self.resume();
             }
@@ -59,7 +61,13 @@ impl<S: Store> Turn<'_, S> {
         let (now_us, epoch) = (self.member.now.monotonic_us, self.member.epoch());
         if let Some(renewal) = self.member.lease.renewal(now_us, epoch) {
             let crate::lease::Renewal { incarnation, epoch, sent_us } = renewal;
-            self.send(Address::Monitors, Body::Renew { incarnation, epoch, sent_us });
+            let retention = OutcomeRetention {
+                clock_us: self.member.commit.clock().clock,
+                done_to_us: self.member.done.told_us(),
+                window_us: self.member.commit.affordable_window_us(),
+                slowest: None,
+            };
+            self.send(Address::Monitors, Body::Renew { incarnation, epoch, sent_us, retention });
         }
     }
 }

@@ -184,7 +184,7 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
     let mut node = Node::new(0, Chain::alone(NodeId(0)));
     let chain = node.chain.clone();
     let id = TransactionId(1);
-    node.step(commit::Event::Submit { transaction: write(id), chain });
+    node.step(commit::Event::Submit { transaction: write(id), chain, begun: Timestamp::ZERO });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
     assert_eq!(
@@ -194,7 +194,7 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
 
     let mut node = Node::of_three(0);
     let chain = Chain::alone(NodeId(0));
-    node.step(commit::Event::Submit { transaction: write(id), chain });
+    node.step(commit::Event::Submit { transaction: write(id), chain, begun: Timestamp::ZERO });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     node.validate(2, time(1, 0));
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{NodeId, TransactionId};
+use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::message::{Known, Message};
 use crate::commit::record::State;
@@ -21,10 +21,12 @@ impl Commit {
             return; // An embedded store has nobody who could ask.
         }
         match message {
-            Message::Ask { transaction, chain } => {
-                self.asked(now_us, (transaction, chain), view, effects);
+            Message::Ask { transaction, chain, begun } => {
+                self.asked(now_us, (transaction, chain, begun), view, effects);
             }
-            Message::Query { id, attempt } => self.queried(now_us, id, attempt, view, effects),
+            Message::Query { id, attempt, begun } => {
+                self.queried(now_us, (id, attempt, begun), view, effects);
+            }
             Message::Report { id, attempt, from, known } => {
                 self.reported(now_us, (id, attempt), (from, known), view, effects);
             }
@@ -36,7 +38,12 @@ impl Commit {
                     effects.push(Effect::Fence { id, attempt, is_cleared: true });
                 }
             }
-            Message::Abort { id, attempt, abort } => self.aborted(id, attempt, abort, effects),
+            Message::Abort { id, attempt, abort } => {
+                self.abort_asked(now_us, (id, attempt), abort, view, effects);
+            }
+            Message::Aborted { id, attempt, from } => {
+                self.abort_heard((id, attempt), from, effects);
+            }
         }
     }
 
@@ -44,8 +51,7 @@ impl Commit {
     fn queried(
         &mut self,
         now_us: u64,
-        id: TransactionId,
-        attempt: Attempt,
+        (id, attempt, begun): (TransactionId, Attempt, Timestamp),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -74,9 +80,14 @@ impl Commit {
                 recovery.memory.fence(id, attempt, clock);
             }
         }
+        let is_here = self.records.slot(id).is_some();
         match self.known(id) {
-            known @ (Known::Committed { .. } | Known::Aborted(_)) => {
+            known @ (Known::Committed { .. } | Known::Aborted(_) | Known::Forgotten) => {
                 self.report(now_us, (id, attempt), known, view, effects);
+            }
+            // It is not taken in any more, so there is nothing to promise (F11).
+            Known::Nothing if !is_here && self.is_forgotten(begun) => {
+                self.report(now_us, (id, attempt), Known::Forgotten, view, effects);
             }
             Known::Nothing | Known::Validated { .. } => {
                 effects.push(Effect::Fence { id, attempt, is_cleared: false });
@@ -161,28 +172,39 @@ impl Commit {
         })
     }
 
-    fn aborted(
+    /// A coordinator says that it is aborted: says so back when that is durable (F9). Not where a
+    /// newer attempt was promised to, which may have found out something else.
+    fn abort_asked(
         &mut self,
-        id: TransactionId,
-        attempt: Attempt,
+        now_us: u64,
+        (id, attempt): (TransactionId, Attempt),
         abort: crate::Abort,
+        view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        match self.records.slot(id) {
-            Some(slot) if attempt >= self.records[slot].attempt => {
+        if let Some(promised) = self.promised(id).filter(|promised| attempt < *promised) {
+            let message = Message::Behind { id, attempt, promised };
+            return self.tell(now_us, attempt.coordinator, message, view, effects);
+        }
+        let (slot, clock) = (self.records.slot(id), self.clock);
+        let Some(recovery) = &mut self.recovery else { return };
+        let noted = recovery.memory.get(id).and_then(|entry| entry.outcome.as_ref());
+        let is_committed = slot.is_some_and(|slot| self.records[slot].state.decided_at().is_some())
+            || matches!(noted, Some((Decision::Commit(_), _)));
+        if is_committed {
+            return; // Long decided; who says otherwise asked before that, and asks again.
+        }
+        recovery.owed.insert(id, attempt);
+        match slot {
+            Some(slot) if self.records[slot].state != State::Aborting => {
                 self.records[slot].attempt = attempt;
-                self.abort(slot, abort, effects);
+                self.abort_as_told(slot, abort, effects);
             }
-            Some(_) => {}
+            Some(_) => {} // On its way to the log.
             None => {
-                let clock = self.clock;
-                let Some(recovery) = &mut self.recovery else { return };
-                let known = recovery.memory.get(id).and_then(|entry| entry.outcome.as_ref());
-                if known.is_none() {
-                    let decision = Decision::Abort(abort);
-                    recovery.memory.note(id, attempt, (decision.clone(), Outcomes::new()), clock);
-                    effects.push(Effect::Note { id, decision, is_synced: false });
-                }
+                let decision = Decision::Abort(abort);
+                recovery.memory.note(id, attempt, (decision.clone(), Outcomes::new()), clock);
+                effects.push(Effect::Note { id, decision, is_synced: true });
             }
         }
     }
@@ -191,7 +213,7 @@ impl Commit {
     fn asked(
         &mut self,
         now_us: u64,
-        (transaction, chain): (Arc<tyr_types::Transaction>, crate::Chain),
+        (transaction, chain, begun): (Arc<tyr_types::Transaction>, crate::Chain, Timestamp),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -207,9 +229,10 @@ impl Commit {
             });
             return match outcome {
                 Some(known) => {
-                    self.drive_known(now_us, (transaction, chain), known, view, effects);
+                    let it = (transaction, chain, begun);
+                    self.drive_known(now_us, it, known, view, effects);
                 }
-                None => self.inquire(now_us, transaction, chain, view, effects),
+                None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
             };
         };
         let record = &self.records[slot];
@@ -233,10 +256,10 @@ impl Commit {
         match decided_at {
             Some(at) => {
                 let known = (Decision::Commit(at), ends);
-                self.drive_known(now_us, (transaction, chain), known, view, effects);
+                self.drive_known(now_us, (transaction, chain, begun), known, view, effects);
             }
             None if self.records[slot].state == State::Aborting => {}
-            None => self.inquire(now_us, transaction, chain, view, effects),
+            None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
         }
     }
 

@@ -3,14 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::message::{Known, Message};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part};
-use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::rule::Rule;
 use crate::view::View;
+
+/// Why the outcome of a transaction is unknown for good (F11).
+const FORGOTTEN: &str = "the transaction is older than what the cluster remembers: whether it took \
+                         effect shows in what it wrote";
+
+/// Why a transaction is given up that a client asked about and nobody has (F12).
+pub(crate) const NEVER_BEGUN: &str = "the transaction had not reached any node when it was asked \
+                                      about; it did not take effect and never will: commit it anew";
 
 /// A ballot on what became of a transaction.
 #[derive(Clone, Debug)]
@@ -19,6 +27,13 @@ pub(crate) struct Inquiry {
     /// The newest attempt that someone who was asked has promised to, if newer.
     pub promised: Option<Attempt>,
     pub transaction: Arc<Transaction>,
+    /// The cluster's clock when the client first submitted it.
+    pub begun: Timestamp,
+    /// Whether a client's question began it, of which this node knew nothing (F12).
+    pub is_question: bool,
+    /// What it came to, if that is an abort: `waiting` are those who have not said that it is
+    /// durable (F9).
+    pub closing: Option<Abort>,
     /// The chains it had, as far as they are known.
     pub chains: Vec<Chain>,
     /// Who was asked and has not answered.
@@ -42,26 +57,40 @@ impl Commit {
     pub(crate) fn inquire(
         &mut self,
         now_us: u64,
-        transaction: Arc<Transaction>,
-        chain: Chain,
+        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
+        is_question: bool,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let id = transaction.id;
         let attempt = self.next_attempt(id);
+        if self.rules.hold(Rule::F8) {
+            self.promise(id, attempt);
+        }
         let Some(recovery) = &mut self.recovery else { return };
         let began_us = recovery.elapsed_us;
-        let (mut chains, rounds) = match recovery.inquiries.remove(&id) {
-            Some(old) => (old.chains, (old.rounds + 1).min(super::ASK_AFTER_DOUBLED_MAX)),
-            None => (Vec::new(), 0),
+        let (mut chains, is_question, rounds) = match recovery.inquiries.remove(&id) {
+            Some(Inquiry { chains, is_question, rounds, .. }) => {
+                (chains, is_question, (rounds + 1).min(super::ASK_AFTER_DOUBLED_MAX))
+            }
+            None => (Vec::new(), is_question, 0),
         };
         if !chains.contains(&chain) {
             chains.push(chain);
         }
-        let (waiting, reports) = (BTreeSet::new(), BTreeMap::new());
-        let promised = None;
-        let inquiry =
-            Inquiry { attempt, promised, transaction, chains, waiting, reports, began_us, rounds };
+        let inquiry = Inquiry {
+            attempt,
+            promised: None,
+            transaction,
+            begun,
+            is_question,
+            closing: None,
+            chains,
+            waiting: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            began_us,
+            rounds,
+        };
         recovery.inquiries.insert(id, inquiry);
         self.ask_members(now_us, id, view, effects);
     }
@@ -79,6 +108,19 @@ impl Commit {
         let same = highest.filter(|attempt| attempt.epoch == epoch);
         let number = same.map_or(0, |attempt| attempt.number) + 1;
         Attempt { epoch, number, coordinator: self.node }
+    }
+
+    /// Takes part in no attempt older than this one, which this node begins (F8).
+    fn promise(&mut self, id: TransactionId, attempt: Attempt) {
+        let clock = self.clock;
+        match (self.records.slot(id), &mut self.recovery) {
+            (Some(slot), _) => {
+                let record = &mut self.records[slot];
+                record.attempt = record.attempt.max(attempt);
+            }
+            (None, Some(recovery)) => recovery.memory.fence(id, attempt, clock),
+            (None, None) => {}
+        }
     }
 
     /// Asks those who were not asked yet: the live nodes of the chains it had and of the one it
@@ -106,9 +148,9 @@ impl Commit {
             |node: &NodeId| !inquiry.waiting.contains(node) && !inquiry.reports.contains_key(node);
         let fresh: Vec<NodeId> = members.into_iter().filter(is_new).collect();
         inquiry.waiting.extend(&fresh);
-        let attempt = inquiry.attempt;
+        let (attempt, begun) = (inquiry.attempt, inquiry.begun);
         for to in fresh {
-            self.tell(now_us, to, Message::Query { id, attempt }, view, effects);
+            self.tell(now_us, to, Message::Query { id, attempt, begun }, view, effects);
         }
     }
 
@@ -142,9 +184,9 @@ impl Commit {
         let Some(inquiry) = inquiry.filter(|inquiry| inquiry.attempt == attempt) else { return };
         inquiry.promised = inquiry.promised.max(Some(promised));
         if self.node <= promised.coordinator {
-            let transaction = Arc::clone(&inquiry.transaction);
+            let (transaction, begun) = (Arc::clone(&inquiry.transaction), inquiry.begun);
             let chain = inquiry.chains[0].clone();
-            self.inquire(now_us, transaction, chain, view, effects);
+            self.inquire(now_us, (transaction, chain, begun), false, view, effects);
         } else {
             (inquiry.rounds, inquiry.began_us) = (0, recovery.elapsed_us);
         }
@@ -160,7 +202,8 @@ impl Commit {
     ) {
         let Some(recovery) = &mut self.recovery else { return };
         let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
-        if inquiry.attempt != attempt || !inquiry.waiting.remove(&from) {
+        let is_current = inquiry.attempt == attempt && inquiry.closing.is_none();
+        if !is_current || !inquiry.waiting.remove(&from) {
             return; // Of an earlier round, or it came twice.
         }
         if let Known::Validated { chain, .. } = &known
@@ -195,11 +238,14 @@ impl Commit {
             Conclusion::Committed(at, ends) => {
                 self.drive(now_us, &inquiry, Some((at, ends)), view, effects);
             }
-            Conclusion::Aborted(abort) => {
-                for to in inquiry.reports.into_keys() {
-                    let message = Message::Abort { id, attempt, abort: abort.clone() };
-                    self.tell(now_us, to, message, view, effects);
-                }
+            Conclusion::Aborted(abort) => self.close_with(now_us, inquiry, abort, view, effects),
+            Conclusion::Unknown if self.rules.hold(Rule::F11) && inquiry.is_forgotten() => {
+                let abort = Abort::new(ErrorKind::TimedOut, FORGOTTEN);
+                self.close_with(now_us, inquiry, abort, view, effects);
+            }
+            Conclusion::Unknown if self.rules.hold(Rule::F12) && inquiry.is_about_nothing() => {
+                let abort = Abort::new(ErrorKind::Unavailable, NEVER_BEGUN);
+                self.close_with(now_us, inquiry, abort, view, effects);
             }
             Conclusion::Unknown => {
                 for to in inquiry.reports.keys() {
@@ -208,6 +254,51 @@ impl Commit {
                 self.drive(now_us, &inquiry, None, view, effects);
             }
         }
+    }
+
+    /// F9: it is aborted, and nobody hears so before all who were asked have it durably.
+    fn close_with(
+        &mut self,
+        now_us: u64,
+        mut inquiry: Inquiry,
+        abort: Abort,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        let (id, attempt) = (inquiry.transaction.id, inquiry.attempt);
+        let everyone: Vec<NodeId> = inquiry.reports.keys().copied().collect();
+        inquiry.closing = Some(abort.clone());
+        inquiry.waiting = everyone.iter().copied().collect();
+        inquiry.reports.clear();
+        inquiry.began_us = recovery.elapsed_us;
+        recovery.inquiries.insert(id, inquiry);
+        for to in everyone {
+            let message = Message::Abort { id, attempt, abort: abort.clone() };
+            self.tell(now_us, to, message, view, effects);
+        }
+    }
+
+    /// Someone has the abort durably; when all have, the client may know (F9).
+    pub(super) fn abort_heard(
+        &mut self,
+        (id, attempt): (TransactionId, Attempt),
+        from: NodeId,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(recovery) = &mut self.recovery else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        if inquiry.attempt != attempt || inquiry.closing.is_none() {
+            return;
+        }
+        inquiry.waiting.remove(&from);
+        if !inquiry.waiting.is_empty() {
+            return;
+        }
+        let closed = recovery.inquiries.remove(&id).and_then(|inquiry| inquiry.closing);
+        recovery.memory.close(id);
+        let decision = Decision::Abort(closed.expect("it was just there"));
+        effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
     }
 
     /// Sends the transaction over its chain again. One that is committed also passes those who had
@@ -234,7 +325,7 @@ impl Commit {
             transaction: Arc::clone(&inquiry.transaction),
             chain,
             attempt: inquiry.attempt,
-            begun: self.clock,
+            begun: inquiry.begun,
             highest: Timestamp::ZERO,
             known: known.map(|(at, _)| at),
             usages: Vec::new(),
@@ -249,19 +340,25 @@ impl Commit {
     pub(crate) fn drive_known(
         &mut self,
         now_us: u64,
-        (transaction, chain): (Arc<Transaction>, Chain),
+        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
         (decision, ends): (Decision, Ends),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let id = transaction.id;
         let attempt = self.next_attempt(id);
+        if self.rules.hold(Rule::F8) {
+            self.promise(id, attempt);
+        }
         match decision {
             Decision::Commit(at) => {
                 let inquiry = Inquiry {
                     attempt,
                     promised: None,
                     transaction,
+                    begun,
+                    is_question: false,
+                    closing: None,
                     chains: vec![chain],
                     waiting: BTreeSet::new(),
                     reports: BTreeMap::new(),
@@ -281,6 +378,11 @@ impl Commit {
 }
 
 impl Inquiry {
+    /// What it is about: the transaction, a chain that it had, and when it began.
+    pub fn subject(&self) -> (Arc<Transaction>, Chain, Timestamp) {
+        (Arc::clone(&self.transaction), self.chains[0].clone(), self.begun)
+    }
+
     fn conclusion(&self) -> Conclusion {
         let mut aborted = None;
         for known in self.reports.values() {
@@ -289,7 +391,7 @@ impl Inquiry {
                     return Conclusion::Committed(*at, ends.clone());
                 }
                 Known::Aborted(abort) => aborted = Some(abort.clone()),
-                Known::Nothing | Known::Validated { .. } => {}
+                Known::Nothing | Known::Validated { .. } | Known::Forgotten => {}
             }
         }
         match (aborted, self.validated_to_the_tail()) {
@@ -307,8 +409,18 @@ impl Inquiry {
                 let is_tail = chain.hops().last().is_some_and(|hop| hop.node == *node);
                 is_tail.then(|| (*proposal, chain.ends().clone()))
             }
-            Known::Nothing | Known::Committed { .. } | Known::Aborted(_) => None,
+            Known::Nothing | Known::Committed { .. } | Known::Aborted(_) | Known::Forgotten => None,
         })
+    }
+
+    /// F11: whether someone may have known what became of it, and forgotten.
+    fn is_forgotten(&self) -> bool {
+        self.reports.values().any(|known| *known == Known::Forgotten)
+    }
+
+    /// F12: whether a client asks about what nobody has.
+    fn is_about_nothing(&self) -> bool {
+        self.is_question && self.reports.values().all(|known| *known == Known::Nothing)
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Known {
     },
     /// It is aborted.
     Aborted(Abort),
+    /// It began so long ago that this node may have forgotten what became of it (F11).
+    Forgotten,
 }
 
 /// What nodes say to each other about a transaction that was held up.
@@ -43,6 +45,8 @@ pub enum Message {
         transaction: Arc<Transaction>,
         /// Its chain, as far as the sender knows.
         chain: Chain,
+        /// The cluster's clock when the client first submitted it.
+        begun: Timestamp,
     },
     /// What do you know? Whoever answers takes part in no older attempt any more (F2).
     Query {
@@ -50,6 +54,8 @@ pub enum Message {
         id: TransactionId,
         /// The attempt that may follow.
         attempt: Attempt,
+        /// The cluster's clock when the client first submitted it.
+        begun: Timestamp,
     },
     /// The answer to a query.
     Report {
@@ -79,7 +85,7 @@ pub enum Message {
         /// The attempt that follows.
         attempt: Attempt,
     },
-    /// It is aborted (F3).
+    /// It is aborted (F3): to be made durable, and then said to the coordinator (F9).
     Abort {
         /// The transaction.
         id: TransactionId,
@@ -87,5 +93,14 @@ pub enum Message {
         attempt: Attempt,
         /// Why.
         abort: Abort,
+    },
+    /// The abort is durable (F9).
+    Aborted {
+        /// The transaction.
+        id: TransactionId,
+        /// The attempt in which that was asked.
+        attempt: Attempt,
+        /// Who says so.
+        from: NodeId,
     },
 }

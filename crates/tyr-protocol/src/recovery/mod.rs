@@ -12,9 +12,11 @@
 //!     Query ──► everyone: Fence … Fenced ──► Report
 //!        │ all have reported
 //!        ├─ someone knows it committed at T ──────────► Forward, known at T
-//!        ├─ someone knows it aborted ─────────────────► Abort to everyone
+//!        ├─ someone knows it aborted ─────────────────► Abort to everyone … Aborted: Reply (F9)
 //!        ├─ the tail of an attempt validated it ──────► it is decided (C5): Forward, known at the
 //!        │                                              tail's proposal
+//!        ├─ someone may have forgotten it ────────────► Abort to everyone, outcome unknown (F11)
+//!        ├─ a client asked, and nobody has it ────────► Abort to everyone (F12)
 //!        └─ nobody knows ─────────────────────────────► Clear to everyone, Forward anew
 //! ```
 //!
@@ -23,9 +25,11 @@
 //!
 //! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes; [`answer`] is the side
 //! that is asked; [`watch`] finds what is held up, by time or by a new map; [`restore`] is what is
-//! known after a restart. All of it works on the records of the commit machine.
+//! known after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten.
+//! All of it works on the records of the commit machine.
 
 mod answer;
+pub mod done;
 mod inquiry;
 pub mod message;
 mod restore;
@@ -38,10 +42,11 @@ use std::sync::Arc;
 
 use tyr_types::TransactionId;
 
-pub(crate) use self::inquiry::Inquiry;
+pub(crate) use self::inquiry::{Inquiry, NEVER_BEGUN};
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
 use crate::commit::memory::Memory;
+use crate::commit::{Attempt, OUTCOME_WINDOW_US};
 use crate::map::ClusterMap;
 
 /// After how long without getting further a transaction is asked about, in microseconds; twice as
@@ -52,7 +57,7 @@ pub const ASK_AFTER_US: u64 = 500_000;
 pub const ASK_AFTER_DOUBLED_MAX: u8 = 4;
 
 /// What a node of a cluster keeps beside its records.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     /// The newest map installed.
     pub map: Option<Arc<ClusterMap>>,
@@ -65,6 +70,31 @@ pub(crate) struct Recovery {
     pub has_one_authority: bool,
     /// The clock of the last tick.
     pub elapsed_us: u64,
+    /// What the cluster's clock was.
+    pub past: self::done::Past,
+    /// Up to where this node is done (F10).
+    pub done_to_us: u64,
+    /// For how long outcomes are remembered at least.
+    pub window_us: u64,
+    /// Aborts that somebody asked for, with the attempt in which; said when they are durable (F9).
+    pub owed: BTreeMap<TransactionId, Attempt>,
     /// How many transactions were in flight and not applied at the last tick.
     pub crowd: u64,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            map: None,
+            memory: Memory::default(),
+            inquiries: BTreeMap::new(),
+            has_one_authority: false,
+            elapsed_us: 0,
+            past: self::done::Past::default(),
+            done_to_us: 0,
+            window_us: OUTCOME_WINDOW_US,
+            owed: BTreeMap::new(),
+            crowd: 0,
+        }
+    }
 }

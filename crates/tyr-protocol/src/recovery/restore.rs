@@ -27,6 +27,8 @@ pub enum Restored {
         chain: Chain,
         /// The attempt.
         attempt: Attempt,
+        /// The cluster's clock when the client first submitted it.
+        begun: Timestamp,
         /// The timestamp proposed.
         proposal: Timestamp,
         /// Appends whose offset was settled.
@@ -56,9 +58,9 @@ impl Commit {
     pub fn restore(&mut self, restored: Restored, view: &impl View, effects: &mut Vec<Effect>) {
         let mut all = Vec::new();
         match restored {
-            Restored::Validated { transaction, chain, attempt, proposal, placed } => {
+            Restored::Validated { transaction, chain, attempt, begun, proposal, placed } => {
                 self.observe(proposal);
-                let validated = (transaction, chain, attempt);
+                let validated = (transaction, chain, attempt, begun);
                 self.restore_validated(validated, proposal, placed, view, &mut all);
             }
             Restored::Fenced { id, attempt, is_cleared } => match self.records.slot(id) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceConfig, KeyspaceId, NodeId,
-    Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    NodeId, Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId,
 };
 
 use super::*;
@@ -14,6 +14,11 @@ use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
 use crate::map::{Change, ClusterMap};
 use crate::rule::Rule;
 use crate::view::View;
+
+mod outcomes;
+
+/// When all transactions began, by the cluster's clock.
+const BEGUN: Timestamp = Timestamp { epoch: Epoch(0), clock: 1_000_000_000, node: 0 };
 
 /// What a node has applied: ids and timestamps, in order.
 #[derive(Clone, Debug, Default)]
@@ -101,12 +106,18 @@ impl Nodes {
 
     fn submit(&mut self, transaction: Transaction) {
         let chain = self.chain(&transaction);
-        self.step(chain.hops()[0].node.0, Event::Submit { transaction: transaction.into(), chain });
+        self.step(
+            chain.hops()[0].node.0,
+            Event::Submit { transaction: transaction.into(), chain, begun: BEGUN },
+        );
     }
 
     fn retry(&mut self, transaction: Transaction) {
         let chain = self.chain(&transaction);
-        self.step(chain.hops()[0].node.0, Event::Retry { transaction: transaction.into(), chain });
+        self.step(
+            chain.hops()[0].node.0,
+            Event::Retry { transaction: transaction.into(), chain, begun: BEGUN },
+        );
     }
 
     /// One step of a node, and what follows from it here; what is written is durable at once.
@@ -129,6 +140,7 @@ impl Nodes {
                             transaction,
                             chain,
                             attempt,
+                            begun: BEGUN,
                             proposal,
                             placed,
                         });
@@ -297,7 +309,7 @@ fn a_fence_holds_at_a_node_that_does_not_know_the_transaction() {
     let attempt = |number| Attempt { epoch: nodes.map.epoch, number, coordinator: NodeId(0) };
     let (old, new) = (attempt(0), attempt(1));
     let id = TransactionId(1);
-    nodes.step(2, Event::Recover(Message::Query { id, attempt: new }));
+    nodes.step(2, Event::Recover(Message::Query { id, attempt: new, begun: BEGUN }));
     nodes.mail.clear();
     let transaction = Arc::new(writing(1));
     let chain = nodes.chain(&transaction);
@@ -325,7 +337,7 @@ fn what_comes_after_a_fenced_transaction_still_waits_for_it() {
     nodes.run_losing(is_backward_to(1));
     nodes.submit(writing(2));
     let attempt = Attempt { epoch: nodes.map.epoch, number: 9, coordinator: NodeId(2) };
-    nodes.step(1, Event::Recover(Message::Query { id: TransactionId(1), attempt }));
+    nodes.step(1, Event::Recover(Message::Query { id: TransactionId(1), attempt, begun: BEGUN }));
     nodes.run_losing(|_, mail| matches!(mail, Mail::Recovery(_)));
     assert_eq!(nodes.applied(1), [0; 0], "the first was decided by the tail, below the second");
     assert_eq!(nodes.applied(2), [1, 2]);
@@ -365,7 +377,7 @@ fn a_lost_clear_is_said_again_to_who_asks() {
     let is_clear = |mail: &Mail| matches!(mail, Mail::Recovery(Message::Clear { .. }));
     nodes.run_losing(|to, mail| to.0 == 1 && is_clear(mail));
     assert!(nodes.replies.is_empty(), "the second waits for the first at node 1, before it at 0");
-    nodes.step(0, Event::Recover(Message::Ask { transaction: first.into(), chain }));
+    nodes.step(0, Event::Recover(Message::Ask { transaction: first.into(), chain, begun: BEGUN }));
     nodes.run();
     assert_eq!(nodes.replies.len(), 2);
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tyr_types::{NodeId, Timestamp, Transaction};
 
+use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
+use crate::commit::memory::Entry;
 use crate::commit::record::{Record, Slot, State};
 use crate::commit::{self, Attempt, Commit, Decision, Effect};
 use crate::map::{ClusterMap, MapKeyspace};
@@ -45,28 +47,34 @@ impl Commit {
     pub(crate) fn retry(
         &mut self,
         now_us: u64,
-        transaction: Arc<Transaction>,
-        chain: Chain,
+        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let id = transaction.id;
         let Some(recovery) = &self.recovery else {
-            return self.submit(now_us, transaction, chain, view, effects);
+            return self.submit(now_us, (transaction, chain, begun), view, effects);
         };
         if !self.rules.hold(Rule::F4) {
-            return self.submit(now_us, transaction, chain, view, effects);
+            return self.submit(now_us, (transaction, chain, begun), view, effects);
         }
         if recovery.inquiries.contains_key(&id) {
             return;
         }
         let Some(slot) = self.records.slot(id) else {
-            let outcome = recovery.memory.get(id).and_then(|entry| entry.outcome.clone());
+            let entry = recovery.memory.get(id);
+            // An abort that others may not have is told to them first (F9).
+            let is_sure = |entry: &&Entry| match entry.outcome {
+                Some((Decision::Commit(_), _)) => true,
+                Some((Decision::Abort(_), _)) => entry.is_closed || !self.rules.hold(Rule::F9),
+                None => false,
+            };
+            let outcome = entry.filter(is_sure).and_then(|entry| entry.outcome.clone());
             return match outcome {
                 Some((decision, outcomes)) => {
                     effects.push(Effect::Reply { id, decision, outcomes });
                 }
-                None => self.inquire(now_us, transaction, chain, view, effects),
+                None => self.inquire(now_us, (transaction, chain, begun), true, view, effects),
             };
         };
         let record = &self.records[slot];
@@ -84,7 +92,7 @@ impl Commit {
             | State::Applied(_) => {
                 if self.is_idle(record) {
                     self.touch(slot);
-                    self.inquire(now_us, transaction, chain, view, effects);
+                    self.inquire(now_us, (transaction, chain, begun), false, view, effects);
                 }
             }
             State::Aborting | State::Aborted => {}
@@ -114,11 +122,15 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let crowd = self.records.iter().filter(|(_, record)| !record.is_applied()).count() as u64;
+        let (mut crowd, mut oldest_us) = (0, None::<u64>);
+        for (_, record) in self.records.iter() {
+            crowd += u64::from(!record.is_applied());
+            oldest_us = oldest_us.into_iter().chain([record.begun.clock]).min();
+        }
         let Some(recovery) = &mut self.recovery else { return };
         recovery.crowd = crowd;
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
-        recovery.memory.expire(elapsed_us);
+        self.review_done(oldest_us);
         if !self.rules.hold(Rule::F6) {
             return;
         }
@@ -127,10 +139,9 @@ impl Commit {
         let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ask_after_us << rounds);
         let inquiries = recovery.inquiries.values();
         let late = inquiries.filter(|inquiry| is_late(inquiry.began_us, inquiry.rounds));
-        let late: Vec<_> =
-            late.map(|inquiry| (inquiry.transaction.clone(), inquiry.chains[0].clone())).collect();
-        for (transaction, chain) in late {
-            self.inquire(now_us, transaction, chain, view, effects);
+        let late: Vec<_> = late.map(Inquiry::subject).collect();
+        for it in late {
+            self.inquire(now_us, it, false, view, effects);
         }
         let held_up: Vec<(Slot, Question)> = self
             .records
@@ -157,16 +168,17 @@ impl Commit {
         let elapsed_us = self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us);
         let Some(record) = self.records.get(slot) else { return };
         let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
-        let unstable = record.unstable.clone();
+        let (begun, unstable) = (record.begun, record.unstable.clone());
         let id = transaction.id;
         match question {
             Question::Outcome => match first_live(&chain, &map) {
                 Some(first) if first != self.node => {
-                    let message = Message::Ask { transaction, chain };
+                    let message = Message::Ask { transaction, chain, begun };
                     effects.push(Effect::Recover { to: first, message });
                 }
                 Some(_) | None => {
-                    self.inquire_unless_under_way(now_us, (transaction, chain), view, effects)
+                    let it = (transaction, chain, begun);
+                    self.inquire_unless_under_way(now_us, it, view, effects);
                 }
             },
             Question::Stable => {
@@ -190,16 +202,16 @@ impl Commit {
     fn inquire_unless_under_way(
         &mut self,
         now_us: u64,
-        (transaction, chain): (Arc<Transaction>, Chain),
+        it: (Arc<Transaction>, Chain, Timestamp),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let is_under_way = self
             .recovery
             .as_ref()
-            .is_some_and(|recovery| recovery.inquiries.contains_key(&transaction.id));
+            .is_some_and(|recovery| recovery.inquiries.contains_key(&it.0.id));
         if !is_under_way {
-            self.inquire(now_us, transaction, chain, view, effects);
+            self.inquire(now_us, it, false, view, effects);
         }
     }
 
@@ -284,12 +296,10 @@ impl Commit {
         }
         let recovery = self.recovery.as_ref().expect("it was just there");
         let open = recovery.inquiries.values();
-        let open: Vec<_> = open
-            .filter(|inquiry| inquiry.attempt.epoch < map.epoch)
-            .map(|inquiry| (inquiry.transaction.clone(), inquiry.chains[0].clone()))
-            .collect();
-        for (transaction, chain) in open {
-            self.inquire(now_us, transaction, chain, view, effects);
+        let open = open.filter(|inquiry| inquiry.attempt.epoch < map.epoch);
+        let open: Vec<_> = open.map(Inquiry::subject).collect();
+        for it in open {
+            self.inquire(now_us, it, false, view, effects);
         }
     }
 
@@ -303,9 +313,9 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let record = &self.records[slot];
-        let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
-        if first_live(&chain, map) == Some(self.node) {
-            self.inquire(now_us, transaction, chain, view, effects);
+        let it = (record.transaction.clone(), record.chain.clone(), record.begun);
+        if first_live(&it.1, map) == Some(self.node) {
+            self.inquire(now_us, it, false, view, effects);
         } else if record.state.is_waiting() {
             // Whoever is first finds those that validated it; this node has not.
             self.unclaim(slot);

@@ -22,6 +22,7 @@ use crate::chain::Ends;
 use crate::commit::{Decision, Outcomes};
 use crate::map::{ClusterMap, DROPPED};
 use crate::message::Body;
+use crate::recovery::NEVER_BEGUN;
 use crate::rule::Rule;
 
 /// A transaction that is to be submitted, or was.
@@ -33,6 +34,8 @@ pub(super) struct Submission {
     ends: Ends,
     /// How often it was sent, in this call and those before.
     tries: u32,
+    /// Whether the call asks what became of it: then it is not committed anew.
+    is_question: bool,
     /// Where it was sent last; `None` while it waits to be sent.
     head: Option<Sent>,
     /// Where it waits until more may be sent there.
@@ -43,10 +46,20 @@ pub(super) struct Submission {
 }
 
 impl Submission {
-    fn new(transaction: Arc<Transaction>, ends: Ends, tries: u32) -> Self {
+    fn new(transaction: Arc<Transaction>, ends: Ends, is_question: bool) -> Self {
         let len = transaction.payload_len();
-        let (head, queued_at, patient_until_us, refusal) = (None, None, None, None);
-        Self { transaction, len, ends, tries, head, queued_at, patient_until_us, refusal }
+        let tries = u32::from(is_question); // It was sent before.
+        Self {
+            transaction,
+            len,
+            ends,
+            tries,
+            is_question,
+            head: None,
+            queued_at: None,
+            patient_until_us: None,
+            refusal: None,
+        }
     }
 
     /// Whether a newer map changes where it is to be sent.
@@ -112,7 +125,7 @@ impl Session {
             return effects.push(Effect::Done { call, answer });
         }
         let ends = self.guess_ends(&transaction);
-        let submission = Submission::new(transaction, ends, 0);
+        let submission = Submission::new(transaction, ends, false);
         self.enter(call, Task::Commit(submission));
         self.submit(call, effects);
     }
@@ -134,7 +147,7 @@ impl Session {
             return effects.push(Effect::Done { call, answer });
         }
         let ends = self.guess_ends(&transaction);
-        let submission = Submission::new(transaction, ends, 1);
+        let submission = Submission::new(transaction, ends, true);
         self.enter(call, Task::Commit(submission));
         self.submit(call, effects);
     }
@@ -266,6 +279,9 @@ impl Session {
             return; // Another node may have taken it in, or this one what was sent after it.
         }
         match decision {
+            Decision::Abort(abort) if is_never_begun(&abort) && !submission.is_question => {
+                self.commit_anew(call, effects);
+            }
             Decision::Abort(abort) => {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
@@ -288,6 +304,20 @@ impl Session {
                 effects.push(Effect::Done { call, answer });
             }
         }
+    }
+
+    /// The nodes have found that the transaction had not reached any of them, and made sure that it
+    /// never takes effect under this id (F12): it is submitted under a new one.
+    fn commit_anew(&mut self, call: CallId, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        self.ledger.close(submission.sequence());
+        let id = TransactionId::new(self.client, self.ledger.open(call));
+        let transaction = Transaction { id, ..(*submission.transaction).clone() };
+        submission.wait_for(None, &mut self.limits);
+        submission.transaction = Arc::new(transaction);
+        (submission.tries, submission.patient_until_us) = (0, None);
+        self.submit(call, effects);
     }
 
     /// A node is not the head of a transaction's chain, or has no lease.
@@ -390,6 +420,11 @@ fn depends_on_end(operation: &Operation) -> bool {
         | Operation::Apply { .. }
         | Operation::Compare { .. } => false,
     }
+}
+
+/// Whether a transaction was given up because nobody had it when it was asked about (F12).
+fn is_never_begun(abort: &Abort) -> bool {
+    abort.kind == ErrorKind::Unavailable && abort.reason == NEVER_BEGUN
 }
 
 fn first_blob(transaction: &Transaction) -> Option<&tyr_types::BlobName> {

@@ -21,7 +21,7 @@ use super::output::{Outgoing, Output};
 use crate::message::Address;
 
 /// The version of the wire format that this program speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The bytes that every connection of this protocol begins with, in both directions.
 pub const MAGIC: [u8; 8] = *b"TYR-WIRE";

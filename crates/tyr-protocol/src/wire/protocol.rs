@@ -8,6 +8,7 @@ use super::output::Output;
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
+use crate::lease::OutcomeRetention;
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
@@ -143,15 +144,17 @@ encoded_enum!(Known, "state of knowledge", {
     1 => Validated { attempt, proposal, chain },
     2 => Committed { at, ends },
     3 => Aborted(abort),
+    4 => Forgotten,
 });
 
 encoded_enum!(recovery::Message, "message of recovery", {
-    0 => Ask { transaction, chain },
-    1 => Query { id, attempt },
+    0 => Ask { transaction, chain, begun },
+    1 => Query { id, attempt, begun },
     2 => Report { id, attempt, from, known },
     3 => Clear { id, attempt },
     4 => Abort { id, attempt, abort },
     5 => Behind { id, attempt, promised },
+    6 => Aborted { id, attempt, from },
 });
 
 encoded_enum!(Kind, "kind of read", {
@@ -171,6 +174,8 @@ encoded_enum!(Address, "kind of address", {
 encoded_struct!(ReadRequest, 9, { read, asker, blob, range, is_attributes, kind, is_copy });
 encoded_struct!(ReadPart, 34, { read, range, at, version, bytes, size, clock });
 encoded_enum!(Asked, "kind of question", { 0 => Transaction(id), 1 => Read(read) });
+
+encoded_struct!(OutcomeRetention, 4, { clock_us, done_to_us, window_us, slowest });
 
 encoded_enum!(movement::Message, "message of data movement", {
     0 => List { after },
@@ -193,8 +198,8 @@ encoded_enum!(Body, "message", {
     9 => Refused { read, abort },
     10 => NewerMap(map),
     11 => NotHere(asked),
-    12 => Renew { incarnation, epoch, sent_us },
-    13 => Granted { incarnation, sent_us, duration_us, epoch },
+    12 => Renew { incarnation, epoch, sent_us, retention },
+    13 => Granted { incarnation, sent_us, duration_us, epoch, retention },
     14 => Prepare(map),
     15 => Prepared { epoch },
     16 => Effective(map),

@@ -23,6 +23,7 @@ pub use self::words::{
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Placements, Remembered};
+use crate::lease::OutcomeRetention;
 use crate::member::{ChunkName, Record};
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
@@ -161,6 +162,17 @@ pub fn commit_message() -> BoxedStrategy<commit::Message> {
     .boxed()
 }
 
+fn retention() -> impl Strategy<Value = OutcomeRetention> {
+    (number_u64(), number_u64(), number_u64(), option::of(node())).prop_map(
+        |(clock_us, done_to_us, window_us, slowest)| OutcomeRetention {
+            clock_us,
+            done_to_us,
+            window_us,
+            slowest,
+        },
+    )
+}
+
 /// A message of recovery.
 pub fn recovery_message() -> BoxedStrategy<recovery::Message> {
     use recovery::Message;
@@ -171,12 +183,14 @@ pub fn recovery_message() -> BoxedStrategy<recovery::Message> {
         }),
         (timestamp(), ends()).prop_map(|(at, ends)| Known::Committed { at, ends }),
         abort().prop_map(Known::Aborted),
+        Just(Known::Forgotten),
     ];
     prop_oneof![
-        (transaction(), chain()).prop_map(|(transaction, chain)| {
-            Message::Ask { transaction: Arc::new(transaction), chain }
+        (transaction(), chain(), timestamp()).prop_map(|(transaction, chain, begun)| {
+            Message::Ask { transaction: Arc::new(transaction), chain, begun }
         }),
-        (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Query { id, attempt }),
+        (transaction_id(), attempt(), timestamp())
+            .prop_map(|(id, attempt, begun)| Message::Query { id, attempt, begun }),
         (transaction_id(), attempt(), node(), known)
             .prop_map(|(id, attempt, from, known)| Message::Report { id, attempt, from, known }),
         (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Clear { id, attempt }),
@@ -186,6 +200,11 @@ pub fn recovery_message() -> BoxedStrategy<recovery::Message> {
             id,
             attempt,
             abort
+        }),
+        (transaction_id(), attempt(), node()).prop_map(|(id, attempt, from)| Message::Aborted {
+            id,
+            attempt,
+            from
         }),
     ]
     .boxed()
@@ -352,14 +371,21 @@ pub fn body() -> BoxedStrategy<Body> {
     let of_membership = prop_oneof![
         Just(Body::FetchMap),
         map().prop_map(Body::NewerMap),
-        (number_u64(), epoch(), number_u64())
-            .prop_map(|(incarnation, epoch, sent_us)| Body::Renew { incarnation, epoch, sent_us }),
-        (number_u64(), number_u64(), number_u64(), epoch()).prop_map(
-            |(incarnation, sent_us, duration_us, epoch)| Body::Granted {
+        (number_u64(), epoch(), number_u64(), retention()).prop_map(
+            |(incarnation, epoch, sent_us, retention)| Body::Renew {
+                incarnation,
+                epoch,
+                sent_us,
+                retention
+            }
+        ),
+        (number_u64(), number_u64(), number_u64(), epoch(), retention()).prop_map(
+            |(incarnation, sent_us, duration_us, epoch, retention)| Body::Granted {
                 incarnation,
                 sent_us,
                 duration_us,
-                epoch
+                epoch,
+                retention
             }
         ),
         map().prop_map(Body::Prepare),

@@ -168,9 +168,10 @@ impl Node {
                 let chain = self.map.chain(transaction, &Ends::new());
                 let chain = chain.map_err(|abort| format!("there is no chain: {abort:?}"))?;
                 let transaction = Arc::clone(transaction);
+                let begun = Timestamp { clock: 1, ..Timestamp::ZERO };
                 match matches!(happening, Happening::Retry(_)) {
-                    false => commit::Event::Submit { transaction, chain },
-                    true => commit::Event::Retry { transaction, chain },
+                    false => commit::Event::Submit { transaction, chain, begun },
+                    true => commit::Event::Retry { transaction, chain, begun },
                 }
             }
             Happening::Message(Body::Commit(message)) => commit::Event::Receive(message.clone()),

@@ -69,7 +69,7 @@ fn of_commit(message: &Message) -> String {
 fn of_recovery(message: &recovery::Message) -> String {
     match message {
         recovery::Message::Ask { transaction, .. } => format!("ask {}", number(transaction.id)),
-        recovery::Message::Query { id, attempt } => about("query", *id, *attempt),
+        recovery::Message::Query { id, attempt, .. } => about("query", *id, *attempt),
         recovery::Message::Report { id, attempt, known, .. } => {
             let known = match known {
                 Known::Nothing => "nothing".to_owned(),
@@ -78,11 +78,13 @@ fn of_recovery(message: &recovery::Message) -> String {
                 }
                 Known::Committed { at, .. } => format!("committed at {at}"),
                 Known::Aborted(abort) => format!("aborted {:?}", abort.kind),
+                Known::Forgotten => "forgotten".to_owned(),
             };
             format!("{}: {known}", about("report", *id, *attempt))
         }
         recovery::Message::Behind { id, attempt, .. } => about("behind", *id, *attempt),
         recovery::Message::Clear { id, attempt } => about("clear", *id, *attempt),
         recovery::Message::Abort { id, attempt, .. } => about("abort", *id, *attempt),
+        recovery::Message::Aborted { id, attempt, .. } => about("aborted", *id, *attempt),
     }
 }

@@ -278,8 +278,8 @@ impl Cluster {
         let Address::Node(node) = envelope.from else { return };
         let epoch = envelope.epoch;
         let event = match envelope.body {
-            Body::Renew { incarnation, epoch, sent_us } => {
-                lease::Event::Renew { node, incarnation, epoch, sent_us }
+            Body::Renew { incarnation, epoch, sent_us, retention } => {
+                lease::Event::Renew { node, incarnation, epoch, sent_us, retention }
             }
             Body::Return { incarnation, has_disk } => {
                 lease::Event::Return { node, incarnation, epoch, has_disk }
@@ -298,8 +298,16 @@ impl Cluster {
         self.monitors.step(self.now_us, event, &mut effects);
         for effect in effects {
             match effect {
-                lease::Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
-                    let body = Body::Granted { incarnation, sent_us, duration_us, epoch };
+                lease::Effect::Grant {
+                    to,
+                    incarnation,
+                    sent_us,
+                    duration_us,
+                    epoch,
+                    retention,
+                } => {
+                    let body =
+                        Body::Granted { incarnation, sent_us, duration_us, epoch, retention };
                     self.send_from_monitors(to, body);
                 }
                 lease::Effect::Inform { to, map } => {

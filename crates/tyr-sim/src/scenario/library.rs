@@ -41,6 +41,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "clocks",
     "pauses",
     "disks",
+    "head-lost",
+    "cut-long",
     "replace",
     "join",
     "drain",

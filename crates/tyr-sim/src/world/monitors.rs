@@ -187,8 +187,8 @@ impl Monitors {
         let mut messages = Vec::new();
         for effect in effects.drain(..) {
             let (to, body) = match effect {
-                Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
-                    (to, Body::Granted { incarnation, sent_us, duration_us, epoch })
+                Effect::Grant { to, incarnation, sent_us, duration_us, epoch, retention } => {
+                    (to, Body::Granted { incarnation, sent_us, duration_us, epoch, retention })
                 }
                 Effect::Prepare { to, map } => {
                     self.reserved = self.reserved.max(map.epoch);
@@ -335,8 +335,8 @@ impl World {
         }
         let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
         let event = match envelope.body {
-            Body::Renew { incarnation, epoch, sent_us } => {
-                Event::Renew { node, incarnation, epoch, sent_us }
+            Body::Renew { incarnation, epoch, sent_us, retention } => {
+                Event::Renew { node, incarnation, epoch, sent_us, retention }
             }
             Body::Prepared { epoch } => Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => Event::CaughtUp { node, incarnation, epoch },

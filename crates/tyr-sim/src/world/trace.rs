@@ -136,7 +136,8 @@ fn recovery_subject(message: &recovery::Message) -> TransactionId {
         | recovery::Message::Report { id, .. }
         | recovery::Message::Behind { id, .. }
         | recovery::Message::Clear { id, .. }
-        | recovery::Message::Abort { id, .. } => *id,
+        | recovery::Message::Abort { id, .. }
+        | recovery::Message::Aborted { id, .. } => *id,
     }
 }
 
@@ -180,7 +181,7 @@ impl Display for Brief<'_> {
                 let again = if *is_retry { " again" } else { "" };
                 write!(f, "Submit{again} {}", Whole(transaction))
             }
-            Body::Recovery(recovery::Message::Ask { transaction, chain }) => {
+            Body::Recovery(recovery::Message::Ask { transaction, chain, .. }) => {
                 write!(f, "Ask {} over {}", Name(transaction.id), Nodes(chain))
             }
             Body::NewerMap(map) => write!(f, "NewerMap {}", map.epoch.0),

@@ -211,8 +211,8 @@ impl<'a> Term<'a> {
         let Address::Node(node) = envelope.from else { return None };
         let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
         match envelope.body {
-            Body::Renew { incarnation, epoch, sent_us } => {
-                Some(Event::Renew { node, incarnation, epoch, sent_us })
+            Body::Renew { incarnation, epoch, sent_us, retention } => {
+                Some(Event::Renew { node, incarnation, epoch, sent_us, retention })
             }
             Body::Prepared { epoch } => Some(Event::Prepared { node, incarnation, epoch }),
             Body::CaughtUp { epoch } => Some(Event::CaughtUp { node, incarnation, epoch }),
@@ -254,8 +254,11 @@ impl<'a> Term<'a> {
         }
         for effect in effects {
             match effect {
-                Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
-                    self.send(to, Body::Granted { incarnation, sent_us, duration_us, epoch });
+                Effect::Grant { to, incarnation, sent_us, duration_us, epoch, retention } => {
+                    self.send(
+                        to,
+                        Body::Granted { incarnation, sent_us, duration_us, epoch, retention },
+                    );
                 }
                 Effect::Prepare { to, map } => self.send(to, Body::Prepare(map)),
                 Effect::Inform { to, map } => self.send(to, Body::Effective(map)),

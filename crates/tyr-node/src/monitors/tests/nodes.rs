@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tyr_protocol::lease::Holder;
+use tyr_protocol::lease::{Holder, OutcomeRetention};
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_store::disk::SimulatedDisk;
@@ -427,7 +427,8 @@ fn said(shared: &Shared, node: u16) -> Vec<Body> {
     let mut bodies: Vec<Body> = Vec::new();
     if let Some(renewal) = it.holder.renewal(now_us, epoch) {
         let (incarnation, sent_us) = (renewal.incarnation, renewal.sent_us);
-        bodies.push(Body::Renew { incarnation, epoch, sent_us });
+        let retention = OutcomeRetention::UNKNOWN;
+        bodies.push(Body::Renew { incarnation, epoch, sent_us, retention });
     }
     let known = it.map.as_ref().and_then(|map| map.incarnation(NodeId(node)));
     match known {

@@ -45,7 +45,7 @@ fn the_fast_path_is_the_inlined_form_of_the_steps() {
             }
             let own = Arc::new(own);
             let (transaction, chain) = (Arc::clone(&own), chain.clone());
-            let mut events = vec![Event::Submit { transaction, chain }];
+            let mut events = vec![Event::Submit { transaction, chain, begun: Timestamp::ZERO }];
             let mut decisions = Vec::new();
             while let Some(event) = events.pop() {
                 let mut effects = Vec::new();

@@ -24,7 +24,10 @@ fn quick_step(node: &mut Node, event: Event) {
 
 fn quick_submit(node: &mut Node, id: u64, operations: Vec<Operation>) {
     let (transaction, chain) = (transaction(u128::from(id), operations), node.chain.clone());
-    quick_step(node, Event::Submit { transaction: Arc::new(transaction), chain });
+    quick_step(
+        node,
+        Event::Submit { transaction: Arc::new(transaction), chain, begun: Timestamp::ZERO },
+    );
     let (id, attempt) = (TransactionId(u128::from(id)), Attempt::default());
     quick_step(node, Event::Persisted { id, attempt });
 }
@@ -81,7 +84,10 @@ fn what_a_read_beside_a_crowd_costs_does_not_grow_with_it() {
         LOOKS.set(0);
         let transaction = reading(transaction(u128::MAX, vec![]), 0, LEN, 0);
         let chain = node.chain.clone();
-        quick_step(&mut node, Event::Submit { transaction: Arc::new(transaction), chain });
+        quick_step(
+            &mut node,
+            Event::Submit { transaction: Arc::new(transaction), chain, begun: Timestamp::ZERO },
+        );
         assert_eq!(node.commit.len() as u64, in_flight + 1, "it is validated");
         LOOKS.get()
     };

@@ -124,7 +124,7 @@ fn a_node_that_is_no_relay_passes_nothing_on() {
 #[test]
 fn a_relay_that_promised_to_a_newer_attempt_passes_on_in_that_one_only() {
     let mut relay = Relay::that_validated(5);
-    let query = recovery::Message::Query { id: ID, attempt: attempt(1) };
+    let query = recovery::Message::Query { id: ID, attempt: attempt(1), begun: Timestamp::ZERO };
     assert_eq!(relay.step(Event::Recover(query)), ["fence 1"]);
     assert_eq!(relay.decided(attempt(0)), NOTHING);
     assert_eq!(relay.backward(attempt(0)), NOTHING);

@@ -6,7 +6,7 @@ use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
 use crate::lease::config::LeaseConfig;
 use crate::lease::grants::PROPOSALS_MAX;
-use crate::lease::{Effect, Event, Grants};
+use crate::lease::{Effect, Event, Grants, OutcomeRetention};
 use crate::map::{Change, ClusterMap, Membership, Newcomer, NodeState};
 
 const SECOND: u64 = 1_000_000;
@@ -48,7 +48,13 @@ impl Monitors {
     /// Whether the node gets its lease.
     fn renew_with(&mut self, node: u16, epoch: Epoch) -> bool {
         let (node, incarnation) = (NodeId(node), self.map().nodes[&NodeId(node)].incarnation);
-        self.step(Event::Renew { node, incarnation, epoch, sent_us: 7 });
+        self.step(Event::Renew {
+            node,
+            incarnation,
+            epoch,
+            sent_us: 7,
+            retention: OutcomeRetention::UNKNOWN,
+        });
         self.effects.iter().any(|it| matches!(it, Effect::Grant { to, .. } if *to == node))
     }
 
@@ -377,7 +383,13 @@ fn unknown_nodes_and_old_incarnations_are_not_listened_to() {
     let mut monitors = Monitors::new(3);
     let epoch = Epoch(1);
     for (node, incarnation) in [(NodeId(9), 1), (NodeId(1), 0), (NodeId(1), 2)] {
-        monitors.step(Event::Renew { node, incarnation, epoch, sent_us: 0 });
+        monitors.step(Event::Renew {
+            node,
+            incarnation,
+            epoch,
+            sent_us: 0,
+            retention: OutcomeRetention::UNKNOWN,
+        });
         assert!(monitors.effects.is_empty());
     }
     monitors.back(9, 1, true);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
-use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig};
+use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig, OutcomeRetention};
 use crate::map::{Change, ClusterMap, Newcomer, hash, losers};
 use crate::rule::Rule;
 
@@ -185,7 +185,8 @@ impl World {
         let mut said = Vec::new();
         if let Some(asked) = it.holder.renewal(now_us, epoch) {
             let sent_us = asked.sent_us;
-            said.push(Event::Renew { node, incarnation, epoch, sent_us });
+            let retention = OutcomeRetention::UNKNOWN;
+            said.push(Event::Renew { node, incarnation, epoch, sent_us, retention });
         }
         let is_in = known.is_some_and(|known| known.incarnation == incarnation);
         let receives = |place: &u64| it.map.placed(*place, 3).recipients.contains(&node);

@@ -14,11 +14,12 @@ use crate::chain::Ends;
 use crate::cluster::random::Random;
 use crate::commit::Decision;
 use crate::lease::{self, Grants, LeaseConfig};
-use crate::map::{Change, ClusterMap, Newcomer};
+use crate::map::{Change, ClusterMap, Membership, Newcomer};
 use crate::member::{ChunkName, Effect, Event, Member, MemberConfig, Record, incarnation};
 use crate::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
+use crate::recovery::NEVER_BEGUN;
 
 /// What a run is like.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,17 @@ struct Call {
     begun_us: u64,
     is_retry: bool,
     answer: Option<Decision>,
+}
+
+/// What is committed anew gets an id so far from the first.
+const ANEW: u64 = 1_000;
+
+/// Whether a transaction was closed because nobody had it when it was asked about.
+fn is_never_begun(decision: &Decision) -> bool {
+    match decision {
+        Decision::Abort(abort) => abort.reason == NEVER_BEGUN,
+        Decision::Commit(_) => false,
+    }
 }
 
 /// A direct read of a client.
@@ -205,12 +217,17 @@ impl World {
     }
 
     fn is_done(&self) -> bool {
-        let is_answered = self.calls.len() as u64 == self.config.transactions
+        let is_anew = |call: &&Call| call.answer.as_ref().is_some_and(is_never_begun);
+        let anew = self.calls.values().filter(is_anew).count() as u64;
+        let is_answered = self.calls.len() as u64 == self.config.transactions + anew
             && self.calls.values().all(|call| call.answer.is_some())
             && self.looks.values().all(|look| look.answer.is_some());
-        let is_still = self.machines.values().all(|machine| {
+        let is_still = self.machines.iter().all(|(node, machine)| {
+            // Nobody tells a node that has left of maps that come after that.
+            let has_left = self.map.membership(*node) == Membership::Out;
             machine.member.as_ref().is_some_and(|member| {
-                member.in_flight() == 0 && member.map().is_some_and(|it| it.epoch == self.map.epoch)
+                let is_current = member.map().is_some_and(|it| it.epoch == self.map.epoch);
+                member.in_flight() == 0 && (is_current || has_left)
             })
         });
         let is_caught_up = self.map.next.is_none() && self.map.recipients_of_any().is_empty();
@@ -364,8 +381,8 @@ impl World {
     fn monitors(&mut self, Envelope { from, epoch, incarnation, body }: Envelope) {
         let Address::Node(node) = from else { return };
         self.grant(match body {
-            Body::Renew { incarnation, epoch, sent_us } => {
-                lease::Event::Renew { node, incarnation, epoch, sent_us }
+            Body::Renew { incarnation, epoch, sent_us, retention } => {
+                lease::Event::Renew { node, incarnation, epoch, sent_us, retention }
             }
             Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
@@ -390,8 +407,16 @@ impl World {
         self.grants.step(self.now_us, event, &mut effects);
         for effect in effects {
             match effect {
-                lease::Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
-                    let body = Body::Granted { incarnation, sent_us, duration_us, epoch };
+                lease::Effect::Grant {
+                    to,
+                    incarnation,
+                    sent_us,
+                    duration_us,
+                    epoch,
+                    retention,
+                } => {
+                    let body =
+                        Body::Granted { incarnation, sent_us, duration_us, epoch, retention };
                     self.send_as_monitors(to, body);
                 }
                 lease::Effect::Prepare { to, map } => self.send_as_monitors(to, Body::Prepare(map)),
@@ -529,7 +554,16 @@ impl World {
                 assert!(outcomes.len() <= adds, "an add answers once: {id:?} {outcomes:?}");
                 self.complete_answers += usize::from(outcomes.len() == adds);
                 match &call.answer {
-                    None => call.answer = Some(decision),
+                    None => {
+                        let is_anew = is_never_begun(&decision);
+                        call.answer = Some(decision);
+                        if is_anew {
+                            // As a session does: the same again, under another id (F12).
+                            let sequence = id.0 as u64 + ANEW;
+                            let id = TransactionId::new(CLIENT, sequence);
+                            self.at(0, Happening::Submit(id));
+                        }
+                    }
                     Some(answer) => assert_eq!(*answer, decision, "one outcome: {id:?}"),
                 }
             }
@@ -560,6 +594,7 @@ impl World {
                         *adds.entry(name).or_default() += 1;
                     }
                 }
+                decision if is_never_begun(decision) => {}
                 Decision::Abort(abort) => panic!("a blind write aborts: {id:?} {abort:?}"),
             }
         }

@@ -13,6 +13,7 @@ use tyr_types::{
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Remembered};
+use crate::lease::OutcomeRetention;
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
@@ -193,15 +194,17 @@ fn recovery_messages() -> Vec<(&'static str, recovery::Message)> {
     let alone = Chain::alone(NodeId(4));
     let validated = Known::Validated { attempt: ATTEMPT, proposal: at(15), chain: alone };
     vec![
-        ("ask", Message::Ask { transaction: transaction(), chain: chain() }),
-        ("query", Message::Query { id: ID, attempt: ATTEMPT }),
+        ("ask", Message::Ask { transaction: transaction(), chain: chain(), begun: at(14) }),
+        ("query", Message::Query { id: ID, attempt: ATTEMPT, begun: at(14) }),
         ("report-nothing", report(Known::Nothing)),
         ("report-validated", report(validated)),
         ("report-committed", report(Known::Committed { at: at(16), ends: smallvec![(1, 77)] })),
         ("report-aborted", report(Known::Aborted(abort()))),
+        ("report-forgotten", report(Known::Forgotten)),
         ("clear", Message::Clear { id: ID, attempt: ATTEMPT }),
         ("behind", Message::Behind { id: ID, attempt: ATTEMPT, promised: ATTEMPT }),
         ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: abort() }),
+        ("aborted", Message::Aborted { id: ID, attempt: ATTEMPT, from: NodeId(2) }),
     ]
 }
 
@@ -283,6 +286,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
     };
     let decision = Decision::Commit(at(20));
     let (incarnation, sent_us, duration_us) = (5, 123_456_789, 2_000_000);
+    let (clock_us, done_to_us, window_us) = (1 << 50, (1 << 50) - 60_000_000, 60_000_000);
+    let retention = OutcomeRetention { clock_us, done_to_us, window_us, slowest: Some(NodeId(3)) };
     let commits =
         commit_messages().into_iter().map(|(name, message)| (name, Body::Commit(message)));
     let recoveries =
@@ -299,8 +304,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("fetch-map", Body::FetchMap),
         ("reply", Body::Reply { id: ID, decision, outcomes: outcomes(), clock: at(21) }),
         ("newer-map", Body::NewerMap(map())),
-        ("renew", Body::Renew { incarnation, epoch, sent_us }),
-        ("granted", Body::Granted { incarnation, sent_us, duration_us, epoch }),
+        ("renew", Body::Renew { incarnation, epoch, sent_us, retention }),
+        ("granted", Body::Granted { incarnation, sent_us, duration_us, epoch, retention }),
         ("prepare", Body::Prepare(map())),
         ("prepared", Body::Prepared { epoch }),
         ("effective", Body::Effective(map())),

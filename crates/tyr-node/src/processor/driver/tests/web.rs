@@ -242,8 +242,8 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
                 let Address::Node(node) = envelope.from else { continue };
                 let (incarnation, epoch) = (envelope.incarnation, envelope.epoch);
                 match envelope.body {
-                    Body::Renew { incarnation, epoch, sent_us } => {
-                        lease::Event::Renew { node, incarnation, epoch, sent_us }
+                    Body::Renew { incarnation, epoch, sent_us, retention } => {
+                        lease::Event::Renew { node, incarnation, epoch, sent_us, retention }
                     }
                     Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
                     Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
@@ -264,8 +264,16 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
         grants.step(now_us, event, &mut effects);
         for effect in effects.drain(..) {
             match effect {
-                lease::Effect::Grant { to, incarnation, sent_us, duration_us, epoch } => {
-                    let body = Body::Granted { incarnation, sent_us, duration_us, epoch };
+                lease::Effect::Grant {
+                    to,
+                    incarnation,
+                    sent_us,
+                    duration_us,
+                    epoch,
+                    retention,
+                } => {
+                    let body =
+                        Body::Granted { incarnation, sent_us, duration_us, epoch, retention };
                     tell(lines, &grants, to, body);
                 }
                 lease::Effect::Prepare { to, map } => tell(lines, &grants, to, Body::Prepare(map)),
