@@ -26,9 +26,15 @@ impl Timestamp {
     /// After everything.
     pub const MAX: Self = Self { epoch: Epoch(u32::MAX), clock: u64::MAX, node: u16::MAX };
 
-    /// The next timestamp of `node` in this epoch, for C3; `now_us` pulls the clock along.
+    /// How far the day of a machine pulls the clock at most: to the year 2255. Whatever a wrong
+    /// clock shows, there is room above this for one timestamp each microsecond, for 500,000 years.
+    pub const CLOCK_MAX: u64 = 1 << 53;
+
+    /// The next timestamp of `node` in this epoch, for C3; `now_us` pulls the clock along, up to
+    /// [`CLOCK_MAX`](Self::CLOCK_MAX).
     #[must_use]
     pub fn next(self, now_us: u64, node: u16) -> Self {
+        let now_us = now_us.min(Self::CLOCK_MAX);
         Self { epoch: self.epoch, clock: (self.clock + 1).max(now_us), node }
     }
 
@@ -83,5 +89,12 @@ mod tests {
         assert_eq!(first.clock, 100);
         assert!(first.next(100, 0) > first);
         assert!(first.next(5, 0) > first);
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_by_ages_leaves_room_above_it() {
+        let wrong = Timestamp::ZERO.next(u64::MAX, 0);
+        assert_eq!(wrong.clock, Timestamp::CLOCK_MAX);
+        assert!(wrong.next(u64::MAX, 0) > wrong);
     }
 }

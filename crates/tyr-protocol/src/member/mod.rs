@@ -240,7 +240,7 @@ impl Member {
         store: &mut S,
         effects: &mut Vec<Effect>,
     ) {
-        self.now = now;
+        self.now = Now { wall_us: now.wall_us.min(Timestamp::CLOCK_MAX), ..now };
         let mut turn = Turn { member: self, store, effects };
         match event {
             Event::Receive(envelope) => turn.receive(envelope),

@@ -12,10 +12,13 @@ use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
 
-/// How far ahead of this node a client's idea of the clock may be, in microseconds. Clocks follow
-/// the fastest in the cluster, so a client is ahead of nobody for long; one that is further is
-/// wrong, and must not pull the cluster along.
-pub const AHEAD_MAX_US: u64 = 60 * 60 * 1_000_000;
+/// How far ahead of this node a timestamp that a client brings may be, in microseconds.
+///
+/// What a client brings is what nodes told it, carried on for a few seconds. Each node hears with
+/// its lease of the fastest clock, so it is as far within a second of when another told a client,
+/// however wrong that one's day is. Who is further ahead than this has to ask again: either this
+/// node has yet to hear of it, or nobody told it, and it must not pull the cluster along.
+pub const AHEAD_MAX_US: u64 = 10_000_000;
 
 impl<S: Store> Turn<'_, S> {
     /// A client submits a transaction, for the first time or again (F4).

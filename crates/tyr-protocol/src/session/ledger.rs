@@ -101,6 +101,12 @@ impl Ledger {
         self.entries.iter().filter_map(|(sequence, entry)| Some((*sequence, entry.call?)))
     }
 
+    /// The calls whose transaction was not sent yet.
+    pub fn undated(&self) -> impl Iterator<Item = CallId> + '_ {
+        let undated = self.entries.values().filter(|entry| entry.begun_us.is_none());
+        undated.filter_map(|entry| entry.call)
+    }
+
     pub fn invariants(&self) {
         let unknown = self.entries.values().filter(|entry| entry.call.is_none()).count();
         assert_eq!(unknown, self.unknown, "unknown outcomes are counted");

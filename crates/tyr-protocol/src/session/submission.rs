@@ -375,12 +375,12 @@ impl Session {
         }
     }
 
-    /// A node said its clock. The first one lets go what waits for the time.
+    /// A node said its clock. The first one in a while lets go what waits for the time.
     pub(super) fn observe(&mut self, clock: Timestamp, effects: &mut Vec<Effect>) {
         let is_first = self.clock.now_us(self.now_us).is_none();
         self.clock.observe(clock, self.now_us);
         if is_first {
-            let waiting: Vec<CallId> = self.ledger.calls().map(|(_, call)| call).collect();
+            let waiting: Vec<CallId> = self.ledger.undated().collect();
             waiting.into_iter().for_each(|call| self.submit(call, effects));
         }
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The first 12 bytes stay as they are in all versions to come, so that each can tell the others
-//! apart. What follows is version 1's.
+//! apart. What follows is version 2's.
 
 use std::fmt;
 

@@ -39,6 +39,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "links",
     "lossy",
     "clocks",
+    "clock-hours",
+    "clocks-apart",
     "pauses",
     "disks",
     "head-lost",

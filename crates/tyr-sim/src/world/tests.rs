@@ -16,6 +16,15 @@ fn a_healthy_cluster_does_its_work_and_ends() {
     assert!(report.counters.calls > 100, "{:?}", report.counters);
 }
 
+/// C8.
+#[test]
+fn clocks_that_are_hours_and_days_apart_hold_nobody_up() {
+    for (name, seed) in [("clock-hours", 5), ("clock-hours", 29), ("clocks-apart", 2)] {
+        let report = run(name, seed);
+        assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
+    }
+}
+
 /// A run in which this goes wrong, and nothing else.
 fn run_with(faults: &str, seed: u64) -> Report {
     let text = format!("nodes 3, clients 4, 12 s; workload bank; disks checkpoint never\n{faults}");

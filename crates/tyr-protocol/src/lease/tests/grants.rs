@@ -397,6 +397,30 @@ fn unknown_nodes_and_old_incarnations_are_not_listened_to() {
     assert!(monitors.effects.is_empty());
 }
 
+/// C8, F10.
+#[test]
+fn the_clock_of_the_fastest_and_how_far_the_slowest_is_come_with_every_lease() {
+    let mut monitors = Monitors::new(3);
+    let mut granted = |node, incarnation, clock_us, done_to_us| {
+        let (node, epoch) = (NodeId(node), Epoch(1));
+        let retention = OutcomeRetention { clock_us, done_to_us, ..OutcomeRetention::UNKNOWN };
+        monitors.step(Event::Renew { node, incarnation, epoch, sent_us: 0, retention });
+        let effects = std::mem::take(&mut monitors.effects);
+        effects.iter().find_map(|effect| match effect {
+            Effect::Grant { retention, .. } => Some((retention.clock_us, retention.done_to_us)),
+            Effect::Prepare { .. }
+            | Effect::Publish(_)
+            | Effect::Inform { .. }
+            | Effect::Answer { .. } => None,
+        })
+    };
+    assert_eq!(granted(0, 1, 50, 30), Some((50, 0)), "the others have said nothing");
+    assert_eq!(granted(1, 1, 7_200_000_050, 20), Some((7_200_000_050, 0)));
+    assert_eq!(granted(2, 0, u64::MAX, 9), None, "an older process says nothing");
+    assert_eq!(granted(2, 1, 0, 40), Some((7_200_000_050, 20)));
+    assert_eq!(granted(0, 1, 60, 35), Some((7_200_000_050, 20)));
+}
+
 /// Monitors that follow these ones.
 fn successors(monitors: &Monitors, reserved: Epoch) -> Monitors {
     let (config, map) = (monitors.grants.config, Arc::clone(monitors.grants.map()));

@@ -26,6 +26,32 @@ fn the_first_commit_asks_for_the_time_and_then_goes_to_the_head() {
 }
 
 #[test]
+fn a_client_that_was_idle_asks_for_the_time_again() {
+    let mut client = Client::with_time();
+    client.pass(3_600_000_000);
+    client.commit(vec![append("a", 10)]);
+    let (to, request) = client.asked_one();
+    assert_eq!(request.kind, Kind::Clock, "an hour by its own clock alone is not handed back");
+    client.receive(to, part(&request, Some(6_000_000), &[], None));
+    assert_eq!(client.submitted_one().begun_us, 6_000_000);
+}
+
+#[test]
+fn what_a_client_takes_for_the_day_does_not_matter() {
+    let submitted = |wall_us| {
+        let mut client = Client::with_time();
+        client.now.wall_us = wall_us;
+        client.commit(vec![append("a", 10)]);
+        let first = client.submitted_one();
+        client.pass(1_300_000);
+        (first.begun_us, client.submitted_one().begun_us)
+    };
+    let a_year_us = 31_557_600_000_000;
+    assert_eq!(submitted(1_800_000_000_000_000), submitted(1_800_000_000_000_000 + a_year_us));
+    assert_eq!(submitted(0), submitted(u64::MAX));
+}
+
+#[test]
 fn an_append_carries_the_end_that_the_one_before_was_answered() {
     let mut client = Client::with_time();
     client.commit(vec![append("a", 10)]);
