@@ -90,8 +90,12 @@ pub struct KeyspaceConfig {
     pub chunk_size: u64,
     /// Replicas of each chunk, 1 to 9; capped by the number of nodes. Default 3.
     pub replication: u8,
-    /// Live replicas that a write needs, 1 to `replication`. Default 1.
-    pub live_replicas_min: u8,
+    /// Live replicas that a write needs, 1 to `replication`; `None`, the default, for more than
+    /// half of them. What has been created says how many that is.
+    ///
+    /// With fewer than that live, writes are refused as `Unavailable` and reads go on. With 1, what
+    /// one replica alone acknowledged is lost with its disk.
+    pub live_replicas_min: Option<u8>,
     /// Whether older versions stay for snapshots in use. Default true.
     pub is_multi_versioned: bool,
     /// When a commit is acknowledged. Default `Sync`.
@@ -105,7 +109,7 @@ impl Default for KeyspaceConfig {
         Self {
             chunk_size: limits::CHUNK_SIZE_DEFAULT,
             replication: 3,
-            live_replicas_min: 1,
+            live_replicas_min: None,
             is_multi_versioned: true,
             durability: Durability::Sync,
             is_compressed: false,
@@ -114,6 +118,17 @@ impl Default for KeyspaceConfig {
 }
 
 impl KeyspaceConfig {
+    /// How many live replicas a write needs: what was set, or more than half of all.
+    pub fn live_replicas_needed(&self) -> u8 {
+        self.live_replicas_min.unwrap_or(self.replication / 2 + 1)
+    }
+
+    /// The same with all numbers said, as keyspaces have it.
+    #[must_use]
+    pub fn explicit(&self) -> Self {
+        Self { live_replicas_min: Some(self.live_replicas_needed()), ..self.clone() }
+    }
+
     /// Checks every field against its range.
     ///
     /// # Errors
@@ -134,10 +149,11 @@ impl KeyspaceConfig {
                 self.replication
             )));
         }
-        if !(1..=self.replication).contains(&self.live_replicas_min) {
+        if !(1..=self.replication).contains(&self.live_replicas_needed()) {
             return Err(Error::invalid(format!(
                 "live replicas are 1 to the replication factor {}, not {}",
-                self.replication, self.live_replicas_min
+                self.replication,
+                self.live_replicas_needed()
             )));
         }
         Ok(())
@@ -151,6 +167,22 @@ mod tests {
     #[test]
     fn the_default_configuration_is_valid() {
         KeyspaceConfig::default().validate().unwrap();
+    }
+
+    #[test]
+    fn a_write_needs_more_than_half_of_the_replicas_unless_set_otherwise() {
+        for (replication, needed) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (9, 5)] {
+            let config = KeyspaceConfig { replication, ..Default::default() };
+            config.validate().unwrap();
+            assert_eq!(config.live_replicas_needed(), needed);
+            assert_eq!(config.explicit().live_replicas_min, Some(needed));
+            let set = KeyspaceConfig { live_replicas_min: Some(1), ..config };
+            assert_eq!(set.explicit(), set);
+        }
+        for wrong in [0, 4] {
+            let config = KeyspaceConfig { live_replicas_min: Some(wrong), ..Default::default() };
+            assert!(config.validate().unwrap_err().message().contains("not"), "{wrong}");
+        }
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub struct CreateArguments {
     /// Replicas of each chunk, 1 to 9; capped by the number of nodes
     #[arg(long, default_value = "3", value_name = "N")]
     replication: u8,
-    /// Live replicas that a write needs, 1 to the number of replicas
-    #[arg(long, default_value = "1", value_name = "N")]
-    live_replicas_min: u8,
+    /// Live replicas that a write needs, 1 to the number of replicas; without, more than half
+    #[arg(long, value_name = "N")]
+    live_replicas_min: Option<u8>,
     /// Keep only the newest version: saves space, and snapshots may fail with SnapshotTooOld
     #[arg(long = "single-version")]
     is_single_versioned: bool,
@@ -166,7 +166,7 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
         config.chunk_size,
         size_text(config.chunk_size),
         config.replication,
-        config.live_replicas_min,
+        config.live_replicas_needed(),
         if config.is_multi_versioned { "many" } else { "newest only" },
         if config.is_compressed { "lz4" } else { "none" },
     );
@@ -195,7 +195,7 @@ pub fn as_json(info: &KeyspaceInfo) -> Value {
         "id": info.id.0,
         "chunk_size": info.config.chunk_size,
         "replication": info.config.replication,
-        "live_replicas_min": info.config.live_replicas_min,
+        "live_replicas_min": info.config.live_replicas_needed(),
         "multi_versioned": info.config.is_multi_versioned,
         "durability": info.config.durability.name(),
         "compressed": info.config.is_compressed,

@@ -288,7 +288,7 @@ impl ClusterMap {
             )));
         }
         self.keyspaces_created += 1;
-        let (name, config) = (name.clone(), config.clone());
+        let (name, config) = (name.clone(), config.explicit());
         let keyspace = MapKeyspace { name, config, seed, is_dropped: false };
         self.keyspaces.insert(KeyspaceId(self.keyspaces_created), keyspace);
         Ok(())

@@ -25,6 +25,6 @@ impl MapKeyspace {
         let name = KeyspaceName::new(&format!("keyspace-{number}"))
             .expect("letters, a hyphen and digits are a name");
         let seed = u64::from(number).wrapping_mul(0xD134_2543_DE82_EF95);
-        Self { name, config: config.clone(), seed, is_dropped: false }
+        Self { name, config: config.explicit(), seed, is_dropped: false }
     }
 }

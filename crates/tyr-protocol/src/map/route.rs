@@ -74,7 +74,7 @@ impl ClusterMap {
                 give(&mut hops, authority, piece);
                 continue;
             }
-            let needed = usize::from(config.live_replicas_min).min(placed.replicas);
+            let needed = usize::from(config.live_replicas_needed()).min(placed.replicas);
             if placed.holders.len() < needed {
                 return Err(Abort::at(touch.blob, ErrorKind::Unavailable, TOO_FEW_HOLDERS));
             }

@@ -143,14 +143,14 @@ impl Encoded for KeyspaceConfig {
         let Self {
             chunk_size,
             replication,
-            live_replicas_min,
+            live_replicas_min: _,
             is_multi_versioned,
             durability,
             is_compressed,
         } = self;
         chunk_size.encode(output);
         replication.encode(output);
-        live_replicas_min.encode(output);
+        output.byte(self.live_replicas_needed());
         is_multi_versioned.encode(output);
         durability.encode(output);
         is_compressed.encode(output);
@@ -161,7 +161,7 @@ impl Encoded for KeyspaceConfig {
         let config = Self {
             chunk_size: Encoded::decode(input)?,
             replication: Encoded::decode(input)?,
-            live_replicas_min: Encoded::decode(input)?,
+            live_replicas_min: Some(Encoded::decode(input)?),
             is_multi_versioned: Encoded::decode(input)?,
             durability: Encoded::decode(input)?,
             is_compressed: Encoded::decode(input)?,

@@ -32,7 +32,7 @@ pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
     let keyspace = KeyspaceConfig {
         chunk_size: drawn.keyspace.chunk.0,
         replication: drawn.replication.low as u8,
-        live_replicas_min: drawn.keyspace.live as u8,
+        live_replicas_min: Some(drawn.keyspace.live as u8),
         is_multi_versioned: drawn.keyspace.is_multi_versioned,
         ..KeyspaceConfig::default()
     };

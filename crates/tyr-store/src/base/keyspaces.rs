@@ -94,7 +94,8 @@ impl Base {
             Error::unavailable("all numbers of keyspaces are used; begin a new store")
         })?;
         let id = KeyspaceId(next);
-        let entry = KeyspaceEntry { name: name.clone(), config: config.clone(), is_dropped: false };
+        let entry =
+            KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
         batch.put(Table::Meta, key::NEXT_KEYSPACE.to_vec(), record::encode_number(after));
         batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
@@ -119,7 +120,8 @@ impl Base {
         if self.keyspaces.read().contains_key(&id) {
             return Ok(());
         }
-        let entry = KeyspaceEntry { name: name.clone(), config: config.clone(), is_dropped: false };
+        let entry =
+            KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
         batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
         self.index.commit(batch)?;

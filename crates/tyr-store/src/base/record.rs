@@ -208,7 +208,7 @@ impl KeyspaceEntry {
         let mut value = config.chunk_size.to_le_bytes().to_vec();
         value.extend_from_slice(&[
             config.replication,
-            config.live_replicas_min,
+            config.live_replicas_needed(),
             u8::from(config.is_multi_versioned),
             durability,
             u8::from(config.is_compressed),
@@ -226,7 +226,7 @@ impl KeyspaceEntry {
         let config = KeyspaceConfig {
             chunk_size,
             replication,
-            live_replicas_min,
+            live_replicas_min: Some(live_replicas_min),
             is_multi_versioned: versions != 0,
             durability: match durability {
                 0 => Durability::Memory,

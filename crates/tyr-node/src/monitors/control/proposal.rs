@@ -69,7 +69,7 @@ impl From<&KeyspaceConfig> for Keyspace {
         let KeyspaceConfig {
             chunk_size,
             replication,
-            live_replicas_min,
+            live_replicas_min: _,
             is_multi_versioned,
             durability,
             is_compressed,
@@ -82,7 +82,7 @@ impl From<&KeyspaceConfig> for Keyspace {
         Self {
             chunk_size,
             replication,
-            live_replicas_min,
+            live_replicas_min: config.live_replicas_needed(),
             is_multi_versioned,
             durability,
             is_compressed,
@@ -111,7 +111,7 @@ impl TryFrom<Keyspace> for KeyspaceConfig {
         let config = Self {
             chunk_size,
             replication,
-            live_replicas_min,
+            live_replicas_min: Some(live_replicas_min),
             is_multi_versioned,
             durability,
             is_compressed,

@@ -190,9 +190,8 @@ fn a_cluster_of_one_has_a_chain_of_one() {
 
 #[test]
 fn without_enough_holders_that_are_up_a_write_is_unavailable() {
-    let mut config = replicated(3);
-    config.live_replicas_min = 2;
-    let map = ClusterMap::of(3, &[config.clone()]);
+    let config = KeyspaceConfig { replication: 3, ..KeyspaceConfig::default() };
+    let map = ClusterMap::of(3, std::slice::from_ref(&config));
     let (writes, reads) = (doing(&[("a", &[append(1)])]), reading("a", ByteRange::from(0), true));
     let kind = |map: &ClusterMap, transaction| {
         map.chain(transaction, &Ends::from_slice(&[(0, 9)])).map_err(|abort| abort.kind)
@@ -202,7 +201,7 @@ fn without_enough_holders_that_are_up_a_write_is_unavailable() {
     let map = after(&map, &[Change::Down(NodeId(1))]);
     assert_eq!(kind(&map, &writes), Err(ErrorKind::Unavailable));
     assert!(kind(&map, &reads).is_ok());
-    let alone = ClusterMap::of(1, &[config.clone()]);
+    let alone = ClusterMap::of(1, std::slice::from_ref(&config));
     assert!(kind(&alone, &writes).is_ok(), "replicas are capped by the nodes there are");
 }
 

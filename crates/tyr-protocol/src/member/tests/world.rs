@@ -115,6 +115,7 @@ impl World {
         let keyspace = KeyspaceConfig {
             chunk_size: CHUNK,
             replication: config.replication,
+            live_replicas_min: Some(1), // They are to be lost down to the last.
             ..KeyspaceConfig::default()
         };
         let map = Arc::new(ClusterMap::of(config.nodes, &[keyspace]));

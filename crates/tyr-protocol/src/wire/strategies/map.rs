@@ -19,7 +19,7 @@ pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
             KeyspaceConfig {
                 chunk_size: 1 << bits,
                 replication,
-                live_replicas_min: live % replication + 1,
+                live_replicas_min: Some(live % replication + 1),
                 is_multi_versioned,
                 durability,
                 is_compressed,

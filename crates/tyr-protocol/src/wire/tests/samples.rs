@@ -119,7 +119,7 @@ fn map() -> Arc<ClusterMap> {
     let config = KeyspaceConfig {
         chunk_size: 4096,
         replication: 3,
-        live_replicas_min: 1,
+        live_replicas_min: Some(1),
         is_multi_versioned: true,
         durability: Durability::Buffered,
         is_compressed: false,
