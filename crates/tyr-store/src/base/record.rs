@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(ExtentEntry::decode(&entry.encode()), Some(entry));
         assert_eq!(decode_dead((1, 4096), &encode_dead(&extent)), Some(extent));
         let name = KeyspaceName::new("name").unwrap();
-        let entry = KeyspaceEntry { name, config: KeyspaceConfig::default(), is_dropped: true };
+        let config = KeyspaceConfig::default().explicit();
+        let entry = KeyspaceEntry { name, config, is_dropped: true };
         assert_eq!(KeyspaceEntry::decode(&entry.encode()), Some(entry));
     }
 
