@@ -61,8 +61,7 @@ fn check(replayed: &Replayed, name: &ChunkName, store: &SimStore) -> Result<usiz
     let bytes = blob.unwrap_or(&[]);
     let right = bytes.get(start..bytes.len().min(start + chunk_size as usize)).unwrap_or(&[]);
     let size = blob.map(|bytes| bytes.len() as u64);
-    let chunk = store.chunks().find_map(|(other, chunk)| (other == name).then_some(chunk));
-    let Some(chunk) = chunk else {
+    let Some(chunk) = store.chunk(name) else {
         return match right.iter().any(|byte| *byte != 0) || name.1 == 0 && size.is_some() {
             true => Err(format!("nothing, it must have {} bytes", right.len())),
             false => Ok(0),

@@ -59,7 +59,8 @@ pub struct Chunk {
     effects: Vec<Effect>,
     /// What there was after every [`CHECKPOINT_EVERY`]th effect.
     checkpoints: Vec<Arc<Content>>,
-    latest: Content,
+    /// The newest content; shared by those who read it, so that nobody copies it.
+    latest: Arc<Content>,
     /// Whether the base is still to come; the pieces that came.
     awaited: Option<Vec<ChunkCopy>>,
     /// Up to where it was copied from elsewhere, or folded before a restart: what is at or below is
@@ -86,7 +87,7 @@ impl Chunk {
             folded: Vec::new(),
             effects: Vec::new(),
             checkpoints: Vec::new(),
-            latest: Content::default(),
+            latest: Arc::default(),
             awaited: None,
             copied: None,
         }
@@ -168,18 +169,19 @@ impl Chunk {
 
     /// Does an effect on top of all others.
     fn add(&mut self, mut effect: Effect) -> Answers {
-        let (written, answers) = effect.cause.happen(self.place, &mut self.latest);
+        let latest = Arc::make_mut(&mut self.latest);
+        let (written, answers) = effect.cause.happen(self.place, latest);
         effect.written = written;
         self.effects.push(effect);
         if self.effects.len().is_multiple_of(CHECKPOINT_EVERY) {
-            self.checkpoints.push(Arc::new(self.latest.clone()));
+            self.checkpoints.push(Arc::clone(&self.latest));
         }
         answers
     }
 
     /// What is read at `at`, or the newest; `None` when that is gone.
     pub fn content_at(&self, at: Option<Timestamp>) -> Option<Arc<Content>> {
-        let Some(at) = at else { return Some(Arc::new(self.latest.clone())) };
+        let Some(at) = at else { return Some(Arc::clone(&self.latest)) };
         if at < self.floor {
             return None;
         }
@@ -244,7 +246,7 @@ impl Chunk {
         Self {
             place: self.place,
             floor: below.last().map_or(self.floor, |(version, _)| *version),
-            latest: Content::clone(&base),
+            latest: Arc::clone(&base),
             base,
             folded: self.folded.iter().cloned().chain(below).collect(),
             effects: Vec::new(),
@@ -291,7 +293,7 @@ impl Chunk {
         let is_attributes = self.is_first();
         let written = Written { ranges: [self.range()].into_iter().collect(), is_attributes };
         self.folded = Vec::from([(floor, written)]);
-        self.latest = Content::clone(&base);
+        self.latest = Arc::clone(&base);
         (self.floor, self.base, self.copied) = (floor, base, Some(copied));
     }
 
@@ -305,7 +307,7 @@ impl Chunk {
         self.checkpoints.truncate(place / CHECKPOINT_EVERY);
         let from = self.checkpoints.len() * CHECKPOINT_EVERY;
         let before = self.checkpoints.last().unwrap_or(&self.base);
-        self.latest = Content::clone(before);
+        self.latest = Arc::clone(before);
         let mut answers = Answers::new();
         for (number, effect) in self.effects.split_off(from).into_iter().enumerate() {
             let its = self.add(effect);

@@ -98,6 +98,11 @@ impl SimStore {
         self.chunks.iter()
     }
 
+    /// A chunk, if there is anything of it.
+    pub fn chunk(&self, name: &ChunkName) -> Option<&Chunk> {
+        self.chunks.get(name)
+    }
+
     /// What becomes durable of it when everything at or below `at` is applied: the base, on which a
     /// restart begins. Chunks whose own base is still to come are not in it.
     pub fn folded(&self, at: Timestamp) -> Self {
