@@ -37,6 +37,10 @@ sim SEED="":
 sim-for MINUTES:
     cargo run --profile sim -p tyr-sim -- sweep --minutes {{ MINUTES }}
 
+# So many seeds that nobody has run before, on all cores: for the night.
+sim-nightly RUNS="10000":
+    cargo run --profile sim -p tyr-sim -- sweep --runs {{ RUNS }} --threads $(nproc)
+
 # Real nodes under faults, built as CI builds them: what CI runs of it, or `just trial run --seed 7 --minutes 2`.
 trial *ARGS="suite":
     cargo build --profile test -p tyr-cli -p tyr-trial

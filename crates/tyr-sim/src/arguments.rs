@@ -135,8 +135,12 @@ pub struct SweepArguments {
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     pub seeds: Option<Range<u64>>,
 
+    /// So many seeds that the time of day chooses
+    #[arg(long, conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
+
     /// End after so many minutes
-    #[arg(long, required_unless_present = "seeds", value_parser = minutes)]
+    #[arg(long, required_unless_present_any = ["seeds", "runs"], value_parser = minutes)]
     pub minutes: Option<Duration>,
 
     /// A scenario of the library or a file (.txt), for all seeds
@@ -160,7 +164,8 @@ impl SweepArguments {
     pub fn seeds(&self) -> Range<u64> {
         self.seeds.clone().unwrap_or_else(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            since.as_secs() * SEEDS_A_SECOND..u64::MAX
+            let first = since.as_secs() * SEEDS_A_SECOND;
+            first..self.runs.map_or(u64::MAX, |runs| first.saturating_add(runs))
         })
     }
 }

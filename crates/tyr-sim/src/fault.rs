@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tyr_types::NodeId;
+use tyr_types::{KeyspaceId, NodeId};
 
 use crate::random::Random;
 
@@ -63,6 +63,13 @@ pub enum Fault {
     Upset(Upset),
     /// It is over: others lead, or the same ones again.
     Lead(Upset),
+    /// An operator drops this keyspace.
+    DropKeyspace(KeyspaceId),
+    /// This client's machine sleeps for so many microseconds: what is sent to it meanwhile is lost,
+    /// and its clocks go on.
+    Sleep(u16, u64),
+    /// The wall clock of this client's machine jumps by so many microseconds, and stays so.
+    ClientJump(u16, i64),
 }
 
 /// What happens to the monitors.
@@ -104,6 +111,15 @@ impl FaultPlan {
     /// Whether something on disks goes bad.
     pub fn has_rot(&self) -> bool {
         self.0.iter().any(|(_, fault)| matches!(fault, Fault::Rot(_)))
+    }
+
+    /// The keyspaces that are dropped, each with the time when that is first wanted.
+    pub fn dropped(&self) -> Vec<(KeyspaceId, u64)> {
+        let dropped = self.0.iter().filter_map(|(at_us, fault)| {
+            let Fault::DropKeyspace(keyspace) = fault else { return None };
+            Some((*keyspace, *at_us))
+        });
+        dropped.collect()
     }
 
     /// The same plan without the `place`-th fault.

@@ -26,6 +26,9 @@ use arguments::{
     SweepArguments,
 };
 
+/// Where nobody watches, progress is told this many times less often.
+const UNWATCHED_EVERY: u32 = 12;
+
 /// The exit code of a run that Ctrl-C ended.
 const INTERRUPTED_CODE: u8 = 130;
 
@@ -124,19 +127,27 @@ fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
         is_first_enough: arguments.is_first_enough,
     };
     println!("seeds from {} on", plan.seeds.start);
-    let is_watched = std::io::stderr().is_terminal();
+    let (is_watched, mut told) = (std::io::stderr().is_terminal(), 0_u32);
     let summary = sweep::sweep(&plan, &stop, |news| match news {
         News::Failed(failure) => {
             println!("seed {}, scenario {}:", failure.seed, failure.scenario);
             print_violations(&failure.violations);
             let chosen = Chosen { seed: failure.seed, scenario: arguments.scenario.clone() };
             println!("again: {}", arguments.manner.command("run", failure.seed, &chosen));
+            println!("smaller: {}", arguments.manner.command("shrink", failure.seed, &chosen));
         }
-        News::Progress(summary) if is_watched => eprintln!("{}", progress(summary)),
-        News::Progress(_) => {}
+        News::Progress(summary) => {
+            told += 1;
+            if is_watched || told.is_multiple_of(UNWATCHED_EVERY) {
+                eprintln!("{}", progress(summary));
+            }
+        }
     })?;
     print_summary(&summary);
-    Ok(match (summary.failures.is_empty(), stop.load(Ordering::Relaxed)) {
+    let hardly_judged = summary.hardly_judged(&plan.choice);
+    print_violations(&hardly_judged);
+    let is_clean = summary.failures.is_empty() && hardly_judged.is_empty();
+    Ok(match (is_clean, stop.load(Ordering::Relaxed)) {
         (false, _) => ExitCode::FAILURE,
         (true, true) => ExitCode::from(INTERRUPTED_CODE),
         (true, false) => ExitCode::SUCCESS,
@@ -155,15 +166,19 @@ fn progress(summary: &Summary) -> String {
 fn print_summary(summary: &Summary) {
     for (name, runs) in &summary.runs {
         let failed = summary.failures.iter().filter(|failure| failure.scenario == *name).count();
-        println!("{name:20} {runs:8} seeds {failed:6} failed");
+        let unjudged = summary.unjudged.get(name).copied().unwrap_or(0);
+        let share = unjudged as f64 * 100.0 / (*runs).max(1) as f64;
+        println!(
+            "{name:20} {runs:8} seeds {failed:6} failed {unjudged:6} not judged, {share:.1} %"
+        );
     }
     let hours = summary.simulated_us as f64 / 3.6e9;
     println!(
         "{hours:.1} simulated hours, {} faults, {} logs cut, {} messages, {} calls, {} committed",
         summary.faults, summary.cuts, summary.messages, summary.calls, summary.committed
     );
-    if summary.unjudged > 0 {
-        let unjudged = summary.unjudged;
+    let unjudged: u64 = summary.unjudged.values().sum();
+    if unjudged > 0 {
         println!("{unjudged} ended and not judged: all who knew a decision were lost (F7)");
     }
     let mut kinds = std::collections::BTreeMap::<String, (u64, u64)>::new();

@@ -57,6 +57,7 @@ impl<F: FnMut(&Scenario, u64) -> bool> Search<F> {
     fn round(&mut self) -> bool {
         let mut is_smaller = self.shorten();
         is_smaller |= self.drop_workloads();
+        is_smaller |= self.drop_keyspaces();
         is_smaller |= self.drop_faults();
         is_smaller |= self.lessen(|scenario| &mut scenario.clients);
         is_smaller |= self.lessen(|scenario| &mut scenario.nodes);
@@ -114,6 +115,22 @@ impl<F: FnMut(&Scenario, u64) -> bool> Search<F> {
         self.drop_from(|scenario| &mut scenario.workloads)
     }
 
+    /// Takes workloads into the first keyspace, and drops those that nobody names then.
+    fn drop_keyspaces(&mut self) -> bool {
+        let mut is_smaller = false;
+        for workload in 0..self.case.scenario.workloads.len() {
+            let mut smaller = self.case.scenario.clone();
+            smaller.workloads[workload].keyspaces.clear();
+            is_smaller |= self.accept(smaller);
+        }
+        for place in (1..self.case.scenario.keyspaces.len()).rev() {
+            let mut smaller = self.case.scenario.clone();
+            smaller.keyspaces.remove(place);
+            is_smaller |= self.accept(smaller);
+        }
+        is_smaller
+    }
+
     fn drop_faults(&mut self) -> bool {
         self.drop_from(|scenario| &mut scenario.faults)
     }
@@ -168,7 +185,7 @@ impl<F: FnMut(&Scenario, u64) -> bool> Search<F> {
             &|scenario| scenario.clocks = usual.clocks,
             &|scenario| scenario.sync = usual.sync,
             &|scenario| scenario.checkpoint = Checkpoints::Never,
-            &|scenario| scenario.keyspace = usual.keyspace,
+            &|scenario| scenario.keyspaces[0] = usual.keyspaces[0].clone(),
             &|scenario| scenario.heal = None,
             &|scenario| scenario.about.clear(),
         ];
@@ -200,13 +217,15 @@ impl<F: FnMut(&Scenario, u64) -> bool> Search<F> {
     }
 }
 
-/// The scenario without the faults that name nodes it does not have; who joins moves up.
+/// The scenario without the faults that name nodes or clients it does not have; who joins moves up.
 fn without_strangers(mut scenario: Scenario) -> Scenario {
     let nodes = scenario.nodes.low;
     let joins = |line: &FaultLine| matches!(line.fault, Fault::Join(_));
     scenario.faults.retain(|line| {
         joins(line) || line.fault.named_nodes().into_iter().all(|node| node < nodes)
     });
+    let clients = scenario.clients.low;
+    scenario.faults.retain(|line| line.fault.named_client().is_none_or(|it| it < clients));
     let mut next = nodes;
     for line in &mut scenario.faults {
         if let Fault::Join(node) = &mut line.fault {

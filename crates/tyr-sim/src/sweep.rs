@@ -15,6 +15,7 @@ use tyr_types::Result;
 
 use crate::report::Report;
 use crate::scenario::library::Choice;
+use crate::scenario::quantity::Share;
 use crate::trial::{self, Manner};
 
 /// How often progress is told.
@@ -55,8 +56,9 @@ pub struct Summary {
     pub runs: BTreeMap<String, u64>,
     /// Runs in which something was wrong, in order of seeds.
     pub failures: Vec<Failure>,
-    /// Runs that were ended and not judged, since more was lost than is promised to be borne (F7).
-    pub unjudged: u64,
+    /// Runs that were ended and not judged, since more was lost than is promised to be borne (F7),
+    /// by scenario.
+    pub unjudged: BTreeMap<String, u64>,
     /// Time of processors spent.
     pub cpu: Duration,
     /// Calls of clients made.
@@ -79,6 +81,18 @@ impl Summary {
         self.runs.values().sum()
     }
 
+    /// Scenarios of which more runs were not judged than they say, in words.
+    pub fn hardly_judged(&self, choice: &Choice) -> Vec<String> {
+        let too_many = |(name, unjudged): (&String, &u64)| {
+            let runs = self.runs.get(name).copied().unwrap_or(0);
+            let share = choice.named(name)?.unjudged;
+            (*unjudged > unjudged_max(share, runs)).then(|| {
+                format!("{unjudged} of {runs} runs of {name} were not judged, of {share} allowed")
+            })
+        };
+        self.unjudged.iter().filter_map(too_many).collect()
+    }
+
     /// Seeds in a minute of one core, by the time of processors spent.
     pub fn seeds_per_minute(&self) -> f64 {
         let seconds = self.cpu.as_secs_f64();
@@ -87,7 +101,9 @@ impl Summary {
 
     fn add(&mut self, seed: u64, scenario: &str, report: Report) {
         *self.runs.entry(scenario.to_owned()).or_default() += 1;
-        self.unjudged += u64::from(report.unjudged.is_some());
+        if report.unjudged.is_some() {
+            *self.unjudged.entry(scenario.to_owned()).or_default() += 1;
+        }
         self.calls += report.counters.calls;
         self.committed += report.counters.committed;
         self.messages += report.counters.messages;
@@ -99,6 +115,13 @@ impl Summary {
             self.failures.push(Failure { seed, scenario, violations: report.violations });
         }
     }
+}
+
+/// Most of so many runs that may go unjudged: the share that the scenario says, and three times as
+/// much more as chance has it.
+fn unjudged_max(share: Share, runs: u64) -> u64 {
+    let expected = f64::from(share.0) / f64::from(Share::WHOLE.0) * runs as f64;
+    (expected + 3.0 * expected.sqrt()) as u64
 }
 
 /// What is told while it runs.
@@ -222,6 +245,21 @@ mod tests {
         assert_eq!(summary.runs, BTreeMap::from([("small".to_owned(), 6)]));
         assert_eq!(summary.failures, []);
         assert!(summary.committed > 6, "{summary:?}");
+    }
+
+    #[test]
+    fn more_unjudged_runs_than_a_scenario_says_are_told() {
+        let mut summary = sweep(&plan(3..9), &AtomicBool::new(false), |_| ()).unwrap();
+        let Choice::Always(mut always) = plan(0..1).choice else { panic!("it is always one") };
+        let unjudged = |count| BTreeMap::from([("small".to_owned(), count)]);
+        for (share, unjudged_by, is_told) in [(0, 0, false), (0, 1, true), (2_000, 4, false)] {
+            always.1.unjudged = Share(share);
+            summary.unjudged = unjudged(unjudged_by);
+            let told = summary.hardly_judged(&Choice::Always(always.clone()));
+            assert_eq!(!told.is_empty(), is_told, "{told:?}");
+        }
+        summary.unjudged = unjudged(5);
+        assert_eq!(summary.hardly_judged(&Choice::Always(always)).len(), 1);
     }
 
     #[test]

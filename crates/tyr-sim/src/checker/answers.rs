@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::Abort;
 use tyr_protocol::movement::scrub::is_repair;
-use tyr_types::{BlobOperations, ErrorKind, Operation};
+use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, Operation};
 
 use super::history::{Attempted, Deed, Entry, Fate, Found, History, Seen};
 use super::timeline::Applied;
 
 /// Which refusals are legitimate in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// Whether faults were so bad that nodes may not have been there: then anything may be refused
     /// as `Unavailable`, and time out. On a healthy cluster nothing is, and transactions without
@@ -23,6 +23,15 @@ pub struct Allowed {
     pub snapshot_us: Option<u64>,
     /// How long it finds versions of others (V4).
     pub linger_us: u64,
+    /// Keyspaces that are dropped, each from when on: what is asked of them may not be found.
+    pub dropped: Vec<(KeyspaceId, u64)>,
+}
+
+impl Allowed {
+    fn is_dropped(&self, keyspace: KeyspaceId, end_us: Option<u64>) -> bool {
+        let ended_us = end_us.unwrap_or(u64::MAX);
+        self.dropped.iter().any(|(dropped, since_us)| *dropped == keyspace && ended_us >= *since_us)
+    }
 }
 
 /// Liveness: everything that was begun has ended.
@@ -86,7 +95,7 @@ pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), S
 ///
 /// # Errors
 /// What was.
-pub fn refusals_are_legitimate(history: &History, allowed: Allowed) -> Result<(), String> {
+pub fn refusals_are_legitimate(history: &History, allowed: &Allowed) -> Result<(), String> {
     for entry in &history.entries {
         if let Deed::Transaction(attempted) = &entry.deed {
             commit_is_legitimate(entry, attempted, allowed)?;
@@ -104,7 +113,7 @@ pub fn refusals_are_legitimate(history: &History, allowed: Allowed) -> Result<()
 fn commit_is_legitimate(
     entry: &Entry,
     attempted: &Attempted,
-    allowed: Allowed,
+    allowed: &Allowed,
 ) -> Result<(), String> {
     let abort = match &attempted.fate {
         Fate::Unknown if !allowed.is_unavailable => {
@@ -119,10 +128,15 @@ fn commit_is_legitimate(
         ErrorKind::Conflict => is_conditional,
         ErrorKind::AlreadyExists => creates(attempted),
         ErrorKind::Unavailable => allowed.is_unavailable,
-        ErrorKind::NotFound
-        | ErrorKind::TimedOut
+        ErrorKind::NotFound => {
+            let written = attempted.blobs.iter().map(|written| written.blob.keyspace);
+            let read = attempted.reads.iter().map(|seen| seen.want.blob.keyspace);
+            written.chain(read).any(|keyspace| allowed.is_dropped(keyspace, entry.end_us))
+        }
+        // A number that lies in two chunks is not changed in place.
+        ErrorKind::InvalidArgument => attempted.blobs.iter().any(has_odd_place),
+        ErrorKind::TimedOut
         | ErrorKind::SnapshotTooOld
-        | ErrorKind::InvalidArgument
         | ErrorKind::PermissionDenied
         | ErrorKind::QuotaExceeded
         | ErrorKind::Corrupt => false,
@@ -142,7 +156,7 @@ fn read_is_legitimate(
     first: &Seen,
     read: &Seen,
     abort: &Abort,
-    allowed: Allowed,
+    allowed: &Allowed,
 ) -> Result<(), String> {
     let age_us = read.end_us.unwrap_or(u64::MAX) - first.start_us;
     let is_legitimate = match abort.kind {
@@ -154,8 +168,12 @@ fn read_is_legitimate(
             (_, Some(snapshot_us)) if read.want.blob == first.want.blob => age_us >= snapshot_us,
             (_, Some(_)) => age_us >= allowed.linger_us,
         },
-        ErrorKind::NotFound
-        | ErrorKind::AlreadyExists
+        // Who reads many at one timestamp is refused all of them for one.
+        ErrorKind::NotFound => {
+            let mut seen = entry.seen().iter();
+            seen.any(|seen| allowed.is_dropped(seen.want.blob.keyspace, read.end_us))
+        }
+        ErrorKind::AlreadyExists
         | ErrorKind::Conflict
         | ErrorKind::InvalidArgument
         | ErrorKind::PermissionDenied
@@ -222,6 +240,20 @@ fn agree(left: &Seen, right: &Seen) -> bool {
 
 fn is_writing(entry: &BlobOperations) -> bool {
     entry.operations.iter().any(Operation::is_write)
+}
+
+/// Whether a number is changed at a place that is no multiple of its size.
+fn has_odd_place(entry: &BlobOperations) -> bool {
+    entry.operations.iter().any(|operation| match operation {
+        Operation::Apply { offset, transform } => !offset.is_multiple_of(transform.width() as u64),
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Replace { .. }
+        | Operation::Compare { .. } => false,
+    })
 }
 
 fn creates(attempted: &Attempted) -> bool {

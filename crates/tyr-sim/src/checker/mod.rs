@@ -21,6 +21,7 @@ pub mod order;
 pub mod place;
 pub mod replay;
 pub mod replicas;
+pub mod served;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
@@ -29,6 +30,7 @@ pub use self::answers::Allowed;
 pub use self::history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Seen};
 pub use self::replay::Replayed;
 pub use self::replicas::Replicas;
+pub use self::served::probes_are_served;
 pub use self::timeline::{Applied, Timeline};
 
 /// Checks a whole run; `replicas` when everything was mended in the end. Answers what is wrong, and
@@ -37,7 +39,7 @@ pub fn check<'a>(
     history: &'a History,
     applied: &Applied,
     replicas: Option<&Replicas>,
-    allowed: Allowed,
+    allowed: &Allowed,
 ) -> (Vec<String>, Replayed<'a>) {
     let mut wrong: Vec<String> = [
         answers::everything_ended(history),

@@ -15,8 +15,13 @@ use tyr_types::{
 use super::*;
 use crate::store::{SimStore, StoreConfig};
 
-const HEALTHY: Allowed =
-    Allowed { is_unavailable: false, is_damaged: false, snapshot_us: Some(1_000), linger_us: 100 };
+const HEALTHY: Allowed = Allowed {
+    is_unavailable: false,
+    is_damaged: false,
+    snapshot_us: Some(1_000),
+    linger_us: 100,
+    dropped: Vec::new(),
+};
 
 fn blob(key: &str) -> BlobName {
     BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() }
@@ -82,7 +87,7 @@ impl Case {
     }
 
     fn wrong(&self) -> Vec<String> {
-        check(&self.history, &self.applied, None, HEALTHY).0
+        check(&self.history, &self.applied, None, &HEALTHY).0
     }
 
     /// Something is wrong, and these words say what.
@@ -188,10 +193,10 @@ fn unavailability_is_legitimate_only_with_faults() {
     case.transaction((80, 90), vec![], &[("a", write(4))], None).fate = Fate::Unknown;
     case.finds("was aborted as Unavailable");
     let allowed = Allowed { is_unavailable: true, ..HEALTHY };
-    assert_eq!(check(&case.history, &case.applied, None, allowed).0, Vec::<String>::new());
+    assert_eq!(check(&case.history, &case.applied, None, &allowed).0, Vec::<String>::new());
     let Deed::Transaction(attempted) = &mut case.history.entries[3].deed else { unreachable!() };
     attempted.fate = Fate::Aborted(Abort::new(ErrorKind::Corrupt, "it is broken"));
-    assert_eq!(check(&case.history, &case.applied, None, allowed).0.len(), 1, "never legitimate");
+    assert_eq!(check(&case.history, &case.applied, None, &allowed).0.len(), 1, "never legitimate");
 }
 
 #[test]
@@ -360,7 +365,7 @@ fn wrong_replicas(case: &Case, stores: &[SimStore]) -> Vec<String> {
     let holders = |_: &BlobName, _: u64| vec![NodeId(0), NodeId(1)];
     let stores = (0..).map(NodeId).zip(stores).collect();
     let replicas = Replicas { stores, holders: &holders };
-    check(&case.history, &case.applied, Some(&replicas), HEALTHY).0
+    check(&case.history, &case.applied, Some(&replicas), &HEALTHY).0
 }
 
 #[test]

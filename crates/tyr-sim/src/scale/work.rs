@@ -24,7 +24,7 @@ pub struct Work {
 impl Work {
     /// One transaction.
     pub fn draw(&self, random: &mut Random) -> Vec<BlobOperations> {
-        let space = Space { keyspace: KeyspaceId(1), chunk_size: 0 };
+        let space = Space::new(KeyspaceId(1), 0);
         let mut blobs: Vec<BlobName> = Vec::with_capacity(self.blobs);
         while blobs.len() < self.blobs {
             let blob = space.blob("blob", random.below(self.population) as usize);

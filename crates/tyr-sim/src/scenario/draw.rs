@@ -97,6 +97,7 @@ struct Drawing {
     healed: u64,
     states: Vec<State>,
     replication: u16,
+    clients: u16,
     parted_until: u64,
     upset_until: u64,
     /// The node that each statement last happened to.
@@ -105,11 +106,13 @@ struct Drawing {
 
 impl Drawing {
     fn new(drawn: &Scenario, seed: u64) -> Self {
+        let fewest = drawn.keyspaces.iter().map(|keyspace| keyspace.replicas(drawn).low).min();
         Self {
             seed,
             healed: drawn.healed_at().0,
             states: vec![State::default(); drawn.nodes.low.into()],
-            replication: drawn.replication.low,
+            replication: fewest.unwrap_or(1),
+            clients: drawn.clients.low,
             parted_until: 0,
             upset_until: 0,
             happened_to: BTreeMap::new(),
@@ -188,6 +191,9 @@ impl Drawing {
             self.upset_until = until;
         }
         let mut fault = line.fault.clone();
+        if let Fault::Sleep(client @ None) = &mut fault {
+            *client = Some(random.below(self.clients.into()) as u16);
+        }
         let mut other = None;
         for target in fault.targets_mut().into_iter().flatten() {
             let node = match target {
@@ -237,7 +243,10 @@ impl Drawing {
             | Fault::Join(_)
             | Fault::Weight(..)
             | Fault::OrderDown(_)
-            | Fault::Monitors(_) => true,
+            | Fault::Monitors(_)
+            | Fault::Drop(_)
+            | Fault::Sleep(_)
+            | Fault::ClientJump(..) => true,
         };
         let able = self.states.iter().enumerate().filter(|(_, state)| can(state));
         let able: Vec<u16> =
@@ -318,7 +327,10 @@ impl Drawing {
             | Fault::Drain(_)
             | Fault::Weight(..)
             | Fault::OrderDown(_)
-            | Fault::Monitors(_) => {}
+            | Fault::Monitors(_)
+            | Fault::Drop(_)
+            | Fault::Sleep(_)
+            | Fault::ClientJump(..) => {}
         }
         fault
     }
@@ -346,7 +358,10 @@ impl State {
             | Fault::Join(_)
             | Fault::Weight(..)
             | Fault::OrderDown(_)
-            | Fault::Monitors(_) => {}
+            | Fault::Monitors(_)
+            | Fault::Drop(_)
+            | Fault::Sleep(_)
+            | Fault::ClientJump(..) => {}
         }
     }
 }

@@ -103,6 +103,12 @@ pub enum Fault {
     OrderDown(Target),
     /// Nobody hears of the monitors. Undone by others who lead, or the same ones.
     Monitors(Upset),
+    /// An operator drops the keyspace of this name, whatever is in flight there.
+    Drop(String),
+    /// The machine of a client, of any or of this one, sleeps: what is sent to it is lost.
+    Sleep(Option<u16>),
+    /// The wall clock of this client's machine jumps, and stays so.
+    ClientJump(u16, Jump),
 }
 
 /// How far a clock jumps, in microseconds.
@@ -112,6 +118,14 @@ pub struct Jump {
     pub by: Micros,
     /// Whether back in time.
     pub is_back: bool,
+}
+
+impl Jump {
+    /// The microseconds to add.
+    pub fn by_us(&self) -> i64 {
+        let by = i64::try_from(self.by.0).unwrap_or(i64::MAX);
+        if self.is_back { -by } else { by }
+    }
 }
 
 impl Fault {
@@ -131,7 +145,8 @@ impl Fault {
             | Self::Duplicate(_)
             | Self::SlowDisk(..)
             | Self::FullDisk(_)
-            | Self::Monitors(_) => true,
+            | Self::Monitors(_)
+            | Self::Sleep(_) => true,
             Self::Restart(_)
             | Self::Replace(_)
             | Self::ClockJump(..)
@@ -139,13 +154,15 @@ impl Fault {
             | Self::Join(_)
             | Self::Drain(_)
             | Self::Weight(..)
-            | Self::OrderDown(_) => false,
+            | Self::OrderDown(_)
+            | Self::Drop(_)
+            | Self::ClientJump(..) => false,
         }
     }
 
     /// Whether `for` must follow: it does not last until healing.
     pub fn must_end(&self) -> bool {
-        matches!(self, Self::Pause(_) | Self::StopAll(_) | Self::Monitors(_))
+        matches!(self, Self::Pause(_) | Self::StopAll(_) | Self::Monitors(_) | Self::Sleep(_))
     }
 
     /// The nodes it happens to, where the statement names them one by one.
@@ -172,7 +189,10 @@ impl Fault {
             | Self::Loss(_)
             | Self::Duplicate(_)
             | Self::Join(_)
-            | Self::Monitors(_) => [None, None],
+            | Self::Monitors(_)
+            | Self::Drop(_)
+            | Self::Sleep(_)
+            | Self::ClientJump(..) => [None, None],
         }
     }
 
@@ -180,6 +200,14 @@ impl Fault {
     pub fn targets(&self) -> impl Iterator<Item = Target> {
         let mut copy = self.clone();
         copy.targets_mut().map(|target| target.copied()).into_iter().flatten()
+    }
+
+    /// The client that it names by number.
+    pub fn named_client(&self) -> Option<u16> {
+        if let Self::ClientJump(client, _) = self {
+            return Some(*client);
+        }
+        if let Self::Sleep(client) = self { *client } else { None }
     }
 
     /// The nodes that it names by number.
@@ -262,6 +290,10 @@ impl fmt::Display for Fault {
             Self::Monitors(Upset::Change) => f.write_str("monitors change"),
             Self::Monitors(Upset::Mute) => f.write_str("monitors mute"),
             Self::Monitors(Upset::Pause) => f.write_str("monitors pause"),
+            Self::ClientJump(client, jump) => write!(f, "jump client {client} {jump}"),
+            Self::Drop(name) => write!(f, "drop {name}"),
+            Self::Sleep(None) => f.write_str("sleep random"),
+            Self::Sleep(Some(client)) => write!(f, "sleep client {client}"),
         }
     }
 }

@@ -71,6 +71,17 @@ const TEXTS: &[(&str, &str)] = texts![
     "single-version",
     "rot",
     "chaos",
+    "clock-behind",
+    "client-year",
+    "borders",
+    "mixed",
+    "drop",
+    "thirty-two",
+    "rolling",
+    "sleepers",
+    "long-mixed",
+    "long-away",
+    "third-lost",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {
@@ -116,6 +127,14 @@ impl Choice {
                 (named.name, &named.scenario)
             }
             Self::Always(always) => (&always.0, &always.1),
+        }
+    }
+
+    /// The scenario of this name among those that seeds run.
+    pub fn named(&self, name: &str) -> Option<&Scenario> {
+        match self {
+            Self::BySeed => named(name).ok().map(|named| &named.scenario),
+            Self::Always(always) => (always.0 == name).then_some(&always.1),
         }
     }
 }

@@ -27,7 +27,7 @@ pub mod work;
 #[cfg(test)]
 mod tests;
 
-use tyr_types::{Error, Result, limits};
+use tyr_types::{Durability, Error, Result, limits};
 
 use self::fault::{Fault, FaultLine, When};
 use self::quantity::{Micros, Share, Size, Span};
@@ -38,6 +38,8 @@ pub const NODES_MAX: u16 = 256;
 pub const CLIENTS_MAX: u16 = 256;
 /// The longest run: an hour of simulated time.
 pub const LENGTH_MAX: Micros = Micros::seconds(3_600);
+/// The keyspace that is there without being named.
+pub const MAIN: &str = "main";
 
 /// What a run is like, before or after a seed closed its choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +56,8 @@ pub struct Scenario {
     pub rest: Span<Micros>,
     /// So long clients begin new work.
     pub length: Micros,
-    /// The keyspace.
-    pub keyspace: Keyspace,
+    /// The keyspaces, numbered from 1; the first is [`MAIN`].
+    pub keyspaces: Vec<Keyspace>,
     /// What clients do.
     pub workloads: Vec<WorkloadLine>,
     /// How the network is when nothing is wrong.
@@ -70,6 +72,8 @@ pub struct Scenario {
     pub faults: Vec<FaultLine>,
     /// When all faults end; at the end of the run when not said.
     pub heal: Option<Micros>,
+    /// The share of runs that may be more than the protocol promises to bear (F7).
+    pub unjudged: Share,
 }
 
 /// How often the log of a node is cut, and a checkpoint stands for what is gone.
@@ -83,15 +87,40 @@ pub enum Checkpoints {
     Every(Span<Micros>),
 }
 
-/// The keyspace that everybody works in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A keyspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {
+    /// What the text calls it.
+    pub name: String,
     /// Bytes of a chunk.
     pub chunk: Size,
+    /// Replicas of each chunk; as many as the scenario says when not said.
+    pub replication: Option<u16>,
     /// Live replicas that a write needs.
     pub live: u16,
     /// Whether older versions stay for snapshots.
     pub is_multi_versioned: bool,
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+}
+
+impl Keyspace {
+    /// A keyspace of this name with nothing said of it.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            chunk: Size(4096),
+            replication: None,
+            live: 1,
+            is_multi_versioned: true,
+            durability: Durability::Sync,
+        }
+    }
+
+    /// Replicas of each chunk, in this scenario: the fewest and the most.
+    pub fn replicas(&self, scenario: &Scenario) -> Span<u16> {
+        self.replication.map_or(scenario.replication, Span::exactly)
+    }
 }
 
 /// Something that clients do: which workload, with which parameters.
@@ -99,6 +128,8 @@ pub struct Keyspace {
 pub struct WorkloadLine {
     /// The workload's name.
     pub name: String,
+    /// The keyspaces that its blobs are in, one after the other; [`MAIN`] when none is named.
+    pub keyspaces: Vec<String>,
     /// Its parameters, in the order of the text; those not named have their defaults.
     pub parameters: Vec<(String, u64)>,
 }
@@ -132,7 +163,6 @@ pub struct Clocks {
 impl Default for Scenario {
     fn default() -> Self {
         let span = |low, high| Span { low: Micros(low), high: Micros(high) };
-        let keyspace = Keyspace { chunk: Size(4096), live: 1, is_multi_versioned: true };
         let delay = span(200, 2_000);
         let network = Network { delay, slow: Share(50), loss: Share(0), duplicate: Share(0) };
         let (offset, drift, monotonic) = (Micros(10_000), Share(10), Share(10));
@@ -143,7 +173,7 @@ impl Default for Scenario {
             clients: Span::exactly(8),
             rest: span(0, 60_000),
             length: Micros::seconds(30),
-            keyspace,
+            keyspaces: vec![Keyspace::named(MAIN)],
             workloads: Vec::new(),
             network,
             clocks: Clocks { offset, drift, monotonic, jump: None },
@@ -151,6 +181,7 @@ impl Default for Scenario {
             checkpoint: Checkpoints::Sometimes,
             faults: Vec::new(),
             heal: None,
+            unjudged: Share(0),
         }
     }
 }
@@ -169,25 +200,9 @@ impl Scenario {
         if self.workloads.is_empty() {
             return Err(Error::invalid("a scenario has at least one workload"));
         }
-        if self.replication.high > self.nodes.low {
-            return Err(Error::invalid(format!(
-                "replication {} needs as many nodes, there may be {}",
-                self.replication.high, self.nodes.low
-            )));
-        }
-        if self.keyspace.live > self.replication.low {
-            return Err(Error::invalid(format!(
-                "{} live replicas need as much replication, it may be {}",
-                self.keyspace.live, self.replication.low
-            )));
-        }
-        let (size, low, high) =
-            (self.keyspace.chunk.0, limits::CHUNK_SIZE_MIN, limits::CHUNK_SIZE_MAX);
-        if !size.is_power_of_two() || !(low..=high).contains(&size) {
-            return Err(Error::invalid(format!(
-                "a chunk is a power of two from 4 KiB to 256 MiB, not {}",
-                self.keyspace.chunk
-            )));
+        self.keyspaces.iter().try_for_each(|keyspace| self.check_keyspace(keyspace))?;
+        for name in self.workloads.iter().flat_map(|line| &line.keyspaces) {
+            self.keyspace(name)?;
         }
         let healed = self.healed_at();
         if healed > self.length {
@@ -199,6 +214,45 @@ impl Scenario {
         self.faults.iter().try_for_each(|line| self.check_fault(line, healed))
     }
 
+    /// The place of the keyspace of this name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with those there are.
+    pub fn keyspace(&self, name: &str) -> Result<usize> {
+        self.keyspaces.iter().position(|keyspace| keyspace.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.keyspaces.iter().map(|it| it.name.as_str()).collect();
+            Error::invalid(format!("no keyspace \"{name}\"; there are {}", names.join(", ")))
+        })
+    }
+
+    fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        let replicas = keyspace.replicas(self);
+        if replicas.high > self.nodes.low {
+            return Err(Error::invalid(format!(
+                "replication {} needs as many nodes, there may be {}",
+                replicas.high, self.nodes.low
+            )));
+        }
+        if keyspace.live > replicas.low {
+            return Err(Error::invalid(format!(
+                "{} live replicas need as much replication, it may be {}",
+                keyspace.live, replicas.low
+            )));
+        }
+        let (size, low, high) = (keyspace.chunk.0, limits::CHUNK_SIZE_MIN, limits::CHUNK_SIZE_MAX);
+        if !size.is_power_of_two() || !(low..=high).contains(&size) {
+            return Err(Error::invalid(format!(
+                "a chunk is a power of two from 4 KiB to 256 MiB, not {}",
+                keyspace.chunk
+            )));
+        }
+        let same = self.keyspaces.iter().filter(|other| other.name == keyspace.name);
+        match same.count() {
+            1 => Ok(()),
+            _ => Err(Error::invalid(format!("two keyspaces are named \"{}\"", keyspace.name))),
+        }
+    }
+
     fn check_fault(&self, line: &FaultLine, healed: Micros) -> Result<()> {
         let latest = match line.when {
             When::At(span) | When::Every(span) => span.high,
@@ -206,6 +260,17 @@ impl Scenario {
         if latest >= healed {
             return Err(Error::invalid(format!(
                 "\"{line}\" may happen at {latest}, when all is healed since {healed}"
+            )));
+        }
+        if let Fault::Drop(name) = &line.fault {
+            self.keyspace(name)?;
+        }
+        if let Some(client) = line.fault.named_client()
+            && client >= self.clients.high
+        {
+            return Err(Error::invalid(format!(
+                "\"{line}\" names client {client}; there are {}, from 0 on",
+                self.clients.high
             )));
         }
         let joins = self.faults.iter().filter(|line| matches!(line.fault, Fault::Join(_)));

@@ -14,7 +14,7 @@ use super::draw::{begin, draw, end};
 use super::fault::{Fault, FaultLine, Sides, Target};
 use super::quantity::Share;
 use super::work;
-use super::{Checkpoints, Scenario};
+use super::{Checkpoints, Keyspace, Scenario};
 
 /// The share of messages that go through the wire format and back, in millionths.
 const ENCODED: u32 = 20_000;
@@ -29,22 +29,16 @@ const SCRUB: ScrubConfig = ScrubConfig { rate: 64 << 20, every_us: 500_000 };
 pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
     scenario.check()?;
     let drawn = draw(scenario, seed);
-    let keyspace = KeyspaceConfig {
-        chunk_size: drawn.keyspace.chunk.0,
-        replication: drawn.replication.low as u8,
-        live_replicas_min: Some(drawn.keyspace.live as u8),
-        is_multi_versioned: drawn.keyspace.is_multi_versioned,
-        ..KeyspaceConfig::default()
-    };
-    keyspace.validate()?;
-    let space = Space { keyspace: KeyspaceId(1), chunk_size: keyspace.chunk_size };
-    let workloads: Vec<Box<dyn Workload>> =
-        drawn.workloads.iter().map(|line| work::workload(line, space)).collect::<Result<_>>()?;
+    let keyspaces = drawn.keyspaces.iter().map(|keyspace| config(keyspace, &drawn));
+    let keyspaces: Vec<KeyspaceConfig> = keyspaces.collect::<Result<_>>()?;
+    let workloads: Vec<Box<dyn Workload>> = (0..drawn.workloads.len())
+        .map(|place| work::workload(&drawn.workloads[place], space(&drawn, place)?))
+        .collect::<Result<_>>()?;
     let mut setup = Setup::new(seed);
     setup.nodes = drawn.nodes.low;
     setup.clients = drawn.clients.low;
     setup.pause_us = (drawn.rest.low.0, drawn.rest.high.0);
-    setup.keyspaces = vec![keyspace];
+    setup.keyspaces = keyspaces;
     setup.duration_us = drawn.length.0;
     setup.network = network(&drawn);
     setup.clocks = setup::Clocks {
@@ -65,6 +59,36 @@ pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
     }
     setup.workloads = workloads;
     Ok(setup)
+}
+
+fn config(keyspace: &Keyspace, drawn: &Scenario) -> Result<KeyspaceConfig> {
+    let config = KeyspaceConfig {
+        chunk_size: keyspace.chunk.0,
+        replication: keyspace.replicas(drawn).low as u8,
+        live_replicas_min: Some(keyspace.live as u8),
+        is_multi_versioned: keyspace.is_multi_versioned,
+        durability: keyspace.durability,
+        ..KeyspaceConfig::default()
+    };
+    config.validate()?;
+    Ok(config)
+}
+
+/// Where the `place`-th workload has its blobs.
+fn space(drawn: &Scenario, place: usize) -> Result<Space> {
+    let line = &drawn.workloads[place];
+    let alike = drawn.workloads[..place].iter().filter(|other| other.name == line.name).count();
+    let places: Vec<usize> = match line.keyspaces.is_empty() {
+        true => vec![0],
+        false => line.keyspaces.iter().map(|name| drawn.keyspace(name)).collect::<Result<_>>()?,
+    };
+    let of = |place: &usize| (keyspace_id(*place), drawn.keyspaces[*place].chunk.0);
+    Ok(Space::over(&places.iter().map(of).collect::<Vec<_>>(), alike))
+}
+
+/// The number of a scenario's `place`-th keyspace.
+fn keyspace_id(place: usize) -> KeyspaceId {
+    KeyspaceId(1 + u32::try_from(place).expect("keyspaces are few"))
 }
 
 fn millionths(share: Share) -> u32 {
@@ -119,10 +143,8 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         Fault::SlowLink(one, other, by) => fault::Fault::SlowLink(node(*one)?, node(*other)?, by.0),
         Fault::Loss(share) => fault::Fault::Loss(millionths(*share)),
         Fault::Duplicate(share) => fault::Fault::Duplication(millionths(*share)),
-        Fault::ClockJump(target, jump) => {
-            let by = i64::try_from(jump.by.0).unwrap_or(i64::MAX);
-            fault::Fault::ClockJump(node(*target)?, if jump.is_back { -by } else { by })
-        }
+        Fault::ClockJump(target, jump) => fault::Fault::ClockJump(node(*target)?, jump.by_us()),
+        Fault::ClientJump(client, jump) => fault::Fault::ClientJump(*client, jump.by_us()),
         Fault::SlowDisk(target, times) => fault::Fault::SlowDisk(node(*target)?, *times),
         Fault::FullDisk(target) => fault::Fault::FullDisk(node(*target)?),
         Fault::Rot(target) => fault::Fault::Rot(node(*target)?),
@@ -131,6 +153,12 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         Fault::Weight(target, weight) => fault::Fault::Weight(node(*target)?, *weight),
         Fault::OrderDown(target) => fault::Fault::OrderDown(node(*target)?),
         Fault::Monitors(upset) => fault::Fault::Upset(*upset),
+        Fault::Drop(name) => fault::Fault::DropKeyspace(keyspace_id(drawn.keyspace(name).ok()?)),
+        Fault::Sleep(client) => {
+            let rest = drawn.healed_at().0 - begin(line).0;
+            let lasts = line.lasts.map_or(rest, |lasts| lasts.low.0.min(rest));
+            fault::Fault::Sleep((*client)?, lasts)
+        }
     })
 }
 
@@ -179,7 +207,10 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
         | Fault::Join(_)
         | Fault::Drain(_)
         | Fault::Weight(..)
-        | Fault::OrderDown(_) => Vec::new(),
+        | Fault::OrderDown(_)
+        | Fault::Drop(_)
+        | Fault::Sleep(_)
+        | Fault::ClientJump(..) => Vec::new(),
     }
 }
 
@@ -225,7 +256,10 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
             | Fault::Drain(_)
             | Fault::Weight(..)
             | Fault::OrderDown(_)
-            | Fault::Monitors(_) => {}
+            | Fault::Monitors(_)
+            | Fault::Drop(_)
+            | Fault::Sleep(_)
+            | Fault::ClientJump(..) => {}
         }
     }
     healing

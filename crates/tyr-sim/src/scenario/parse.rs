@@ -2,20 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use tyr_types::{NodeId, Result, limits};
+use tyr_types::{Durability, NodeId, Result, limits};
 
 use crate::fault::{Group, Upset};
 
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::Micros;
 use super::words::Words;
-use super::{CLIENTS_MAX, Checkpoints, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work};
+use super::{
+    CLIENTS_MAX, Checkpoints, Keyspace, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work,
+};
 
 const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
-                          workload, network, clocks, disks, at, every or heal";
+                          workload, network, clocks, disks, at, every, heal or unjudged";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
-                      jump, join, drain, weight, order down or monitors";
+                      jump, join, drain, weight, order down, monitors, drop or sleep";
+const KEYSPACE: &str = "chunk, replication, live, single version, memory, buffered or sync";
 const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
 
@@ -74,6 +77,10 @@ fn statement(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
             scenario.heal = Some(words.time()?);
             Ok(())
         }
+        "unjudged" => {
+            scenario.unjudged = words.share()?;
+            Ok(())
+        }
         _ => words.expected_before(1, STATEMENTS),
     }
 }
@@ -101,17 +108,26 @@ fn cluster(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
 }
 
 fn keyspace(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
+    let keyspace = named(words, scenario)?;
+    if words.is_statement_over() {
+        return Ok(());
+    }
     loop {
-        match words.word("chunk, live or single version")? {
-            "chunk" => scenario.keyspace.chunk = words.size()?,
-            "live" => {
-                scenario.keyspace.live = words.number(1, limits::REPLICATION_MAX.into())? as u16;
+        match words.word(KEYSPACE)? {
+            "chunk" => keyspace.chunk = words.size()?,
+            "replication" => {
+                let replicas = words.number(1, limits::REPLICATION_MAX.into())?;
+                keyspace.replication = Some(replicas as u16);
             }
+            "live" => keyspace.live = words.number(1, limits::REPLICATION_MAX.into())? as u16,
             "single" => {
                 words.require("version")?;
-                scenario.keyspace.is_multi_versioned = false;
+                keyspace.is_multi_versioned = false;
             }
-            _ => return words.expected_before(1, "chunk, live or single version"),
+            "memory" => keyspace.durability = Durability::Memory,
+            "buffered" => keyspace.durability = Durability::Buffered,
+            "sync" => keyspace.durability = Durability::Sync,
+            _ => return words.expected_before(1, KEYSPACE),
         }
         if !words.take(",") {
             return Ok(());
@@ -119,11 +135,38 @@ fn keyspace(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
     }
 }
 
+/// The keyspace that a statement is about: a new one when it begins with a name.
+fn named<'a>(words: &mut Words, scenario: &'a mut Scenario) -> Result<&'a mut Keyspace> {
+    const CLAUSES: [&str; 7] =
+        ["chunk", "replication", "live", "single", "memory", "buffered", "sync"];
+    let name = words.word("the name of a keyspace, or chunk, replication, live, ..")?;
+    if CLAUSES.contains(&name) {
+        words.step_back();
+        return Ok(&mut scenario.keyspaces[0]);
+    }
+    scenario.keyspaces.push(Keyspace::named(name));
+    Ok(scenario.keyspaces.last_mut().expect("one was just added"))
+}
+
 fn workload(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
     let name = words.word("the name of a workload")?;
-    let mut line = WorkloadLine { name: name.to_owned(), parameters: Vec::new() };
+    let (keyspaces, parameters) = (Vec::new(), Vec::new());
+    let mut line = WorkloadLine { name: name.to_owned(), keyspaces, parameters };
     if let Err(what) = work::check(&line) {
         return words.expected_before(1, &what);
+    }
+    if words.take("in") {
+        loop {
+            let keyspace = words.word("the name of a keyspace")?;
+            if words.is_number_next() {
+                words.step_back(); // It was a parameter.
+                break;
+            }
+            line.keyspaces.push(keyspace.to_owned());
+            if words.is_statement_over() {
+                break;
+            }
+        }
     }
     while !words.is_statement_over() {
         let parameter = words.word("the name of a parameter")?;
@@ -233,6 +276,10 @@ fn fault(words: &mut Words) -> Result<Fault> {
         }
         "loss" => Fault::Loss(words.share()?),
         "duplicate" => Fault::Duplicate(words.share()?),
+        "jump" if words.take("client") => {
+            let client = words.number(0, u64::from(CLIENTS_MAX) - 1)? as u16;
+            Fault::ClientJump(client, jump(words)?)
+        }
         "jump" => Fault::ClockJump(target(words)?, jump(words)?),
         "join" => Fault::Join(match words.take("node") {
             true => Some(words.number(0, u64::from(NODES_MAX) - 1)? as u16),
@@ -248,6 +295,12 @@ fn fault(words: &mut Words) -> Result<Fault> {
             "mute" => Upset::Mute,
             "pause" => Upset::Pause,
             _ => return words.expected_before(1, UPSETS),
+        }),
+        "drop" => Fault::Drop(words.word("the name of a keyspace")?.to_owned()),
+        "sleep" => Fault::Sleep(match words.word("random or client 2")? {
+            "random" => None,
+            "client" => Some(words.number(0, u64::from(CLIENTS_MAX) - 1)? as u16),
+            _ => return words.expected_before(1, "random or client 2"),
         }),
         _ => return words.expected_before(1, FAULTS),
     })

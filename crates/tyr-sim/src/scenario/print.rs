@@ -5,11 +5,17 @@
 
 use std::fmt;
 
-use super::{Checkpoints, Scenario, WorkloadLine};
+use tyr_types::Durability;
+
+use super::quantity::Share;
+use super::{Checkpoints, Keyspace, Scenario, WorkloadLine};
 
 impl fmt::Display for WorkloadLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "workload {}", self.name)?;
+        if !self.keyspaces.is_empty() {
+            write!(f, " in {}", self.keyspaces.join(" "))?;
+        }
         self.parameters.iter().try_for_each(|(name, value)| write!(f, " {name} {value}"))
     }
 }
@@ -25,31 +31,52 @@ impl fmt::Display for Scenario {
             write!(f, "rest {}, ", self.rest)?;
         }
         writeln!(f, "{}", self.length)?;
-        self.print_keyspace(f)?;
+        for (place, keyspace) in self.keyspaces.iter().enumerate() {
+            keyspace.print(place, f)?;
+        }
         self.workloads.iter().try_for_each(|workload| writeln!(f, "{workload}"))?;
         self.print_surroundings(f)?;
         self.faults.iter().try_for_each(|fault| writeln!(f, "{fault}"))?;
         if let Some(heal) = self.heal {
             writeln!(f, "heal at {heal}")?;
         }
+        if self.unjudged != Share(0) {
+            writeln!(f, "unjudged {}", self.unjudged)?;
+        }
         Ok(())
     }
 }
 
-impl Scenario {
-    fn print_keyspace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keyspace = self.keyspace;
-        if keyspace == Self::default().keyspace {
+impl Keyspace {
+    /// The `place`-th of a scenario; the first is written only when something is said of it.
+    fn print(&self, place: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if place == 0 && *self == Self::named(&self.name) {
             return Ok(());
         }
-        write!(f, "keyspace chunk {}", keyspace.chunk)?;
-        if keyspace.live != 1 {
-            write!(f, ", live {}", keyspace.live)?;
+        let name = if place == 0 { "" } else { self.name.as_str() };
+        write!(f, "keyspace {name}{}chunk {}", if place == 0 { "" } else { " " }, self.chunk)?;
+        if let Some(replication) = self.replication {
+            write!(f, ", replication {replication}")?;
         }
-        let version = if keyspace.is_multi_versioned { "" } else { ", single version" };
-        writeln!(f, "{version}")
+        if self.live != 1 {
+            write!(f, ", live {}", self.live)?;
+        }
+        if !self.is_multi_versioned {
+            f.write_str(", single version")?;
+        }
+        writeln!(
+            f,
+            "{}",
+            match self.durability {
+                Durability::Memory => ", memory",
+                Durability::Buffered => ", buffered",
+                Durability::Sync => "",
+            }
+        )
     }
+}
 
+impl Scenario {
     fn print_surroundings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self::default();
         let (network, default) = (self.network, usual.network);

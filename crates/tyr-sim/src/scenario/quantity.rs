@@ -12,6 +12,7 @@ pub struct Micros(pub u64);
 /// The microseconds of a second.
 pub const SECOND: u64 = 1_000_000;
 const MILLISECOND: u64 = 1_000;
+const HOUR: u64 = 3_600 * SECOND;
 
 impl Micros {
     /// This many seconds.
@@ -73,11 +74,14 @@ pub struct Unit {
 }
 
 /// The units of time, largest first.
-pub const TIMES: [Unit; 3] = [
-    Unit { name: "s", scale: SECOND },
+pub const TIMES: [Unit; 4] = [
+    Unit { name: "h", scale: HOUR },
+    SECONDS,
     Unit { name: "ms", scale: MILLISECOND },
-    Unit { name: "us", scale: 1 },
+    MICROSECONDS,
 ];
+const SECONDS: Unit = Unit { name: "s", scale: SECOND };
+const MICROSECONDS: Unit = Unit { name: "us", scale: 1 };
 
 /// The units of sizes, largest first.
 pub const SIZES: [Unit; 3] = [
@@ -94,13 +98,14 @@ pub const SHARES: [Unit; 1] = [Unit { name: "%", scale: 100 }];
 fn time_unit(values: &[u64]) -> Unit {
     let largest = values.iter().copied().max().unwrap_or(0);
     if largest == 0 {
-        return TIMES[0];
+        return SECONDS;
     }
     let prints = |unit: &&Unit| {
-        let step = (unit.scale / 1_000).max(1);
+        // Nobody reads parts of an hour.
+        let step = if unit.scale == HOUR { HOUR } else { (unit.scale / 1_000).max(1) };
         largest >= unit.scale && values.iter().all(|value| value % step == 0)
     };
-    TIMES.iter().find(prints).copied().unwrap_or(TIMES[2])
+    TIMES.iter().find(prints).copied().unwrap_or(MICROSECONDS)
 }
 
 /// `value` in units of `scale`, without zeros at the end.

@@ -1,6 +1,6 @@
 //! Texts become scenarios and scenarios texts; seeds close choices.
 
-use tyr_types::NodeId;
+use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, NodeId};
 
 use super::draw::{begin, draw, end};
 use super::fault::{Fault, FaultLine, Sides, Target};
@@ -26,8 +26,12 @@ fn every_statement() -> &'static str {
      # Twice.\n\
      nodes 3..7, replication 2, clients 4..8, rest 0..5 ms, 40 s\n\
      keyspace chunk 64 KiB, live 2, single version\n\
+     keyspace one chunk 4 KiB, replication 1, memory\n\
+     keyspace two chunk 8 KiB, buffered\n\
      workload bank accounts 40\n\
      workload lists\n\
+     workload lists in main one blobs 3\n\
+     workload log in two\n\
      network delay 0.2..3 ms, slow 1 %, loss 1.5 %, duplicate 2 %\n\
      clocks offset 1 s, drift 5 %, monotonic 2 %, jump 30 s sometimes\n\
      disks sync 1..20 ms, checkpoint 0.5..2 s\n\
@@ -59,7 +63,13 @@ fn every_statement() -> &'static str {
      every 5 s monitors change for 0.1..2 s sometimes\n\
      at 25 s monitors mute for 1 s\n\
      at 26 s monitors pause for 1 s\n\
-     heal at 30 s\n"
+     at 27 s drop one\n\
+     every 9..12 s sleep random for 1..2 s sometimes\n\
+     at 28 s sleep client 3 for 500 ms\n\
+     at 29 s jump node 1 forward 30 h\n\
+     at 29 s jump client 2 back 8760 h\n\
+     heal at 30 s\n\
+     unjudged 2.5 %\n"
 }
 
 #[test]
@@ -119,6 +129,10 @@ fn errors_name_line_column_and_what_was_expected() {
         ("workload bank\nevery 0 s crash random", "line 2, column 7: expected a pause"),
         ("workload bonk", "line 1, column 10: expected a workload: bank"),
         ("workload bank moons 3", "line 1, column 15: expected a parameter of bank"),
+        ("workload bank\nkeyspace one slow", "line 2, column 14: expected chunk"),
+        ("workload bank in 3", "line 1, column 18: expected the name of a keyspace"),
+        ("workload bank\nat 5 s sleep random", "line 2, column 20: expected for"),
+        ("workload bank\nat 5 s sleep node 1 for 1 s", "line 2, column 14: expected random"),
     ];
     for (text, expected) in cases {
         let error = error_of(text);
@@ -136,6 +150,12 @@ fn what_does_not_fit_together_is_refused() {
         ("workload bank; heal at 31 s", "comes after the end"),
         ("workload bank; at 30 s crash random", "when all is healed"),
         ("workload bank; at 3 s crash node 5", "names node 5"),
+        ("workload bank; at 3 s sleep client 8 for 1 s", "names client 8"),
+        ("workload bank in moon; keyspace one", "no keyspace \"moon\"; there are main, one"),
+        ("workload bank; at 3 s drop moon", "no keyspace \"moon\""),
+        ("workload bank; keyspace one; keyspace one", "two keyspaces are named \"one\""),
+        ("workload bank; keyspace one replication 6", "replication 6 needs as many nodes"),
+        ("workload bank; keyspace one replication 2, live 3", "3 live replicas"),
     ];
     for (text, expected) in cases {
         let error = error_of(text);
@@ -315,8 +335,40 @@ fn a_run_is_outfitted_as_the_text_says() {
 }
 
 #[test]
+fn keyspaces_are_outfitted_each_as_it_says_and_workloads_lie_in_theirs() {
+    let text = "nodes 4, replication 2; keyspace one replication 1, chunk 16 KiB, memory; \
+                keyspace two; workload lists in one two; workload lists in two; workload bank; \
+                at 3 s drop two; at 4 s sleep random for 1 s";
+    let setup = outfit(&parse(text).unwrap(), 42).unwrap();
+    let of = |it: &KeyspaceConfig| (it.replication, it.chunk_size, it.durability);
+    let keyspaces: Vec<_> = setup.keyspaces.iter().map(of).collect();
+    let sync = |replication| (replication, 4096, Durability::Sync);
+    assert_eq!(keyspaces, [sync(2), (1, 16_384, Durability::Memory), sync(2)]);
+    let faults: Vec<_> = setup.faults.faults().iter().map(|(_, fault)| fault.clone()).collect();
+    assert_eq!(faults[0], fault::Fault::DropKeyspace(KeyspaceId(3)));
+    assert!(
+        matches!(faults[1], fault::Fault::Sleep(client, 1_000_000) if client < 8),
+        "{faults:?}"
+    );
+    assert_eq!(setup.faults.dropped(), [(KeyspaceId(3), 3_000_000)]);
+    let report = crate::world::run(setup);
+    assert!(report.is_clean(), "{:?}", report.violations);
+    let mut named = std::collections::BTreeSet::new();
+    for (_, _, attempted) in report.history.transactions() {
+        named
+            .extend(attempted.blobs.iter().map(|it| (it.blob.keyspace.0, it.blob.key.to_string())));
+    }
+    for (keyspace, key) in [(2, "list/0"), (3, "list/1"), (3, "list2/0"), (1, "bank/0")] {
+        assert!(named.contains(&(keyspace, key.to_owned())), "{named:?}");
+    }
+    assert!(!named.contains(&(3, "list/0".to_owned())), "{named:?}");
+}
+
+/// Longer ones take too long to be run for this alone.
+#[test]
 fn one_seed_is_one_run_of_every_scenario() {
-    for named in library::all() {
+    let is_short = |named: &&library::Named| named.scenario.length <= Micros::seconds(60);
+    for named in library::all().iter().filter(is_short) {
         let [first, second] = [(); 2].map(|()| {
             let report = crate::trial::run(&named.scenario, 77, Manner::default()).unwrap();
             (report.trace_hash, report.steps, report.simulated_us, report.counters)

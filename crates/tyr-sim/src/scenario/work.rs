@@ -3,6 +3,7 @@
 use tyr_types::{Error, Result};
 
 use crate::workload::bank::Bank;
+use crate::workload::borders::Borders;
 use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
 use crate::workload::lists::Lists;
@@ -22,11 +23,16 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
         make: |space, values| Box::new(Bank::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "borders",
+        parameters: &[("blobs", 3)],
+        make: |space, values| Box::new(Borders::new(space, values[0] as usize)),
     },
     Kind {
         name: "counters",
@@ -104,19 +110,24 @@ mod tests {
 
     use super::*;
 
+    fn line(name: &str) -> WorkloadLine {
+        let (keyspaces, parameters) = (Vec::new(), Vec::new());
+        WorkloadLine { name: name.to_owned(), keyspaces, parameters }
+    }
+
     #[test]
     fn every_kind_makes_the_workload_of_its_name() {
-        let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };
+        let space = Space::new(KeyspaceId(1), 4096);
         for kind in &KINDS {
-            let line = WorkloadLine { name: kind.name.to_owned(), parameters: Vec::new() };
-            assert_eq!(workload(&line, space).unwrap().name(), kind.name);
+            let line = line(kind.name);
+            assert_eq!(workload(&line, space.clone()).unwrap().name(), kind.name);
         }
     }
 
     #[test]
     fn a_workload_that_nobody_knows_is_refused_with_those_there_are() {
-        let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };
-        let line = WorkloadLine { name: "bonk".to_owned(), parameters: Vec::new() };
+        let space = Space::new(KeyspaceId(1), 4096);
+        let line = line("bonk");
         let error = workload(&line, space).err().unwrap();
         assert!(error.message().contains("bank"), "{error}");
     }

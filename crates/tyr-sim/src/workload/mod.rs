@@ -5,14 +5,16 @@
 //! calls; the [`runner`] makes the calls, one deed at a time for each client, and keeps the
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
-//! [`bank`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`] and
-//! [`snapshots`] are the workloads.
+//! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`]
+//! and [`snapshots`] are the workloads; [`probe`] is what every run ends with.
 
 pub mod bank;
+pub mod borders;
 pub mod counters;
 pub mod ends;
 pub mod lists;
 pub mod log;
+mod probe;
 pub mod registers;
 pub mod rewrites;
 pub mod runner;
@@ -88,19 +90,47 @@ pub enum Work {
 pub const CELL: u64 = 8;
 
 /// Where a workload has its blobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// The keyspace.
-    pub keyspace: KeyspaceId,
-    /// Its chunk size in bytes.
+    /// The keyspaces that blobs are in, one after the other, so that transactions span them; each
+    /// with its chunk size.
+    keyspaces: Vec<(KeyspaceId, u64)>,
+    /// Workloads of the same name before this one: their blobs have other keys.
+    alike: usize,
+    /// The chunk size in bytes; the smallest of several keyspaces.
     pub chunk_size: u64,
 }
 
 impl Space {
+    /// One keyspace with chunks of so many bytes.
+    pub fn new(keyspace: KeyspaceId, chunk_size: u64) -> Self {
+        Self::over(&[(keyspace, chunk_size)], 0)
+    }
+
+    /// Keyspaces, each with its chunk size, for a workload that so many of its name come before.
+    ///
+    /// # Panics
+    /// When there is no keyspace.
+    pub fn over(keyspaces: &[(KeyspaceId, u64)], alike: usize) -> Self {
+        let chunk_size = keyspaces.iter().map(|(_, size)| *size).min();
+        let chunk_size = chunk_size.expect("a workload is in some keyspace");
+        Self { keyspaces: keyspaces.to_vec(), alike, chunk_size }
+    }
+
     /// The name of a blob here.
     pub fn blob(&self, kind: &str, number: usize) -> BlobName {
-        let key = Key::new(format!("{kind}/{number}")).expect("a short text is a key");
-        BlobName { keyspace: self.keyspace, key }
+        let key = match self.alike {
+            0 => format!("{kind}/{number}"),
+            alike => format!("{kind}{}/{number}", alike + 1),
+        };
+        let key = Key::new(key).expect("a short text is a key");
+        BlobName { keyspace: self.keyspaces[number % self.keyspaces.len()].0, key }
+    }
+
+    /// The chunk size of the keyspace that a blob is in.
+    pub fn chunk_size_of(&self, blob: &BlobName) -> u64 {
+        let its = self.keyspaces.iter().find(|(keyspace, _)| *keyspace == blob.keyspace);
+        its.map_or(self.chunk_size, |(_, chunk_size)| *chunk_size)
     }
 
     /// More bytes than any blob of a workload gets.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::session::{self, Answer, Began, Call, Place, Want};
-use tyr_types::{BlobOperations, ErrorKind, ReadCheck, Timestamp, Transaction};
+use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
-use super::{EndState, Then, Work, Workload};
+use super::{EndState, Then, Work, Workload, probe};
 use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Seen};
 use crate::random::Random;
 use crate::setup::Setup;
@@ -22,6 +22,9 @@ const ASKS_MAX: u32 = 3;
 
 /// How long a client waits before it looks again whether everything is set up.
 const SET_UP_US: u64 = 5_000;
+
+/// How long a client that probes rests between two things, from and to.
+const PROBE_PAUSE_US: (u64, u64) = (0, 20_000);
 
 /// Snapshots that a client forgets to end, of a hundred: those end by time-out (V1).
 const FORGOTTEN: u64 = 2;
@@ -80,6 +83,12 @@ pub struct Runner {
     pause_us: (u64, u64),
     history: History,
     is_stopped: bool,
+    /// Those from this one on only probe, one on each keyspace.
+    probing_from: u16,
+    /// What each of these has still to ask.
+    probes: Vec<VecDeque<Work>>,
+    /// Where the probe begins in the history; `None` before it.
+    probed_from: Option<usize>,
 }
 
 impl Runner {
@@ -100,14 +109,45 @@ impl Runner {
             next_us: 0,
             streams: names.iter().map(|name| Random::of(seed, name, number)).collect(),
         };
-        let clients = (0..u64::from(clients)).map(client).collect();
+        let probing_from = clients;
+        let clients = u64::from(clients) + setup.keyspaces.len() as u64;
+        let clients = (0..clients).map(client).collect();
         let history = History::default();
-        Self { workloads, clients, set_up, pause_us, history, is_stopped: false }
+        Self {
+            workloads,
+            clients,
+            set_up,
+            pause_us,
+            history,
+            is_stopped: false,
+            probing_from,
+            probes: Vec::new(),
+            probed_from: None,
+        }
     }
 
     /// From now on nothing new is begun.
     pub fn stop(&mut self) {
         self.is_stopped = true;
+    }
+
+    /// From now on each keyspace is asked to serve, of these chunk sizes.
+    pub fn probe(&mut self, chunk_sizes: &[u64]) {
+        self.probed_from = Some(self.history.entries.len());
+        let keyspaces = (1..).map(KeyspaceId).zip(chunk_sizes);
+        let history = &self.history;
+        self.probes = keyspaces.map(|(id, size)| probe::probe(id, *size, history)).collect();
+    }
+
+    /// What the probe still waits for, in words.
+    pub fn unprobed(&self) -> Option<String> {
+        let is_over = self.probed_from.is_some() && self.probes.iter().all(VecDeque::is_empty);
+        (!is_over).then(|| "not all was asked whether it serves".to_owned())
+    }
+
+    /// Where the probe begins in the history.
+    pub fn probed_from(&self) -> usize {
+        self.probed_from.unwrap_or(self.history.entries.len())
     }
 
     /// Whether everything that was begun has ended.
@@ -152,6 +192,12 @@ impl Runner {
 
     /// Begins something; `false` when there is nothing to begin.
     fn begin(&mut self, number: u16, now_us: u64) -> bool {
+        if let Some(probe) = number.checked_sub(self.probing_from) {
+            let probe = self.probes.get_mut(usize::from(probe));
+            let Some(work) = probe.and_then(VecDeque::pop_front) else { return false };
+            self.take_up(number, self.workloads.len(), work, now_us, false);
+            return true;
+        }
         if self.is_stopped || self.workloads.is_empty() {
             return false;
         }
@@ -300,7 +346,10 @@ impl Runner {
         if !client.random.percent(FORGOTTEN) {
             client.began = doing.began;
         }
-        client.next_us = now_us + client.random.between(self.pause_us.0, self.pause_us.1);
+        // Who probes does not rest for long, or it would be at it for minutes.
+        let is_probing = number >= self.probing_from;
+        let (low, high) = if is_probing { PROBE_PAUSE_US } else { self.pause_us };
+        client.next_us = now_us + client.random.between(low, high);
         let entry = &mut self.history.entries[doing.entry];
         entry.end_us = Some(now_us);
         let is_committed =
@@ -308,8 +357,10 @@ impl Runner {
         if doing.is_set_up && is_committed {
             self.set_up.pop_front();
         }
-        if !doing.is_set_up {
-            self.workloads[entry.workload].answered(number, entry);
+        // Nobody's idea is behind the probe.
+        let workload = self.workloads.get_mut(entry.workload);
+        if let Some(workload) = workload.filter(|_| !doing.is_set_up) {
+            workload.answered(number, entry);
         }
     }
 }

@@ -17,6 +17,9 @@ use super::disk::Base;
 use super::{Happening, World};
 use crate::random::Random;
 
+/// The shortest time between two steps when all has ended, in microseconds.
+const SETTLED_US: u64 = 2_000_000;
+
 /// Outcomes on a page: few, so that there are several pages.
 const PAGE: (u64, u64) = (16, 400);
 
@@ -80,6 +83,8 @@ impl World {
         let machine = &mut self.nodes[usize::from(node.0)];
         let Some(process) = &machine.process else { return };
         if let Some(after_us) = machine.rhythm.next_us(&process.cutting) {
+            // When all has ended there is nothing to cut any more.
+            let after_us = after_us.max(if self.settled_us.is_some() { SETTLED_US } else { 0 });
             self.queue.push(self.now_us + after_us, Happening::Cut { node, start });
         }
     }

@@ -16,9 +16,12 @@ use crate::workload::Next;
 pub struct Client {
     /// What routes, asks again and puts answers together.
     pub session: Session,
-    clock: Clock,
+    /// Its clocks.
+    pub clock: Clock,
     /// When the next look around is in the queue, by the run's time.
     tick_at_us: Option<u64>,
+    /// Until then nothing reaches it, and it does nothing.
+    asleep_until_us: u64,
 }
 
 /// The number by which nodes know the client at this place of the list.
@@ -34,7 +37,7 @@ impl Client {
             session.break_rule(rule);
         }
         let clock = Clock::new(setup.clocks, &mut Random::of(setup.seed, "client", client as u64));
-        Self { session, clock, tick_at_us: None }
+        Self { session, clock, tick_at_us: None, asleep_until_us: 0 }
     }
 
     fn now(&self, now_us: u64) -> Now {
@@ -43,9 +46,39 @@ impl Client {
 }
 
 impl World {
+    /// The machine of a client sleeps for so long.
+    pub(super) fn sleep(&mut self, client: usize, lasts_us: u64) {
+        let Some(it) = self.clients.get_mut(client) else { return };
+        it.asleep_until_us = it.asleep_until_us.max(self.now_us + lasts_us);
+        self.queue.push(it.asleep_until_us, Happening::Wake { client });
+    }
+
+    /// A client wakes, unless it fell asleep again; it sees by its clock how long it was away.
+    pub(super) fn wake(&mut self, client: usize) {
+        if !self.is_asleep(client) {
+            self.step_client(client, Event::Tick);
+        }
+    }
+
+    /// A client that sleeps is woken.
+    pub(super) fn rouse(&mut self, client: usize) {
+        if self.is_asleep(client) {
+            self.clients[client].asleep_until_us = self.now_us;
+            self.wake(client);
+        }
+    }
+
+    fn is_asleep(&self, client: usize) -> bool {
+        self.now_us < self.clients[client].asleep_until_us
+    }
+
     /// A message arrives at a client.
     pub(super) fn arrive_at_client(&mut self, address: u64, envelope: Envelope) {
         let client = usize::try_from(address - 1).expect("a client's number is its place");
+        if self.is_asleep(client) {
+            self.counters.lost += 1;
+            return;
+        }
         self.step_client(client, Event::Receive(envelope));
     }
 
@@ -55,6 +88,9 @@ impl World {
             return; // A newer look around is in the queue.
         }
         self.clients[client].tick_at_us = None;
+        if self.is_asleep(client) {
+            return; // It looks around when it wakes.
+        }
         self.step_client(client, Event::Tick);
     }
 
@@ -88,6 +124,10 @@ impl World {
 
     /// The client does what it wants to do next.
     pub(super) fn begin_work(&mut self, client: usize) {
+        if self.is_asleep(client) {
+            let until_us = self.clients[client].asleep_until_us;
+            return self.queue.push(until_us, Happening::Begin { client });
+        }
         let number = u16::try_from(client).expect("clients are numbered by u16");
         match self.runner.next(number, self.now_us) {
             Next::Call(what) => {

@@ -1,6 +1,6 @@
 //! What machines ask for is done: messages go out, records to disk, reads to the store.
 
-use tyr_protocol::member::{Effect, Event};
+use tyr_protocol::member::{Effect, Event, Record};
 use tyr_protocol::message::{Address, Envelope};
 use tyr_types::NodeId;
 
@@ -82,7 +82,12 @@ impl World {
                 let is_counted = self.monitors.map().is_live(node);
                 let machine = &mut self.nodes[usize::from(node.0)];
                 if is_counted {
-                    self.knowledge.wrote(node, &record, machine.disk.len() + 1);
+                    let log_len = machine.disk.len() + 1;
+                    self.knowledge.wrote(node, &record, log_len);
+                    if let Record::Installed { blob, chunk, copy } = &record {
+                        let copied = self.lineage.copied((blob.clone(), *chunk), copy.at);
+                        self.knowledge.copied(node, copied, log_len);
+                    }
                 }
                 if let Some(sync_us) = machine.disk.write(number, record, is_synced) {
                     let start = machine.starts;

@@ -12,10 +12,17 @@ use tyr_types::BlobName;
 
 use super::World;
 use crate::checker::{self, Allowed, Replicas};
+use crate::random::Random;
 use crate::report::Report;
 
 /// How long it may take until all has ended: some leases, and a client's patience.
 pub const SETTLE_MAX_US: u64 = 60_000_000;
+
+/// So long after everything was mended the cluster is probed, in microseconds.
+pub const PROBE_AFTER_US: u64 = 20_000_000;
+
+/// What is asked from then on is served within so many microseconds.
+pub const SERVED_WITHIN_US: u64 = 8_000_000;
 
 impl World {
     /// Whether the run is over; looked at now and then.
@@ -23,19 +30,42 @@ impl World {
         if !self.is_mended {
             return;
         }
-        let Some(left) = self.left() else {
+        let left = self.left();
+        if left.is_none() {
+            self.settled_us.get_or_insert(self.now_us);
+        }
+        let Some(left) = left.or_else(|| self.runner.unprobed()) else {
             self.is_over = true;
             return;
         };
-        if self.now_us > self.setup.duration_us + SETTLE_MAX_US {
+        // The probe may take its time as a whole: what it asks must be answered soon, one by one.
+        let probing_us = if self.settled_us.is_some() { SETTLE_MAX_US } else { 0 };
+        if self.now_us > self.setup.duration_us + SETTLE_MAX_US + probing_us {
             self.is_over = true;
-            let (s, max_s) = (self.setup.duration_us / 1_000_000, SETTLE_MAX_US / 1_000_000);
+            let max_s = (SETTLE_MAX_US + probing_us) / 1_000_000;
+            let s = self.setup.duration_us / 1_000_000;
             let mut text =
                 format!("liveness: everything was mended at {s} s, and {max_s} s later {left}");
             for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
                 let _ = write!(text, "\n{}", process.member.brief());
             }
             self.violations.push(text);
+        }
+    }
+
+    /// From now on everything must be served, and soon: a client on each keyspace sees to it.
+    ///
+    /// In one run of two only when all that was under way has ended: what hangs until somebody
+    /// touches it is not to be helped.
+    pub(super) fn probe(&mut self) {
+        let is_early = Random::of(self.setup.seed, "probe", 0).percent(50);
+        if !is_early && self.settled_us.is_none() && !self.is_over {
+            return self.queue.push(self.now_us + 500_000, super::Happening::Probe);
+        }
+        let chunks = self.setup.keyspaces.iter().map(|keyspace| keyspace.chunk_size);
+        self.runner.probe(&chunks.collect::<Vec<_>>());
+        for client in usize::from(self.setup.clients)..self.clients.len() {
+            self.queue.push(self.now_us, super::Happening::Begin { client });
         }
     }
 
@@ -74,7 +104,7 @@ impl World {
     }
 
     /// What holds in every machine between steps.
-    pub(super) fn check_machines(&self) {
+    pub(super) fn check_machines(&mut self) {
         for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
             process.member.invariants();
         }
@@ -103,7 +133,9 @@ impl World {
         let is_settled = self.violations.is_empty();
         let replicas = is_settled.then_some(&replicas);
         let history = self.runner.history();
-        let (mut wrong, end) = checker::check(history, &applied, replicas, self.allowed());
+        let (mut wrong, end) = checker::check(history, &applied, replicas, &self.allowed());
+        let probes = &history.entries[self.runner.probed_from()..];
+        wrong.extend(checker::probes_are_served(probes, SERVED_WITHIN_US, &map).err());
         if wrong.is_empty() {
             wrong = self.runner.check(&end);
         }
@@ -119,6 +151,7 @@ impl World {
             is_damaged: setup.faults.has_rot(),
             snapshot_us: is_healthy.then_some(setup.versions.read_timeout_us),
             linger_us: setup.versions.linger_us,
+            dropped: setup.faults.dropped(),
         }
     }
 
@@ -133,7 +166,7 @@ impl World {
             trace_hash: self.tracer.hash(),
             steps: self.steps,
             simulated_us: self.now_us,
-            settled_us: self.now_us.saturating_sub(mended_us),
+            settled_us: self.settled_us.unwrap_or(self.now_us).saturating_sub(mended_us),
             history: self.runner.into_history(),
             violations: self.violations,
             unjudged: self.knowledge.lost(),

@@ -3,9 +3,18 @@
 //! What the protocol promises holds while every written chunk keeps a replica that is neither lost
 //! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: a transaction was
 //! applied where it may have been read, and every node that knew of its decision has been declared
-//! down since, or lost the end of its log. What follows then is nobody's fault, and such a run is
-//! ended there and not judged. This decides which runs those
-//! are, by what nodes wrote, whatever the machines make of it.
+//! down since, or lost the end of its log, before anybody else knew. What follows then is nobody's
+//! fault, and such a run is ended there and not judged. This decides which runs those are, by what
+//! nodes wrote, whatever the machines make of it.
+//!
+//! A node knows that a transaction is decided
+//!
+//! - by its log: that it is decided, that it was validated at the tail (F3), that another remembers
+//!   it; as long as the log is there up to that record, also while the node is down. A log that is
+//!   cut counts as whole: a checkpoint stands for it;
+//! - by a message, until its process ends;
+//! - by a copy of a chunk that it is in. Who was declared down and came back has everything by
+//!   copy: nodes that are lost one after the other lose nothing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -78,6 +87,21 @@ impl Knowledge {
         }
     }
 
+    /// A node that takes part has copied a chunk that has these in it, with which its log is so
+    /// long.
+    pub fn copied(
+        &mut self,
+        node: NodeId,
+        ids: impl Iterator<Item = TransactionId>,
+        log_len: usize,
+    ) {
+        for id in ids {
+            if let Some(places) = self.written.get_mut(&id) {
+                places.push((node, log_len));
+            }
+        }
+    }
+
     /// Of a node's log only so much is left; nothing, when it was declared down.
     pub fn lose(&mut self, node: NodeId, log_len: usize) {
         let mut lost: Vec<TransactionId> = Vec::new();
@@ -121,6 +145,24 @@ mod tests {
         assert_eq!(knowledge.lost(), None, "the record is the last that is left");
         knowledge.lose(NodeId(1), 8);
         assert_eq!(knowledge.lost(), Some(ID));
+    }
+
+    #[test]
+    fn who_copied_what_it_is_in_before_the_others_were_lost_knows_it_too() {
+        for is_copied in [true, false] {
+            let mut knowledge = Knowledge::default();
+            knowledge.shown.insert(ID);
+            knowledge.wrote(NodeId(0), &decided(), 5);
+            knowledge.wrote(NodeId(1), &decided(), 3);
+            knowledge.lose(NodeId(0), 0);
+            if is_copied {
+                knowledge.copied(NodeId(0), [ID].into_iter(), 12);
+            }
+            knowledge.lose(NodeId(1), 0);
+            assert_eq!(knowledge.lost(), (!is_copied).then_some(ID));
+            knowledge.lose(NodeId(0), 11);
+            assert_eq!(knowledge.lost(), Some(ID), "the copy was not durable");
+        }
     }
 
     #[test]

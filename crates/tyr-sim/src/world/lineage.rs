@@ -85,6 +85,15 @@ impl Lineage {
         self.copies.insert((chunk, at), copied);
     }
 
+    /// The transactions in the copy of a chunk that was read at `at`.
+    pub fn copied(
+        &self,
+        chunk: ChunkName,
+        at: Timestamp,
+    ) -> impl Iterator<Item = TransactionId> + '_ {
+        self.copies.get(&(chunk, at)).into_iter().flatten().map(|(id, _)| *id)
+    }
+
     /// The transactions that took effect.
     pub fn applied(&self) -> Applied {
         let held = self.nodes.iter().flat_map(HashMap::values).flatten();

@@ -73,6 +73,15 @@ impl World {
             Fault::OrderDown(node) => self.order_down(node),
             Fault::Upset(upset) => self.monitors.suffer(upset, self.now_us),
             Fault::Lead(upset) => self.lead(upset),
+            Fault::DropKeyspace(keyspace) => {
+                self.operate(NodeId(0), super::monitors::Order::DropKeyspace(keyspace));
+            }
+            Fault::ClientJump(client, by_us) => {
+                if let Some(client) = self.clients.get_mut(usize::from(client)) {
+                    client.clock.jump(by_us);
+                }
+            }
+            Fault::Sleep(client, lasts_us) => self.sleep(usize::from(client), lasts_us),
         }
     }
 
@@ -194,6 +203,9 @@ impl World {
         }
         if let Some(upset) = self.monitors.upset() {
             self.lead(upset);
+        }
+        for client in 0..self.clients.len() {
+            self.rouse(client);
         }
     }
 }

@@ -78,6 +78,10 @@ enum Happening {
     TickClient { client: usize },
     /// The client may begin something.
     Begin { client: usize },
+    /// A client's sleep may be over.
+    Wake { client: usize },
+    /// All that is asked from now on must be served soon.
+    Probe,
     /// Time for the monitors to look around, and for the run to see whether it is over.
     TickMonitors,
     /// The fault at this place of the plan.
@@ -107,6 +111,8 @@ struct World {
     steps: u64,
     is_mended: bool,
     is_over: bool,
+    /// When all that was under way had ended, after all was mended.
+    settled_us: Option<u64>,
     /// Kept for its memory.
     effects: Vec<Effect>,
 }
@@ -136,8 +142,8 @@ impl World {
             queue: Queue::new(),
             network: Network::new(seed, setup.network, count),
             nodes: (0..count).map(|node| Node::new(NodeId(node), &setup)).collect(),
-            clients: (0..setup.clients)
-                .map(|n| Client::new(n.into(), Arc::clone(&map), &setup))
+            clients: (0..usize::from(setup.clients) + setup.keyspaces.len())
+                .map(|n| Client::new(n, Arc::clone(&map), &setup))
                 .collect(),
             monitors: Monitors::new(Arc::clone(&map), &setup),
             runner: Runner::new(&mut setup),
@@ -150,6 +156,7 @@ impl World {
             steps: 0,
             is_mended: false,
             is_over: false,
+            settled_us: None,
             effects: Vec::new(),
             setup,
         };
@@ -162,7 +169,7 @@ impl World {
         for node in 0..self.setup.nodes {
             self.start(NodeId(node));
         }
-        for client in 0..self.clients.len() {
+        for client in 0..usize::from(self.setup.clients) {
             self.queue.push(1 + client as u64, Happening::Begin { client });
         }
         self.queue.push(0, Happening::TickMonitors);
@@ -171,6 +178,7 @@ impl World {
             self.queue.push(at_us, Happening::Mishap(place));
         }
         self.queue.push(self.setup.duration_us, Happening::Mend);
+        self.queue.push(self.setup.duration_us + ending::PROBE_AFTER_US, Happening::Probe);
     }
 
     fn run(&mut self) {
@@ -203,6 +211,8 @@ impl World {
             Happening::Unpause { node } => self.unpause(node),
             Happening::TickClient { client } => self.tick_client(client),
             Happening::Begin { client } => self.begin_work(client),
+            Happening::Wake { client } => self.wake(client),
+            Happening::Probe => self.probe(),
             Happening::TickMonitors => self.tick_monitors(),
             Happening::Mishap(place) => {
                 if !self.is_mended {

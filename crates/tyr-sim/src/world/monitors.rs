@@ -19,7 +19,7 @@ use tyr_protocol::lease::{Effect, Event, Grants, LeaseConfig};
 use tyr_protocol::map::{Change, ClusterMap, Newcomer, NodeState};
 use tyr_protocol::member::incarnation;
 use tyr_protocol::message::{Address, Body, Envelope};
-use tyr_types::{Epoch, ErrorKind, NodeId};
+use tyr_types::{Epoch, ErrorKind, KeyspaceId, NodeId};
 
 use super::clock::Clock;
 use super::{Happening, World};
@@ -36,6 +36,9 @@ const PATIENCE_US: u64 = 1_000_000;
 /// After a pause longer than this a leader assumes of its own leases what another would.
 const GAP_US: u64 = 1_000_000;
 
+/// The monitors' invariants are asked for every so many times while the map stays.
+const CHECK_EVERY: u32 = 32;
+
 /// An order to declare a node down takes up to so long from who gives it to the monitors.
 const ORDER_US: u64 = 1_000_000;
 
@@ -51,6 +54,8 @@ pub enum Order {
     /// The node's process is gone, it is said: the one of this incarnation. The monitors are not
     /// told of which.
     Down(u64),
+    /// The keyspace is to take nothing new any more; the node does not matter.
+    DropKeyspace(KeyspaceId),
 }
 
 /// An order that the monitors have not carried out yet.
@@ -89,6 +94,8 @@ pub struct Monitors {
     clocks: Clocks,
     broken: Option<Rule>,
     effects: Vec<Effect>,
+    /// The map that was looked at last, and how often since.
+    checked: (Option<Arc<ClusterMap>>, u32),
 }
 
 impl Monitors {
@@ -115,6 +122,7 @@ impl Monitors {
             clocks: setup.clocks,
             broken: setup.broken,
             effects: Vec::new(),
+            checked: (None, 0),
         }
     }
 
@@ -167,9 +175,16 @@ impl Monitors {
         self.grants.pending().is_some() || self.map().next.is_some()
     }
 
-    /// What holds between steps.
-    pub fn invariants(&self) {
-        self.grants.invariants();
+    /// What holds between steps. That goes through every range of the map, and took two fifths of
+    /// a run: so it is looked at when the map is another one, and else now and then.
+    pub fn invariants(&mut self) {
+        let map = self.grants.map();
+        let is_same = self.checked.0.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, map));
+        self.checked.1 += 1;
+        if !is_same || self.checked.1 >= CHECK_EVERY {
+            self.checked = (Some(Arc::clone(map)), 0);
+            self.grants.invariants();
+        }
     }
 
     /// Operators want nothing any more that has not begun.
@@ -223,13 +238,11 @@ impl Monitors {
                 }
             }
             // Nobody hears the answer.
-            (Order::Add | Order::Drain | Order::Weigh(_), _) if self.upset.is_some() => {}
-            (Order::Add | Order::Drain | Order::Weigh(_), Err(error))
-                if error.kind() == ErrorKind::Unavailable =>
-            {
+            (order, _) if self.upset.is_some() => assert!(!order.is_down(), "that was above"),
+            (_, Err(error)) if error.kind() == ErrorKind::Unavailable => {
                 self.orders[place].due_us = Some(now_us + PATIENCE_US);
             }
-            (Order::Add | Order::Drain | Order::Weigh(_), _) => {
+            (_, Ok(_) | Err(_)) => {
                 self.orders.remove(place);
             }
         }
@@ -246,7 +259,7 @@ impl Order {
     fn is_down(self) -> bool {
         match self {
             Self::Down(_) => true,
-            Self::Add | Self::Drain | Self::Weigh(_) => false,
+            Self::Add | Self::Drain | Self::Weigh(_) | Self::DropKeyspace(_) => false,
         }
     }
 }
@@ -312,6 +325,7 @@ impl World {
                 Order::Drain => Change::Drain(node),
                 Order::Weigh(weight) => Change::SetWeight { node, weight },
                 Order::Down(_) => Change::Down(node),
+                Order::DropKeyspace(keyspace) => Change::DropKeyspace(keyspace),
             };
             self.step_monitors(Event::Propose { proposal, change });
         }

@@ -98,6 +98,66 @@ fn an_append_is_not_missed_where_the_first_chunk_has_gone_to_others() {
     assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
 }
 
+/// Leases allow for a tenth between the clocks of a node and of the monitors. When they are further
+/// apart, a node that is cut off still serves what others write already, and the checkers see it.
+#[test]
+fn clocks_that_drift_beyond_what_leases_allow_are_noticed() {
+    let run = |drift: &str, seed| {
+        let text = format!(
+            "nodes 3, replication 3, clients 12, rest 0..10 ms, 14 s; workload registers cells 2\n\
+             clocks monotonic {drift}\n\
+             at 5 s partition node 2 for 6 s; at 5.2 s order down node 2"
+        );
+        trial::run(&parse::parse(&text).unwrap(), seed, Manner::default()).unwrap()
+    };
+    let noticed = (7..67).find(|seed| !run("30 %", *seed).is_clean());
+    let seed = noticed.expect("some seed notices");
+    let report = run("5 %", seed);
+    assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
+}
+
+/// All nodes know what is decided and are then declared down one after the other, each when the one
+/// before has come back by copy: nothing is lost, and the run is judged.
+#[test]
+fn nodes_that_are_down_one_after_the_other_lose_nothing() {
+    let text = "nodes 3, replication 3, clients 4, rest 0..300 ms, 45 s; workload lists\n\
+                disks checkpoint never\n\
+                at 5 s crash node 0 for 8 s; at 18 s crash node 1 for 8 s\n\
+                at 31 s crash node 2 for 8 s";
+    let report = trial::run(&parse::parse(text).unwrap(), 1, Manner::default()).unwrap();
+    assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
+    assert_eq!(report.counters.epochs, 9, "each was down, returning, and up again");
+}
+
+#[test]
+fn a_client_that_slept_learns_what_became_of_what_it_had() {
+    let text = "nodes 3, clients 4, rest 0..5 ms, 30 s; workload lists; \
+                at 5 s sleep client 1 for 20 s";
+    let report = trial::run(&parse::parse(text).unwrap(), 1, Manner::default()).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.violations);
+    let slept = |entry: &&crate::checker::Entry| {
+        entry.client == 1 && entry.start_us < 5_000_000 && entry.end_us > Some(25_000_000)
+    };
+    assert_eq!(report.history.entries.iter().filter(slept).count(), 1);
+}
+
+#[test]
+fn the_probe_asks_every_keyspace_and_one_that_was_dropped_refuses() {
+    let text = "nodes 3, clients 2, 3 s; workload lists in main one; keyspace one replication 1; \
+                at 2 s drop one";
+    let report = trial::run(&parse::parse(text).unwrap(), 1, Manner::default()).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.violations);
+    assert!(report.simulated_us > 23_000_000, "the probe comes after 20 s");
+    let probes = |client| report.history.entries.iter().filter(move |it| it.client == client);
+    assert!(probes(2).count() > 20, "main");
+    let refused = |entry: &&crate::checker::Entry| match &entry.deed {
+        crate::checker::Deed::Transaction(attempted) => !attempted.is_committed(),
+        _ => false,
+    };
+    assert!(probes(3).filter(refused).count() > 8, "one");
+    assert_eq!(probes(2).filter(refused).count(), 0);
+}
+
 #[test]
 fn monitors_that_follow_others_go_on_with_what_these_had_agreed_on() {
     for upset in ["change", "mute", "pause"] {

@@ -6,6 +6,7 @@ use tyr_types::KeyspaceId;
 
 use self::serial::{Flaw, Serial};
 use super::bank::Bank;
+use super::borders::Borders;
 use super::counters::Counters;
 use super::ends::Ends;
 use super::lists::Lists;
@@ -23,19 +24,21 @@ const HEALTHY: Allowed = Allowed {
     is_damaged: false,
     snapshot_us: Some(300_000_000),
     linger_us: 300_000_000,
+    dropped: Vec::new(),
 };
 
 fn workloads() -> Vec<Box<dyn Workload>> {
-    let space = Space { keyspace: KeyspaceId(1), chunk_size: 4096 };
+    let space = Space::new(KeyspaceId(1), 4096);
     vec![
-        Box::new(Bank::new(space, 8)),
-        Box::new(Lists::new(space, 6)),
-        Box::new(Registers::new(space, 10)),
-        Box::new(Counters::new(space, 6)),
-        Box::new(Log::new(space, 2)),
-        Box::new(Rewrites::new(space, 2)),
-        Box::new(Ends::new(space, 2)),
-        Box::new(Snapshots::new(space, 3, 100_000)),
+        Box::new(Bank::new(space.clone(), 8)),
+        Box::new(Lists::new(space.clone(), 6)),
+        Box::new(Registers::new(space.clone(), 10)),
+        Box::new(Counters::new(space.clone(), 6)),
+        Box::new(Log::new(space.clone(), 2)),
+        Box::new(Rewrites::new(space.clone(), 2)),
+        Box::new(Ends::new(space.clone(), 2)),
+        Box::new(Borders::new(space.clone(), 2)),
+        Box::new(Snapshots::new(space.clone(), 3, 100_000)),
     ]
 }
 
@@ -47,7 +50,7 @@ fn setup(seed: u64, duration_us: u64) -> Setup {
 fn verdict(seed: u64, duration_us: u64, flaw: Option<Flaw>) -> (Vec<String>, usize) {
     let (runner, applied) = Serial::run(setup(seed, duration_us), flaw);
     let history = runner.history();
-    let (mut wrong, end) = checker::check(history, &applied, None, HEALTHY);
+    let (mut wrong, end) = checker::check(history, &applied, None, &HEALTHY);
     wrong.extend(runner.check(&end));
     let committed = history.transactions().filter(|(_, _, it)| it.is_committed()).count();
     (wrong, committed)

@@ -9,8 +9,8 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
 use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, ErrorKind, Outcome, ReadCheck, Timestamp, Transaction,
-    TransactionId,
+    BlobName, BlobOperations, Bytes, ErrorKind, Operation, Outcome, ReadCheck, Timestamp,
+    Transaction, TransactionId,
 };
 
 use super::super::{Next, Runner};
@@ -230,6 +230,15 @@ impl Serial {
         }
     }
 
+    /// Whether a number would be changed that lies in two chunks.
+    fn is_in_two_chunks(&self, written: &BlobOperations) -> bool {
+        written.operations.iter().any(|operation| {
+            let Operation::Apply { offset, transform } = operation else { return false };
+            let last = offset + transform.width() as u64 - 1;
+            offset / self.chunk_size != last / self.chunk_size
+        })
+    }
+
     fn commit(&mut self, now_us: u64, blobs: Vec<BlobOperations>, reads: Vec<ReadCheck>) -> Answer {
         self.sequence += 1;
         let id = TransactionId::new(7, self.sequence);
@@ -238,6 +247,9 @@ impl Serial {
             let transaction = Arc::clone(&transaction);
             Answer::Aborted { transaction, abort: Abort::new(kind, "it is refused") }
         };
+        if transaction.blobs.iter().any(|written| self.is_in_two_chunks(written)) {
+            return aborted(ErrorKind::InvalidArgument);
+        }
         let is_stale = transaction.reads.iter().any(|read| self.is_stale(read));
         if is_stale && self.flaw != Some(Flaw::NoValidation) {
             return aborted(ErrorKind::Conflict);
