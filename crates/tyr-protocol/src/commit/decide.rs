@@ -223,7 +223,10 @@ impl Commit {
             }
         }
         let id = record.transaction.id;
-        let stable = |to| Effect::Send { to, message: Message::Stable { id, by } };
+        let stable = |to| Effect::Send {
+            to,
+            message: Message::Stable { id, by, outcomes: Outcomes::new() },
+        };
         effects.extend(followers.into_iter().map(stable));
     }
 

@@ -127,6 +127,9 @@ pub enum Message {
         id: TransactionId,
         /// The authority, as the chain has it.
         by: NodeId,
+        /// What the transaction answered at the authority, while there are recipients: one that
+        /// takes part without a chunk's base cannot answer itself, and may be asked later (F4).
+        outcomes: Outcomes,
     },
     /// To the authority, from one that holds the same chunks and has waited long for its notice of
     /// stability (F6).

@@ -284,8 +284,9 @@ impl Commit {
                     self.advance(slot, effects);
                 }
             }
-            Message::Stable { id, by } => {
+            Message::Stable { id, by, outcomes } => {
                 let Some(slot) = self.records.slot(id) else { return };
+                self.records[slot].outcomes.put(&outcomes);
                 self.records[slot].unstable.retain(|authority| *authority != by);
                 if self.records[slot].is_finished() {
                     self.settle(slot, effects);

@@ -444,8 +444,12 @@ fn messages_of_another_attempt_or_about_nobody_known_do_nothing() {
     let other = Message::Backward { id, attempt, decision, outcomes, usages };
     assert!(node.step(Event::Receive(other)).is_empty());
     assert!(
-        node.step(Event::Receive(Message::Stable { id: TransactionId(2), by: NodeId(0) }))
-            .is_empty()
+        node.step(Event::Receive(Message::Stable {
+            id: TransactionId(2),
+            by: NodeId(0),
+            outcomes: Outcomes::new()
+        }))
+        .is_empty()
     );
     assert_eq!(node.commit.len(), 1);
 }
@@ -458,7 +462,11 @@ fn a_record_is_forgotten_when_its_authority_has_passed_it_back() {
     node.persisted(1);
     node.backward(1, Decision::Commit(time(9, 2)));
     assert_eq!(node.commit.len(), 1);
-    node.step(Event::Receive(Message::Stable { id: TransactionId(1), by: NodeId(0) }));
+    node.step(Event::Receive(Message::Stable {
+        id: TransactionId(1),
+        by: NodeId(0),
+        outcomes: Outcomes::new(),
+    }));
     assert!(node.commit.is_empty());
 }
 

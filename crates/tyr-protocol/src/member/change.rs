@@ -94,6 +94,7 @@ impl<S: Store> Turn<'_, S> {
     /// Goes by the map from here on: also when the log says so after a restart.
     pub(super) fn adopt(&mut self, map: Arc<ClusterMap>) {
         let old = self.member.map.replace(Arc::clone(&map));
+        self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.member.planned.retain(|planned| planned.map.epoch > map.epoch);
         let node = self.member.node;
         if is_expelled(&map, old.as_deref(), node) {
@@ -195,6 +196,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage.change();
         self.member.aside = super::Aside::default();
         self.member.misplaced.clear();
+        self.member.unanswered.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
         self.member.recipient =
             Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);

@@ -175,6 +175,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.has_disk |= has_disk;
         let Some(map) = map else { return };
         self.member.map = Some(Arc::clone(&map));
+        self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.take_seat();
         self.member.usage.change();
         let is_moving = map.next.is_some() || self.member.is_returning();

@@ -121,7 +121,9 @@ impl<S: Store> Turn<'_, S> {
     /// Applies a transaction, and keeps what it answers here.
     pub(super) fn apply(&mut self, transaction: &Arc<Transaction>, chain: &Chain, at: Timestamp) {
         self.hear_of_chunks(chain);
-        self.lay_aside(transaction, chain, at);
+        if self.lay_aside(transaction, chain, at) {
+            self.member.unanswered.insert(transaction.id);
+        }
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }
@@ -139,6 +141,11 @@ impl<S: Store> Turn<'_, S> {
 
     fn send_commit(&mut self, to: NodeId, mut message: Message, own: &mut VecDeque<Own>) {
         if let Message::Backward { id, decision: Decision::Commit(_), outcomes, .. } = &mut message
+        {
+            self.member.commit.complete(*id, outcomes);
+        }
+        if let Message::Stable { id, outcomes, .. } = &mut message
+            && self.member.has_recipients
         {
             self.member.commit.complete(*id, outcomes);
         }

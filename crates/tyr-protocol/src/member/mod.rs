@@ -46,7 +46,7 @@ mod tests;
 mod upkeep;
 mod usage;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
@@ -157,6 +157,11 @@ pub struct Member {
     usage: UsageOnItsWay,
     /// What was applied to chunks whose base is awaited.
     aside: Aside,
+    /// In flight here, and applied to chunks whose base was awaited: what they answered is to come
+    /// from their authorities.
+    unanswered: BTreeSet<TransactionId>,
+    /// Whether by the newest map chunks are on their way to somebody.
+    has_recipients: bool,
     /// At most [`HELD_MAX`].
     held: VecDeque<Envelope>,
     /// Records that are waited for; bounded by what is in flight.
@@ -205,6 +210,8 @@ impl Member {
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             aside: Aside::default(),
+            unanswered: BTreeSet::new(),
+            has_recipients: false,
             held: VecDeque::new(),
             promises: BTreeMap::new(),
             records: 0,

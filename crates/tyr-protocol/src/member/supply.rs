@@ -45,8 +45,14 @@ impl<S: Store> Turn<'_, S> {
                 }
                 movement::Effect::Install { chunk, copy } => self.install_copy(chunk, copy),
                 movement::Effect::CaughtUp => {
-                    let epoch = map.epoch;
-                    self.send(Address::Monitors, Body::CaughtUp { epoch });
+                    // What was applied here without a base answered nothing; where it did comes with
+                    // the notice of stability. Before that this node must not be counted on (F4).
+                    let records = &self.member.commit.records;
+                    self.member.unanswered.retain(|id| records.slot(*id).is_some());
+                    if self.member.unanswered.is_empty() {
+                        let epoch = map.epoch;
+                        self.send(Address::Monitors, Body::CaughtUp { epoch });
+                    }
                 }
             }
         }
@@ -101,23 +107,27 @@ impl<S: Store> Turn<'_, S> {
         self.member.aside.forget(chunk);
     }
 
-    /// Keeps in mind what is about to be applied to chunks whose base is awaited.
+    /// Keeps in mind what is about to be applied to chunks whose base is awaited; answers whether
+    /// there are such.
     pub(super) fn lay_aside(
         &mut self,
         transaction: &Arc<Transaction>,
         chain: &Chain,
         at: Timestamp,
-    ) {
+    ) -> bool {
+        let mut is_any = false;
         if !self.member.recipient.progress().is_moving {
-            return;
+            return is_any;
         }
-        let Some(map) = self.member.map.clone() else { return };
+        let Some(map) = self.member.map.clone() else { return is_any };
         for chunk in written_at(self.member.node, chain, &map) {
             if self.store.is_awaited(&chunk) {
+                is_any = true;
                 let (transaction, chain) = (Arc::clone(transaction), chain.clone());
                 self.member.aside.lay(chunk, at, LaidAside { transaction, chain });
             }
         }
+        is_any
     }
 
     /// Whether this node is in the chain only because chunks are on their way to it (D1).

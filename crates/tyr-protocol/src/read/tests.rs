@@ -118,7 +118,11 @@ impl Node {
     }
 
     fn stable(&mut self, id: u128) {
-        let message = Message::Stable { id: TransactionId(id), by: NodeId(0) };
+        let message = Message::Stable {
+            id: TransactionId(id),
+            by: NodeId(0),
+            outcomes: commit::Outcomes::new(),
+        };
         self.step(commit::Event::Receive(message));
     }
 

@@ -274,7 +274,7 @@ impl Commit {
         // What is not known here any more was passed back.
         let is_stable = self.records.slot(id).is_none_or(|slot| self.records[slot].is_passed);
         if is_stable {
-            let message = commit::Message::Stable { id, by };
+            let message = commit::Message::Stable { id, by, outcomes: Outcomes::new() };
             effects.push(Effect::Send { to: from, message });
         }
     }

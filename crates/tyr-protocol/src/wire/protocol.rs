@@ -135,7 +135,7 @@ encoded_enum!(commit::Message, "message of the commit protocol", {
     4 => Again { id, attempt },
     5 => Decided { id, attempt, at },
     6 => Anchored { id, attempt, by },
-    7 => Stable { id, by },
+    7 => Stable { id, by, outcomes },
     8 => AskStable { id, by, from },
 });
 

@@ -155,7 +155,8 @@ pub fn commit_message() -> BoxedStrategy<commit::Message> {
         1 => (transaction_id(), attempt())
             .prop_map(|(id, attempt)| Message::Withdrawn { id, attempt }),
         1 => (transaction_id(), attempt()).prop_map(|(id, attempt)| Message::Again { id, attempt }),
-        1 => (transaction_id(), node()).prop_map(|(id, by)| Message::Stable { id, by }),
+        1 => (transaction_id(), node(), outcomes())
+            .prop_map(|(id, by, outcomes)| Message::Stable { id, by, outcomes }),
         1 => (transaction_id(), node(), node())
             .prop_map(|(id, by, from)| Message::AskStable { id, by, from }),
     ]

@@ -61,7 +61,7 @@ fn of_commit(message: &Message) -> String {
         Message::Anchored { id, attempt, by } => {
             format!("{} by {}", about("anchored", *id, *attempt), by.0)
         }
-        Message::Stable { id, by } => format!("stable {} by {}", number(*id), by.0),
+        Message::Stable { id, by, .. } => format!("stable {} by {}", number(*id), by.0),
         Message::AskStable { id, by, .. } => format!("ask stable {} by {}", number(*id), by.0),
     }
 }

@@ -139,7 +139,11 @@ fn a_relay_passes_on_in_every_attempt_anew_even_when_it_has_finished_with_the_tr
     let mut relay = Relay::that_validated(5);
     relay.decided(attempt(0));
     relay.backward(attempt(0));
-    relay.step(Event::Receive(Message::Stable { id: ID, by: NodeId(0) }));
+    relay.step(Event::Receive(Message::Stable {
+        id: ID,
+        by: NodeId(0),
+        outcomes: Outcomes::new(),
+    }));
     assert!(relay.commit.is_empty());
     assert_eq!(relay.decided(attempt(0)), NOTHING, "it is forgotten, and everyone was told");
     relay.forward(attempt(1), Some(time(9, 9)));

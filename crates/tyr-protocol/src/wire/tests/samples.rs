@@ -182,7 +182,7 @@ fn commit_messages() -> Vec<(&'static str, commit::Message)> {
         ("again", Message::Again { id: ID, attempt: ATTEMPT }),
         ("decided", Message::Decided { id: ID, attempt: ATTEMPT, at: at(14) }),
         ("anchored", Message::Anchored { id: ID, attempt: ATTEMPT, by: NodeId(2) }),
-        ("stable", Message::Stable { id: ID, by: NodeId(1) }),
+        ("stable", Message::Stable { id: ID, by: NodeId(1), outcomes: outcomes() }),
         ("ask-stable", Message::AskStable { id: ID, by: NodeId(1), from: NodeId(2) }),
     ]
 }
