@@ -110,6 +110,19 @@ impl Error {
         Self::new(ErrorKind::Unavailable, message)
     }
 
+    /// `what`, a file or something in one, has a format that only later programs know; this one
+    /// knows those up to `known`. `Unavailable`: nothing is wrong with it.
+    pub fn later_release(
+        what: impl fmt::Display,
+        format: impl fmt::Display,
+        known: impl fmt::Display,
+    ) -> Self {
+        Self::unavailable(format!(
+            "{what} was written by a later release of Týr ({format}; this program knows up to \
+             {known}): start it with that release or later"
+        ))
+    }
+
     /// An I/O error while doing `what` (which names the file): `Unavailable`.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Self::unavailable(what).with_source(source)

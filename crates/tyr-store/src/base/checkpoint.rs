@@ -50,19 +50,29 @@ impl CheckpointRecord {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
-        let bytes: &[u8; RECORD_LEN] = bytes.try_into().map_err(|_| "has the wrong length")?;
+    /// What is wrong with `bytes` is said of `path`.
+    fn decode(bytes: &[u8], path: &str) -> Result<Self> {
+        let damaged = |what: &str| Error::corrupt(format!("{path} {what}"));
+        if let Some([magic @ .., version]) = bytes.first_chunk::<5>()
+            && magic == MAGIC
+            && *version > FORMAT_VERSION
+        {
+            let format = format_args!("checkpoint format {version}");
+            return Err(Error::later_release(path, format, FORMAT_VERSION));
+        }
+        let bytes: &[u8; RECORD_LEN] =
+            bytes.try_into().map_err(|_| damaged("has the wrong length"))?;
         let (body, checksum) = bytes.split_last_chunk::<4>().expect("the length is fixed");
         if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
-            return Err("its checksum does not match");
+            return Err(damaged("is damaged: its checksum does not match"));
         }
         let (head, body) = body.split_first_chunk::<5>().expect("the length is fixed");
         let [magic @ .., version] = head;
         if magic != MAGIC {
-            return Err("is no checkpoint");
+            return Err(damaged("is no checkpoint"));
         }
         if *version != FORMAT_VERSION {
-            return Err("was written by a newer version of Týr");
+            return Err(damaged("has a format that there never was"));
         }
         let (sequence, body) = body.split_first_chunk().expect("the length is fixed");
         let (timestamp, batch) = body.split_first_chunk().expect("the length is fixed");
@@ -88,8 +98,7 @@ impl CheckpointRecord {
         let len = file
             .read_at(&mut bytes, 0)
             .map_err(|error| Error::io(format!("cannot read {}", name()), error))?;
-        let record = Self::decode(&bytes[..len]);
-        record.map(Some).map_err(|what| Error::corrupt(format!("{} {what}", name())))
+        Self::decode(&bytes[..len], &name()).map(Some)
     }
 
     /// Replaces the file, durably.

@@ -264,9 +264,14 @@ fn check_format(index: &dyn Index) -> Result<()> {
     let value = index.get(Table::Meta, key::FORMAT)?;
     match value.as_deref().and_then(record::decode_number) {
         Some(FORMAT_VERSION) => Ok(()),
-        Some(version) => Err(Error::corrupt(format!(
-            "the index has format {version}, this program knows {FORMAT_VERSION}: use a newer one"
-        ))),
+        Some(version) if version > FORMAT_VERSION => Err(Error::later_release(
+            "the index",
+            format_args!("index format {version}"),
+            FORMAT_VERSION,
+        )),
+        Some(version) => {
+            Err(Error::corrupt(format!("the index has format {version}, which there never was")))
+        }
         None => Err(Error::corrupt("the index does not name its format")),
     }
 }

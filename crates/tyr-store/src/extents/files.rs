@@ -140,11 +140,7 @@ impl Files {
     }
 
     fn too_new(&self, number: u32) -> Error {
-        Error::unavailable(format!(
-            "{} was written by a later release (format above {FORMAT_VERSION}); open the store \
-             with that release",
-            self.path(number)
-        ))
+        Error::later_release(self.path(number), "a later extent format", FORMAT_VERSION)
     }
 
     /// The file's length.

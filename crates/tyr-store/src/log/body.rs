@@ -151,7 +151,8 @@ fn bytes(out: &mut Vec<u8>, content: &[u8]) {
 /// The transaction in a body; its reads are empty.
 ///
 /// # Errors
-/// `Corrupt` when the bytes are none that [`encode`] makes; the caller adds file and place.
+/// `Corrupt` when the bytes are none that [`encode`] makes; `Unavailable` when a later release made
+/// them. The caller adds file and place.
 pub fn decode(body: &[u8]) -> Result<Transaction> {
     let mut reader = Reader { rest: body };
     let transaction = reader.transaction()?;
@@ -159,6 +160,11 @@ pub fn decode(body: &[u8]) -> Result<Transaction> {
         return Err(malformed("bytes after its end"));
     }
     Ok(transaction)
+}
+
+/// Something whole that this program does not know.
+fn unknown(what: &str, code: u8, known: u8) -> Error {
+    Error::later_release("a transaction", format_args!("{what} {code}"), known)
 }
 
 fn malformed(what: &str) -> Error {
@@ -255,7 +261,7 @@ impl<'a> Reader<'a> {
             REPLACE => Operation::Replace { payload: self.inline()? },
             REPLACE_EXTENTS => Operation::Replace { payload: self.extents()? },
             code @ APPLY.. => self.apply(code - APPLY)?,
-            _ => return Err(malformed("an unknown operation")),
+            code => return Err(unknown("operation", code, REPLACE_EXTENTS)),
         };
         operation.validate().map_err(|_| malformed("an impossible offset"))?;
         Ok(operation)
@@ -266,7 +272,8 @@ impl<'a> Reader<'a> {
         let (Some(kind), number_type) =
             (TransformKind::ALL.get(code / 10), NumberType::ALL[code % 10])
         else {
-            return Err(malformed("an unknown transform"));
+            let kinds = TransformKind::ALL.len() as u8;
+            return Err(unknown("transform", (code / 10) as u8, kinds - 1));
         };
         let offset = self.varint()?;
         let operand = Number::load(number_type, self.take(number_type.width())?);

@@ -66,6 +66,14 @@ impl Mark {
     }
 }
 
+/// The format of a slot that is whole, and of a later one than is known here.
+fn later_format(bytes: &[u8]) -> Option<u8> {
+    let bytes: &[u8; SLOT_LEN] = bytes.first_chunk()?;
+    let is_whole =
+        bytes.starts_with(MAGIC) && bytes[28..] == crc32c::crc32c(&bytes[..28]).to_le_bytes();
+    Some(bytes[8]).filter(|format| is_whole && *format > FORMAT_VERSION)
+}
+
 fn name() -> String {
     format!("{FOLDER}/SYNCED")
 }
@@ -77,7 +85,8 @@ fn path(disk: &dyn Disk) -> String {
 /// The mark of a log; none when it never had one.
 ///
 /// # Errors
-/// `Corrupt` when the log has segments (`has_segments`) but no mark that is whole.
+/// `Corrupt` when the log has segments (`has_segments`) but no mark that is whole; `Unavailable`
+/// when a later release wrote it.
 pub fn load(disk: &dyn Disk, has_segments: bool) -> Result<Option<Mark>> {
     let mut bytes = [0; SLOT_STEP * 2];
     let count = match disk.open(&name(), OpenMode::Existing) {
@@ -86,6 +95,11 @@ pub fn load(disk: &dyn Disk, has_segments: bool) -> Result<Option<Mark>> {
         Err(error) => Err(error),
     };
     let count = count.map_err(|error| disk::refusal(path(disk), error))?;
+    let later = bytes[..count].chunks(SLOT_STEP).filter_map(later_format).max();
+    if let Some(format) = later {
+        let format = format_args!("mark format {format}");
+        return Err(Error::later_release(path(disk), format, FORMAT_VERSION));
+    }
     let slots = bytes[..count].chunks(SLOT_STEP).filter_map(Mark::decode);
     match slots.max_by_key(|mark| mark.generation) {
         None if has_segments => Err(Error::corrupt(format!(

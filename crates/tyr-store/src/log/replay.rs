@@ -220,7 +220,7 @@ impl Walk<'_> {
                     error.context(format!("{path}: record {} at byte {offset}", header.sequence))
                 };
                 let entry = header.kind.decode(body).map_err(place)?;
-                visit(header.sequence, header.at, entry)?;
+                visit(header.sequence, header.at, entry).map_err(place)?;
                 self.records += 1;
             }
             self.witnessed = self.witnessed.max(header.synced_to());
@@ -269,10 +269,8 @@ impl Walk<'_> {
     }
 
     fn too_new(&self, first: u64) -> Error {
-        Error::unavailable(format!(
-            "{} was written by a later release; open the store with that release",
-            segment::path(self.disk, first)
-        ))
+        let path = segment::path(self.disk, first);
+        Error::later_release(path, "a later log format", segment::FORMAT_VERSION)
     }
 }
 

@@ -21,7 +21,7 @@ pub const HEADER_LEN: usize = 24;
 
 const MAGIC: &[u8; 8] = b"TYR-LOG\n";
 /// The format that this release writes and reads.
-const FORMAT_VERSION: u8 = 1;
+pub const FORMAT_VERSION: u8 = 1;
 
 /// The name of the segment whose first record has this sequence.
 pub fn name(first: u64) -> String {

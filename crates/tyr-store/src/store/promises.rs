@@ -154,7 +154,8 @@ pub(super) fn read(
         if crc32c::crc32c_append(crc32c::crc32c(len), record) != u32::from_le_bytes(sum) {
             return Err(damaged("a record does not have its checksum"));
         }
-        visit(bytes.slice(start..start + record_len))?;
+        visit(bytes.slice(start..start + record_len))
+            .map_err(|error| error.context(place(disk, sequence)))?;
         (at, count) = (start + record_len, count + 1);
     }
 }

@@ -63,6 +63,10 @@ impl BallotFile {
         let mut bytes = vec![0; SLOT_STEP * 2];
         let count = file.read_at(&mut bytes, 0).map_err(refused)?;
         let found = bytes[..count].chunks(SLOT_STEP).filter_map(decode).max_by_key(|it| it.0);
+        if let Some(format) = bytes[..count].chunks(SLOT_STEP).filter_map(later_format).max() {
+            let format = format_args!("ballot format {format}");
+            return Err(Error::later_release(path, format, FORMAT_VERSION));
+        }
         match found {
             Some((generation, ballot)) => {
                 Ok(Self { file, path, generation, ballot, is_new: false })
@@ -122,6 +126,15 @@ fn encode(generation: u64, ballot: &Ballot) -> [u8; SLOT_LEN] {
     let checksum = crc32c::crc32c(&slot[..SLOT_LEN - 4]);
     slot[SLOT_LEN - 4..].copy_from_slice(&checksum.to_le_bytes());
     slot
+}
+
+/// The format of a slot that is whole, if it is a later one than is known here.
+fn later_format(bytes: &[u8]) -> Option<u32> {
+    let slot: &[u8; SLOT_LEN] = bytes.first_chunk()?;
+    let is_whole = slot.starts_with(MAGIC)
+        && slot[SLOT_LEN - 4..] == crc32c::crc32c(&slot[..SLOT_LEN - 4]).to_le_bytes();
+    let format = u32::from_le_bytes([slot[8], slot[9], slot[10], slot[11]]);
+    (is_whole && format > FORMAT_VERSION).then_some(format)
 }
 
 fn decode(bytes: &[u8]) -> Option<(u64, Ballot)> {

@@ -208,6 +208,10 @@ impl Segment<'_> {
         let mut bytes = vec![0; file.len().map_err(refused)? as usize];
         let count = file.read_at(&mut bytes, 0).map_err(refused)?;
         bytes.truncate(count);
+        if let Some(format) = later_format(&bytes) {
+            let format = format_args!("journal format {format}");
+            return Err(Error::later_release(path, format, FORMAT_VERSION));
+        }
         let Some(first) = first_number(&bytes) else {
             return self.discard(next, &bytes).map(|()| None);
         };
@@ -291,6 +295,15 @@ fn create(disk: &dyn Disk, number: u64, first: u64) -> Result<(Arc<dyn DiskFile>
     };
     let file = make().map_err(|error| disk::refusal(path(disk, number), error))?;
     Ok((file, SEGMENT_HEADER_LEN as u64))
+}
+
+/// The format in a segment's header that is whole, if it is a later one than is known here.
+fn later_format(bytes: &[u8]) -> Option<u32> {
+    let header: &[u8; SEGMENT_HEADER_LEN] = bytes.first_chunk()?;
+    let is_whole =
+        header.starts_with(MAGIC) && header[20..] == crc32c::crc32c(&header[..20]).to_le_bytes();
+    let format = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    (is_whole && format > FORMAT_VERSION).then_some(format)
 }
 
 /// The number of a segment's first record, by its header.

@@ -97,7 +97,17 @@ pub fn load(disk: &dyn Disk) -> Result<Option<Snapshot>> {
             "{path}: the snapshot is damaged; take this monitor out and let it join anew"
         ))
     };
+    if let Some(format) = later_format(&bytes) {
+        let format = format_args!("snapshot format {format}");
+        return Err(Error::later_release(path, format, FORMAT_VERSION));
+    }
     decode(&bytes).map(Some).ok_or_else(damaged)
+}
+
+/// The format, if it is a later one than is known here. The checksum is of what follows.
+fn later_format(bytes: &[u8]) -> Option<u32> {
+    let format = bytes.strip_prefix(&MAGIC[..])?.first_chunk().copied().map(u32::from_le_bytes)?;
+    (format > FORMAT_VERSION).then_some(format)
 }
 
 fn decode(bytes: &[u8]) -> Option<Snapshot> {

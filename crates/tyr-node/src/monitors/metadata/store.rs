@@ -217,8 +217,9 @@ impl Store {
             Some((&IMAGE_VERSION, rest)) => postcard::from_bytes(rest)
                 .map_err(|error| wrong("it cannot be read").with_source(error))?,
             Some((version, _)) => {
-                let text = format!("version {version} is not known here, {IMAGE_VERSION} is");
-                return Err(wrong(&text));
+                let format = format_args!("image format {version}");
+                let what = "the image of the service metadata";
+                return Err(Error::later_release(what, format, IMAGE_VERSION));
             }
             None => return Err(wrong("it is empty")),
         };
