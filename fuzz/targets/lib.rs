@@ -18,7 +18,10 @@ pub fn sealed(content: &[u8]) -> Bytes {
 pub fn assert_settled(bytes: &Bytes, again: impl Fn(&Bytes) -> Result<Bytes>) {
     let Ok(written) = again(bytes) else { return };
     if written != *bytes {
-        assert!(written.len() <= bytes.len(), "the same takes more bytes than it came in");
+        // What was written before there were feature levels is written with one.
+        let is_first = bytes.first() == Some(&1) && written.first() == Some(&2);
+        let is_short = written.len() <= bytes.len() || is_first;
+        assert!(is_short, "the same takes more bytes than it came in");
         let twice = again(&written).expect("what was encoded here is read here");
         assert_eq!(twice, written, "what was encoded here changes when it is read");
     }

@@ -3,11 +3,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use tyr_fuzz::{assert_settled, sealed};
-use tyr_protocol::wire::{Outgoing, decode, encode};
+use tyr_protocol::wire::{Frame, Outgoing, decode, encode};
+use tyr_types::Error;
 
 fuzz_target!(|content: &[u8]| {
     assert_settled(&sealed(content), |frame| {
-        let envelope = decode(frame)?;
+        let Frame::Message(envelope) = decode(frame)? else {
+            return Err(Error::corrupt("it is of a later release"));
+        };
         let mut outgoing = Outgoing::new();
         encode(&envelope, &mut outgoing)?;
         Ok(outgoing.take_bytes())

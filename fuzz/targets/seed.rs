@@ -10,8 +10,8 @@ use std::path::Path;
 const GOLDEN: &str = include_str!("../../crates/tyr-protocol/src/wire/tests/golden.txt");
 /// Bytes of a frame's length and checksum, which the target `message` makes itself.
 const PREFIX_LEN: usize = 8;
-/// A hello of node 2, in version 1.
-const HELLO: &str = "5459522d5749524501000400eb66217100020100";
+/// A hello of node 2, in version 2.
+const HELLO: &str = "5459522d57495245020008008445bd270001000002000100";
 
 fn main() -> io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

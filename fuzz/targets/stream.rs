@@ -3,11 +3,10 @@
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
-use tyr_protocol::message::Envelope;
-use tyr_protocol::wire::{Decoder, Hello};
+use tyr_protocol::wire::{Decoder, Frame, Hello};
 
-/// What a stream was read as: a hello, messages, and whether it ended with an error.
-type Seen = (Option<Hello>, Vec<Envelope>, bool);
+/// What a stream was read as: a hello, frames, and whether it ended with an error.
+type Seen = (Option<Hello>, Vec<Frame>, bool);
 
 fuzz_target!(|input: &[u8]| {
     let Some((piece, stream)) = input.split_first() else { return };
@@ -62,7 +61,7 @@ fn read(stream: &[u8], piece: usize) -> Seen {
     decoder.feed(&head);
     let mut messages = Vec::new();
     loop {
-        match decoder.message() {
+        match decoder.frame() {
             Ok(Some(message)) => messages.push(message),
             Ok(None) => match pieces.next() {
                 Some(piece) => {

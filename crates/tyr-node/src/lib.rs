@@ -20,6 +20,7 @@ pub mod client;
 pub mod clock;
 pub mod gossip;
 pub mod histogram;
+pub mod level;
 pub mod monitors;
 pub mod node;
 pub mod options;

@@ -26,8 +26,8 @@ impl Abort {
     }
 
     /// An abort that is about no blob.
-    pub fn new(kind: ErrorKind, reason: &'static str) -> Self {
-        Self { kind, reason: Cow::Borrowed(reason), blob: None }
+    pub fn new(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, reason: reason.into(), blob: None }
     }
 }
 

@@ -6,9 +6,9 @@
 //!
 //! ```text
 //!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, ListKeys──► node
-//!   client ◄──Reply, Part, Refused, NotHere, NewerMap, Keys────────────── node
+//!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Keys node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
-//!   node   ◄──Read (to compare), Part, Refused──────────────────► node
+//!   node   ◄──Read (to compare), Part, Refused, NotUnderstood───► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
 //! ```
@@ -209,6 +209,14 @@ pub enum Body {
     /// The node did not take this in: it has no lease, is not the head, or does not hold what is
     /// wanted. Where the asker's map is older, `NewerMap` goes before it.
     NotHere(Asked),
+    /// The sender's program does not understand what was asked, and did nothing: it is of an older
+    /// release. To a client, or to a node.
+    NotUnderstood {
+        /// What was asked.
+        asked: Asked,
+        /// The highest feature level that the sender speaks.
+        level: u8,
+    },
 
     // Between nodes and monitors.
     /// A node asks for its lease (M3).
@@ -256,5 +264,7 @@ pub enum Body {
         incarnation: u64,
         /// Whether it still has what it stored.
         has_disk: bool,
+        /// The highest feature level that its program speaks.
+        level: u8,
     },
 }

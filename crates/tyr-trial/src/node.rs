@@ -1,5 +1,6 @@
 //! `tyr-trial node`: a real node in this process, as `tyr serve` has it, and a little more: it can
-//! break a rule, so that a test sees its checkers notice.
+//! break a rule, so that a test sees its checkers notice, and speak as the next release might
+//! (`TYR_LEVEL`).
 //!
 //! It prints `ready` when it takes part for the first time, what it has in flight on SIGUSR1, and
 //! stops cleanly on SIGTERM.

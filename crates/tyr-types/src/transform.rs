@@ -77,11 +77,14 @@ pub enum TransformKind {
     Xor,
     /// y, whatever x was; the answer is then the new value, y.
     Swap,
+    /// Bitwise and, negated, integers only: what a release to come might bring, for tests.
+    #[cfg(feature = "next-level")]
+    Nand,
 }
 
 impl TransformKind {
     /// All of them, in the order of their codes on disk and wire.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 10 + cfg!(feature = "next-level") as usize] = [
         Self::Add,
         Self::Sub,
         Self::Mul,
@@ -92,11 +95,27 @@ impl TransformKind {
         Self::Or,
         Self::Xor,
         Self::Swap,
+        #[cfg(feature = "next-level")]
+        Self::Nand,
     ];
+
+    /// Whether it works on bits, so on integers only.
+    fn is_bitwise(self) -> bool {
+        match self {
+            Self::And | Self::Or | Self::Xor => true,
+            #[cfg(feature = "next-level")]
+            Self::Nand => true,
+            Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Min | Self::Max | Self::Swap => {
+                false
+            }
+        }
+    }
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {
-        ["add", "sub", "mul", "div", "min", "max", "and", "or", "xor", "swap"][self as usize]
+        const NAMES: [&str; 11] =
+            ["add", "sub", "mul", "div", "min", "max", "and", "or", "xor", "swap", "nand"];
+        NAMES[self as usize]
     }
 }
 
@@ -249,6 +268,8 @@ macro_rules! integer {
             TransformKind::Or => $x | $y,
             TransformKind::Xor => $x ^ $y,
             TransformKind::Swap => $y,
+            #[cfg(feature = "next-level")]
+            TransformKind::Nand => !($x & $y),
         })
     };
 }
@@ -267,6 +288,8 @@ macro_rules! float {
             TransformKind::And | TransformKind::Or | TransformKind::Xor => {
                 unreachable!("Transform::new refuses bitwise kinds on floats")
             }
+            #[cfg(feature = "next-level")]
+            TransformKind::Nand => unreachable!("Transform::new refuses bitwise kinds on floats"),
         })
     };
 }
@@ -280,9 +303,7 @@ impl Transform {
         if kind == TransformKind::Div && operand.is_zero() {
             return Err(Error::invalid("division by zero is refused"));
         }
-        let is_bitwise =
-            matches!(kind, TransformKind::And | TransformKind::Or | TransformKind::Xor);
-        if is_bitwise && operand.number_type().is_float() {
+        if kind.is_bitwise() && operand.number_type().is_float() {
             return Err(Error::invalid(format!(
                 "{} works on integers, not on {}",
                 kind.name(),

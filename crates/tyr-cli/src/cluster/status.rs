@@ -48,6 +48,8 @@ pub struct Row {
     pub is_monitor: bool,
     /// The program's version.
     pub version: String,
+    /// The highest feature level that it speaks.
+    pub level: u8,
     /// How long it has been silent, when the leader says.
     pub silent_us: Option<u64>,
     /// Where it answers HTTP.
@@ -74,6 +76,7 @@ pub fn rows(bootstrap: &Bootstrap, status: &Status) -> Outcome<Vec<Row>> {
             domain: record.domain,
             is_monitor: status.voters.contains(number),
             version: record.version.clone(),
+            level: record.level,
             silent_us: seats.and_then(|seats| seats.get(number)).map(|seat| seat.silent_us),
             http: record.http_address.clone(),
         }
@@ -88,13 +91,15 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     let status = connection.ask(|client| async move { client.status().await })?;
     let rows = rows(&bootstrap, &status)?;
     let reports = ask_all(&rows);
-    let epoch = bootstrap.cluster_map()?.epoch.0;
+    let map = bootstrap.cluster_map()?;
+    let (epoch, level) = (map.epoch.0, map.level);
     let cluster = bootstrap.cluster.map(|cluster| format!("{cluster:032x}"));
     if session.output.is_json() {
         let nodes: Vec<Value> = rows.iter().map(|row| as_json(row, &reports)).collect();
         return session.output.json(&json!({
             "cluster": cluster,
             "epoch": epoch,
+            "level": level,
             "leader": status.leader,
             "term": status.term,
             "monitors": status.voters,
@@ -104,7 +109,10 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
             "nearly_full": nearly_full(&reports).collect::<Vec<_>>(),
         }));
     }
-    session.output.line(&headline(cluster.as_deref(), epoch, &status))?;
+    session.output.line(&headline(cluster.as_deref(), (epoch, level), &status))?;
+    if let Some(line) = upgrade(&bootstrap) {
+        session.output.line(&line)?;
+    }
     let heads = ["node", "address", "state", "ring", "monitor", "ready", "flight", "to copy"];
     let lines: Vec<Vec<String>> = rows.iter().map(|row| line(row, &status, &reports)).collect();
     session.output.line(&table(&heads, &lines, &[0, 6, 7]))?;
@@ -152,7 +160,16 @@ fn ask_all(rows: &[Row]) -> Reports {
     reports
 }
 
-fn headline(cluster: Option<&str>, epoch: u32, status: &Status) -> String {
+/// Which nodes keep the cluster from using what others speak already.
+fn upgrade(bootstrap: &Bootstrap) -> Option<String> {
+    let map = bootstrap.cluster_map().ok()?;
+    let newest = map.nodes.values().map(|node| node.level).max().filter(|it| *it > map.level)?;
+    let behind: Vec<String> = map.behind(newest).map(|node| node.0.to_string()).collect();
+    let nodes = behind.join(", ");
+    (!behind.is_empty()).then(|| format!("feature level {newest} waits for node {nodes}"))
+}
+
+fn headline(cluster: Option<&str>, (epoch, level): (u32, u8), status: &Status) -> String {
     let leader = match status.leader {
         Some(leader) => format!("node {leader} leads the monitors"),
         None => "NO MONITOR LEADS: maps and leases stand still".to_owned(),
@@ -163,7 +180,8 @@ fn headline(cluster: Option<&str>, epoch: u32, status: &Status) -> String {
         Some(format!("\nepoch {epoch} waits for node {}", waiting.join(", ")))
     });
     let cluster = cluster.unwrap_or("that forms");
-    format!("cluster {cluster}, epoch {epoch}; {leader}{}", pending.unwrap_or_default())
+    let pending = pending.unwrap_or_default();
+    format!("cluster {cluster}, epoch {epoch}, feature level {level}; {leader}{pending}")
 }
 
 fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
@@ -217,6 +235,7 @@ impl Row {
             "domain": self.domain,
             "monitor": self.is_monitor,
             "version": self.version,
+            "level": self.level,
             "silent_ms": self.silent_us.map(|us| us / 1000),
             "http": self.http,
         })

@@ -13,7 +13,7 @@ use tyr_node::network::{
 };
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::read::Kind;
-use tyr_protocol::wire::Hello;
+use tyr_protocol::wire::{Hello, LEVEL};
 use tyr_types::{BlobName, ByteRange, Bytes, Epoch, Key, KeyspaceId, NodeId, Result, Timestamp};
 
 const SERVER: Address = Address::Node(NodeId(1));
@@ -128,6 +128,7 @@ fn envelope_of(from: Address, body: Body) -> Envelope {
 
 fn start(sender: Address, receive: Arc<dyn Receive>) -> Network {
     let identity = move || Hello {
+        level: LEVEL,
         cluster: Some(1),
         sender,
         receiver: None,

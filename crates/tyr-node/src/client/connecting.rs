@@ -17,6 +17,7 @@ use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 use super::line::{Line, addresses};
 use super::{Client, ClientConfig, ClientParts, Inbox, block_on};
 use crate::clock;
+use crate::level;
 use crate::monitors::control::{ClientOptions, MetadataClient, Sender};
 use crate::monitors::status::Bootstrap;
 use crate::router::access::{self, Key};
@@ -49,13 +50,17 @@ pub struct ConnectOptions {
     pub config: ClientConfig,
     /// TLS; without it nothing is encrypted. Default none.
     pub tls: Option<TlsConfig>,
+    /// The highest feature level that the client speaks. Default the program's; tests have clients
+    /// of other releases.
+    pub level: u8,
 }
 
 impl ConnectOptions {
     /// Somebody without a name, at these addresses.
     pub fn at(addresses: Vec<String>) -> Self {
         let (connect_timeout, config) = (Duration::from_secs(15), ClientConfig::default());
-        Self { addresses, user: None, connect_timeout, config, tls: None }
+        let level = level::spoken();
+        Self { addresses, user: None, connect_timeout, config, tls: None, level }
     }
 
     fn token(&self) -> String {
@@ -123,6 +128,7 @@ fn start_network(
 ) -> Result<Network> {
     let hello = Hello {
         cluster: bootstrap.cluster,
+        level: options.level,
         sender: Address::Client(number),
         receiver: None,
         incarnation: 0,

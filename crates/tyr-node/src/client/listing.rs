@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-use tyr_protocol::message::{Body, Envelope};
+use tyr_protocol::message::{Asked, Body, Envelope};
 use tyr_types::{Bytes, Error, Key, KeyspaceId, NodeId, Result};
 
 use super::Client;
@@ -64,6 +64,15 @@ impl Listings {
             Body::Keys { number, keys, is_end } => (number, Ok((keys, is_end))),
             Body::Refused { read, abort } if self.open.lock().contains_key(&read) => {
                 (read, Err(Error::new(abort.kind, abort.reason.into_owned())))
+            }
+            Body::NotUnderstood { asked: Asked::Read(read), level }
+                if self.open.lock().contains_key(&read) =>
+            {
+                let text = format!(
+                    "a node does not understand the question: it speaks feature levels up to \
+                     {level}, and is of an older release; upgrade it"
+                );
+                (read, Err(Error::unavailable(text)))
             }
             _ => return Some(envelope),
         };

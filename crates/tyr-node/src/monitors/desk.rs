@@ -16,6 +16,7 @@ use openraft::impls::BasicNode;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tyr_protocol::map::Change;
+use tyr_protocol::wire;
 use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 
 use super::consensus::network;
@@ -255,6 +256,10 @@ impl Monitor {
         self.be_current().await?;
         let (number, transaction) = {
             let store = self.shared.committed.read();
+            let map = store.get(reserved::MAP).map(|entry| wire::decode_map(&entry.value));
+            if let Some(map) = map.transpose().map_err(refused)? {
+                map.check_program(record.level).map_err(refused)?;
+            }
             let known = record::records(&store);
             let again = known.iter().find(|(_, it)| it.identity == record.identity);
             let free = known.keys().next_back().map_or(0, |last| last.0 + 1);
@@ -320,7 +325,7 @@ impl Monitor {
         let (revision, epoch) = {
             let store = self.shared.committed.read();
             let map = store.get(reserved::MAP).map(|it| it.value.clone());
-            let map = map.and_then(|bytes| tyr_protocol::wire::decode_map(&bytes).ok());
+            let map = map.and_then(|bytes| wire::decode_map(&bytes).ok());
             (store.revision(), map.map(|map| map.epoch.0))
         };
         Status {

@@ -2,25 +2,35 @@
 //!
 //! It lies under `cluster/nodes/<number>`. The map says who takes part, this says where they are;
 //! a node that comes back elsewhere writes it anew and no map changes.
+//!
+//! ```text
+//!   | version | fields of version 1, in postcard | feature level | what later releases add |
+//! ```
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_protocol::map::{Domain, Newcomer, Share, ring};
+use tyr_protocol::wire::LEVEL_FIRST;
 use tyr_types::{Error, NodeId, Result};
 
 use super::metadata::{Store, reserved};
+use crate::level;
 
 /// Bytes of an address, and of a version.
 const TEXT_LEN_MAX: usize = 256;
 /// Addresses of one node: one for each network that it is in.
 const ADDRESSES_MAX: usize = 8;
-/// The version of the bytes below, which is the first of them.
-const RECORD_VERSION: u8 = 1;
+/// The version of the bytes, which is the first of them. What later releases add comes at the end
+/// and is passed over here, so that programs of several releases read each other's.
+const RECORD_VERSION: u8 = 2;
+/// The version before, which ends before the feature level.
+const RECORD_VERSION_BEFORE: u8 = 1;
 
-/// What a node tells of itself.
+/// What a node tells of itself. It travels as its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct NodeRecord {
     /// Drawn once by the node's folder: who asks twice to join is known again by it.
     pub identity: u128,
@@ -38,6 +48,35 @@ pub struct NodeRecord {
     pub incarnation: u64,
     /// The program's version.
     pub version: String,
+    /// The highest feature level that the program speaks.
+    pub level: u8,
+}
+
+/// The fields of version 1.
+#[derive(Clone, Serialize, Deserialize)]
+struct Fields {
+    identity: u128,
+    addresses: Vec<String>,
+    http_address: Option<String>,
+    weight: u32,
+    domain: Option<u32>,
+    is_monitor: bool,
+    incarnation: u64,
+    version: String,
+}
+
+impl From<NodeRecord> for Vec<u8> {
+    fn from(record: NodeRecord) -> Self {
+        record.encode().into()
+    }
+}
+
+impl TryFrom<Vec<u8>> for NodeRecord {
+    type Error = Error;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self> {
+        Self::decode(&bytes)
+    }
 }
 
 impl NodeRecord {
@@ -52,13 +91,14 @@ impl NodeRecord {
             is_monitor: false,
             incarnation: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            level: level::spoken(),
         }
     }
 
     /// The node as one that joins.
     pub fn newcomer(&self, node: NodeId) -> Newcomer {
         let share = Share { weight: self.weight, domain: self.domain.map(Domain) };
-        Newcomer { node, incarnation: self.incarnation, share }
+        Newcomer { node, incarnation: self.incarnation, share, level: self.level }
     }
 
     /// Checks that it keeps the bounds.
@@ -84,8 +124,21 @@ impl NodeRecord {
 
     /// The record as bytes.
     pub fn encode(&self) -> Bytes {
-        let bytes = postcard::to_extend(self, vec![RECORD_VERSION]);
-        bytes.expect("plain values can be written").into()
+        let record = self.clone();
+        let fields = Fields {
+            identity: record.identity,
+            addresses: record.addresses,
+            http_address: record.http_address,
+            weight: record.weight,
+            domain: record.domain,
+            is_monitor: record.is_monitor,
+            incarnation: record.incarnation,
+            version: record.version,
+        };
+        let bytes = postcard::to_extend(&fields, vec![RECORD_VERSION]);
+        let mut bytes = bytes.expect("plain values can be written");
+        bytes.push(self.level);
+        bytes.into()
     }
 
     /// The record of these bytes.
@@ -93,11 +146,35 @@ impl NodeRecord {
     /// # Errors
     /// `Corrupt` when they are none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let record = match bytes.split_first() {
-            Some((&RECORD_VERSION, rest)) => postcard::from_bytes(rest).ok(),
-            Some(_) | None => None,
+        let broken = || Error::corrupt("what a node told of itself cannot be read");
+        let (version, rest) = bytes.split_first().ok_or_else(broken)?;
+        let (fields, rest): (Fields, _) = postcard::take_from_bytes(rest).map_err(|_| broken())?;
+        let level = match *version {
+            RECORD_VERSION_BEFORE => LEVEL_FIRST,
+            RECORD_VERSION => *rest.first().ok_or_else(broken)?,
+            _ => return Err(broken()),
         };
-        record.ok_or_else(|| Error::corrupt("what a node told of itself cannot be read"))
+        let Fields {
+            identity,
+            addresses,
+            http_address,
+            weight,
+            domain,
+            is_monitor,
+            incarnation,
+            version,
+        } = fields;
+        Ok(Self {
+            identity,
+            addresses,
+            http_address,
+            weight,
+            domain,
+            is_monitor,
+            incarnation,
+            version,
+            level,
+        })
     }
 }
 
@@ -125,6 +202,32 @@ pub fn records(store: &Store) -> BTreeMap<NodeId, NodeRecord> {
             if let (Some(number), Ok(record)) = (number, NodeRecord::decode(&entry.value)) {
                 found.insert(NodeId(number), record);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program wrote that knew of no feature levels.
+    fn before() -> Vec<u8> {
+        let fields = (7u128, vec!["a:1"], None::<String>, 100u32, Some(3u32), true, 9u64, "0.1.0");
+        postcard::to_extend(&fields, vec![RECORD_VERSION_BEFORE]).unwrap()
+    }
+
+    #[test]
+    fn a_record_comes_back_and_older_and_newer_programs_read_each_others() {
+        let record = NodeRecord { level: 4, domain: Some(2), ..NodeRecord::at("b:2") };
+        let bytes = record.encode();
+        assert_eq!(NodeRecord::decode(&bytes).unwrap(), record);
+        let later = [&bytes[..], b"what a later release adds"].concat();
+        assert_eq!(NodeRecord::decode(&later).unwrap(), record);
+        let known = NodeRecord::decode(&before()).unwrap();
+        assert_eq!((known.level, known.incarnation, known.identity), (LEVEL_FIRST, 9, 7));
+        assert_eq!((known.domain, known.version.as_str()), (Some(3), "0.1.0"));
+        for len in 0..bytes.len() {
+            assert!(NodeRecord::decode(&bytes[..len]).is_err(), "cut to {len}");
         }
     }
 }

@@ -20,6 +20,7 @@ use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
+use tyr_protocol::wire::Unread;
 use tyr_types::{
     BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Result, Timestamp, Transaction,
     limits,
@@ -153,6 +154,7 @@ impl Gate {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
             | Body::ListKeys { .. }
@@ -219,6 +221,7 @@ impl Gate {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
@@ -391,6 +394,14 @@ impl Receive for Gate {
         parts.driver.receive(admitted.into_iter());
     }
 
+    fn unread(&self, peer: &Arc<Peer>, unread: Unread) {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let Some(parts) = self.parts.get().filter(|_| is_open) else { return };
+        if unread.from == peer.address {
+            parts.driver.unread(unread);
+        }
+    }
+
     fn gone(&self, _: &Arc<Peer>) {
         // What it began ends by itself: snapshots by their time-out, transactions by being decided.
     }
@@ -412,6 +423,9 @@ impl Authenticate for Gate {
                     let error = strange_node(node);
                     tracing::warn!(target: "audit", %error, "a node was not let in");
                     return Err(error);
+                }
+                if let Some(map) = &*self.map.read() {
+                    map.check_program(introduction.hello.level)?;
                 }
                 Ok(Principal::new(node))
             }
@@ -465,4 +479,44 @@ fn reply(transaction: &Transaction, error: &Error) -> Body {
 
 fn refused(request: &ReadRequest, error: &Error) -> Body {
     Body::Refused { read: request.read, abort: abort(error, Some(&request.blob)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tyr_protocol::wire::{Hello, LEVEL};
+    use tyr_types::KeyspaceConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_node_whose_program_is_too_old_for_the_cluster_is_refused_by_name() {
+        let gate = Gate::new(Arc::new(Users::unchecked()), None);
+        let hello = |level: u8| Hello {
+            level,
+            cluster: None,
+            sender: Address::Node(NodeId(1)),
+            receiver: None,
+            incarnation: 1,
+            token: Bytes::new(),
+        };
+        let come = |hello: &Hello| {
+            let from = SocketAddr::from(([127, 0, 0, 1], 1));
+            gate.authenticate(&Introduction { hello, certificate: None, from, is_caller: true })
+        };
+        assert!(come(&hello(LEVEL)).is_ok(), "no map is known yet");
+        let mut map = ClusterMap::of(3, &[KeyspaceConfig::default()]);
+        gate.learn(Arc::new(map.clone()));
+        assert!(come(&hello(LEVEL)).is_ok());
+        map.level = LEVEL + 1;
+        gate.learn(Arc::new(map));
+        let error = come(&hello(LEVEL)).unwrap_err();
+        let expected = "this cluster uses feature level 2; this program speaks up to 1: it is of \
+                        an older release; upgrade it";
+        assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArgument, expected));
+        assert!(come(&hello(LEVEL + 1)).is_ok());
+        let client = Hello { sender: Address::Client(7), ..hello(LEVEL) };
+        assert!(come(&client).is_ok(), "clients may be older");
+    }
 }

@@ -64,6 +64,8 @@ pub struct NodeStatistics {
     pub starts: u64,
     /// The epoch of its map; 0 before it has one.
     pub epoch: u32,
+    /// The feature level in use by its map; 0 before it has one.
+    pub level: u8,
     /// How long its lease lasts yet; 0 without one.
     pub lease_left: Duration,
     /// Whether it serves.
@@ -304,6 +306,9 @@ fn see(engine: &mut Engine) -> Seen {
 fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
     let member = engine.member();
     let mut reasons = Vec::new();
+    if let Some(error) = member.outdated() {
+        reasons.push(error.message().to_owned());
+    }
     if let Some(failure) = engine.failure() {
         reasons.push(format!("the store failed, and the node has to be started again: {failure}"));
     }
@@ -358,6 +363,7 @@ impl Observer {
             uptime: started.elapsed(),
             starts: *starts,
             epoch: seen.map.as_ref().map_or(0, |map| map.epoch.0),
+            level: seen.map.as_ref().map_or(0, |map| map.level),
             lease_left: Duration::from_micros(seen.lease_left_us),
             is_ready: seen.health.is_well(),
             events: read(&counts.events),

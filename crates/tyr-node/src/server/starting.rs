@@ -25,6 +25,7 @@ use crate::agent::holdings::{Holdings, Retention};
 use crate::agent::journal::Journal;
 use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
+use crate::level;
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
 use crate::processor::driver::{Driver, Engine, Outlet};
@@ -205,6 +206,7 @@ fn start_network(
 ) -> Result<Network> {
     let hello = Hello {
         cluster: who.identity.cluster(),
+        level: level::spoken(),
         sender: Address::Node(who.node),
         receiver: None,
         incarnation: who.incarnation,
@@ -289,6 +291,7 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
         read_timeout_us,
         copy_rate: options.copy_rate,
         scrub: options.scrub,
+        level: level::spoken(),
         ..MemberConfig::default()
     };
     let mut member = Member::new(who.node, who.incarnation, config);
@@ -304,6 +307,9 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     };
     let OpenedNode { store, log, lock } =
         Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
+    if let Some(map) = member.map() {
+        map.check_program(level::spoken())?;
+    }
     let holdings = holdings.unwrap_or_else(|| Holdings::new(who.node, store, retention));
     Ok((Engine::new(member, holdings, Journal::new(log)), lock))
 }

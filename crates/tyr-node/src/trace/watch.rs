@@ -68,7 +68,7 @@ impl Watch {
                 self.persisted(*number, Happening::NotPersisted, now.monotonic_us);
             }
             Event::Tick => self.sweep(now.monotonic_us),
-            Event::Resume => {}
+            Event::Resume | Event::Unread(_) => {}
         }
     }
 
@@ -102,6 +102,7 @@ impl Watch {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
@@ -181,6 +182,7 @@ impl Watch {
             Body::Commit(Message::Decided { id, at, .. }) => self.decided(*id, *at, clock),
             Body::NotHere(Asked::Transaction(id)) => self.forget(*id),
             Body::NotHere(Asked::Read(_))
+            | Body::NotUnderstood { .. }
             | Body::Commit(
                 Message::Misplaced { .. }
                 | Message::Withdrawn { .. }

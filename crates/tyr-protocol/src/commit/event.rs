@@ -175,6 +175,19 @@ pub enum Event {
     Receive(Message),
     /// A message of another node about a transaction that was held up (F2, F6).
     Recover(recovery::Message),
+    /// A transaction on its way came here that this program does not understand, of this feature
+    /// level.
+    Unread {
+        /// The transaction.
+        id: TransactionId,
+        /// The level that it needs.
+        level: u8,
+    },
+    /// A node did not understand what was sent of a transaction.
+    NotUnderstood {
+        /// The transaction.
+        id: TransactionId,
+    },
     /// The answer to [`super::Effect::Persist`]: the record is durable.
     Persisted {
         /// The transaction.

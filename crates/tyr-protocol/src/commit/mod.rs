@@ -203,6 +203,8 @@ impl Commit {
             Event::Reroute { id, chain } => self.reroute(now_us, id, chain, view, effects),
             Event::Receive(message) => self.receive(now_us, message, view, effects),
             Event::Recover(message) => self.recover(now_us, message, view, effects),
+            Event::Unread { id, level } => self.unread(id, level),
+            Event::NotUnderstood { id } => self.not_understood(now_us, id, view, effects),
             Event::Persisted { id, attempt } => {
                 let Some(slot) = self.records.slot(id) else { return };
                 if let State::Persisting(proposal) = self.records[slot].state

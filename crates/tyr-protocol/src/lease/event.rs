@@ -50,6 +50,8 @@ pub enum Event {
         epoch: Epoch,
         /// Whether it still has what it stored.
         has_disk: bool,
+        /// The highest feature level that its program speaks.
+        level: u8,
     },
     /// Somebody wants a change.
     Propose {

@@ -43,6 +43,8 @@ pub struct Grants {
     pub(super) caught_up: BTreeSet<NodeId>,
     /// Whether a recipient has caught up since it was last seen whether that is enough.
     is_settling: bool,
+    /// The epoch of the map that was last looked at for the feature level of its nodes.
+    pub(super) leveled_in: Option<Epoch>,
     /// At most [`PROPOSALS_MAX`].
     pub(super) proposals: VecDeque<(u64, Change)>,
     pub(super) rules: Rules,
@@ -77,6 +79,7 @@ impl Grants {
             seats: BTreeMap::new(),
             caught_up: BTreeSet::new(),
             is_settling: false,
+            leveled_in: None,
             proposals: VecDeque::new(),
             rules: Rules::default(),
         };
@@ -165,8 +168,9 @@ impl Grants {
                     }
                 }
             }
-            Event::Return { node, incarnation, epoch, has_disk } => {
-                self.come_back(now_us, node, Back { incarnation, epoch, has_disk }, effects);
+            Event::Return { node, incarnation, epoch, has_disk, level } => {
+                let back = Back { incarnation, epoch, has_disk, level };
+                self.come_back(now_us, node, back, effects);
             }
             Event::Propose { proposal, change } => self.propose(proposal, change, effects),
             Event::Tick => self.remind(effects),
@@ -217,6 +221,11 @@ impl Grants {
         let known = self.map.incarnation(node);
         let Some(seat) = self.seats.get_mut(&node) else { return };
         match known {
+            // Its program is too old. It is told what shows that; what it left behind goes on
+            // being waited for, or is declared down.
+            Some(_) if back.level < self.map.level => {
+                effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
+            }
             Some(known) if known < back.incarnation => {
                 seat.heard_us = now_us;
                 match &mut seat.back {
@@ -234,28 +243,6 @@ impl Grants {
                 effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
             }
             Some(_) | None => {}
-        }
-    }
-
-    fn propose(&mut self, proposal: u64, change: Change, effects: &mut Vec<Effect>) {
-        let refusal = match &change {
-            Change::Settle(_) | Change::Return { .. } => {
-                Some(Error::invalid("nodes report for themselves that they are back or caught up"))
-            }
-            Change::Join(_)
-            | Change::Drain(_)
-            | Change::Remove(_)
-            | Change::SetWeight { .. }
-            | Change::CancelMove
-            | Change::Down(_)
-            | Change::CreateKeyspace { .. }
-            | Change::DropKeyspace(_)
-            | Change::ForgetKeyspace(_) => (self.proposals.len() >= PROPOSALS_MAX)
-                .then(|| Error::unavailable("too many changes wait already; try again later")),
-        };
-        match refusal {
-            Some(error) => effects.push(Effect::Answer { proposal, result: Err(error) }),
-            None => self.proposals.push_back((proposal, change)),
         }
     }
 
@@ -309,8 +296,8 @@ impl Grants {
                     self.is_over(node, now_us).then_some(Change::Down(node))
                 }
                 Some(back) if !self.is_behind(node, back) => {
-                    let Back { incarnation, has_disk, .. } = back;
-                    Some(Change::Return { node, incarnation, has_disk })
+                    let Back { incarnation, has_disk, level, .. } = back;
+                    Some(Change::Return { node, incarnation, has_disk, level })
                 }
                 Some(_) | None => self.is_silent(node, now_us).then_some(Change::Down(node)),
             };
@@ -391,8 +378,9 @@ impl Grants {
         is_back && self.rules.hold(Rule::M4Order)
     }
 
-    /// What follows from the state of things: recipients that have caught up become holders, and
-    /// who is down for long is not waited for any more.
+    /// What follows from the state of things: recipients that have caught up become holders, the
+    /// feature level follows what all nodes speak, and who is down for long is not waited for any
+    /// more.
     fn heal(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> bool {
         if self.pending.is_some() {
             return false;
@@ -402,6 +390,11 @@ impl Grants {
             if self.try_change(now_us, change, None, effects).is_ok() {
                 return true;
             }
+        }
+        if self.is_level_to_rise()
+            && self.try_change(now_us, Change::RaiseLevel, None, effects).is_ok()
+        {
+            return true;
         }
         let Some(patience_us) = self.config.remove_after_us else { return false };
         let is_given_up = |(node, seat): &(&NodeId, &Seat)| {

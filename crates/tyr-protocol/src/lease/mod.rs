@@ -31,6 +31,8 @@ pub mod event;
 pub mod grants;
 pub mod holder;
 mod invariants;
+mod level;
+mod proposal;
 pub mod retention;
 pub mod seat;
 #[cfg(test)]

@@ -37,4 +37,6 @@ pub struct Back {
     pub epoch: Epoch,
     /// Whether it still has what it stored.
     pub has_disk: bool,
+    /// The highest feature level that its program speaks.
+    pub level: u8,
 }

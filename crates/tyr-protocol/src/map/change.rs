@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result};
 
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
+use crate::wire::LEVEL;
 
 /// A node that is not in the cluster yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newcomer {
     /// The node.
     pub node: NodeId,
@@ -29,6 +30,15 @@ pub struct Newcomer {
     pub incarnation: u64,
     /// What it takes of the ring.
     pub share: Share,
+    /// The highest feature level that its program speaks.
+    pub level: u8,
+}
+
+impl Default for Newcomer {
+    fn default() -> Self {
+        let (node, incarnation) = (NodeId::default(), 0);
+        Self { node, incarnation, share: Share::default(), level: LEVEL }
+    }
 }
 
 /// A change of the map.
@@ -60,10 +70,14 @@ pub enum Change {
         /// Whether it still has what it stored. Without, and up in the map, it must be declared
         /// down first.
         has_disk: bool,
+        /// The highest feature level that its program speaks.
+        level: u8,
     },
     /// These recipients have caught up (M4). Returning ones among them are up again; if all
     /// recipients of a ring change are among them, the next ring is the ring.
     Settle(BTreeSet<NodeId>),
+    /// All nodes speak a higher feature level than the one in use.
+    RaiseLevel,
     /// A new keyspace; it gets the next number.
     CreateKeyspace {
         /// Its name.
@@ -92,12 +106,14 @@ impl ClusterMap {
         }
         let epoch = Epoch(1);
         let node = |it: &Newcomer| {
-            let (incarnation, state, since) = (it.incarnation, NodeState::Up, epoch);
-            (it.node, MapNode { incarnation, state, since })
+            let (incarnation, level) = (it.incarnation, it.level);
+            (it.node, MapNode { incarnation, state: NodeState::Up, since: epoch, level })
         };
+        let level = members.iter().map(|it| it.level).min();
         Ok(Self {
             epoch,
             moved: epoch,
+            level: level.unwrap_or(LEVEL),
             nodes: members.iter().map(node).collect(),
             keyspaces: BTreeMap::new(),
             keyspaces_created: 0,
@@ -131,10 +147,11 @@ impl ClusterMap {
             Change::SetWeight { node, weight } => map.set_weight(*node, *weight)?,
             Change::CancelMove => map.cancel_move()?,
             Change::Down(node) => map.down(*node)?,
-            Change::Return { node, incarnation, has_disk } => {
-                map.come_back(*node, *incarnation, *has_disk)?;
+            Change::Return { node, incarnation, has_disk, level } => {
+                map.come_back(*node, (*incarnation, *level), *has_disk)?;
             }
             Change::Settle(caught_up) => map.settle(caught_up)?,
+            Change::RaiseLevel => map.raise_level()?,
             Change::CreateKeyspace { name, config, seed } => {
                 map.create_keyspace(name, config, *seed)?;
             }
@@ -144,10 +161,11 @@ impl ClusterMap {
                 map.keyspaces.remove(id);
             }
         }
-        let is_of_keyspaces = match change {
-            Change::CreateKeyspace { .. } | Change::DropKeyspace(_) | Change::ForgetKeyspace(_) => {
-                true
-            }
+        let is_moving_nothing = match change {
+            Change::RaiseLevel
+            | Change::CreateKeyspace { .. }
+            | Change::DropKeyspace(_)
+            | Change::ForgetKeyspace(_) => true,
             Change::Join(_)
             | Change::Drain(_)
             | Change::Remove(_)
@@ -157,7 +175,7 @@ impl ClusterMap {
             | Change::Return { .. }
             | Change::Settle(_) => false,
         };
-        if !is_of_keyspaces {
+        if !is_moving_nothing {
             map.moved = map.epoch;
         }
         match map.has_holders_everywhere() {
@@ -172,7 +190,8 @@ impl ClusterMap {
     fn join(&mut self, newcomers: &[Newcomer]) -> Result<()> {
         let mut members = self.ring.members().clone();
         for newcomer in newcomers {
-            let Newcomer { node, incarnation, share } = *newcomer;
+            let Newcomer { node, incarnation, share, level } = *newcomer;
+            self.check_program(level)?;
             if self.membership(node) != Membership::Out || members.insert(node, share).is_some() {
                 return Err(Error::new(
                     tyr_types::ErrorKind::AlreadyExists,
@@ -181,7 +200,7 @@ impl ClusterMap {
             }
             self.check_incarnation(node, incarnation)?;
             let (state, since) = (NodeState::Up, self.epoch);
-            self.nodes.insert(node, MapNode { incarnation, state, since });
+            self.nodes.insert(node, MapNode { incarnation, state, since, level });
         }
         self.move_to(Ring::new(members)?)
     }
@@ -224,8 +243,14 @@ impl ClusterMap {
         }
     }
 
-    fn come_back(&mut self, node: NodeId, incarnation: u64, has_disk: bool) -> Result<()> {
+    fn come_back(
+        &mut self,
+        node: NodeId,
+        (incarnation, level): (u64, u8),
+        has_disk: bool,
+    ) -> Result<()> {
         self.check_incarnation(node, incarnation)?;
+        self.check_program(level)?;
         let membership = self.membership(node);
         let state = match (self.state(node), membership) {
             (_, Membership::Out) => {
@@ -246,7 +271,7 @@ impl ClusterMap {
                 NodeState::Returning
             }
         };
-        self.nodes.insert(node, MapNode { incarnation, state, since: self.epoch });
+        self.nodes.insert(node, MapNode { incarnation, state, since: self.epoch, level });
         Ok(())
     }
 

@@ -28,13 +28,19 @@ impl ClusterMap {
             return fail("moves to the ring that it has".into());
         }
         for (node, it) in &self.nodes {
-            let MapNode { incarnation: _, state, since } = it;
+            let MapNode { incarnation: _, state, since, level: _ } = it;
             if *since > self.moved {
                 return fail(format!("has node {} change after its last change", node.0));
             }
             if self.membership(*node) == Membership::Out && *state != NodeState::Down {
                 return fail(format!("has node {} {} and on no ring", node.0, state.name()));
             }
+        }
+        if let Some(node) = self.behind(self.level).next() {
+            return fail(format!(
+                "uses feature level {}, and node {} does not",
+                self.level, node.0
+            ));
         }
         self.check_keyspaces()?;
         if !self.has_holders_everywhere() {

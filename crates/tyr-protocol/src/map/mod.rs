@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Reading order: [`hash`] and [`ring`] say where things lie; [`node`] and [`keyspace`] are what
-//! a map is made of; [`route`] computes chains; [`change`] holds the rules of change, [`ranges`]
+//! a map is made of; [`level`] what its nodes may say to each other; [`route`] computes chains;
+//! [`change`] holds the rules of change, [`ranges`]
 //! who loses what by one, and [`check`] what holds in every map; [`balance`] counts how evenly the
 //! roles fall on the nodes.
 //!
@@ -24,6 +25,7 @@ pub mod change;
 pub mod check;
 pub mod hash;
 pub mod keyspace;
+mod level;
 pub mod node;
 pub mod ranges;
 pub mod ring;
@@ -50,6 +52,8 @@ pub struct ClusterMap {
     pub epoch: Epoch,
     /// The epoch of the last change to nodes or rings. What has the same has the same chains.
     pub moved: Epoch,
+    /// The feature level in use: all nodes of it speak this. It only grows.
+    pub level: u8,
     /// All nodes that ever were in the cluster; bounded by their numbers.
     pub nodes: BTreeMap<NodeId, MapNode>,
     /// The keyspaces, those too that were dropped and are not forgotten yet.

@@ -61,6 +61,9 @@ pub struct MapNode {
     /// and given up before it came back or started again, the first of them. Transactions of older
     /// epochs that pass it are driven anew (F1).
     pub since: Epoch,
+    /// The highest feature level that its program speaks, as it said when it joined or last came
+    /// back.
+    pub level: u8,
 }
 
 impl MapNode {

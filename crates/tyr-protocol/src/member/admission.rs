@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId};
+use tyr_types::{Epoch, ErrorKind, NodeId};
 
 use super::{HELD_MAX, Store, Turn};
 use crate::commit;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope};
+use crate::wire::Unread;
 
 /// The newest map is asked for again after so long without an answer, in microseconds.
 const FETCH_AGAIN_US: u64 = 100_000;
@@ -40,6 +41,33 @@ impl<S: Store> Turn<'_, S> {
                 self.hear_client(client, epoch, body);
             }
         }
+    }
+
+    /// A message arrives that this program does not understand: the sender is told so. What was on
+    /// its way over its chain ends here; to run it again would not help before this program is
+    /// another.
+    pub(super) fn not_read(&mut self, unread: Unread) {
+        let Unread { incarnation, from, asked, is_forwarded, level, .. } = unread;
+        if self.member.is_broken {
+            return;
+        }
+        let is_known =
+            match from {
+                Address::Node(node) => self.member.map.as_ref().is_some_and(|map| {
+                    map.is_live(node) && map.incarnation(node) == Some(incarnation)
+                }),
+                Address::Client(_) => true,
+                Address::Monitors => false,
+            };
+        let Some(asked) = asked.filter(|_| is_known) else { return };
+        if let Asked::Transaction(id) = asked
+            && is_forwarded
+            && matches!(from, Address::Node(_))
+            && self.member.has_lease()
+        {
+            self.commit(commit::Event::Unread { id, level });
+        }
+        self.send(from, Body::NotUnderstood { asked, level: self.member.config.level });
     }
 
     /// Keeps a message of an epoch that is not known here, and asks for the map.
@@ -103,6 +131,13 @@ impl<S: Store> Turn<'_, S> {
                 self.not_scrubbed(from, read, abort.kind);
             }
             Body::Part(part) => self.scrubbed(from, part),
+            Body::NotUnderstood { asked: Asked::Transaction(id), level: _ } => {
+                self.commit(commit::Event::NotUnderstood { id });
+            }
+            Body::NotUnderstood { asked: Asked::Read(read), level: _ } => {
+                self.no_copy(read);
+                self.not_scrubbed(from, read, ErrorKind::Unavailable);
+            }
             Body::NotHere(Asked::Transaction(_))
             | Body::FetchMap
             | Body::NewerMap(_)
@@ -142,6 +177,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
@@ -172,6 +208,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
@@ -211,6 +248,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Prepared { .. }
             | Body::CaughtUp { .. }

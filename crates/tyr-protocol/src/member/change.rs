@@ -79,6 +79,10 @@ impl<S: Store> Turn<'_, S> {
         if map.epoch <= self.member.epoch() {
             return;
         }
+        if let Err(error) = map.check_program(self.member.config.level) {
+            self.member.outdated = Some(error);
+            return;
+        }
         self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
         self.adopt(map);
         self.member.fetched_us = None;
@@ -242,7 +246,8 @@ impl<S: Store> Turn<'_, S> {
             self.member.returned_us = Some(now_us);
             let incarnation = self.member.incarnation;
             let has_disk = self.member.has_disk;
-            self.send(Address::Monitors, Body::Return { incarnation, has_disk });
+            let level = self.member.config.level;
+            self.send(Address::Monitors, Body::Return { incarnation, has_disk, level });
             self.fetch(Address::Monitors); // It may have left the cluster: nobody takes it back.
         }
     }
@@ -302,6 +307,7 @@ mod tests {
 
     use super::*;
     use crate::map::Change;
+    use crate::wire::LEVEL;
 
     /// The map after these changes.
     fn after(map: &ClusterMap, changes: &[Change]) -> ClusterMap {
@@ -309,7 +315,7 @@ mod tests {
     }
 
     fn back(node: u16, incarnation: u64) -> Change {
-        Change::Return { node: NodeId(node), incarnation, has_disk: true }
+        Change::Return { node: NodeId(node), incarnation, has_disk: true, level: LEVEL }
     }
 
     /// M4.

@@ -1,12 +1,15 @@
 //! What a node is told.
 
 use crate::message::Envelope;
+use crate::wire::Unread;
 
 /// What a node is told, with the time it is told at.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A message arrived.
     Receive(Envelope),
+    /// A message arrived that this program does not understand.
+    Unread(Unread),
     /// The answer to [`super::Effect::Persist`]: the record of this number is durable.
     Persisted {
         /// The number.

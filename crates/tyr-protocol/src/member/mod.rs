@@ -49,7 +49,7 @@ mod usage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId, Timestamp, TransactionId};
+use tyr_types::{Epoch, Error, NodeId, Timestamp, TransactionId};
 
 use self::aside::Aside;
 use self::durably_done::DurablyDone;
@@ -70,6 +70,7 @@ use crate::movement::{Progress, Recipient};
 use crate::read::Reads;
 #[cfg(any(test, feature = "broken-rules"))]
 use crate::rule::Rule;
+use crate::wire::LEVEL;
 
 /// Messages of epochs that are not known here yet that are kept until they are. More are lost, and
 /// come again (F6).
@@ -106,6 +107,8 @@ pub struct MemberConfig {
     pub copy_rate: Option<u64>,
     /// How fast replicas are compared (D4). Not at all, unless something else is set.
     pub scrub: ScrubConfig,
+    /// The highest feature level that its program speaks.
+    pub level: u8,
 }
 
 impl Default for MemberConfig {
@@ -116,6 +119,7 @@ impl Default for MemberConfig {
             drain_max_us: 500_000,
             copy_rate: None,
             scrub: ScrubConfig::default(),
+            level: LEVEL,
         }
     }
 }
@@ -187,6 +191,8 @@ pub struct Member {
     fetched_us: Option<u64>,
     /// When the monitors were last told that the node is back.
     returned_us: Option<u64>,
+    /// Why it takes no part: the cluster uses a feature level that its program does not speak.
+    outdated: Option<Error>,
 }
 
 impl Member {
@@ -224,6 +230,7 @@ impl Member {
             is_resume_due: false,
             fetched_us: None,
             returned_us: None,
+            outdated: None,
         }
     }
 
@@ -251,6 +258,7 @@ impl Member {
         let mut turn = Turn { member: self, store, effects };
         match event {
             Event::Receive(envelope) => turn.receive(envelope),
+            Event::Unread(unread) => turn.not_read(unread),
             Event::Persisted { number } => turn.persisted(number),
             Event::PersistFailed { number } => turn.persist_failed(number),
             Event::Resume => turn.resume(),
@@ -282,6 +290,11 @@ impl Member {
     /// Whether its log took no more: it has to be started again to be of use.
     pub fn is_broken(&self) -> bool {
         self.is_broken
+    }
+
+    /// Why it takes no part, when that is because its program is too old for its cluster.
+    pub fn outdated(&self) -> Option<&Error> {
+        self.outdated.as_ref()
     }
 
     /// Whether it may serve, validate and answer now (M3).

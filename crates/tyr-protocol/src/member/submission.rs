@@ -11,6 +11,7 @@ use crate::commit::{self, Outcomes};
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
+use crate::wire::level_of;
 
 /// How far ahead of this node a timestamp that a client brings may be, in microseconds.
 ///
@@ -47,6 +48,18 @@ impl<S: Store> Turn<'_, S> {
         let is_dropped = keyspaces.any(|keyspace| map.is_dropped(keyspace));
         if is_dropped && !is_retry && !is_remembered {
             return self.reply(id, refused(ErrorKind::NotFound, DROPPED), Outcomes::new());
+        }
+        if let Err(error) = map.check_level(level_of(&transaction))
+            && !is_remembered
+        {
+            // Of what was submitted before another may know: then it was allowed.
+            return match is_retry {
+                false => {
+                    let decision = refused(error.kind(), error.message().to_owned());
+                    self.reply(id, decision, Outcomes::new())
+                }
+                true => self.not_here(client, Asked::Transaction(id)),
+            };
         }
         let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);

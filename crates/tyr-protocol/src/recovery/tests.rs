@@ -1,5 +1,7 @@
 //! Each rule of recovery by itself, on three nodes that hold everything.
 
+mod unread;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
 use crate::map::{Change, ClusterMap};
 use crate::rule::Rule;
 use crate::view::View;
+use crate::wire::LEVEL;
 
 mod outcomes;
 
@@ -451,7 +454,8 @@ fn what_was_acknowledged_survives_the_loss_of_power_everywhere() {
     nodes.mail.clear();
     let mut map = (*nodes.map).clone();
     for node in 0..3 {
-        let change = Change::Return { node: NodeId(node), incarnation: 2, has_disk: true };
+        let change =
+            Change::Return { node: NodeId(node), incarnation: 2, has_disk: true, level: LEVEL };
         map = map.changed(&change).unwrap();
     }
     nodes.map = Arc::new(map);

@@ -199,7 +199,7 @@ impl Commit {
         }
     }
 
-    fn inquire_unless_under_way(
+    pub(super) fn inquire_unless_under_way(
         &mut self,
         now_us: u64,
         it: (Arc<Transaction>, Chain, Timestamp),

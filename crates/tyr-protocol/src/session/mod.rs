@@ -330,6 +330,7 @@ impl Session {
                 self.replied(id, (decision, outcomes), is_refused, effects);
             }
             Body::NewerMap(map) => self.install(map, effects),
+            Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
             // Not for clients.
             Body::Commit(_)
             | Body::Recovery(_)
@@ -365,12 +366,6 @@ impl Session {
             self.fetching_until_us = self.now_us + self.config.read_retry_us;
             self.send(to, Body::FetchMap, effects);
         }
-    }
-
-    /// A node that lives, if there is one, other than `node`.
-    fn another_than(&mut self, node: NodeId) -> Option<NodeId> {
-        let live: Vec<NodeId> = self.map.live().filter(|other| *other != node).collect();
-        self.routing.choose(&live, &routing::Tries::new(), self.now_us)
     }
 
     /// A node said its newest map: what waited for a newer one goes on.

@@ -21,9 +21,10 @@ use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{Decision, Outcomes};
 use crate::map::{ClusterMap, DROPPED};
-use crate::message::Body;
+use crate::message::{Asked, Body};
 use crate::recovery::NEVER_BEGUN;
 use crate::rule::Rule;
+use crate::wire::level_of;
 
 /// A transaction that is to be submitted, or was.
 #[derive(Debug)]
@@ -114,6 +115,11 @@ impl Session {
         let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
         if keyspaces.any(|keyspace| self.map.is_dropped(keyspace)) {
             return fail(call, Abort::new(ErrorKind::NotFound, DROPPED), effects);
+        }
+        if let Err(error) = self.map.check_level(level_of(&transaction)) {
+            self.fetch_map(None, effects); // There may be a newer one.
+            let abort = Abort::new(error.kind(), error.message().to_owned());
+            return fail(call, abort, effects);
         }
         let sequence = self.ledger.open(call);
         transaction.id = TransactionId::new(self.client, sequence);
@@ -335,6 +341,35 @@ impl Session {
                 }
             }
             Some(_) | None => {} // Doubled, or late.
+        }
+    }
+
+    /// A node does not understand what it was asked: its program is of an older release.
+    pub(super) fn misread(
+        &mut self,
+        from: NodeId,
+        asked: Asked,
+        level: u8,
+        effects: &mut Vec<Effect>,
+    ) {
+        let reason = format!(
+            "node {} does not understand this: it speaks feature levels up to {level}, and is of \
+             an older release; upgrade it",
+            from.0
+        );
+        let abort = Abort::new(ErrorKind::Unavailable, reason);
+        let id = match asked {
+            Asked::Read(read) => return self.refused(from, read, abort, effects),
+            Asked::Transaction(id) => id,
+        };
+        let Some(call) = self.waiting_for(id) else { return };
+        let Some(Task::Commit(submission)) = self.calls.get(&call).map(|it| &it.task) else {
+            return;
+        };
+        match submission.waits_for() == Some(from) && submission.tries == 1 {
+            // Nobody else was asked, and this one did nothing.
+            true => self.replied(id, (Decision::Abort(abort), Outcomes::new()), false, effects),
+            false => self.not_head(from, id, effects),
         }
     }
 

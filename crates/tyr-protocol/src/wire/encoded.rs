@@ -30,35 +30,52 @@ pub(crate) trait Encoded: Sized {
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed>;
 }
 
-/// A struct is its fields in the order named here; none takes less than the length given.
+/// A struct is its fields in the order named here; none takes less than the length given. Fields
+/// that a later level brought come after the others, with what they are where they are missing.
 macro_rules! encoded_struct {
-    ($name:path, $len_min:literal, { $($field:ident),* $(,)? }) => {
+    ($name:path, $len_min:literal, { $($field:ident),* $(,)? }
+        $(+ $level:literal { $($new:ident: $missing:expr),* $(,)? })?
+    ) => {
         impl $crate::wire::encoded::Encoded for $name {
             const LEN_MIN: usize = $len_min;
 
             #[inline]
             fn encode<'a>(&'a self, output: &mut $crate::wire::output::Output<'a>) {
-                let Self { $($field),* } = self;
+                let Self { $($field,)* $($($new,)*)? } = self;
                 $($crate::wire::encoded::Encoded::encode($field, output);)*
+                $(
+                    output.needs($level);
+                    $($crate::wire::encoded::Encoded::encode($new, output);)*
+                )?
             }
 
             #[inline]
             fn decode(
                 input: &mut $crate::wire::input::Input<'_>,
             ) -> Result<Self, $crate::wire::input::Malformed> {
-                Ok(Self { $($field: $crate::wire::encoded::Encoded::decode(input)?),* })
+                Ok(Self {
+                    $($field: $crate::wire::encoded::Encoded::decode(input)?,)*
+                    $($($new: match input.has($level) {
+                        true => $crate::wire::encoded::Encoded::decode(input)?,
+                        false => $missing,
+                    },)*)?
+                })
             }
         }
     };
 }
 pub(crate) use encoded_struct;
 
-/// An enum is one byte that tells the variant, and then its fields in the order named here.
+/// An enum is one byte that tells the variant, and then its fields in the order named here. A
+/// variant that a later level brought has the level beside its tag; fields that one brought come
+/// after the others, with what they are where they are missing.
 macro_rules! encoded_enum {
     ($name:path, $what:literal, {
-        $($tag:literal => $variant:ident
+        $($tag:literal $(@ $from:literal)? => $variant:ident
             $(( $($item:ident),* ))?
-            $({ $($field:ident),* $(,)? })?
+            $({ $($field:ident),* $(,)? }
+                $(+ $level:literal { $($new:ident: $missing:expr),* $(,)? })?
+            )?
         ),* $(,)?
     }) => {
         impl $crate::wire::encoded::Encoded for $name {
@@ -67,10 +84,20 @@ macro_rules! encoded_enum {
             #[inline]
             fn encode<'a>(&'a self, output: &mut $crate::wire::output::Output<'a>) {
                 match self {
-                    $(Self::$variant $(( $($item),* ))? $({ $($field),* })? => {
+                    $(Self::$variant
+                        $(( $($item),* ))?
+                        $({ $($field,)* $($($new,)*)? })?
+                    => {
                         output.byte($tag);
+                        $(output.needs($from);)?
                         $($($crate::wire::encoded::Encoded::encode($item, output);)*)?
-                        $($($crate::wire::encoded::Encoded::encode($field, output);)*)?
+                        $(
+                            $($crate::wire::encoded::Encoded::encode($field, output);)*
+                            $(
+                                output.needs($level);
+                                $($crate::wire::encoded::Encoded::encode($new, output);)*
+                            )?
+                        )?
                     })*
                 }
             }
@@ -80,14 +107,22 @@ macro_rules! encoded_enum {
                 input: &mut $crate::wire::input::Input<'_>,
             ) -> Result<Self, $crate::wire::input::Malformed> {
                 Ok(match input.byte()? {
-                    $($tag => Self::$variant
+                    $($tag => {
+                        $(input.needs($from)?;)?
+                        Self::$variant
                         $(( $({
                             let $item = $crate::wire::encoded::Encoded::decode(input)?;
                             $item
                         }),* ))?
-                        $({ $($field: $crate::wire::encoded::Encoded::decode(input)?),* })?,
-                    )*
-                    _ => return Err(input.malformed_last(concat!("an unknown ", $what))),
+                        $({
+                            $($field: $crate::wire::encoded::Encoded::decode(input)?,)*
+                            $($($new: match input.has($level) {
+                                true => $crate::wire::encoded::Encoded::decode(input)?,
+                                false => $missing,
+                            },)*)?
+                        })?
+                    })*
+                    _ => return Err(input.unknown_last(concat!("an unknown ", $what))),
                 })
             }
         }

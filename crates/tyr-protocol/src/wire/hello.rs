@@ -3,12 +3,15 @@
 //!
 //! ```text
 //!   0          8         10       12         16
-//!   | TYR-WIRE | version | length | checksum | 0 cluster | sender | receiver | incarnation | token
+//!   | TYR-WIRE | version | length | checksum | 0 level | cluster | sender | receiver | incarnation
+//!                                            |         | token
 //!                                            | 1 kind of error | text
 //! ```
 //!
+//! The version is that of hello and frames, and is to stay. What is said in frames grows by feature
+//! levels; each side tells the highest that it speaks, and gets nothing that is of a higher one.
 //! The first 12 bytes stay as they are in all versions to come, so that each can tell the others
-//! apart. What follows is version 2's.
+//! apart.
 
 use std::fmt;
 
@@ -17,10 +20,12 @@ use tyr_types::{Bytes, Error, ErrorKind, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
+use super::level::{LEVEL_KNOWN, LEVEL_MIN};
 use super::output::{Outgoing, Output};
 use crate::message::Address;
 
-/// The version of the wire format that this program speaks.
+/// The version of the wire format that this program speaks: of hello and frame, not of what is in
+/// them.
 pub const VERSION: u16 = 2;
 
 /// The bytes that every connection of this protocol begins with, in both directions.
@@ -34,15 +39,17 @@ pub const TOKEN_LEN_MAX: usize = 1024;
 /// Bytes of the text of a refusal at most: two or three sentences.
 pub const REFUSAL_LEN_MAX: usize = 512;
 
-/// Bytes after the prefix at most: tag, cluster, sender and receiver, whose numbers take up to 10
-/// bytes as the incarnation does, and the token's length.
-const CONTENT_LEN_MAX: usize = 1 + 17 + 11 + 12 + 10 + 2 + TOKEN_LEN_MAX;
+/// Bytes after the prefix at most: tag, level, cluster, sender and receiver, whose numbers take up
+/// to 10 bytes as the incarnation does, and the token's length.
+const CONTENT_LEN_MAX: usize = 1 + 1 + 17 + 11 + 12 + 10 + 2 + TOKEN_LEN_MAX;
 
 const _: () = assert!(1 + 1 + 2 + REFUSAL_LEN_MAX <= CONTENT_LEN_MAX);
 
 /// What a peer says first.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hello {
+    /// The highest feature level that it speaks.
+    pub level: u8,
     /// The cluster that it belongs to, if it knows. Two of different clusters do not speak.
     pub cluster: Option<u128>,
     /// Who it is.
@@ -58,8 +65,9 @@ pub struct Hello {
 /// Without the token, which is a secret.
 impl fmt::Debug for Hello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, sender, receiver, incarnation, token } = self;
-        write!(f, "Hello({sender:?}, incarnation {incarnation}, to {receiver:?}, ")?;
+        let Self { level, cluster, sender, receiver, incarnation, token } = self;
+        write!(f, "Hello({sender:?}, incarnation {incarnation}, level {level}, ")?;
+        write!(f, "to {receiver:?}, ")?;
         write!(f, "cluster {cluster:x?}, {} bytes of token)", token.len())
     }
 }
@@ -70,7 +78,7 @@ enum Greeting {
     Refused(ErrorKind, String),
 }
 
-encoded_struct!(Hello, 5, { cluster, sender, receiver, incarnation, token });
+encoded_struct!(Hello, 6, { level, cluster, sender, receiver, incarnation, token });
 encoded_enum!(Greeting, "greeting", { 0 => Hello(hello), 1 => Refused(kind, text) });
 
 impl Encoded for u128 {
@@ -165,12 +173,23 @@ impl Hello {
             return Err(Error::corrupt("not a hello: its bytes do not have its checksum"));
         }
         let bytes = stream.split_to(whole).freeze();
-        let greeting: Greeting = Input::new(&bytes, Some(&bytes), PREFIX_LEN)
-            .all()
-            .map_err(|malformed| malformed.error("a hello", whole))?;
+        let mut input = Input::new(&bytes, Some(&bytes), PREFIX_LEN, LEVEL_KNOWN);
+        let greeting =
+            Greeting::decode(&mut input).map_err(|malformed| malformed.error("a hello", whole))?;
         match greeting {
-            Greeting::Hello(hello) if hello.token.len() <= TOKEN_LEN_MAX => Ok(Some(hello)),
-            Greeting::Hello(_) => Err(Error::corrupt("not a hello: its token is too long")),
+            Greeting::Hello(hello) if hello.level < LEVEL_MIN => Err(Error::invalid(format!(
+                "the peer speaks feature levels up to {} only, this program from {LEVEL_MIN} on; \
+                 upgrade the peer",
+                hello.level
+            ))),
+            // What a later level adds comes after what is known.
+            Greeting::Hello(hello) if hello.level <= LEVEL_KNOWN && !input.is_at_end() => {
+                Err(Error::corrupt("not a hello: it has more bytes after its end"))
+            }
+            Greeting::Hello(hello) if hello.token.len() > TOKEN_LEN_MAX => {
+                Err(Error::corrupt("not a hello: its token is too long"))
+            }
+            Greeting::Hello(hello) => Ok(Some(hello)),
             Greeting::Refused(kind, text) => Err(Error::new(kind, text)),
         }
     }

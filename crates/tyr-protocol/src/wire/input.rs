@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, Bytes, Error, Key, KeyspaceId};
 
 use super::encoded::Encoded;
+use super::level::BEFORE_LEVELS;
 use super::output::SHARED_LEN_MIN;
 
 /// Why bytes are not what they should be: what, and at which byte.
@@ -14,9 +15,21 @@ use super::output::SHARED_LEN_MIN;
 pub(crate) struct Malformed {
     at: usize,
     what: &'static str,
+    /// Whether it may well be something, of which this program knows nothing.
+    is_unknown: bool,
 }
 
 impl Malformed {
+    /// Whether a later program may have written it.
+    pub fn is_unknown(self) -> bool {
+        self.is_unknown
+    }
+
+    /// What is wrong.
+    pub fn what(self) -> &'static str {
+        self.what
+    }
+
     /// The error for bytes that should have been `kind` and have `len` bytes.
     pub fn error(self, kind: &str, len: usize) -> Error {
         Error::corrupt(format!("not {kind}: byte {} of {len}: {}", self.at, self.what))
@@ -31,33 +44,73 @@ pub(crate) struct Input<'a> {
     memory: Option<&'a Bytes>,
     /// The blobs named so far: each is spelt out once, and referred to by its place.
     names: SmallVec<[BlobName; 8]>,
+    /// The level that the bytes say they need, and the one that what was read so far needs.
+    level: u8,
+    needed: u8,
 }
 
 impl<'a> Input<'a> {
-    /// Reads `whole`, which lies in `memory`, from byte `at` on.
-    pub fn new(whole: &'a [u8], memory: Option<&'a Bytes>, at: usize) -> Self {
-        Self { whole, rest: &whole[at.min(whole.len())..], memory, names: SmallVec::new() }
+    /// Reads `whole`, which lies in `memory`, from byte `at` on; it is written in a level as low
+    /// as `level`.
+    pub fn new(whole: &'a [u8], memory: Option<&'a Bytes>, at: usize, level: u8) -> Self {
+        let rest = &whole[at.min(whole.len())..];
+        Self { whole, rest, memory, names: SmallVec::new(), level, needed: BEFORE_LEVELS }
     }
 
-    /// The value that is all of the bytes left.
-    pub fn all<T: Encoded>(mut self) -> Result<T, Malformed> {
+    /// The value that is all of the bytes left. What holds nothing of its level, or of one between
+    /// it and `level_min`, would have been written in a lower one.
+    pub fn all<T: Encoded>(mut self, level_min: u8) -> Result<T, Malformed> {
         let value = T::decode(&mut self)?;
         match self.rest.is_empty() {
-            true => Ok(value),
+            true if self.needed.max(level_min) == self.level => Ok(value),
+            true => Err(self.malformed("it is written in a higher level than it needs")),
             false => Err(self.malformed("more bytes after its end")),
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Whether the bytes are written in this level or a later one: then what it brought is there.
+    #[inline]
+    pub fn has(&mut self, level: u8) -> bool {
+        let has = self.level >= level;
+        if has {
+            self.needed = self.needed.max(level);
+        }
+        has
+    }
+
+    /// What was just read is of this level.
+    ///
+    /// # Errors
+    /// When the bytes say that they are of a lower one.
+    pub fn needs(&mut self, level: u8) -> Result<(), Malformed> {
+        match self.has(level) {
+            true => Ok(()),
+            false => Err(self.malformed_last("something of a higher level than is said")),
         }
     }
 
     /// That something is wrong with what comes next, or with what ended here.
     #[cold]
     pub fn malformed(&self, what: &'static str) -> Malformed {
-        Malformed { at: self.whole.len() - self.rest.len(), what }
+        Malformed { at: self.whole.len() - self.rest.len(), what, is_unknown: false }
     }
 
     /// That the last byte read is wrong.
     #[cold]
     pub fn malformed_last(&self, what: &'static str) -> Malformed {
-        Malformed { at: (self.whole.len() - self.rest.len()).saturating_sub(1), what }
+        let at = (self.whole.len() - self.rest.len()).saturating_sub(1);
+        Malformed { at, what, is_unknown: false }
+    }
+
+    /// That the last byte read stands for something that is not known here.
+    #[cold]
+    pub fn unknown_last(&self, what: &'static str) -> Malformed {
+        Malformed { is_unknown: true, ..self.malformed_last(what) }
     }
 
     /// The next `count` bytes.

@@ -4,12 +4,13 @@ use tyr_types::{Bytes, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
+use super::level::LEVEL_FIRST;
 use super::output::{Outgoing, Output};
 use super::record::{decode_versioned, encode_versioned};
 use crate::map::{ClusterMap, Domain, MapKeyspace, MapNode, NodeState, Ring, Share};
 
 encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down });
-encoded_struct!(MapNode, 3, { incarnation, state, since });
+encoded_struct!(MapNode, 3, { incarnation, state, since } + 1 { level: LEVEL_FIRST });
 encoded_struct!(MapKeyspace, 10, { name, config, seed, is_dropped });
 encoded_struct!(Share, 2, { weight, domain });
 
@@ -46,7 +47,7 @@ impl Encoded for ClusterMap {
     const LEN_MIN: usize = 9;
 
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        let Self { epoch, moved, nodes, keyspaces, keyspaces_created, ring, next } = self;
+        let Self { epoch, moved, level, nodes, keyspaces, keyspaces_created, ring, next } = self;
         epoch.encode(output);
         moved.encode(output);
         nodes.encode(output);
@@ -54,18 +55,24 @@ impl Encoded for ClusterMap {
         keyspaces_created.encode(output);
         ring.encode(output);
         next.encode(output);
+        output.needs(LEVEL_FIRST);
+        level.encode(output);
     }
 
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let map = Self {
+        let mut map = Self {
             epoch: Encoded::decode(input)?,
             moved: Encoded::decode(input)?,
+            level: LEVEL_FIRST,
             nodes: Encoded::decode(input)?,
             keyspaces: Encoded::decode(input)?,
             keyspaces_created: Encoded::decode(input)?,
             ring: Encoded::decode(input)?,
             next: Encoded::decode(input)?,
         };
+        if input.has(LEVEL_FIRST) {
+            map.level = Encoded::decode(input)?;
+        }
         match map.check() {
             Ok(()) => Ok(map),
             Err(_) => Err(input.malformed("the cluster map before does not fit together")),
@@ -82,7 +89,8 @@ pub fn encode_map(map: &ClusterMap, outgoing: &mut Outgoing) {
 ///
 /// # Errors
 /// `Corrupt` when the bytes are none that [`encode_map`] makes, in this version or an older one,
-/// with what is wrong and where; the caller adds file and place.
+/// with what is wrong and where; `Unavailable` when a later release wrote them. The caller adds
+/// file and place.
 pub fn decode_map(bytes: &Bytes) -> Result<ClusterMap> {
-    decode_versioned(bytes, "a cluster map")
+    decode_versioned(bytes, "the cluster map")
 }

@@ -5,7 +5,8 @@
 //! written by the same means ([`encode_record`], [`encode_map`]).
 //!
 //! ```text
-//!   Envelope ──encode──► Outgoing ═══ socket ═══► Decoder ──message──► Envelope
+//!   Envelope ──encode──► Outgoing ═══ socket ═══► Decoder ──frame─► Envelope, or what is known
+//!                                                                     of one that cannot be read
 //! ```
 //!
 //! Decoding is total: any bytes give a value or an error that says what is wrong at which byte;
@@ -15,15 +16,17 @@
 //!
 //! The parts: [`encoded`] is how plain things are written, with two macros for all others;
 //! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say
-//! what each type looks like; [`frame`] and [`hello`] are what is around. `docs/internals/wire.md`
-//! has the format byte for byte; a change of it changes [`VERSION`].
+//! what each type looks like; [`frame`], [`head`] and [`hello`] are what is around; [`level`] says
+//! what came when. `docs/internals/wire.md` has the format byte for byte, and how to change it.
 //!
 //! This module must not know what a message means, nor what a socket is.
 
 mod encoded;
 mod frame;
+mod head;
 mod hello;
 mod input;
+mod level;
 mod map;
 mod output;
 mod protocol;
@@ -35,8 +38,12 @@ pub mod strategies;
 #[cfg(test)]
 mod tests;
 
-pub use self::frame::{Decoder, FRAME_LEN_MAX, READ_BUFFER_LEN, decode, encode};
+pub use self::frame::{
+    Decoder, FRAME_LEN_MAX, Frame, READ_BUFFER_LEN, decode, decode_speaking, encode,
+};
+pub use self::head::Unread;
 pub use self::hello::{Hello, MAGIC, REFUSAL_LEN_MAX, TOKEN_LEN_MAX, VERSION, refusal_bytes};
+pub use self::level::{LEVEL, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, level_of};
 pub use self::map::{decode_map, encode_map};
 pub use self::output::{Outgoing, SHARED_LEN_MIN};
 pub use self::record::{decode_record, encode_record};

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, Bytes};
 
 use super::encoded::Encoded;
+use super::level::{BEFORE_LEVELS, LEVEL};
 
 /// A payload of at least this many bytes is not copied, neither on its way out nor on its way in.
 ///
@@ -28,8 +29,10 @@ const KEPT_LEN_MAX: usize = 256 << 10;
 ///
 /// A [`Buf`]: a connection writes from it, vectored where it can, and advances it. It is as large
 /// as what was put in and not yet taken out; who fills it looks at [`Buf::remaining`] first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Outgoing {
+    /// The highest level that whoever reads it speaks.
+    level: u8,
     bytes: Vec<u8>,
     /// Where in `bytes` a payload belongs, in order. None is empty.
     shared: VecDeque<(usize, Bytes)>,
@@ -41,10 +44,34 @@ pub struct Outgoing {
     shared_len: usize,
 }
 
+impl Default for Outgoing {
+    fn default() -> Self {
+        Self::speaking(LEVEL)
+    }
+}
+
 impl Outgoing {
-    /// With nothing to write.
+    /// With nothing to write, for a reader that speaks this program's [`LEVEL`].
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With nothing to write, for a reader that speaks no higher feature level than this: no
+    /// message is taken that it could not read.
+    pub fn speaking(level: u8) -> Self {
+        Self {
+            level,
+            bytes: Vec::new(),
+            shared: VecDeque::new(),
+            written: 0,
+            shared_written: 0,
+            shared_len: 0,
+        }
+    }
+
+    /// The highest level that the reader speaks.
+    pub(super) fn level(&self) -> u8 {
+        self.level
     }
 
     /// All that is left to write as one piece, copied if it is several.
@@ -184,12 +211,23 @@ impl Buf for Outgoing {
 pub(crate) struct Output<'a> {
     to: &'a mut Outgoing,
     names: Names<'a>,
+    /// The lowest level that reads what was put in so far.
+    level: u8,
 }
 
 impl<'a> Output<'a> {
-    /// Puts a whole message, or whatever else stands alone, into `to`.
-    pub fn put<T: Encoded>(value: &'a T, to: &'a mut Outgoing) {
-        value.encode(&mut Self { to, names: Names::default() });
+    /// Puts a whole message, or whatever else stands alone, into `to`; answers the lowest feature
+    /// level that reads it.
+    pub fn put<T: Encoded>(value: &'a T, to: &'a mut Outgoing) -> u8 {
+        let mut output = Self { to, names: Names::default(), level: BEFORE_LEVELS };
+        value.encode(&mut output);
+        output.level
+    }
+
+    /// What is put in here is read by programs of this level and later ones only.
+    #[inline]
+    pub fn needs(&mut self, level: u8) {
+        self.level = self.level.max(level);
     }
 
     /// Adds a byte.

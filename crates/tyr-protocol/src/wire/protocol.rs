@@ -9,7 +9,7 @@ use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
 use crate::lease::OutcomeRetention;
-use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
+use crate::message::{Address, Asked, Body, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
 use crate::recovery::{self, Known};
@@ -204,10 +204,9 @@ encoded_enum!(Body, "message", {
     15 => Prepared { epoch },
     16 => Effective(map),
     17 => CaughtUp { epoch },
-    18 => Return { incarnation, has_disk },
+    18 => Return { incarnation, has_disk, level },
     19 => Movement(message),
     20 => ListKeys { number, keyspace, prefix, after, limit },
     21 => Keys { number, keys, is_end },
+    22 => NotUnderstood { asked, level },
 });
-
-encoded_struct!(Envelope, 6, { epoch, incarnation, from, body });

@@ -1,19 +1,21 @@
-//! Records of a node's log: a format version and the record.
+//! Records of a node's log, and cluster maps on disk: a format and the value.
 //!
 //! The log around it knows each record's length and checksum; here is what is inside. A program
-//! reads the records of older versions, so the version stands in each.
+//! reads what older ones wrote, so the format stands in each: it is one above the feature level
+//! that reads it, and as low as it can be. Format 1 is what was written before there were levels.
 
 use tyr_types::{Bytes, Error, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::Input;
+use super::level::{BEFORE_LEVELS, LEVEL_KNOWN};
 use super::output::{Outgoing, Output};
 use crate::commit::Kept;
 use crate::member::Record;
 use crate::movement::{ChunkCopy, ChunkVersion};
 
-/// The version of the format of records and maps on disk.
-pub(super) const FORMAT: u8 = 1;
+/// The highest format of records and maps that this program reads.
+pub(super) const FORMAT_MAX: u8 = LEVEL_KNOWN + 1;
 
 encoded_struct!(Kept, 24, { id, noted, attempt, finished_in, ends, outcome, answers });
 encoded_struct!(ChunkVersion, 30, { version, bytes, size, size_version });
@@ -43,26 +45,29 @@ pub fn encode_record(record: &Record, outgoing: &mut Outgoing) {
 ///
 /// # Errors
 /// `Corrupt` when the bytes are none that [`encode_record`] makes, in this version or an older one,
-/// with what is wrong and where; the caller adds file and place.
+/// with what is wrong and where; `Unavailable` when a later release wrote them. The caller adds
+/// file and place.
 pub fn decode_record(bytes: &Bytes) -> Result<Record> {
     decode_versioned(bytes, "a record")
 }
 
 pub(super) fn encode_versioned<T: Encoded>(value: &T, outgoing: &mut Outgoing) {
-    outgoing.raw(&[FORMAT]);
-    Output::put(value, outgoing);
+    let mark = outgoing.mark();
+    outgoing.raw(&[0]);
+    let level = Output::put(value, outgoing);
+    outgoing.raw_since(mark)[0] = level + 1;
 }
 
 pub(super) fn decode_versioned<T: Encoded>(bytes: &Bytes, kind: &str) -> Result<T> {
     match bytes.first() {
-        Some(&FORMAT) => {
-            let value = Input::new(bytes, Some(bytes), 1).all();
+        Some(format @ 1..=FORMAT_MAX) => {
+            let value = Input::new(bytes, Some(bytes), 1, format - 1).all(BEFORE_LEVELS);
             value.map_err(|malformed| malformed.error(kind, bytes.len()))
         }
-        Some(format) => Err(Error::corrupt(format!(
-            "not {kind}: it has format {format}, this program reads format {FORMAT}; it was \
-             damaged, or written by a newer release"
-        ))),
+        Some(0) => Err(Error::corrupt(format!("not {kind}: there is no format 0"))),
+        Some(format) => {
+            Err(Error::later_release(kind, format_args!("record format {format}"), FORMAT_MAX))
+        }
         None => Err(Error::corrupt(format!("not {kind}: it is empty"))),
     }
 }

@@ -364,6 +364,14 @@ pub fn body() -> BoxedStrategy<Body> {
             (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
             transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
             read().prop_map(|read| Body::NotHere(Asked::Read(read))),
+            (
+                prop_oneof![
+                    transaction_id().prop_map(Asked::Transaction),
+                    read().prop_map(Asked::Read),
+                ],
+                any::<u8>()
+            )
+                .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
             movement_message().prop_map(Body::Movement),
             keys_asked(),
             (read(), vec(bytes(), 0..3), any::<bool>())
@@ -393,8 +401,9 @@ pub fn body() -> BoxedStrategy<Body> {
         epoch().prop_map(|epoch| Body::Prepared { epoch }),
         map().prop_map(Body::Effective),
         epoch().prop_map(|epoch| Body::CaughtUp { epoch }),
-        (number_u64(), any::<bool>())
-            .prop_map(|(incarnation, has_disk)| Body::Return { incarnation, has_disk }),
+        (number_u64(), any::<bool>(), any::<u8>()).prop_map(|(incarnation, has_disk, level)| {
+            Body::Return { incarnation, has_disk, level }
+        }),
     ];
     prop_oneof![of_transactions, of_reads, of_membership].boxed()
 }

@@ -11,6 +11,7 @@ use tyr_types::{
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
+use super::level::level_of_transform;
 use super::output::Output;
 
 /// A newtype is what it wraps.
@@ -180,7 +181,7 @@ encoded_enum!(Payload, "form of payload", { 0 => Inline(bytes), 1 => Extents(ext
 /// The type of the number at this place of [`NumberType::ALL`].
 fn number_type(code: u8, input: &Input<'_>) -> Result<NumberType, Malformed> {
     let number_type = NumberType::ALL.get(usize::from(code)).copied();
-    number_type.ok_or_else(|| input.malformed_last("an unknown type of number"))
+    number_type.ok_or_else(|| input.unknown_last("an unknown type of number"))
 }
 
 fn encode_number(number: Number, output: &mut Output<'_>) {
@@ -212,6 +213,7 @@ impl Encoded for Transform {
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let operand = self.operand();
+        output.needs(level_of_transform(self.kind()));
         output.byte(self.kind() as u8 * 10 + operand.number_type() as u8);
         encode_number(operand, output);
     }
@@ -220,8 +222,9 @@ impl Encoded for Transform {
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
         let code = input.byte()?;
         let Some(kind) = TransformKind::ALL.get(usize::from(code / 10)) else {
-            return Err(input.malformed_last("an unknown transform"));
+            return Err(input.unknown_last("an unknown transform"));
         };
+        input.needs(level_of_transform(*kind))?;
         let number_type = number_type(code % 10, input)?;
         let operand = Number::load(number_type, input.take(number_type.width())?);
         Self::new(*kind, operand)

@@ -281,8 +281,8 @@ impl Cluster {
             Body::Renew { incarnation, epoch, sent_us, retention } => {
                 lease::Event::Renew { node, incarnation, epoch, sent_us, retention }
             }
-            Body::Return { incarnation, has_disk } => {
-                lease::Event::Return { node, incarnation, epoch, has_disk }
+            Body::Return { incarnation, has_disk, level } => {
+                lease::Event::Return { node, incarnation, epoch, has_disk, level }
             }
             Body::FetchMap => {
                 let body = Body::NewerMap(Arc::clone(self.monitors.map()));

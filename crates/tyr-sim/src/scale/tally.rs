@@ -93,7 +93,8 @@ impl Kind {
             | Body::SnapshotEnded { .. }
             | Body::Part(_)
             | Body::Refused { .. }
-            | Body::NotHere(_) => Self::Other,
+            | Body::NotHere(_)
+            | Body::NotUnderstood { .. } => Self::Other,
         }
     }
 }

@@ -354,10 +354,10 @@ impl World {
             }
             Body::Prepared { epoch } => Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => Event::CaughtUp { node, incarnation, epoch },
-            Body::Return { incarnation, has_disk } => {
+            Body::Return { incarnation, has_disk, level } => {
                 let back = self.monitors.back.entry(node).or_default();
                 *back = incarnation.max(*back);
-                Event::Return { node, incarnation, epoch, has_disk }
+                Event::Return { node, incarnation, epoch, has_disk, level }
             }
             Body::FetchMap => {
                 let body = Body::NewerMap(Arc::clone(self.monitors.map()));

@@ -94,7 +94,9 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         Body::Recovery(message) => Some(recovery_subject(message)),
         Body::Submit { transaction, .. } => Some(transaction.id),
         Body::Reply { id, .. } | Body::NotHere(Asked::Transaction(id)) => Some(*id),
+        Body::NotUnderstood { asked: Asked::Transaction(id), .. } => Some(*id),
         Body::NotHere(Asked::Read(_))
+        | Body::NotUnderstood { asked: Asked::Read(_), .. }
         | Body::Read(_)
         | Body::Movement(_)
         | Body::CancelRead { .. }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tyr_node::client::{Client, ClientConfig, ConnectOptions};
+use tyr_protocol::wire::LEVEL;
 use tyr_types::Result;
 
 use crate::cluster::Office;
@@ -16,7 +17,16 @@ pub const TIMEOUT: Duration = Duration::from_secs(8);
 /// # Errors
 /// `Unavailable` when nobody answers.
 pub fn connect(office: &Office) -> Result<Arc<Client>> {
+    connect_speaking(LEVEL, office)
+}
+
+/// The same of a client that speaks this feature level.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_speaking(level: u8, office: &Office) -> Result<Arc<Client>> {
     let mut options = ConnectOptions::at(office.addresses().to_vec());
     options.config = ClientConfig { timeout: TIMEOUT, ..ClientConfig::default() };
+    options.level = level;
     Client::connect(&options)
 }

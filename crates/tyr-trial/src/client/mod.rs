@@ -15,7 +15,7 @@ use tyr_types::{
     KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Timestamp, Transform,
 };
 
-pub use self::connection::connect;
+pub use self::connection::{connect, connect_speaking};
 
 /// How often an unknown outcome is asked for again.
 const ASKS: u32 = 2;

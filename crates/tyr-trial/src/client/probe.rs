@@ -14,7 +14,7 @@ use tyr_node::network::{
 };
 use tyr_protocol::message::{Address, Asked, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
-use tyr_protocol::wire::Hello;
+use tyr_protocol::wire::{Hello, LEVEL};
 use tyr_types::{BlobName, ByteRange, Bytes, Epoch, Error, NodeId, Result};
 
 use crate::cluster::Office;
@@ -74,6 +74,7 @@ impl Receive for Waiting {
                 }
                 // What else nodes say is for clients that go on.
                 Body::NotHere(Asked::Transaction(_))
+                | Body::NotUnderstood { .. }
                 | Body::Commit(_)
                 | Body::Recovery(_)
                 | Body::Movement(_)
@@ -198,6 +199,7 @@ impl Probe {
 /// A network of a client of this number, in this cluster.
 fn network(number: u64, cluster: Option<u128>, receive: Arc<dyn Receive>) -> Result<Network> {
     let hello = Hello {
+        level: LEVEL,
         cluster,
         sender: Address::Client(number),
         receiver: None,

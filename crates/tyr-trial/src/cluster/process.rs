@@ -19,6 +19,9 @@ const STOP: Duration = Duration::from_secs(20);
 /// The variable by which a node finds how wrong its clock is.
 const SHIFT_VARIABLE: &str = "TYR_CLOCK_SHIFT_FILE";
 
+/// The variable that tells a node which feature level it speaks.
+const LEVEL_VARIABLE: &str = "TYR_LEVEL";
+
 /// One node. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Process {
@@ -28,6 +31,8 @@ pub struct Process {
     pub formation: Formation,
     /// The rule that it breaks.
     pub broken: Option<String>,
+    /// The feature level that it speaks, if that is not the program's.
+    pub level: Option<u8>,
     seat: Seat,
     folder: PathBuf,
     child: Option<Child>,
@@ -40,7 +45,8 @@ impl Process {
     pub fn new(number: u16, seat: Seat, folder: PathBuf) -> Self {
         let formation = Formation::Initial(String::new());
         let (broken, child, starts, is_mounted) = (None, None, 0, false);
-        Self { number, formation, broken, seat, folder, child, starts, is_mounted }
+        let level = None;
+        Self { number, formation, broken, level, seat, folder, child, starts, is_mounted }
     }
 
     /// Starts it.
@@ -57,6 +63,9 @@ impl Process {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(log).stderr(errors);
         command.env(SHIFT_VARIABLE, self.shift_file());
+        if let Some(level) = self.level {
+            command.env(LEVEL_VARIABLE, level.to_string());
+        }
         if let (Some(rule), Program::Own(_)) = (&self.broken, program) {
             command.args(["--broken", rule]);
         }
@@ -85,6 +94,17 @@ impl Process {
         let warnings = log.lines().filter(|line| line.contains("\"WARN\""));
         let findings = warnings.filter(|line| line.contains("\"scrubbing: "));
         Ok(findings.map(str::to_owned).collect())
+    }
+
+    /// Whether the node's log has this text.
+    ///
+    /// # Errors
+    /// `Unavailable` when the log cannot be read.
+    pub fn has_said(&self, text: &str) -> Result<bool> {
+        let path = self.log_file();
+        let log =
+            std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
+        Ok(String::from_utf8_lossy(&log).contains(text))
     }
 
     /// The folder that the node has.

@@ -4,6 +4,7 @@
 
 mod gone;
 mod lease;
+mod mixed;
 mod overload;
 mod replace;
 mod strangers;
@@ -34,6 +35,8 @@ pub enum Single {
     OverloadBrief,
     /// Who speaks no protocol of ours.
     Strangers,
+    /// Programs of two releases, of which the later has one more operation.
+    Mixed,
 }
 
 /// Where a single test takes place.
@@ -71,7 +74,7 @@ impl Ground {
 
 impl Single {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::PausedLease,
         Self::PausedUnleased,
         Self::OneGone,
@@ -79,6 +82,7 @@ impl Single {
         Self::Overload,
         Self::OverloadBrief,
         Self::Strangers,
+        Self::Mixed,
     ];
 
     /// Its name on the command line.
@@ -91,6 +95,7 @@ impl Single {
             Self::Overload => "overload",
             Self::OverloadBrief => "overload-brief",
             Self::Strangers => "strangers",
+            Self::Mixed => "mixed",
         }
     }
 
@@ -104,6 +109,7 @@ impl Single {
             Self::Overload => "too many clients are refused, memory stays bounded",
             Self::OverloadBrief => "the same, for a quarter of the time",
             Self::Strangers => "scanners, browsers and noise do not disturb a cluster",
+            Self::Mixed => "a release with one more operation comes node by node, others go on",
         }
     }
 
@@ -119,7 +125,8 @@ impl Single {
             | Self::PausedUnleased
             | Self::OneGone
             | Self::OverloadBrief
-            | Self::Strangers => true,
+            | Self::Strangers
+            | Self::Mixed => true,
             Self::Replace | Self::Overload => false,
         }
     }
@@ -145,6 +152,7 @@ impl Single {
             Self::Overload => overload::run(ground, Length::Full),
             Self::OverloadBrief => overload::run(ground, Length::Brief),
             Self::Strangers => strangers::run(ground),
+            Self::Mixed => mixed::run(ground),
         }
     }
 }

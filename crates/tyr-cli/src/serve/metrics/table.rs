@@ -57,7 +57,7 @@ fn by_keyspace(
 }
 
 /// All metrics.
-pub static METRICS: [Metric; 65] = [
+pub static METRICS: [Metric; 67] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -66,6 +66,11 @@ pub static METRICS: [Metric; 65] = [
         Level(|it| it.lease_left.as_secs_f64()),
     ),
     metric("tyr_map_epoch", "The epoch of its cluster map.", Level(|it| f64::from(it.epoch))),
+    metric(
+        "tyr_feature_level",
+        "The feature level that its cluster uses.",
+        Level(|it| f64::from(it.level)),
+    ),
     metric("tyr_uptime_seconds", "How long the node has run.", Level(|it| it.uptime.as_secs_f64())),
     metric("tyr_starts", "How often the node was started in its life.", Count(|it| it.starts)),
     // What clients get.
@@ -286,14 +291,21 @@ pub static METRICS: [Metric; 65] = [
     ),
     metric(
         "tyr_network_dropped",
-        "Messages dropped: receiver not connected, too much waiting for it, or too long.",
+        "Messages dropped: receiver not connected, too much waiting for it, too long, or of a \
+         higher feature level than it speaks.",
         Counts("reason", |it| {
             labelled(&[
                 ("unconnected", it.network.dropped_unconnected),
                 ("full", it.network.dropped_full),
                 ("too_long", it.network.dropped_too_long),
+                ("too_new", it.network.dropped_too_new),
             ])
         }),
+    ),
+    metric(
+        "tyr_network_not_understood",
+        "Messages that came in and are of a later release than the node's program.",
+        Count(|it| it.network.not_understood),
     ),
     metric(
         "tyr_connections_opened",

@@ -31,7 +31,7 @@ pub(super) struct Stage {
 
 /// Where nobody listens. Not one of the ports that the system gives to those who connect: between
 /// now and when it is used, a test beside this one might get it.
-fn free_place() -> SocketAddr {
+pub(super) fn free_place() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 10_000 + std::process::id() as u16 % 10_000;
     let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
@@ -92,7 +92,7 @@ impl Stage {
 }
 
 /// Connects. A cluster that has just begun takes a moment to form.
-fn connect(addresses: &[String]) -> Arc<Client> {
+pub(super) fn connect(addresses: &[String]) -> Arc<Client> {
     let options =
         ConnectOptions { connect_timeout: PATIENCE, ..ConnectOptions::at(addresses.to_vec()) };
     Client::connect(&options).unwrap()

@@ -16,7 +16,7 @@ use crate::monitors::refusal::Refusal;
 /// What a control connection begins with.
 pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 /// The version of everything that follows; written after [`MAGIC`], little-endian.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 

@@ -50,6 +50,8 @@ pub struct Joiner {
     pub weight: u32,
     /// Its failure domain.
     pub domain: Option<u32>,
+    /// The highest feature level that its program speaks.
+    pub level: u8,
 }
 
 /// [`KeyspaceConfig`], as it travels.
@@ -140,9 +142,10 @@ impl TryFrom<Change> for Proposal {
             }
             Change::DropKeyspace(id) => Self::DropKeyspace(id.0),
             Change::ForgetKeyspace(id) => Self::ForgetKeyspace(id.0),
-            Change::Return { .. } | Change::Settle(_) => {
+            Change::Return { .. } | Change::Settle(_) | Change::RaiseLevel => {
                 return Err(Error::invalid(
-                    "nodes report for themselves that they are back or caught up",
+                    "nodes report for themselves that they are back or caught up, and what they \
+                     speak",
                 ));
             }
         })
@@ -171,15 +174,15 @@ impl TryFrom<Proposal> for Change {
 }
 
 impl From<Newcomer> for Joiner {
-    fn from(Newcomer { node, incarnation, share }: Newcomer) -> Self {
+    fn from(Newcomer { node, incarnation, share, level }: Newcomer) -> Self {
         let domain = share.domain.map(|domain| domain.0);
-        Self { node: node.0, incarnation, weight: share.weight, domain }
+        Self { node: node.0, incarnation, weight: share.weight, domain, level }
     }
 }
 
 impl From<Joiner> for Newcomer {
-    fn from(Joiner { node, incarnation, weight, domain }: Joiner) -> Self {
+    fn from(Joiner { node, incarnation, weight, domain, level }: Joiner) -> Self {
         let share = Share { weight, domain: domain.map(Domain) };
-        Self { node: NodeId(node), incarnation, share }
+        Self { node: NodeId(node), incarnation, share, level }
     }
 }

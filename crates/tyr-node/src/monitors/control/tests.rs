@@ -69,7 +69,7 @@ fn what_is_proposed_arrives_as_it_was() {
     let share = Share { weight: 50, domain: Some(Domain(3)) };
     let name = KeyspaceName::new("k").unwrap();
     for change in [
-        Change::Join(vec![Newcomer { node: NodeId(4), incarnation: 9, share }]),
+        Change::Join(vec![Newcomer { node: NodeId(4), incarnation: 9, share, level: 3 }]),
         Change::Drain(NodeId(1)),
         Change::Remove(NodeId(1)),
         Change::SetWeight { node: NodeId(1), weight: 7 },
@@ -84,7 +84,7 @@ fn what_is_proposed_arrives_as_it_was() {
         let proposal: Proposal = postcard::from_bytes(&frame[8..]).unwrap();
         assert_eq!(Change::try_from(proposal).unwrap(), change);
     }
-    let own = Change::Return { node: NodeId(1), incarnation: 2, has_disk: true };
+    let own = Change::Return { node: NodeId(1), incarnation: 2, has_disk: true, level: 1 };
     assert_eq!(Proposal::try_from(own).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 

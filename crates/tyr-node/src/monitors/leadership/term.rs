@@ -216,8 +216,8 @@ impl<'a> Term<'a> {
             }
             Body::Prepared { epoch } => Some(Event::Prepared { node, incarnation, epoch }),
             Body::CaughtUp { epoch } => Some(Event::CaughtUp { node, incarnation, epoch }),
-            Body::Return { incarnation, has_disk } => {
-                Some(Event::Return { node, incarnation, epoch, has_disk })
+            Body::Return { incarnation, has_disk, level } => {
+                Some(Event::Return { node, incarnation, epoch, has_disk, level })
             }
             Body::FetchMap => {
                 self.send(node, Body::NewerMap(Arc::clone(self.grants.map())));
@@ -237,6 +237,7 @@ impl<'a> Term<'a> {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
             | Body::Effective(_) => None,

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tyr_protocol::lease::{Holder, OutcomeRetention};
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Body, Envelope};
+use tyr_protocol::wire::LEVEL;
 use tyr_store::disk::SimulatedDisk;
 use tyr_types::{
     BlobName, Epoch, Error, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result,
@@ -434,7 +435,7 @@ fn said(shared: &Shared, node: u16) -> Vec<Body> {
     match known {
         Some(known) if known == it.incarnation => bodies.push(Body::CaughtUp { epoch }),
         Some(_) | None => {
-            bodies.push(Body::Return { incarnation: it.incarnation, has_disk: true });
+            bodies.push(Body::Return { incarnation: it.incarnation, has_disk: true, level: LEVEL });
             if epoch == Epoch(0) {
                 bodies.push(Body::FetchMap);
             }

@@ -28,6 +28,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
+use tyr_protocol::wire::Unread;
 use tyr_store::log::{PendingWrite, Preparation};
 use tyr_store::store::Store;
 use tyr_types::{NodeId, Result};
@@ -201,6 +202,11 @@ impl Driver {
             envelopes.for_each(|envelope| inbox.push(envelope));
         }
         self.drive();
+    }
+
+    /// A message came in that this program does not understand.
+    pub fn unread(self: &Arc<Self>, unread: Unread) {
+        self.give(Work::Event(Event::Unread(unread)));
     }
 
     /// Some time has passed.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tyr_protocol::commit::Decision;
 use tyr_protocol::message::{Address, Body, Envelope};
-use tyr_types::TransactionId;
+use tyr_types::{ErrorKind, TransactionId};
 
 use super::Answers;
 
@@ -63,6 +63,7 @@ impl Stopwatch {
             | Body::Refused { .. }
             | Body::NewerMap(_)
             | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)
@@ -97,6 +98,7 @@ impl Stopwatch {
                 answers.refused(abort.kind);
             }
             Body::NotHere(_) => answers.sent_elsewhere(),
+            Body::NotUnderstood { .. } => answers.refused(ErrorKind::Unavailable),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)

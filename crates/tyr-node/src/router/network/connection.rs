@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::BufMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tyr_protocol::message::{Address, Envelope};
-use tyr_protocol::wire::{Decoder, READ_BUFFER_LEN};
+use tyr_protocol::wire::{Decoder, Frame, READ_BUFFER_LEN};
 use tyr_types::{Error, Result};
 
 use super::Shared;
@@ -101,7 +101,8 @@ async fn read(
     let is_client = link.is_client();
     let mut batch = Vec::new();
     loop {
-        let longest = take_frames(peer, &mut decoder, &mut batch).inspect_err(|error| {
+        let taken = take_frames((shared, peer), &mut decoder, &mut batch);
+        let longest = taken.inspect_err(|error| {
             add(&shared.counters.broken, 1);
             tracing::warn!(from = %peer.socket, who = ?peer.address, "connection closed: {error}");
         })?;
@@ -112,7 +113,7 @@ async fn read(
         }
         if longest > LONG_READ_LEN && decoder.pending() == 0 {
             // Its buffer is as large as the message was.
-            decoder = Decoder::new();
+            decoder = decoder.anew();
         }
         if is_client {
             wait_while_busy(shared).await;
@@ -133,14 +134,29 @@ async fn read(
     }
 }
 
-/// Decodes the whole frames that are in; answers the length of the longest.
-fn take_frames(peer: &Peer, decoder: &mut Decoder, batch: &mut Vec<Envelope>) -> Result<usize> {
+/// Decodes the whole frames that are in; answers the length of the longest. What is not understood
+/// is told to the receiver by itself: it harms nothing else that comes on the connection.
+fn take_frames(
+    (shared, peer): (&Shared, &Arc<Peer>),
+    decoder: &mut Decoder,
+    batch: &mut Vec<Envelope>,
+) -> Result<usize> {
     let (mut longest, mut pending) = (0, decoder.pending());
-    while let Some(envelope) = decoder.message()? {
+    while let Some(frame) = decoder.frame()? {
         longest = longest.max(pending - decoder.pending());
         pending = decoder.pending();
-        check_sender(peer, envelope.from)?;
-        batch.push(envelope);
+        match frame {
+            Frame::Message(envelope) => {
+                check_sender(peer, envelope.from)?;
+                batch.push(envelope);
+            }
+            Frame::Unread(unread) => {
+                check_sender(peer, unread.from)?;
+                add(&shared.counters.not_understood, 1);
+                shared.strange.note(&unread);
+                shared.parts.receive.unread(peer, unread);
+            }
+        }
     }
     Ok(longest)
 }

@@ -91,7 +91,7 @@ pub(super) async fn welcome(
     let error = match read_magic(&mut stream, &mut read).await? {
         Magic::Wire => match greet(shared, &mut stream, &mut read, from, turn).await {
             Ok((peer, place)) => {
-                let mut decoder = Decoder::new();
+                let mut decoder = Decoder::speaking((shared.parts.identity)().level);
                 decoder.feed(&read);
                 return Ok(Some(Greeted { peer, stream, decoder, place }));
             }
@@ -281,11 +281,13 @@ async fn greet(
     let certificate = stream.certificate();
     let introduction =
         Introduction { hello: &hello, certificate: certificate.as_ref(), from, is_caller: true };
-    let principal = shared
-        .parts
-        .authenticate
-        .authenticate(&introduction)
-        .map_err(|error| Failure::new(Refusal::Permission, error))?;
+    let principal = shared.parts.authenticate.authenticate(&introduction).map_err(|error| {
+        match error.kind() {
+            ErrorKind::InvalidArgument => Failure::new(Refusal::Version, error),
+            _ => Failure::new(Refusal::Permission, error),
+        }
+    })?;
+    let level = ours.level.min(hello.level);
     let place = place(shared, matches!(hello.sender, Address::Node(_)))?;
     leave_waiting(turn)?;
     let answer = Hello { receiver: Some(hello.sender), token: Bytes::new(), ..ours };
@@ -296,6 +298,7 @@ async fn greet(
     let peer = Peer {
         address: hello.sender,
         incarnation: hello.incarnation,
+        level,
         principal,
         socket: from,
         connection: shared.next_connection.fetch_add(1, Ordering::Relaxed),
@@ -427,11 +430,12 @@ async fn call_at(
     let peer = Arc::new(Peer {
         address: hello.sender,
         incarnation: hello.incarnation,
+        level: ours.level.min(hello.level),
         principal,
         socket: at,
         connection: shared.next_connection.fetch_add(1, Ordering::Relaxed),
     });
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::speaking(ours.level);
     decoder.feed(&read);
     let place = Place::take(&shared.counters, usize::MAX)
         .ok_or_else(|| Error::unavailable("there are as many connections as can be counted"))?;

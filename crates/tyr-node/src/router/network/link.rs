@@ -25,6 +25,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tyr_protocol::message::{Address, Envelope};
 use tyr_protocol::wire::{Outgoing, encode};
+use tyr_types::ErrorKind;
 
 use super::peer::Peer;
 use super::statistics::{Counters, add};
@@ -50,6 +51,8 @@ pub(super) enum Put {
     Full,
     /// It is longer than a frame may be.
     TooLong,
+    /// It needs a higher feature level than the peer speaks.
+    TooNew,
 }
 
 /// How much may wait.
@@ -105,12 +108,14 @@ impl Link {
         bounds: OutboxBounds,
         counters: Arc<Counters>,
     ) -> Self {
+        let outgoing = Outgoing::speaking(peer.level);
+        let pen = Mutex::new(Outgoing::speaking(peer.level));
         Self {
             peer,
             bounds,
             counters,
-            outbox: Mutex::default(),
-            pen: Mutex::default(),
+            outbox: Mutex::new(Outbox { outgoing, ..Outbox::default() }),
+            pen,
             pen_len: AtomicUsize::new(0),
             is_due: AtomicBool::new(false),
             socket,
@@ -139,8 +144,11 @@ impl Link {
         if is_client && all_len.load(Ordering::Relaxed) > self.bounds.clients {
             return Put::Full;
         }
-        if encode(envelope, &mut outbox.outgoing).is_err() {
-            return Put::TooLong;
+        if let Err(error) = encode(envelope, &mut outbox.outgoing) {
+            return match error.kind() {
+                ErrorKind::Unavailable => Put::TooNew,
+                _ => Put::TooLong,
+            };
         }
         if is_client {
             all_len.fetch_add(outbox.outgoing.remaining() - before, Ordering::Relaxed);
@@ -307,7 +315,7 @@ impl Link {
 
     /// The task that writes when TLS lies between.
     pub async fn write_through(&self, mut stream: impl AsyncWrite + Unpin) {
-        let mut pen = Outgoing::new();
+        let mut pen = Outgoing::speaking(self.peer.level);
         loop {
             self.woken.notified().await;
             while !self.is_ended() && self.refill(&mut pen) {

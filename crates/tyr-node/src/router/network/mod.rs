@@ -21,7 +21,7 @@
 //! Reading order: [`peer`] is what an owner sees and provides, [`config`] has the bounds;
 //! [`link`], [`links`] and [`connection`] are the way of a message; [`greeting`], [`listener`],
 //! [`waiting`] and [`targets`] how connections come about; [`stream`] and [`tls`] what lies below
-//! them; [`threads`], [`refusal`] and [`statistics`] are around.
+//! them; [`threads`], [`refusal`], [`strange`] and [`statistics`] are around.
 //! `docs/internals/network.md` tells more.
 //!
 //! Must not know: what a message means, and who is the leader of anything.
@@ -36,6 +36,7 @@ mod listener;
 mod peer;
 mod refusal;
 mod statistics;
+mod strange;
 mod stream;
 mod targets;
 mod threads;
@@ -66,6 +67,7 @@ pub use self::refusal::Refusal;
 use self::refusal::Refusals;
 use self::statistics::{Counters, add};
 pub use self::statistics::{NetworkStatistics, NodeStatus, Place};
+use self::strange::Strange;
 pub use self::stream::Unopened;
 pub use self::targets::NodeAddresses;
 use self::targets::Targets;
@@ -100,6 +102,7 @@ struct Shared {
     targets: Targets,
     waiting: Waiting,
     refusals: Refusals,
+    strange: Strange,
     counters: Arc<Counters>,
     next_connection: AtomicU64,
     /// Wakes connections of clients that were not read from.
@@ -137,6 +140,7 @@ impl Network {
             targets: Targets::default(),
             waiting,
             refusals: Refusals::default(),
+            strange: Strange::default(),
             counters: Arc::default(),
             next_connection: AtomicU64::new(1),
             resumed: Notify::new(),
@@ -165,8 +169,9 @@ impl Network {
     }
 
     /// Sends a message with the next [`Network::flush`], or before; never waits. False when it was
-    /// dropped: its receiver is not connected, too much waits for it, or the message is longer
-    /// than a frame may be. Each of them is counted. True does not say that it arrives.
+    /// dropped: its receiver is not connected, too much waits for it, or does not speak the feature
+    /// level of the message, or this is longer than a frame may be. Each of them is
+    /// counted. True does not say that it arrives.
     pub fn send(&self, to: Address, envelope: &Envelope) -> bool {
         let shared = self.shared();
         match shared.links.put(to, envelope) {
@@ -178,6 +183,11 @@ impl Network {
             Some(Put::TooLong) => {
                 tracing::error!(?to, "a message was dropped: it is longer than a frame may be");
                 add(&shared.counters.dropped_too_long, 1);
+                false
+            }
+            Some(Put::TooNew) => {
+                shared.strange.note_unsent(to);
+                add(&shared.counters.dropped_too_new, 1);
                 false
             }
             Some(Put::Ended) | None => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tyr_protocol::message::{Address, Envelope};
-use tyr_protocol::wire::Hello;
+use tyr_protocol::wire::{Hello, Unread};
 use tyr_types::Result;
 
 use super::statistics::Place;
@@ -46,6 +46,8 @@ pub struct Peer {
     pub address: Address,
     /// Its incarnation, when it is a node; else 0.
     pub incarnation: u64,
+    /// The highest feature level that both ends speak.
+    pub level: u8,
     /// What the authenticator answered.
     pub principal: Principal,
     /// Where it is.
@@ -75,7 +77,8 @@ pub trait Authenticate: Send + Sync + 'static {
     /// What is known of who says this. Called on a network thread; must not wait for anything.
     ///
     /// # Errors
-    /// `PermissionDenied`; the text goes to the log and to the peer, and says what to do.
+    /// `PermissionDenied`, or `InvalidArgument` when its program is too old; the text goes to the
+    /// log and to the peer, and says what to do.
     fn authenticate(&self, introduction: &Introduction<'_>) -> Result<Principal>;
 }
 
@@ -90,6 +93,11 @@ pub trait Receive: Send + Sync + 'static {
     /// Messages that came in together on one connection, in order. What is left in `batch` is
     /// dropped; its memory is used again.
     fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>);
+
+    /// A message that this program does not understand; it was dropped, counted and logged.
+    fn unread(&self, peer: &Arc<Peer>, unread: Unread) {
+        let _ = (peer, unread);
+    }
 
     /// The connection is gone; no message of it comes any more. The peer may have a newer one
     /// already ([`Peer::connection`]).

@@ -36,6 +36,10 @@ pub struct NetworkStatistics {
     pub dropped_full: u64,
     /// Messages dropped because they are longer than a frame may be.
     pub dropped_too_long: u64,
+    /// Messages dropped because the receiver's program does not speak their feature level.
+    pub dropped_too_new: u64,
+    /// Messages that came in, and that this program does not understand.
+    pub not_understood: u64,
     /// Connections taken from callers, of the control plane too.
     pub accepted: u64,
     /// Connections made to others.
@@ -81,6 +85,8 @@ pub(super) struct Counters {
     pub dropped_unconnected: AtomicU64,
     pub dropped_full: AtomicU64,
     pub dropped_too_long: AtomicU64,
+    pub dropped_too_new: AtomicU64,
+    pub not_understood: AtomicU64,
     pub accepted: AtomicU64,
     pub connected: AtomicU64,
     pub broken: AtomicU64,
@@ -109,6 +115,8 @@ impl Counters {
             dropped_unconnected: read(&self.dropped_unconnected),
             dropped_full: read(&self.dropped_full),
             dropped_too_long: read(&self.dropped_too_long),
+            dropped_too_new: read(&self.dropped_too_new),
+            not_understood: read(&self.not_understood),
             accepted: read(&self.accepted),
             connected: read(&self.connected),
             broken: read(&self.broken),

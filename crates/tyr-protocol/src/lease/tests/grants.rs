@@ -8,45 +8,46 @@ use crate::lease::config::LeaseConfig;
 use crate::lease::grants::PROPOSALS_MAX;
 use crate::lease::{Effect, Event, Grants, OutcomeRetention};
 use crate::map::{Change, ClusterMap, Membership, Newcomer, NodeState};
+use crate::wire::LEVEL;
 
 const SECOND: u64 = 1_000_000;
 
 /// Monitors of so many nodes that all hold a lease, and what they did last.
-struct Monitors {
+pub(super) struct Monitors {
     grants: Grants,
     now_us: u64,
-    effects: Vec<Effect>,
+    pub effects: Vec<Effect>,
 }
 
 impl Monitors {
-    fn new(nodes: u16) -> Self {
+    pub fn new(nodes: u16) -> Self {
         let map = Arc::new(ClusterMap::of(nodes, &[KeyspaceConfig::default()]));
         let config = LeaseConfig { remove_after_us: Some(60 * SECOND), ..LeaseConfig::default() };
         let grants = Grants::new(config, map, 0);
         Self { grants, now_us: 0, effects: Vec::new() }
     }
 
-    fn step(&mut self, event: Event) {
+    pub fn step(&mut self, event: Event) {
         self.effects.clear();
         self.grants.step(self.now_us, event, &mut self.effects);
         self.grants.invariants();
     }
 
-    fn map(&self) -> &ClusterMap {
+    pub fn map(&self) -> &ClusterMap {
         self.grants.map()
     }
 
-    fn state(&self, node: u16) -> NodeState {
+    pub fn state(&self, node: u16) -> NodeState {
         self.map().nodes[&NodeId(node)].state
     }
 
-    fn renew(&mut self, node: u16) -> bool {
+    pub fn renew(&mut self, node: u16) -> bool {
         let epoch = self.map().epoch;
         self.renew_with(node, epoch)
     }
 
     /// Whether the node gets its lease.
-    fn renew_with(&mut self, node: u16, epoch: Epoch) -> bool {
+    pub fn renew_with(&mut self, node: u16, epoch: Epoch) -> bool {
         let (node, incarnation) = (NodeId(node), self.map().nodes[&NodeId(node)].incarnation);
         self.step(Event::Renew {
             node,
@@ -59,7 +60,7 @@ impl Monitors {
     }
 
     /// Time passes, in which only these nodes renew, and prepare when they are asked to.
-    fn pass(&mut self, seconds: u64, alive: &[u16]) {
+    pub fn pass(&mut self, seconds: u64, alive: &[u16]) {
         for _ in 0..seconds * 2 {
             self.now_us += SECOND / 2;
             alive.iter().for_each(|node| _ = self.renew(*node));
@@ -69,7 +70,7 @@ impl Monitors {
     }
 
     /// These nodes prepare, as long as they are asked to.
-    fn all_prepared(&mut self, nodes: &[u16]) {
+    pub fn all_prepared(&mut self, nodes: &[u16]) {
         for node in nodes {
             if self.grants.pending().is_some() {
                 self.prepared(*node);
@@ -77,12 +78,12 @@ impl Monitors {
         }
     }
 
-    fn propose(&mut self, change: Change) {
+    pub fn propose(&mut self, change: Change) {
         self.step(Event::Propose { proposal: 1, change });
     }
 
     /// Whether the last proposal was answered, and how.
-    fn answer(&self) -> Option<bool> {
+    pub fn answer(&self) -> Option<bool> {
         self.effects.iter().find_map(|effect| match effect {
             Effect::Answer { result, .. } => Some(result.is_ok()),
             Effect::Grant { .. }
@@ -92,25 +93,30 @@ impl Monitors {
         })
     }
 
-    fn back(&mut self, node: u16, incarnation: u64, has_disk: bool) {
-        let epoch = self.map().epoch;
-        self.step(Event::Return { node: NodeId(node), incarnation, epoch, has_disk });
+    pub fn back(&mut self, node: u16, incarnation: u64, has_disk: bool) {
+        self.back_speaking(LEVEL, node, incarnation, has_disk);
     }
 
-    fn caught_up(&mut self, node: u16) {
+    /// The node starts again with a program that speaks this feature level.
+    pub fn back_speaking(&mut self, level: u8, node: u16, incarnation: u64, has_disk: bool) {
+        let epoch = self.map().epoch;
+        self.step(Event::Return { node: NodeId(node), incarnation, epoch, has_disk, level });
+    }
+
+    pub fn caught_up(&mut self, node: u16) {
         let (epoch, node) = (self.map().epoch, NodeId(node));
         let incarnation = self.map().nodes[&node].incarnation;
         self.step(Event::CaughtUp { node, incarnation, epoch });
     }
 
-    fn prepared(&mut self, node: u16) {
+    pub fn prepared(&mut self, node: u16) {
         let epoch = self.grants.pending().unwrap().epoch;
         let incarnation = self.map().nodes[&NodeId(node)].incarnation;
         self.step(Event::Prepared { node: NodeId(node), incarnation, epoch });
     }
 
     /// Who was just asked to prepare.
-    fn asked(&self) -> Vec<u16> {
+    pub fn asked(&self) -> Vec<u16> {
         let asked = self.effects.iter().filter_map(|effect| match effect {
             Effect::Prepare { to, .. } => Some(to.0),
             Effect::Grant { .. }
@@ -488,7 +494,7 @@ fn a_recipient_that_starts_again_is_let_in_when_it_has_the_map_in_effect() {
     monitors.back(0, 5, true);
     let (node, incarnation, epoch) = (NodeId(0), 9, monitors.map().epoch);
     monitors.back(1, 2, true);
-    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true, level: LEVEL });
     assert_eq!(monitors.map().incarnation(node), Some(5), "it has an older map");
     assert!(monitors.effects.iter().any(|it| matches!(it, Effect::Inform { .. })));
     monitors.back(0, 9, true);
@@ -509,7 +515,7 @@ fn who_joins_and_starts_again_is_let_in_when_it_has_the_map_in_effect() {
     assert!(before.is_some());
     monitors.back(1, 2, true);
     assert!(monitors.map().epoch > epoch);
-    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true, level: LEVEL });
     assert_eq!(monitors.map().incarnation(node), before, "it has an older map");
     monitors.back(3, incarnation, true);
     let seat = monitors.map().nodes[&node];
@@ -536,7 +542,7 @@ fn a_recipient_that_was_told_the_map_and_is_not_heard_again_is_declared_down() {
     monitors.pass(5, &[1, 2]);
     monitors.back(0, 5, true);
     let (node, incarnation, epoch) = (NodeId(0), 9, Epoch(1));
-    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true });
+    monitors.step(Event::Return { node, incarnation, epoch, has_disk: true, level: LEVEL });
     monitors.pass(3, &[1, 2]);
     assert_eq!(monitors.map().incarnation(node), Some(5));
     monitors.pass(2, &[1, 2]);

@@ -2,5 +2,6 @@
 
 mod grants;
 mod holder;
+mod levels;
 mod safety;
 mod world;

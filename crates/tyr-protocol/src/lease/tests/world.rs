@@ -13,6 +13,7 @@ use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig, OutcomeRetention};
 use crate::map::{Change, ClusterMap, Newcomer, hash, losers};
 use crate::rule::Rule;
+use crate::wire::LEVEL;
 
 /// Microseconds between two looks at everything.
 const STEP_US: u64 = 100_000;
@@ -193,7 +194,7 @@ impl World {
         let missing = places().find(|place| receives(place) && !it.has.contains(place));
         if !is_in {
             let has_disk = !it.has.is_empty();
-            said.push(Event::Return { node, incarnation, epoch, has_disk });
+            said.push(Event::Return { node, incarnation, epoch, has_disk, level: LEVEL });
         } else if known.is_some_and(|known| !known.is_live()) {
             // Declared down while it was alive: it comes back as another.
             it.incarnation += 1;

@@ -8,6 +8,7 @@ use tyr_types::{
 use super::*;
 use crate::chain::{Chain, Ends, Part, Piece};
 use crate::map::CHAIN_CHUNKS_MAX;
+use crate::wire::LEVEL;
 
 const CHUNK: u64 = 4096;
 
@@ -252,7 +253,7 @@ fn only_what_a_change_touches_is_affected_by_it() {
     };
     let down = after(&map, &[Change::Down(NodeId(4))]);
     assert_eq!(affected(&down), holds(4));
-    let started = Change::Return { node: NodeId(4), incarnation: 2, has_disk: true };
+    let started = Change::Return { node: NodeId(4), incarnation: 2, has_disk: true, level: LEVEL };
     assert_eq!(affected(&after(&map, std::slice::from_ref(&started))), holds(4));
     let returned = after(&down, &[started]);
     assert_eq!(affected(&returned), holds(4));

@@ -4,9 +4,10 @@ use tyr_types::{ErrorKind, KeyspaceName};
 
 use super::*;
 use crate::map::{Membership, NodeState, losers};
+use crate::wire::LEVEL;
 
 fn back(node: u16, incarnation: u64, has_disk: bool) -> Change {
-    Change::Return { node: NodeId(node), incarnation, has_disk }
+    Change::Return { node: NodeId(node), incarnation, has_disk, level: LEVEL }
 }
 
 fn refused(map: &ClusterMap, change: &Change) -> ErrorKind {
@@ -274,4 +275,34 @@ fn nobody_becomes_a_holder_who_was_no_recipient() {
             map = new;
         }
     }
+}
+
+#[test]
+fn a_map_says_which_nodes_a_feature_level_waits_for() {
+    let mut map = cluster(3);
+    assert!(map.check_level(LEVEL).is_ok() && map.check_program(LEVEL).is_ok());
+    let error = map.check_level(LEVEL + 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let expected = "this needs feature level 2, and the cluster uses 1: nodes 0, 1, 2 are of older \
+                    releases; upgrade them";
+    assert_eq!(error.message(), expected);
+    let speaks = |map: &mut ClusterMap, node: u16| {
+        map.nodes.get_mut(&NodeId(node)).unwrap().level = LEVEL + 1;
+    };
+    (0..2).for_each(|node| speaks(&mut map, node));
+    assert_eq!(refused(&map, &Change::RaiseLevel), ErrorKind::Unavailable);
+    let error = map.check_level(LEVEL + 1).unwrap_err();
+    assert!(error.message().ends_with("node 2 is of an older release; upgrade it"), "{error}");
+    speaks(&mut map, 2);
+    let raised = after(&map, &[Change::RaiseLevel]);
+    assert_eq!((raised.level, raised.moved), (LEVEL + 1, map.moved));
+    assert!(raised.check_level(LEVEL + 1).is_ok());
+    let error = raised.check_program(LEVEL).unwrap_err();
+    let expected = "this cluster uses feature level 2; this program speaks up to 1: it is of an \
+                    older release; upgrade it";
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArgument, expected));
+    assert_eq!(refused(&raised, &back(1, 2, true)), ErrorKind::InvalidArgument);
+    let mut wrong = raised;
+    wrong.nodes.get_mut(&NodeId(1)).unwrap().level = LEVEL;
+    assert!(wrong.check().is_err());
 }

@@ -31,7 +31,7 @@ fn blob(key: &str) -> BlobName {
 }
 
 fn newcomer(node: u16) -> Newcomer {
-    Newcomer { node: NodeId(node), incarnation: 1, share: Share::default() }
+    Newcomer { node: NodeId(node), incarnation: 1, ..Newcomer::default() }
 }
 
 fn in_domain(node: u16, domain: u32) -> Newcomer {

@@ -387,8 +387,8 @@ impl World {
             }
             Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
             Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
-            Body::Return { incarnation, has_disk } => {
-                lease::Event::Return { node, incarnation, epoch, has_disk }
+            Body::Return { incarnation, has_disk, level } => {
+                lease::Event::Return { node, incarnation, epoch, has_disk, level }
             }
             Body::FetchMap => {
                 let map = Arc::clone(self.grants.map());

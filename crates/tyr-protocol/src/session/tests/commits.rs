@@ -319,3 +319,43 @@ fn nothing_new_is_done_in_a_keyspace_that_was_dropped() {
     assert_eq!(client.refusal().kind, ErrorKind::NotFound);
     assert!(client.submitted().is_empty());
 }
+
+#[test]
+fn what_the_cluster_does_not_speak_yet_is_refused_by_name_and_not_sent() {
+    let mut older = map();
+    older.level = 0;
+    older.nodes.get_mut(&NodeId(1)).unwrap().level = 0;
+    let mut client = Client::with(older, SessionConfig::default());
+    client.commit(vec![append("a", 10)]);
+    let abort = client.refusal();
+    assert_eq!(abort.kind, ErrorKind::Unavailable);
+    assert!(abort.reason.contains("node 1 is of an older release"), "{}", abort.reason);
+    assert!(client.has_sent(|body| *body == Body::FetchMap), "there may be a newer map");
+    assert!(client.submitted().is_empty());
+    let newer = later(&map(), 1);
+    client.step(Event::Learn(Arc::new(newer)));
+    client.commit(vec![append("a", 10)]);
+    assert!(client.done.is_empty(), "now it is begun");
+}
+
+#[test]
+fn what_a_head_does_not_understand_fails_in_words_unless_it_was_sent_before() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let sent = client.submitted_one();
+    let id = sent.id;
+    let body = Body::NotUnderstood { asked: Asked::Transaction(id), level: 1 };
+    client.receive(sent.to, body.clone());
+    let Answer::Aborted { abort, .. } = client.answer() else { panic!("it is over") };
+    assert_eq!(abort.kind, ErrorKind::Unavailable);
+    assert!(abort.reason.contains("does not understand this"), "{}", abort.reason);
+
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    client.submitted_one();
+    client.pass(1_300_000);
+    let again = client.submitted_one();
+    let asked = Asked::Transaction(again.id);
+    client.receive(again.to, Body::NotUnderstood { asked, level: 1 });
+    assert!(client.done.is_empty(), "another may have taken it in");
+}

@@ -43,12 +43,14 @@ pub fn change() -> BoxedStrategy<Change> {
         1 => few().prop_map(Change::Remove),
         1 => (few(), 1..300_u32).prop_map(|(node, weight)| Change::SetWeight { node, weight }),
         2 => few().prop_map(Change::Down),
-        2 => (few(), number_u64(), any::<bool>())
-            .prop_map(|(node, incarnation, has_disk)| Change::Return {
+        2 => (few(), number_u64(), any::<bool>(), 1..5_u8)
+            .prop_map(|(node, incarnation, has_disk, level)| Change::Return {
                 node,
                 incarnation,
                 has_disk,
+                level,
             }),
+        1 => Just(Change::RaiseLevel),
         1 => btree_set(few(), 0..7).prop_map(Change::Settle),
         2 => keyspace,
         1 => (1..4_u32).prop_map(|number| Change::DropKeyspace(KeyspaceId(number))),
@@ -59,8 +61,8 @@ pub fn change() -> BoxedStrategy<Change> {
 fn newcomer() -> BoxedStrategy<Newcomer> {
     let share = (1..300_u32, option::of(number_u32().prop_map(Domain)))
         .prop_map(|(weight, domain)| Share { weight, domain });
-    ((0..7_u16).prop_map(NodeId), number_u64(), share)
-        .prop_map(|(node, incarnation, share)| Newcomer { node, incarnation, share })
+    ((0..7_u16).prop_map(NodeId), number_u64(), share, 1..5_u8)
+        .prop_map(|(node, incarnation, share, level)| Newcomer { node, incarnation, share, level })
         .boxed()
 }
 

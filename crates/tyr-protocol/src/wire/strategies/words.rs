@@ -10,6 +10,7 @@ use tyr_types::{
     TransformKind, limits,
 };
 
+use crate::wire::level::{LEVEL, level_of_transform};
 use crate::wire::output::SHARED_LEN_MIN;
 
 /// A number of any length.
@@ -92,9 +93,11 @@ pub fn number() -> BoxedStrategy<Number> {
         .boxed()
 }
 
-/// A transform.
+/// A transform that this program speaks.
 pub fn transform() -> BoxedStrategy<Transform> {
-    (select(&TransformKind::ALL), number())
+    let mut kinds = TransformKind::ALL.to_vec();
+    kinds.retain(|kind| level_of_transform(*kind) <= LEVEL);
+    (select(kinds), number())
         .prop_filter_map("never accepted", |(kind, operand)| Transform::new(kind, operand).ok())
         .boxed()
 }

@@ -115,6 +115,7 @@ fn map() -> Arc<ClusterMap> {
         node: NodeId(node),
         incarnation,
         share: Share { weight: 150, domain },
+        level: 1,
     };
     let config = KeyspaceConfig {
         chunk_size: 4096,
@@ -128,7 +129,7 @@ fn map() -> Arc<ClusterMap> {
     let changes = [
         Change::CreateKeyspace { name, config, seed: u64::MAX },
         Change::Down(NodeId(1)),
-        Change::Return { node: NodeId(1), incarnation: 2, has_disk: true },
+        Change::Return { node: NodeId(1), incarnation: 2, has_disk: true, level: 1 },
         Change::Down(NodeId(2)),
         Change::Join(vec![newcomer(300, 5, Some(Domain(9)))]),
     ];
@@ -310,7 +311,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("prepared", Body::Prepared { epoch }),
         ("effective", Body::Effective(map())),
         ("caught-up", Body::CaughtUp { epoch }),
-        ("return", Body::Return { incarnation: 6, has_disk: false }),
+        ("return", Body::Return { incarnation: 6, has_disk: false, level: 1 }),
+        ("not-understood", Body::NotUnderstood { asked: Asked::Transaction(ID), level: 1 }),
         ("list-keys", list_keys),
         ("keys", Body::Keys { number: 7, keys: vec![Bytes::from_static(b"eins")], is_end: true }),
     ];

@@ -247,8 +247,8 @@ fn monitor(lines: &Weak<Lines>, map: Arc<ClusterMap>, receiver: &Receiver<Envelo
                     }
                     Body::Prepared { epoch } => lease::Event::Prepared { node, incarnation, epoch },
                     Body::CaughtUp { epoch } => lease::Event::CaughtUp { node, incarnation, epoch },
-                    Body::Return { incarnation, has_disk } => {
-                        lease::Event::Return { node, incarnation, epoch, has_disk }
+                    Body::Return { incarnation, has_disk, level } => {
+                        lease::Event::Return { node, incarnation, epoch, has_disk, level }
                     }
                     Body::FetchMap => {
                         tell(lines, &grants, node, Body::NewerMap(Arc::clone(grants.map())));

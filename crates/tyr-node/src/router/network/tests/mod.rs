@@ -5,6 +5,7 @@
 mod bounds;
 mod exchange;
 mod identity;
+mod levels;
 mod reconnect;
 mod secure;
 mod strangers;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use parking_lot::{Condvar, Mutex};
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart};
-use tyr_protocol::wire::{Decoder, Hello, Outgoing, encode};
+use tyr_protocol::wire::{Decoder, Frame, Hello, LEVEL, Outgoing, Unread, encode};
 use tyr_types::{Bytes, Epoch, Error, ErrorKind, NodeId, Result, Timestamp};
 
 use super::*;
@@ -57,6 +58,7 @@ struct Inbox {
 #[derive(Default)]
 struct Seen {
     messages: Vec<Envelope>,
+    unread: Vec<Unread>,
     here: Vec<Arc<Peer>>,
     gone: Vec<Arc<Peer>>,
 }
@@ -103,6 +105,11 @@ impl Receive for Inbox {
         self.changed.notify_all();
     }
 
+    fn unread(&self, _: &Arc<Peer>, unread: Unread) {
+        self.seen.lock().unread.push(unread);
+        self.changed.notify_all();
+    }
+
     fn gone(&self, peer: &Arc<Peer>) {
         self.seen.lock().gone.push(Arc::clone(peer));
         self.changed.notify_all();
@@ -144,6 +151,7 @@ fn node(number: u16) -> Address {
 
 fn hello(sender: Address, incarnation: u64) -> Hello {
     Hello {
+        level: LEVEL,
         cluster: Some(CLUSTER),
         sender,
         receiver: None,
@@ -326,8 +334,10 @@ impl Raw {
     fn hear(&mut self) -> Option<Envelope> {
         let mut bytes = [0; 4096];
         loop {
-            if let Some(envelope) = self.decoder.message().unwrap() {
-                return Some(envelope);
+            match self.decoder.frame().unwrap() {
+                Some(Frame::Message(envelope)) => return Some(envelope),
+                Some(Frame::Unread(unread)) => panic!("{unread:?}"),
+                None => {}
             }
             match self.stream.read(&mut bytes) {
                 Ok(0) | Err(_) => return None,

@@ -1,0 +1,76 @@
+//! Feature levels: which messages, operations and records a program speaks, as one number.
+//!
+//! | level | brings |
+//! |---|---|
+//! | 1 | all that is on the wire in version 2: everything there is |
+//!
+//! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
+//! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
+//! line above, and [`LEVEL`] one higher. Whoever writes such a thing says so
+//! ([`super::output::Output::needs`]), and so each frame and each record carries the lowest level
+//! that reads it; what holds nothing new stays readable by older programs.
+//!
+//! The cluster map has the level in use: the lowest that all nodes of it speak. Nothing newer is
+//! begun before that is so; see `docs/internals/wire.md`.
+
+use tyr_types::{BlobOperations, Operation, Transaction, TransformKind};
+
+/// The highest feature level that this program speaks.
+pub const LEVEL: u8 = 1;
+
+/// The lowest feature level that this program still speaks. A peer whose highest is below it is
+/// refused by name.
+pub const LEVEL_MIN: u8 = 1;
+
+/// The level of what came with version 2 of the wire; also that of a cluster whose map was written
+/// before.
+pub const LEVEL_FIRST: u8 = 1;
+
+/// The highest level whose bytes this program can read and write at all. With the feature
+/// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
+/// the next release might.
+pub const LEVEL_KNOWN: u8 = LEVEL + cfg!(feature = "next-level") as u8;
+
+/// What was written before there were levels: records and maps of format 1.
+pub(crate) const BEFORE_LEVELS: u8 = 0;
+
+const _: () = assert!(BEFORE_LEVELS < LEVEL_FIRST && LEVEL_FIRST <= LEVEL_MIN);
+const _: () = assert!(LEVEL_MIN <= LEVEL && LEVEL_KNOWN < u8::MAX);
+
+/// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
+pub fn level_of(transaction: &Transaction) -> u8 {
+    let operations =
+        transaction.blobs.iter().flat_map(|BlobOperations { operations, .. }| operations);
+    operations.map(level_of_operation).fold(LEVEL_FIRST, u8::max)
+}
+
+fn level_of_operation(operation: &Operation) -> u8 {
+    match operation {
+        Operation::Apply { transform, .. } => level_of_transform(transform.kind()),
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Compare { .. }
+        | Operation::Replace { .. } => BEFORE_LEVELS,
+    }
+}
+
+/// The level that brought a kind of transform.
+pub(crate) fn level_of_transform(kind: TransformKind) -> u8 {
+    match kind {
+        TransformKind::Add
+        | TransformKind::Sub
+        | TransformKind::Mul
+        | TransformKind::Div
+        | TransformKind::Min
+        | TransformKind::Max
+        | TransformKind::And
+        | TransformKind::Or
+        | TransformKind::Xor
+        | TransformKind::Swap => BEFORE_LEVELS,
+        #[cfg(feature = "next-level")]
+        TransformKind::Nand => LEVEL_KNOWN,
+    }
+}

@@ -1,0 +1,212 @@
+//! What programs of other releases wrote: what is older is read, what is newer is told from damage.
+
+use super::*;
+use crate::message::Asked;
+use crate::wire::encoded::{encoded_enum, encoded_struct};
+use crate::wire::level::{BEFORE_LEVELS, LEVEL_FIRST};
+
+/// Records and a map as they were before there were feature levels.
+const FORMAT_1: &str = include_str!("format-1.txt");
+
+const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
+
+fn unhex(text: &str) -> Bytes {
+    let pairs = (0..text.len()).step_by(2);
+    pairs.map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+/// The content of a sample's frame.
+fn content(name: &str) -> Vec<u8> {
+    let (_, envelope) = samples::envelopes().into_iter().find(|(it, _)| *it == name).unwrap();
+    frame_of(&envelope)[PREFIX_LEN..].to_vec()
+}
+
+fn unread(content: &[u8]) -> Unread {
+    match decode(&sealed(content)).unwrap() {
+        Frame::Unread(unread) => unread,
+        Frame::Message(envelope) => panic!("it was understood: {envelope:?}"),
+    }
+}
+
+#[test]
+fn records_and_maps_of_the_first_format_are_read() {
+    let mut read = 0;
+    for (name, record) in samples::records() {
+        let line = FORMAT_1.lines().find_map(|line| line.strip_prefix(&format!("record/{name} ")));
+        let Some(line) = line else { continue };
+        let bytes = unhex(line);
+        assert_eq!(bytes[0], 1, "{name}");
+        assert_eq!(decode_record(&bytes).unwrap(), record, "{name}");
+        read += 1;
+    }
+    assert_eq!(read + 1, FORMAT_1.lines().count(), "all of them");
+    let map = FORMAT_1.lines().find_map(|line| line.strip_prefix("map/map ")).unwrap();
+    assert_eq!(decode_map(&unhex(map)).unwrap(), samples::cluster_map());
+}
+
+/// A program that goes back before the upgrade is complete reads what has nothing new in it.
+#[test]
+fn what_holds_nothing_new_is_written_in_the_format_that_the_oldest_programs_read() {
+    let decided = Record::Decided { id: ID, at: tyr_types::Timestamp::ZERO };
+    assert_eq!(record_bytes(&decided)[0], BEFORE_LEVELS + 1);
+    assert_eq!(map_bytes(&samples::cluster_map())[0], LEVEL_FIRST + 1);
+}
+
+/// What its sender waits for, of each kind of message.
+fn asked(body: &Body) -> (Option<Asked>, bool) {
+    match body {
+        Body::Commit(commit::Message::Forward { transaction, known: None, .. }) => {
+            (Some(Asked::Transaction(transaction.id)), true)
+        }
+        Body::Submit { transaction, .. }
+        | Body::Recovery(recovery::Message::Ask { transaction, .. }) => {
+            (Some(Asked::Transaction(transaction.id)), false)
+        }
+        Body::Read(request) => (Some(Asked::Read(request.read)), false),
+        Body::ListKeys { number, .. } => (Some(Asked::Read(*number)), false),
+        _ => (None, false),
+    }
+}
+
+#[test]
+fn of_every_message_of_a_later_level_the_sender_and_what_it_is_about_are_known() {
+    let mut envelopes = samples::envelopes();
+    // On its way, and not yet decided.
+    let (_, mut forward) = envelopes.iter().find(|(name, _)| *name == "forward").cloned().unwrap();
+    if let Body::Commit(commit::Message::Forward { known, .. }) = &mut forward.body {
+        *known = None;
+    }
+    envelopes.push(("undecided", forward));
+    for (name, envelope) in envelopes {
+        let mut content = frame_of(&envelope)[PREFIX_LEN..].to_vec();
+        content[1] = LEVEL + 3;
+        content.extend_from_slice(b"and what that level adds");
+        let unread = unread(&content);
+        assert_eq!(unread.level, LEVEL + 3, "{name}");
+        assert_eq!((unread.asked, unread.is_forwarded), asked(&envelope.body), "{name}");
+        let from = (unread.epoch, unread.incarnation, unread.from);
+        assert_eq!(from, (envelope.epoch, envelope.incarnation, envelope.from), "{name}");
+    }
+}
+
+#[test]
+fn a_later_level_may_add_to_the_head() {
+    let mut content = content("submit");
+    let len = usize::from(content[0]);
+    content.splice(1 + len..1 + len, *b"more");
+    content[0] += 4;
+    assert!(message_of(&sealed(&content)).is_err(), "not in the level that is known");
+    content[1] = LEVEL + 1;
+    assert_eq!(unread(&content).asked, Some(Asked::Transaction(ID)));
+}
+
+#[test]
+fn an_unknown_message_or_operation_is_not_understood_and_damage_is_damage() {
+    let message = [5, LEVEL, 7, 1, 2, 0, 250];
+    assert_eq!(unread(&message).what, "an unknown message");
+    // One blob, keyspace 1, key "k", one operation, which nobody knows.
+    let mut submit = vec![7, LEVEL, 7, 1, 2, 1, 1, 2];
+    submit[0] = 6;
+    submit.truncate(7);
+    submit.push(2);
+    submit.extend_from_slice(&ID.0.to_le_bytes());
+    submit.extend_from_slice(&[1, 1, 1, b'k', 1, 99]);
+    let unknown = unread(&submit);
+    assert_eq!((unknown.what, unknown.level), ("an unknown operation", LEVEL));
+    assert_eq!(unknown.asked, Some(Asked::Transaction(ID)));
+    // The same with an unknown transform: apply, at 0, code 250.
+    submit.pop();
+    submit.extend_from_slice(&[5, 0, 250, 0]);
+    assert_eq!(unread(&submit).what, "an unknown transform");
+    let mut damaged = content("submit");
+    damaged.pop();
+    assert_eq!(decode(&sealed(&damaged)).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_stream_goes_on_after_what_is_not_understood() {
+    let (_, next) =
+        samples::envelopes().into_iter().find(|(name, _)| *name == "read-direct").unwrap();
+    let mut decoder = Decoder::new();
+    decoder.feed(&sealed(&[5, LEVEL, 7, 1, 2, 0, 250]));
+    decoder.feed(&frame_of(&next));
+    assert!(matches!(decoder.frame().unwrap(), Some(Frame::Unread(_))));
+    assert_eq!(decoder.frame().unwrap(), Some(Frame::Message(next)));
+    assert_eq!(decoder.frame().unwrap(), None);
+}
+
+#[test]
+fn nothing_is_sent_to_one_that_does_not_speak_its_level() {
+    let mut outgoing = Outgoing::speaking(BEFORE_LEVELS);
+    let (_, envelope) = samples::envelopes().into_iter().next().unwrap();
+    let error = encode(&envelope, &mut outgoing).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("feature level 1"), "{error}");
+    assert!(!outgoing.has_remaining());
+}
+
+#[test]
+fn a_hello_of_a_later_level_is_understood_and_one_that_is_too_old_refused() {
+    let long = |level: u8| {
+        let mut bytes = Hello { level, ..hello() }.to_bytes().unwrap().to_vec();
+        bytes.extend_from_slice(b"more");
+        let len = (bytes.len() - 16) as u16;
+        bytes[10..12].copy_from_slice(&len.to_le_bytes());
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..]);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        Hello::take(&mut BytesMut::from(&bytes[..]))
+    };
+    let later = long(LEVEL_KNOWN + 1).unwrap().unwrap();
+    assert_eq!(later, Hello { level: LEVEL_KNOWN + 1, ..hello() });
+    assert!(long(LEVEL).is_err(), "this program knows what there is");
+    let old = Hello { level: LEVEL_MIN - 1, ..hello() }.to_bytes().unwrap();
+    let error = Hello::take(&mut BytesMut::from(&old[..])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("upgrade the peer"), "{error}");
+}
+
+/// As a later release might have them: a field and a variant that came with levels 3 and 4.
+#[derive(Clone, Debug, PartialEq)]
+struct Grown {
+    first: u64,
+    later: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kinds {
+    Old { grown: Grown, is_new: bool },
+    New,
+}
+
+encoded_struct!(Grown, 1, { first } + 3 { later: 77 });
+encoded_enum!(Kinds, "kind", {
+    0 => Old { grown } + 2 { is_new: false },
+    1 @ 4 => New,
+});
+
+fn written<T: Encoded>(value: &T) -> (u8, Bytes) {
+    let mut outgoing = Outgoing::new();
+    let level = Output::put(value, &mut outgoing);
+    (level, outgoing.take_bytes())
+}
+
+#[test]
+fn a_value_is_written_in_the_lowest_level_that_reads_it_and_missing_fields_have_a_value() {
+    let old = Kinds::Old { grown: Grown { first: 5, later: 6 }, is_new: true };
+    let (level, bytes) = written(&old);
+    assert_eq!((level, &bytes[..]), (3, &[0, 5, 6, 1][..]));
+    let read = |bytes: &[u8], level: u8| Input::new(bytes, None, 0, level).all::<Kinds>(0);
+    assert_eq!(read(&bytes, 3).unwrap(), old);
+    let before = Kinds::Old { grown: Grown { first: 5, later: 77 }, is_new: true };
+    assert_eq!(read(&[0, 5, 1], 2).unwrap(), before);
+    let first = Kinds::Old { grown: Grown { first: 5, later: 77 }, is_new: false };
+    assert_eq!(
+        read(&[0, 5], 1).unwrap_err().what(),
+        "it is written in a higher level than it needs"
+    );
+    assert_eq!(read(&[0, 5], 0).unwrap(), first);
+    let (level, bytes) = written(&Kinds::New);
+    assert_eq!((level, &bytes[..]), (4, &[1][..]));
+    assert_eq!(read(&bytes, 4).unwrap(), Kinds::New);
+    assert!(read(&bytes, 3).is_err() && read(&[2], 4).unwrap_err().is_unknown());
+}
