@@ -158,6 +158,30 @@ impl Base {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Key, BlobBase)>> {
+        self.scan_those(keyspace, prefix, (after, limit), |blob| blob.exists)
+    }
+
+    /// The same with the blobs that are gone and not forgotten.
+    ///
+    /// # Errors
+    /// `Corrupt` when an entry is damaged.
+    pub fn scan_traces(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Key, BlobBase)>> {
+        self.scan_those(keyspace, prefix, (after, limit), |_| true)
+    }
+
+    fn scan_those(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        (after, limit): (Option<&[u8]>, usize),
+        is_wanted: impl Fn(&BlobBase) -> bool,
+    ) -> Result<Vec<(Key, BlobBase)>> {
         let prefix = key::in_blobs(keyspace, prefix);
         // The least key behind a key is that key with a zero byte.
         let after = after.map(|after| [&key::in_blobs(keyspace, after), b"\0".as_slice()].concat());
@@ -167,7 +191,7 @@ impl Base {
             if found.len() < limit {
                 let blob = Self::decode_name(key)?;
                 let entry = Self::decode_entry(&blob, value)?;
-                if entry.blob.exists {
+                if is_wanted(&entry.blob) {
                     found.push((blob.key, entry.blob));
                 }
             }

@@ -78,6 +78,8 @@ pub struct BlobState {
     /// Of a chunk: below, somebody was once not counted among the readers, so that runs may be of
     /// a later version than their bytes.
     pub(super) readable_from: Timestamp,
+    /// Of a chunk: below this nothing is known of it, not even whether it was there.
+    pub(super) known_from: Timestamp,
     /// Nothing that was written later than this has lost its place: what memory has forgotten
     /// counts as of this version.
     pub(super) forgotten: Timestamp,
@@ -109,6 +111,7 @@ impl BlobState {
             folded_at,
             included_to: folded_at,
             readable_from: Timestamp::ZERO,
+            known_from: Timestamp::ZERO,
             forgotten: attributes.version,
             base_generation: 0,
             shape: 0,
@@ -126,6 +129,17 @@ impl BlobState {
     #[must_use]
     pub fn with_forgotten(self, forgotten: Timestamp) -> Self {
         Self { forgotten: self.forgotten.max(forgotten), ..self }
+    }
+
+    /// The same of a chunk of which nothing was found, when it may have been there below `at`.
+    #[must_use]
+    pub fn with_known_from(self, at: Timestamp) -> Self {
+        Self { known_from: at, ..self }
+    }
+
+    /// Whether it was there and is not any more.
+    pub fn is_gone(&self) -> bool {
+        !self.attributes.exists && self.attributes.version > Timestamp::ZERO
     }
 
     /// The newest attributes.

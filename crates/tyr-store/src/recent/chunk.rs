@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp};
 
 use super::apply::{Applying, transformed};
-use super::blob::{BlobState, within_block};
+use super::blob::{Attributes, BlobState, within_block};
 use super::older::OldAttributes;
 use super::readers::Readers;
 
@@ -117,7 +117,13 @@ impl BlobState {
     /// Whether what the chunk was like at `at` can be told.
     pub fn is_readable(&self, at: Timestamp) -> bool {
         let is_told = self.included_to <= at && self.readable_from <= at;
-        self.attributes.version <= at || is_told && self.attributes_at(at).is_some()
+        let is_newest = self.attributes.version <= at;
+        self.known_from <= at && (is_newest || is_told && self.attributes_at(at).is_some())
+    }
+
+    /// The attributes at `at`, if they can be told: also where the bytes of then are gone.
+    pub fn attributes_told_at(&self, at: Timestamp) -> Option<Attributes> {
+        self.attributes_at(at).filter(|_| self.known_from <= at)
     }
 
     /// Does the operations of a transaction on the blob, as far as they concern this chunk. What
@@ -364,6 +370,9 @@ impl BlobState {
         self.attributes.size = size.unwrap_or(0);
         self.reshaped = copy.size_version;
         self.forgotten = copy.version;
+        // Where there was nothing to copy, it may have been forgotten that there was something.
+        let is_traced = self.attributes.version > Timestamp::ZERO;
+        self.known_from = if is_traced { Timestamp::ZERO } else { copy.at };
         // Also of a chunk that nobody wrote it is known that it is here.
         let here = Timestamp { clock: 1, ..Timestamp::ZERO };
         self.included_to = self.included_to.max(copy.at).max(here);

@@ -60,6 +60,8 @@ pub struct BlobCell {
     is_used: AtomicBool,
     /// Whether it is in the list of blobs that hold older versions.
     is_holding: AtomicBool,
+    /// Whether it is in the list of blobs that are gone. Changes under the state's lock.
+    is_gone: AtomicBool,
     /// Whether it, or its keyspace, was let go of: whoever still works on it does so for nobody,
     /// and it is in no book. Changes under the state's lock.
     is_forgotten: AtomicBool,
@@ -98,6 +100,12 @@ pub struct Recent {
     hasher: FixedState,
     /// Blobs with operations that the base lacks, in key order: what a fold takes and a scan adds.
     dirty: Mutex<BTreeMap<BlobName, Arc<BlobCell>>>,
+    /// Blobs that are gone, and so in the base, in key order: what a listing of an earlier moment
+    /// adds. Locked after `dirty` by whoever locks both.
+    gone: Mutex<BTreeMap<BlobName, Arc<BlobCell>>>,
+    /// Below this there may have been blobs of which nothing is known any more, neither here nor in
+    /// the base.
+    known_from: Mutex<Timestamp>,
     /// Blobs that hold older versions.
     holding: Mutex<Vec<Arc<BlobCell>>>,
     dead: Arc<DeadExtents>,
@@ -114,6 +122,8 @@ impl Default for Recent {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: FixedState::with_seed(0),
             dirty: Mutex::default(),
+            gone: Mutex::default(),
+            known_from: Mutex::new(Timestamp::ZERO),
             holding: Mutex::default(),
             dead: Arc::default(),
             memory: AtomicUsize::new(0),
@@ -148,6 +158,18 @@ impl Recent {
     /// How many blobs hold older versions, or did of late.
     pub fn holding(&self) -> usize {
         self.holding.lock().len()
+    }
+
+    /// From here on it is known of every blob whether it was there: by memory, by the base, or by
+    /// their having nothing of it.
+    pub fn known_from(&self) -> Timestamp {
+        *self.known_from.lock()
+    }
+
+    /// Below `at` there may have been blobs of which nothing is known here.
+    pub fn know_from(&self, at: Timestamp) {
+        let mut known_from = self.known_from.lock();
+        *known_from = at.max(*known_from);
     }
 
     /// The blob's cell, if it is in memory.
@@ -207,8 +229,10 @@ impl Recent {
                 state: Mutex::new(state),
                 is_used: AtomicBool::new(true),
                 is_holding: AtomicBool::new(false),
+                is_gone: AtomicBool::new(false),
                 is_forgotten: AtomicBool::new(false),
             });
+            self.note_gone(&cell, &cell.lock());
             shard
                 .cells
                 .insert_unique(hash, Arc::clone(&cell), |cell| self.hasher.hash_one(&cell.name));
@@ -240,16 +264,32 @@ impl Recent {
             (true, true) if now != memory => {
                 self.dirty_memory.fetch_add(now.wrapping_sub(memory), Ordering::Relaxed);
             }
-            (true, false) => {
-                self.dirty_memory.fetch_sub(memory, Ordering::Relaxed);
-                self.dirty.lock().remove(&cell.name);
-            }
-            (true, true) | (false, false) => {}
+            (true, true | false) | (false, false) => {}
+        }
+        // In one list or the other at every moment: whoever looks at both misses nothing.
+        self.note_gone(cell, state);
+        if was_dirty && !state.is_dirty() {
+            self.dirty_memory.fetch_sub(memory, Ordering::Relaxed);
+            self.dirty.lock().remove(&cell.name);
         }
         if state.has_older() && !cell.is_holding.swap(true, Ordering::Relaxed) {
             self.holding.lock().push(Arc::clone(cell));
         }
         answer
+    }
+
+    /// Keeps the list of blobs that are gone.
+    fn note_gone(&self, cell: &Arc<BlobCell>, state: &BlobState) {
+        let is_gone = state.is_gone() && !state.is_dirty();
+        if is_gone == cell.is_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        cell.is_gone.store(is_gone, Ordering::Relaxed);
+        let mut gone = self.gone.lock();
+        match is_gone {
+            true => gone.insert(cell.name.clone(), Arc::clone(cell)),
+            false => gone.remove(&cell.name),
+        };
     }
 
     /// The blobs that the base lacks something of, in key order.
@@ -267,23 +307,26 @@ impl Recent {
         limit: usize,
     ) -> Vec<Arc<BlobCell>> {
         let dirty = self.dirty.lock();
-        let after = after.map(|key| BlobName { keyspace, key: key.clone() });
-        let first = Key::new(prefix).ok().map(|key| BlobName { keyspace, key });
-        let lower = match (after, first) {
-            (Some(after), Some(first)) if after < first => Bound::Included(first),
-            (Some(after), _) => Bound::Excluded(after),
-            (None, Some(first)) => Bound::Included(first),
-            (None, None) => Bound::Included(BlobName { keyspace, key: Key::lowest() }),
-        };
-        dirty
-            .range((lower, Bound::Unbounded))
-            .map(|(_, cell)| cell)
-            .take_while(|cell| {
-                cell.name.keyspace == keyspace && cell.name.key.as_bytes().starts_with(prefix)
-            })
-            .take(limit)
-            .cloned()
-            .collect()
+        in_order(&dirty, keyspace, prefix, after).take(limit).cloned().collect()
+    }
+
+    /// The same of the dirty blobs and of those that are gone: all of which the base does not tell
+    /// what they were at an earlier moment.
+    pub fn untold_from(
+        &self,
+        keyspace: KeyspaceId,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Vec<Arc<BlobCell>> {
+        let (dirty, gone) = (self.dirty.lock(), self.gone.lock());
+        let of = |list| in_order(list, keyspace, prefix, after).take(limit);
+        let mut cells: Vec<Arc<BlobCell>> = of(&dirty).chain(of(&gone)).cloned().collect();
+        drop((dirty, gone));
+        cells.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        cells.dedup_by(|left, right| left.name == right.name);
+        cells.truncate(limit);
+        cells
     }
 
     /// Drops older versions that no reader needs (V3); answers how many are left.
@@ -352,11 +395,18 @@ impl Recent {
             let Some(mut state) = cell.state.try_lock() else { return true };
             // The table holds it, and the lists it is in; whoever else does is at work on it.
             let is_holding = cell.is_holding.load(Ordering::Relaxed);
-            let at_rest = 1 + usize::from(state.is_dirty()) + usize::from(is_holding);
+            let is_gone = cell.is_gone.load(Ordering::Relaxed);
+            let at_rest =
+                1 + [state.is_dirty(), is_holding, is_gone].map(usize::from).iter().sum::<usize>();
             if Arc::strong_count(cell) > at_rest {
                 return true;
             }
-            if at_rest == 1 {
+            if !state.is_dirty() && !is_holding {
+                if is_gone {
+                    // The base has forgotten it, or will soon: then nothing tells of it.
+                    self.know_from(state.attributes().version);
+                    self.gone.lock().remove(&cell.name);
+                }
                 self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
                 *evictions += 1;
                 return false;
@@ -383,6 +433,9 @@ impl Recent {
             if cell.is_holding.load(Ordering::Relaxed) {
                 self.holding.lock().retain(|held| held.name != *name);
             }
+            if cell.is_gone.load(Ordering::Relaxed) {
+                self.gone.lock().remove(name);
+            }
         }
     }
 
@@ -405,6 +458,7 @@ impl Recent {
             });
         }
         self.dirty.lock().retain(|name, _| name.keyspace != keyspace);
+        self.gone.lock().retain(|name, _| name.keyspace != keyspace);
         self.holding.lock().retain(|cell| cell.name.keyspace != keyspace);
     }
 
@@ -412,4 +466,24 @@ impl Recent {
         // The table uses the high and the low bits; the middle ones choose the shard.
         &self.shards[(hash >> 24) as usize % SHARDS]
     }
+}
+
+/// The blobs of a list that are of a keyspace, begin with `prefix` and come after `after`.
+fn in_order<'a>(
+    list: &'a BTreeMap<BlobName, Arc<BlobCell>>,
+    keyspace: KeyspaceId,
+    prefix: &'a [u8],
+    after: Option<&Key>,
+) -> impl Iterator<Item = &'a Arc<BlobCell>> {
+    let after = after.map(|key| BlobName { keyspace, key: key.clone() });
+    let first = Key::new(prefix).ok().map(|key| BlobName { keyspace, key });
+    let lower = match (after, first) {
+        (Some(after), Some(first)) if after < first => Bound::Included(first),
+        (Some(after), _) => Bound::Excluded(after),
+        (None, Some(first)) => Bound::Included(first),
+        (None, None) => Bound::Included(BlobName { keyspace, key: Key::lowest() }),
+    };
+    list.range((lower, Bound::Unbounded)).map(|(_, cell)| cell).take_while(move |cell| {
+        cell.name.keyspace == keyspace && cell.name.key.as_bytes().starts_with(prefix)
+    })
 }

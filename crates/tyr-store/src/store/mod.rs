@@ -32,7 +32,7 @@ pub use crate::recent::Attributes;
 pub use fold::Fold;
 pub use open::{Opened, OpenedNode, Parts};
 pub use promises::PromisesWriter;
-pub use read::Answer;
+pub use read::{Answer, too_old};
 pub use write::Cells;
 
 /// Everything that a node remembers, but for the log, which its arbiter holds.

@@ -91,7 +91,9 @@ impl Store {
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         let recent = Recent::default();
         let store = Arc::new(Self { disk, extents, base, recent, damage: None });
-        let from = store.base.last_checkpoint().sequence;
+        let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
+        // What was deleted before it left no trace.
+        store.recent.know_from(timestamp);
         let mut in_log = Vec::new();
         if from > 0 {
             promises::read(&*store.disk, from, &mut |record| visit(&store, record, &mut in_log))?;

@@ -195,7 +195,8 @@ fn whole_blocks(range: ByteRange) -> ByteRange {
     }
 }
 
-pub(super) fn too_old(name: &BlobName) -> Error {
+/// What is told when the version that a snapshot needs is gone.
+pub fn too_old(name: &BlobName) -> Error {
     Error::new(
         ErrorKind::SnapshotTooOld,
         format!("{name}: the version this snapshot needs is gone; start a new snapshot"),

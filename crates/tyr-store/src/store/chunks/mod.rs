@@ -11,6 +11,8 @@
 //! What is written here was decided elsewhere and is in the node's log; nothing here may fail for
 //! lack of anything but a working disk.
 
+pub mod listing;
+
 use std::sync::Arc;
 
 use tyr_types::{
@@ -82,6 +84,11 @@ impl ChunkRead {
     pub fn is_complete(&self) -> bool {
         self.plan.missing.is_empty()
     }
+
+    /// Whether there is no such chunk then, or no such blob.
+    pub fn is_absent(&self) -> bool {
+        !self.plan.attributes.exists
+    }
 }
 
 impl Store {
@@ -96,7 +103,11 @@ impl Store {
         let cell = self.recent.find_or_load(stored, || {
             let found = self.base.attributes(stored)?;
             // Of a chunk that is not there nothing is known but when it was looked at last.
-            let absent = || BlobState::new(Attributes::default(), Timestamp::ZERO);
+            let absent = || {
+                let nothing = BlobState::new(Attributes::default(), Timestamp::ZERO);
+                // Looked at after the base: what left memory meanwhile counts.
+                nothing.with_known_from(self.recent.known_from())
+            };
             let state = found.map_or_else(absent, |blob| loaded(&blob));
             let is_gone = !state.attributes().exists;
             let folded = self.base.last_checkpoint().timestamp;
