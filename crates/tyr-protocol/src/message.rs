@@ -105,6 +105,35 @@ pub struct ReadPart {
     pub clock: Timestamp,
 }
 
+/// Which blobs are to be listed, of those that the node is the authority of (Q1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListRequest {
+    /// What the answer names; apart from the numbers of the asker's reads. The same again is the
+    /// same question, asked once more.
+    pub number: u64,
+    /// The keyspace.
+    pub keyspace: KeyspaceId,
+    /// Keys that begin so.
+    pub prefix: Bytes,
+    /// And come after this one.
+    pub after: Option<Bytes>,
+    /// At most so many.
+    pub limit: u32,
+    /// As they were at this timestamp; `None` for the newest.
+    pub at: Option<Timestamp>,
+}
+
+/// A blob that is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedBlob {
+    /// Its key.
+    pub key: Bytes,
+    /// Its size then.
+    pub size: u64,
+    /// Its version then.
+    pub version: Timestamp,
+}
+
 /// What a node did not take in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -156,19 +185,9 @@ pub enum Body {
     },
     /// The newest map, please. Answered by `NewerMap`, whatever its epoch.
     FetchMap,
-    /// Keys of blobs that the node holds, please, or held of late.
-    ListKeys {
-        /// What the answer names.
-        number: u64,
-        /// The keyspace.
-        keyspace: KeyspaceId,
-        /// Keys that begin so.
-        prefix: Bytes,
-        /// And come after this one.
-        after: Option<Bytes>,
-        /// At most so many.
-        limit: u32,
-    },
+    /// The blobs that the node is the authority of, please (Q1). Answered by `Keys`, `Refused`, or
+    /// `NotHere` with the number of a read.
+    ListKeys(ListRequest),
 
     // From a node to a client.
     /// What became of a transaction.
@@ -183,14 +202,13 @@ pub enum Body {
         /// and says nothing of what else was sent of this transaction.
         clock: Timestamp,
     },
-    /// The answer to `ListKeys`: every blob that this node holds and that was acknowledged before
-    /// the question is among them; perhaps also some that are not there any more, or not yet. Who
-    /// wants to know which reads their attributes.
+    /// The answer to `ListKeys`: exactly the blobs that were there at its moment and that this node
+    /// is the authority of, by every map with the placement of the asker's.
     Keys {
         /// The number of the question.
         number: u64,
         /// In order.
-        keys: Vec<Bytes>,
+        keys: Vec<ListedBlob>,
         /// Whether those are all.
         is_end: bool,
     },

@@ -73,6 +73,8 @@ pub enum Rule {
     R6,
     /// Whether a read that comes out short met a hole or the end is asked.
     R7,
+    /// A listing at S waits for what may still be at or below S.
+    Q1,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -133,6 +135,7 @@ impl Rule {
         Self::R5,
         Self::R6,
         Self::R7,
+        Self::Q1,
         Self::V1,
         Self::V2,
         Self::V3,

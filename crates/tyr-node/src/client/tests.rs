@@ -2,6 +2,7 @@
 
 mod cluster;
 mod format;
+mod listings;
 mod quota;
 mod script;
 mod trace;

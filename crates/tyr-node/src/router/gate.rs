@@ -18,13 +18,10 @@ use tyr_protocol::Abort;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
+use tyr_protocol::message::{Address, Body, Envelope, ListRequest, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
-use tyr_types::{
-    BlobName, Bytes, Error, ErrorKind, Key, KeyspaceId, NodeId, Result, Timestamp, Transaction,
-    limits,
-};
+use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
 use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
@@ -205,10 +202,12 @@ impl Gate {
                 })
                 .err()
                 .map(|error| refused(request, &error)),
-            Body::ListKeys { .. } => {
-                self.list_keys(parts, (client, caller), envelope);
-                return None;
-            }
+            Body::ListKeys(request) => self
+                .permit_listing(caller, request)
+                .and_then(|()| self.check_read_room(parts))
+                .and_then(|()| self.admit_read(parts, request.keyspace))
+                .err()
+                .map(|error| Body::Refused { read: request.number, abort: abort(&error, None) }),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -237,55 +236,6 @@ impl Gate {
         None
     }
 
-    /// Lists keys, on a thread that may wait for the disk. Says nothing without a lease, and sends
-    /// its map to who goes by an older one: a listing is good only if all of one map answer.
-    fn list_keys(&self, parts: &Parts, (client, caller): (u64, &Caller), envelope: Envelope) {
-        let to = Address::Client(client);
-        let asked = envelope.epoch;
-        let from = Address::Node(parts.driver.node());
-        let answer = move |epoch, body| Envelope { epoch, incarnation: 0, from, body };
-        let Body::ListKeys { number, keyspace, prefix, after, limit } = envelope.body else {
-            return;
-        };
-        let permitted = match caller.permits(keyspace, Right::Read) {
-            true => self.admit_read(parts, keyspace),
-            false => {
-                self.refused.permission.fetch_add(1, Ordering::Relaxed);
-                Err(caller.refusal(&self.name_of(keyspace), Right::Read))
-            }
-        };
-        if let Err(error) = permitted {
-            let body = Body::Refused { read: number, abort: abort(&error, None) };
-            parts.outlet.send(to, answer(asked, body));
-            return;
-        }
-        let (driver, outlet) = (Arc::clone(&parts.driver), Arc::clone(&parts.outlet));
-        blocking::unblock(move || {
-            let limit = (limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
-            let store = driver.store();
-            let listed = after
-                .map(Key::new)
-                .transpose()
-                .and_then(|after| store.keys(keyspace, &prefix, after.as_ref(), limit));
-            // Looked at afterwards: what was listed was listed before the lease ended.
-            let (map, has_lease) =
-                driver.look(|engine| (engine.member().map().cloned(), engine.member().has_lease()));
-            let Some(map) = map.filter(|_| has_lease) else { return };
-            let body = match listed {
-                _ if map.epoch > asked => Body::NewerMap(Arc::clone(&map)),
-                Ok(keys) => {
-                    let is_end = keys.len() < limit;
-                    let keys = keys.iter().map(|key| Bytes::copy_from_slice(key.as_bytes()));
-                    Body::Keys { number, keys: keys.collect(), is_end }
-                }
-                Err(error) => Body::Refused { read: number, abort: abort(&error, None) },
-            };
-            outlet.send(to, answer(map.epoch, body));
-            outlet.flush();
-        })
-        .detach();
-    }
-
     fn permit_transaction(&self, caller: &Caller, transaction: &Transaction) -> Result<()> {
         for entry in &transaction.blobs {
             let is_writing = entry.operations.iter().any(|operation| operation.is_write());
@@ -301,6 +251,14 @@ impl Gate {
             return Err(Error::invalid("a client reads for itself"));
         }
         self.permit(caller, &request.blob, Right::Read)
+    }
+
+    fn permit_listing(&self, caller: &Caller, request: &ListRequest) -> Result<()> {
+        if caller.permits(request.keyspace, Right::Read) {
+            return Ok(());
+        }
+        self.refused.permission.fetch_add(1, Ordering::Relaxed);
+        Err(caller.refusal(&self.name_of(request.keyspace), Right::Read))
     }
 
     fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {

@@ -463,6 +463,7 @@ impl World {
         for effect in effects {
             match effect {
                 read::Effect::Serve { id, at } => self.read_answered(id, at, node)?,
+                read::Effect::List { id } => panic!("nobody lists: {id:?}"),
                 read::Effect::AnswerClock { id, clock } => self.clock_answered(id, clock),
                 read::Effect::Forward { to, request } => {
                     self.summary.forwarded += 1;

@@ -83,6 +83,23 @@ impl Commit {
         self.in_flight.claims(blob).lowest_write(at)
     }
 
+    /// Of the transactions that were validated here, are not applied and write one of these blobs,
+    /// the one with the highest timestamp up to `up_to`. Its cost grows with what is in flight.
+    pub(crate) fn last_pending(
+        &self,
+        up_to: Timestamp,
+        is_wanted: impl Fn(&BlobName) -> bool,
+    ) -> Option<TransactionId> {
+        let claims = self.in_flight.iter().filter(|(blob, _)| is_wanted(blob));
+        let claims = claims.flat_map(|(_, claims)| claims.iter());
+        let writes = claims.filter(|claim| claim.kind.is_write());
+        let pending = writes.filter_map(|claim| {
+            let record = &self.records[claim.slot];
+            Some((record.state.in_flight_at()?, record.transaction.id))
+        });
+        pending.filter(|(at, _)| *at <= up_to).max().map(|(_, id)| id)
+    }
+
     /// The transactions that are applied here and not finished with.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = TransactionId> {
         let applied = self.records.iter().filter(|(_, record)| record.is_applied());

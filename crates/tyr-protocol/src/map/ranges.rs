@@ -41,6 +41,14 @@ impl ClusterMap {
         found
     }
 
+    /// All nodes that are the authority of anything.
+    pub fn authorities(&self) -> BTreeSet<NodeId> {
+        let places = places(self.rings());
+        let placed = |replication| places.iter().map(move |at| self.placed(*at, replication));
+        let all = self.replications().into_iter().flat_map(placed);
+        all.filter_map(|placed| placed.holders.first().copied()).collect()
+    }
+
     /// Whether every range has a holder that is up, however few replicas its keyspace has. Dropped
     /// ones do not count.
     pub fn has_holders_everywhere(&self) -> bool {

@@ -166,6 +166,7 @@ impl<S: Store> Turn<'_, S> {
         let asked = match &body {
             Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),
             Body::Read(request) => Some(Asked::Read(request.read)),
+            Body::ListKeys(request) => Some(Asked::Read(request.number)),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -185,7 +186,6 @@ impl<S: Store> Turn<'_, S> {
             | Body::Effective(_)
             | Body::CaughtUp { .. }
             | Body::Return { .. }
-            | Body::ListKeys { .. }
             | Body::Keys { .. } => None,
         };
         if let (Some(asked), false) = (asked, self.member.has_lease()) {
@@ -198,6 +198,7 @@ impl<S: Store> Turn<'_, S> {
             }
             Body::Read(request) => self.read(from, request),
             Body::CancelRead { read } => self.cancel_read(from, read),
+            Body::ListKeys(request) => self.list_blobs(client, epoch, request),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
             Body::Commit(_)
             | Body::Recovery(_)
@@ -216,7 +217,6 @@ impl<S: Store> Turn<'_, S> {
             | Body::Effective(_)
             | Body::CaughtUp { .. }
             | Body::Return { .. }
-            | Body::ListKeys { .. }
             | Body::Keys { .. } => {} // Not for a client to say.
         }
     }

@@ -107,7 +107,9 @@ impl<S: Store> Turn<'_, S> {
         // Only if no change of the chains was missed in between is what was copied still whole.
         let is_anew = old.as_ref().is_none_or(|old| is_gap(old, &map));
         let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
+        self.member.is_authority = map.authorities().contains(&node);
         if !is_same {
+            self.member.note_gained(old.as_deref().filter(|_| !is_anew), &map);
             self.release_chunks(&map, is_anew);
             self.forget_stored(&map, is_anew);
         }
@@ -195,6 +197,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.reads = Reads::new(node);
         self.member.reads.rules = reads_rules;
         self.member.asked = super::AskedReads::default();
+        self.member.listings = super::Listings::default();
         self.member.in_use = super::InUse::new(self.member.config.read_timeout_us);
         self.member.usage = super::UsageOnItsWay::default();
         self.member.usage.change();

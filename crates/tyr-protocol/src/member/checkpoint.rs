@@ -174,6 +174,8 @@ impl<S: Store> Turn<'_, S> {
         }
         self.member.has_disk |= has_disk;
         let Some(map) = map else { return };
+        self.member.note_gained(None, &map); // When that was is not told.
+        self.member.is_authority = map.authorities().contains(&self.member.node);
         self.member.map = Some(Arc::clone(&map));
         self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.take_seat();

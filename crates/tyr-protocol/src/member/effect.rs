@@ -1,9 +1,12 @@
 //! What a node asks of its driver.
 
+use std::sync::Arc;
+
 use tyr_types::Timestamp;
 
 use super::record::Record;
-use crate::message::{Address, Envelope, ReadRequest};
+use crate::map::ClusterMap;
+use crate::message::{Address, Envelope, ListRequest, ReadRequest};
 use crate::movement::scrub::Finding;
 
 /// What the driver does for a node.
@@ -44,6 +47,19 @@ pub enum Effect {
         request: ReadRequest,
         /// The timestamp to read at; `None` for the newest.
         at: Option<Timestamp>,
+    },
+    /// List the blobs that this node is the authority of by this map, as they were at the
+    /// timestamp that is asked for, now or later: what was there then is applied, and does not
+    /// change. When it is done, and [`super::Member::has_listed_by`] says that the map still holds,
+    /// send the client a [`crate::message::Body::Keys`], or a `Refused` when the moment is too old;
+    /// else a `NotHere`.
+    List {
+        /// Who asked.
+        client: u64,
+        /// What it wants.
+        request: ListRequest,
+        /// Says of which blobs the node is the authority.
+        map: Arc<ClusterMap>,
     },
     /// Tell whoever looks after the node what was found in comparing replicas (D4).
     Found(Finding),

@@ -18,7 +18,8 @@ impl Member {
         self.in_use.invariants();
         let is_waiting = !self.aside.chunks().any(|chunk| self.recipient.has(chunk));
         assert!(is_waiting, "L3: what is laid aside waits for a base that is not here");
-        assert_eq!(self.asked.len(), self.reads.len(), "what waits is known by its asker");
+        let asked = self.asked.len() + self.listings.len();
+        assert_eq!(asked, self.reads.len(), "what waits is known by its asker");
         assert!(self.held.len() <= HELD_MAX, "messages that wait for a map are bounded");
         assert!(self.planned.len() <= PLANNED_MAX, "planned maps are bounded");
         let epoch = self.epoch();

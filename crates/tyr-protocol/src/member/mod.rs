@@ -9,7 +9,7 @@
 //!              ┌ admission ─ is it from one I know, of my epoch, have I a lease? (M3, M4)
 //!   envelope ──┤
 //!              ├► submission ──► Commit ──effects──► execution ──► log, store, envelopes
-//!              ├► reading ─────► Reads  ◄──Moved───────┘
+//!              ├► reading, listing ► Reads ◄──Moved───┘
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
@@ -34,6 +34,7 @@ pub mod event;
 mod execution;
 mod in_use;
 mod invariants;
+mod listing;
 mod reading;
 pub mod record;
 mod replay;
@@ -57,6 +58,7 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 use self::execution::Promise;
 use self::in_use::InUse;
+use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
 pub use self::store::{ChunkName, Store};
@@ -155,6 +157,8 @@ pub struct Member {
     reads: Reads,
     /// What the reads in the read machine are; bounded by it.
     asked: AskedReads,
+    /// What the listings in the read machine are.
+    listings: Listings,
     recipient: Recipient,
     scrubber: Scrubber,
     in_use: InUse,
@@ -179,6 +183,10 @@ pub struct Member {
     /// Whether the node still has what it promised under earlier maps: the log told of one, or it
     /// took part since it started.
     has_disk: bool,
+    /// Before this, somebody else may have held what is held here now, and deleted blobs of it.
+    known_from: Timestamp,
+    /// Whether it is the authority of anything.
+    is_authority: bool,
     /// How often a transaction was placed anew, for those in flight that were.
     misplaced: BTreeMap<TransactionId, u8>,
     /// Whether the log took no more: what is promised would not last.
@@ -211,6 +219,7 @@ impl Member {
             commit_epoch: None,
             reads: Reads::new(node),
             asked: AskedReads::default(),
+            listings: Listings::default(),
             recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             in_use: InUse::new(config.read_timeout_us),
@@ -224,6 +233,8 @@ impl Member {
             done: DurablyDone::default(),
             finished: 0,
             has_disk: false,
+            known_from: Timestamp::ZERO,
+            is_authority: false,
             misplaced: BTreeMap::new(),
             is_broken: false,
             has_room: true,

@@ -30,9 +30,14 @@ pub(super) struct AskedReads {
 }
 
 impl AskedReads {
-    fn add(&mut self, request: ReadRequest, since_us: u64) -> ReadId {
+    /// A number in the read machine that no other has.
+    pub fn number(&mut self) -> ReadId {
         self.given += 1;
-        let id = ReadId(self.given);
+        ReadId(self.given)
+    }
+
+    fn add(&mut self, request: ReadRequest, since_us: u64) -> ReadId {
+        let id = self.number();
         self.by_asker.insert((request.asker, request.read), id);
         self.by_id.insert(id, InMachine { request, since_us });
         id
@@ -97,7 +102,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Whether a read is at a timestamp that no node has given out: reading there would pull the
     /// clock along (R5).
-    fn is_ahead(&self, kind: Kind) -> bool {
+    pub(super) fn is_ahead(&self, kind: Kind) -> bool {
         let Kind::At(at) = kind else { return false };
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
         at.epoch > self.member.epoch() || at.clock > now_us.saturating_add(AHEAD_MAX_US)
@@ -134,12 +139,14 @@ impl<S: Store> Turn<'_, S> {
         for effect in effects {
             match effect {
                 read::Effect::Serve { id, at } => self.serve(id, at),
+                read::Effect::List { id } => self.serve_listing(id),
                 read::Effect::AnswerClock { id, clock } => self.answer_clock(id, clock),
                 read::Effect::Forward { to, request } => {
                     if let Some(request) = self.member.asked.remove(request.id) {
                         self.send(Address::Node(to), Body::Read(request));
                     }
                 }
+                read::Effect::Refuse { id, abort } if self.refuse_listing(id, &abort) => {}
                 read::Effect::Refuse { id, abort } => {
                     if let Some(request) = self.member.asked.remove(id) {
                         self.refuse_read(&request, abort);
@@ -196,6 +203,9 @@ impl<S: Store> Turn<'_, S> {
             self.member.asked.remove(id);
             self.ask_reads(read::Event::Cancel { id });
         }
+        if let Address::Client(client) = asker {
+            self.cancel_listing(client, read);
+        }
     }
 
     /// Gives up the reads that may not be answered here any more, and those that wait too long.
@@ -218,6 +228,7 @@ impl<S: Store> Turn<'_, S> {
             self.ask_reads(read::Event::Cancel { id });
             self.read_not_here(&request);
         }
+        self.review_listings();
     }
 
     fn read_not_here(&mut self, request: &ReadRequest) {

@@ -4,6 +4,7 @@
 //! does better is left to it; here is that the parts fit.
 
 mod checkpoints;
+mod listings;
 mod shelf;
 mod world;
 

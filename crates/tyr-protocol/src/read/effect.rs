@@ -26,6 +26,12 @@ pub enum Effect {
         /// The read.
         request: Request,
     },
+    /// List the blobs that this node is the authority of, at the timestamp that was asked for
+    /// (Q1): everything at or below it is applied.
+    List {
+        /// The listing.
+        id: ReadId,
+    },
     /// Answer the clock (R6).
     AnswerClock {
         /// The read.

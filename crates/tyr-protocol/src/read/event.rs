@@ -1,6 +1,6 @@
 //! What the read machine is told.
 
-use tyr_types::{BlobName, NodeId, Timestamp, TransactionId};
+use tyr_types::{BlobName, Bytes, KeyspaceId, NodeId, Timestamp, TransactionId};
 
 use crate::footprint::Footprint;
 
@@ -40,11 +40,26 @@ pub struct Request {
     pub kind: Kind,
 }
 
+/// A listing as it arrives at a node: of the blobs that it is the authority of (Q1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Its number, among those of reads.
+    pub id: ReadId,
+    /// The keyspace.
+    pub keyspace: KeyspaceId,
+    /// What keys begin with.
+    pub prefix: Bytes,
+    /// Its moment; `None` for the newest, after what was in flight on arrival is applied.
+    pub at: Option<Timestamp>,
+}
+
 /// What the read machine is told.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A read, from a client or forwarded.
     Ask(Request),
+    /// A listing, from a client.
+    List(Listing),
     /// The commit machine's effect of the same name.
     Moved {
         /// The transaction.

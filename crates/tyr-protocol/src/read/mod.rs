@@ -10,13 +10,14 @@
 //!            └─ authority, something in flight ─────► parked ── Moved ──► Serve
 //! ```
 //!
-//! The parts: [`event`] and [`effect`]; [`ending`] is R7; [`invariants`]. What is in flight is the
-//! commit machine's to say; this one asks it and hears of changes by `Moved`.
+//! The parts: [`event`] and [`effect`]; [`listing`] is Q1; [`ending`] is R7; [`invariants`]. What
+//! is in flight is the commit machine's to say; this one asks it and hears of changes by `Moved`.
 
 pub mod effect;
 pub mod ending;
 pub mod event;
 mod invariants;
+mod listing;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +29,7 @@ use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp, TransactionId};
 
 pub use self::effect::Effect;
 pub use self::ending::Ending;
-pub use self::event::{Event, Kind, ReadId, Request};
+pub use self::event::{Event, Kind, Listing, ReadId, Request};
 use crate::abort::Abort;
 use crate::commit::Commit;
 use crate::commit::question::{Writer, Writers};
@@ -39,13 +40,32 @@ use crate::rule::{Rule, Rules};
 /// A read waits for transactions in flight, so it is for them that this many may wait.
 pub const PARKED_MAX: usize = crate::commit::IN_FLIGHT_MAX;
 
-/// A read that waits for transactions to be applied or aborted here.
+const TOO_MANY: &str = "too many reads wait for transactions in flight; retry later";
+
+/// What waits.
+#[derive(Debug)]
+enum Wanted {
+    Read(Request),
+    Listing(Listing),
+}
+
+impl Wanted {
+    fn is_of(&self, blob: &BlobName) -> bool {
+        match self {
+            Self::Read(request) => request.blob == *blob,
+            Self::Listing(listing) => listing.is_of(blob),
+        }
+    }
+}
+
+/// A read or a listing that waits for transactions to be applied or aborted here.
 #[derive(Debug)]
 struct Parked {
-    request: Request,
-    /// The timestamp it is served at; `None` for the newest.
+    wanted: Wanted,
+    /// The timestamp it is served at; `None` for the newest. A listing of the newest has that up to
+    /// which it waits.
     at: Option<Timestamp>,
-    /// What it waits for.
+    /// What it waits for; a listing for one of many.
     pending: SmallVec<[TransactionId; 2]>,
 }
 
@@ -85,6 +105,7 @@ impl Reads {
     pub fn step(&mut self, event: Event, commit: &mut Commit, effects: &mut Vec<Effect>) {
         match event {
             Event::Ask(request) => self.ask(request, commit, effects),
+            Event::List(listing) => self.list(listing, commit, effects),
             Event::Moved { transaction } => self.moved(transaction, commit, effects),
             Event::Cancel { id } => {
                 if let Some(parked) = self.parked.remove(&id) {
@@ -99,7 +120,7 @@ impl Reads {
     /// The lowest timestamp at which a read of `blob` waits here: it will see what was the newest
     /// then, and is not counted yet as a snapshot in use (V1).
     pub(crate) fn oldest_waiting(&self, blob: &BlobName) -> Option<Timestamp> {
-        let of_blob = self.parked.values().filter(|parked| parked.request.blob == *blob);
+        let of_blob = self.parked.values().filter(|parked| parked.wanted.is_of(blob));
         of_blob.filter_map(|parked| parked.at).min()
     }
 
@@ -133,17 +154,26 @@ impl Reads {
         };
         if pending.is_empty() {
             self.serve(request, at, commit, effects);
-        } else if self.parked.len() >= PARKED_MAX || self.parked.contains_key(&request.id) {
-            let reason = "too many reads wait for transactions in flight; retry later";
-            let abort = Abort::at(&request.blob, ErrorKind::Unavailable, reason);
+        } else if self.is_full(request.id) {
+            let abort = Abort::at(&request.blob, ErrorKind::Unavailable, TOO_MANY);
             effects.push(Effect::Refuse { id: request.id, abort });
         } else {
-            for transaction in &pending {
-                commit.watch(*transaction);
-                self.waiting.entry(*transaction).or_default().push(request.id);
-            }
-            self.parked.insert(request.id, Parked { request, at, pending });
+            let id = request.id;
+            self.park(id, Parked { wanted: Wanted::Read(request), at, pending }, commit);
         }
+    }
+
+    /// Whether this one may not wait.
+    fn is_full(&self, id: ReadId) -> bool {
+        self.parked.len() >= PARKED_MAX || self.parked.contains_key(&id)
+    }
+
+    fn park(&mut self, id: ReadId, parked: Parked, commit: &mut Commit) {
+        for transaction in &parked.pending {
+            commit.watch(*transaction);
+            self.waiting.entry(*transaction).or_default().push(id);
+        }
+        self.parked.insert(id, parked);
     }
 
     /// R1, R2, R5: whether a replica that is not the authority may answer by itself.
@@ -195,8 +225,14 @@ impl Reads {
             parked.pending.retain(|other| *other != transaction);
             self.unlink(transaction, id);
             if self.parked[&id].pending.is_empty() {
-                let parked = self.parked.remove(&id).expect("it was just there");
-                self.serve(parked.request, parked.at, commit, effects);
+                let Parked { wanted, at, .. } = self.parked.remove(&id).expect("it was just there");
+                match (wanted, at) {
+                    (Wanted::Read(request), at) => self.serve(request, at, commit, effects),
+                    (Wanted::Listing(listing), Some(up_to)) => {
+                        self.list_when_applied(listing, up_to, commit, effects);
+                    }
+                    (Wanted::Listing(_), None) => unreachable!("a listing waits up to some time"),
+                }
             }
         }
     }

@@ -138,11 +138,25 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Asks for what begins with `prefix`; what it came to, in short.
+    fn list(&mut self, prefix: &'static str, at: Option<Timestamp>) -> String {
+        self.asked += 1;
+        let (keyspace, prefix) = (KeyspaceId(1), Bytes::from_static(prefix.as_bytes()));
+        let listing = Listing { id: ReadId(self.asked), keyspace, prefix, at };
+        let mut effects = Vec::new();
+        self.reads.step(Event::List(listing), &mut self.commit, &mut effects);
+        self.reads.invariants(&self.commit);
+        brief(&effects)
+    }
+}
+
 fn brief(effects: &[Effect]) -> String {
     let brief = |effect: &Effect| match effect {
         Effect::Serve { at: None, .. } => "newest".to_owned(),
         Effect::Serve { at: Some(at), .. } => format!("at {at}"),
         Effect::Forward { to, .. } => format!("to {}", to.0),
+        Effect::List { .. } => "lists".to_owned(),
         Effect::AnswerClock { clock, .. } => format!("clock {clock}"),
         Effect::Refuse { abort, .. } => abort.kind.name().to_owned(),
     };
@@ -320,6 +334,62 @@ fn a_clock_is_answered_by_the_authority_after_what_was_in_flight_on_arrival() {
     node.validate(1, time(1, 0));
     assert_eq!(node.ask(range(0, 8), Kind::Clock), "waits");
     assert_eq!(brief(&node.commit_at(1, time(60, 2))), "clock 0.60.2");
+}
+
+/// Q1.
+#[test]
+fn a_listing_at_s_waits_for_all_that_may_still_be_at_or_below_s() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(10, 0));
+    node.validate(2, time(10, 0));
+    node.validate(3, time(40, 0));
+    assert_eq!(node.list("", Some(time(9, 0))), "lists", "proposed above");
+    assert_eq!(node.list("b", Some(time(20, 0))), "lists", "of other blobs");
+    assert_eq!(node.list("", Some(time(20, 0))), "waits");
+    assert_eq!(node.reads.oldest_waiting(&blob()), Some(time(20, 0)), "its versions stay");
+    assert_eq!(brief(&node.commit_at(2, time(13, 0))), "waits", "the first is before it");
+    assert_eq!(brief(&node.commit_at(1, time(11, 0))), "lists", "the third is above");
+}
+
+/// Q1.
+#[test]
+fn a_listing_goes_on_when_what_it_waits_for_is_decided_above_or_aborted() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(10, 0));
+    node.validate(2, time(10, 0));
+    assert_eq!(node.list("a", Some(time(15, 0))), "waits");
+    assert_eq!(brief(&node.commit_at(2, time(30, 2))), "waits", "the first may be below");
+    let aborted = Decision::Abort(Abort::new(ErrorKind::Conflict, "elsewhere"));
+    assert_eq!(brief(&node.decide(1, aborted)), "lists");
+}
+
+/// Q1.
+#[test]
+fn a_listing_at_s_moves_the_clock_so_that_nothing_new_comes_below() {
+    let mut node = Node::of_three(0);
+    assert_eq!(node.list("", Some(time(50, 2))), "lists");
+    node.validate(1, Timestamp::ZERO);
+    assert!(node.commit.clock() > time(50, 2), "its proposal is above S");
+    assert_eq!(node.list("", Some(time(50, 2))), "lists", "so it changes nothing");
+}
+
+/// Q1.
+#[test]
+fn a_listing_of_the_newest_waits_for_what_was_in_flight_on_arrival() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(10, 0));
+    assert_eq!(node.list("", None), "waits");
+    node.validate(2, time(10, 0));
+    assert_eq!(brief(&node.commit_at(1, time(11, 0))), "lists", "not for what came after");
+}
+
+/// Q1.
+#[test]
+fn without_it_a_listing_shows_half_of_what_was_in_flight() {
+    let mut node = Node::of_three(0);
+    node.reads.rules.broken = Some(Rule::Q1);
+    node.validate(1, time(10, 0));
+    assert_eq!(node.list("", Some(time(20, 0))), "lists", "the first is not applied");
 }
 
 #[test]

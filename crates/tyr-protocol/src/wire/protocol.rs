@@ -9,7 +9,7 @@ use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
 use crate::lease::OutcomeRetention;
-use crate::message::{Address, Asked, Body, ReadPart, ReadRequest};
+use crate::message::{Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
 use crate::recovery::{self, Known};
@@ -185,6 +185,9 @@ encoded_enum!(movement::Message, "message of data movement", {
     4 => Recalled { after, outcomes, next },
 });
 
+encoded_struct!(ListRequest, 6, { number, keyspace, prefix, after, limit, at });
+encoded_struct!(ListedBlob, 16, { key, size, version });
+
 encoded_enum!(Body, "message", {
     0 => Commit(message),
     1 => Recovery(message),
@@ -206,7 +209,7 @@ encoded_enum!(Body, "message", {
     17 => CaughtUp { epoch },
     18 => Return { incarnation, has_disk, level },
     19 => Movement(message),
-    20 => ListKeys { number, keyspace, prefix, after, limit },
+    20 => ListKeys(request),
     21 => Keys { number, keys, is_end },
     22 => NotUnderstood { asked, level },
 });

@@ -25,7 +25,9 @@ use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Placements, Remembered};
 use crate::lease::OutcomeRetention;
 use crate::member::{ChunkName, Record};
-use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
+use crate::message::{
+    Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
+};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
 use crate::recovery::{self, Known};
@@ -374,7 +376,7 @@ pub fn body() -> BoxedStrategy<Body> {
                 .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
             movement_message().prop_map(Body::Movement),
             keys_asked(),
-            (read(), vec(bytes(), 0..3), any::<bool>())
+            (read(), vec(listed_blob(), 0..3), any::<bool>())
                 .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
         ];
     let of_membership = prop_oneof![
@@ -409,15 +411,18 @@ pub fn body() -> BoxedStrategy<Body> {
 }
 
 fn keys_asked() -> BoxedStrategy<Body> {
-    let what = ((1..4_u32).prop_map(KeyspaceId), bytes(), option::of(bytes()), any::<u32>());
+    let keyspace = (1..4_u32).prop_map(KeyspaceId);
+    let what = (keyspace, bytes(), option::of(bytes()), any::<u32>(), option::of(timestamp()));
     (number_u64(), what)
-        .prop_map(|(number, (keyspace, prefix, after, limit))| Body::ListKeys {
-            number,
-            keyspace,
-            prefix,
-            after,
-            limit,
+        .prop_map(|(number, (keyspace, prefix, after, limit, at))| {
+            Body::ListKeys(ListRequest { number, keyspace, prefix, after, limit, at })
         })
+        .boxed()
+}
+
+fn listed_blob() -> BoxedStrategy<ListedBlob> {
+    (bytes(), number_u64(), timestamp())
+        .prop_map(|(key, size, version)| ListedBlob { key, size, version })
         .boxed()
 }
 

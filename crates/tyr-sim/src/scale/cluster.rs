@@ -267,6 +267,7 @@ impl Cluster {
                             self.send(to, envelope);
                         }
                     }
+                    member::Effect::List { request, .. } => panic!("nobody lists: {request:?}"),
                     member::Effect::Found(finding) => panic!("in a healthy cluster: {finding}"),
                     member::Effect::Resume => next = Some(member::Event::Resume),
                 }

@@ -108,6 +108,7 @@ impl World {
                     self.send(to, envelope);
                 }
             }
+            Effect::List { request, .. } => panic!("no client lists anything: {request:?}"),
             Effect::Found(finding) => {
                 self.counters.findings += 1;
                 if self.tracer.is_on() {

@@ -12,7 +12,7 @@ use tyr_types::{
 use super::{Answer, Found, Moment};
 use crate::ReadRequest;
 
-/// Keys whose attributes are asked for at once.
+/// Blobs that are asked for at once.
 const SCAN_PAGE: usize = 1_000;
 
 /// A keyspace of a cluster.
@@ -121,8 +121,8 @@ impl RemoteView {
         stat(self.read(name, ByteRange::NOTHING, true).await?)
     }
 
-    /// Keys with `prefix` after `after`, in order, at most `limit`: what the nodes list, of which
-    /// those stay that were there then; in a keyspace without older versions, that are there now.
+    /// Keys with `prefix` after `after`, in order, at most `limit`, as they were then (Q1); in a
+    /// keyspace without older versions, as they are now.
     pub async fn scan(
         &self,
         keyspace: &KeyspaceInfo,
@@ -132,24 +132,14 @@ impl RemoteView {
     ) -> Result<Vec<(Key, Stat)>> {
         let mut found = Vec::new();
         let Some(at) = self.at else { return Ok(found) };
-        let (is_multi, keyspace) = (keyspace.config.is_multi_versioned, keyspace.id);
-        let place = if is_multi { Place::At(at) } else { Place::Newest };
+        let (at, keyspace) = (Some(at).filter(|_| keyspace.config.is_multi_versioned), keyspace.id);
         let mut after = after.cloned();
         while found.len() < limit {
             let room = (limit - found.len()).min(SCAN_PAGE);
-            let (keys, is_end) = self.client.keys(keyspace, prefix, after.as_ref(), room).await?;
-            after = keys.last().cloned().or(after);
-            let asked: Vec<_> = keys
-                .iter()
-                .map(|key| {
-                    let want = Want::stat(BlobName { keyspace, key: key.clone() });
-                    self.client.read(want, place)
-                })
-                .collect();
-            for (key, waiting) in keys.into_iter().zip(asked) {
-                let sight = waiting.answer().await?;
-                found.extend(stat(self::found(&sight.seen))?.map(|stat| (key, stat)));
-            }
+            let listed = self.client.list(keyspace, prefix, after.as_ref(), room, at);
+            let (listed, is_end) = listed.await?;
+            after = listed.last().map(|(key, _)| key.clone()).or(after);
+            found.extend(listed);
             if is_end {
                 break;
             }

@@ -64,6 +64,8 @@ pub(crate) struct Holdings {
     /// Chunks whose base is still to come.
     expected: BTreeMap<ChunkName, Expected>,
     floors: Floors,
+    /// What was deleted before this may have been held by somebody else.
+    known_from: Timestamp,
     staging: Staging,
     tally: Arc<Tally>,
     failure: Option<Error>,
@@ -85,6 +87,7 @@ impl Holdings {
             map: None,
             expected: BTreeMap::new(),
             floors: Floors::new(retention),
+            known_from: Timestamp::ZERO,
             staging: Staging::default(),
             tally: Arc::default(),
             failure: None,
@@ -109,6 +112,11 @@ impl Holdings {
     /// Down to where versions are read.
     pub fn floors(&mut self) -> &mut Floors {
         &mut self.floors
+    }
+
+    /// Of what is not here, nothing is known before `at` (Q1).
+    pub fn know_from(&mut self, at: Timestamp) {
+        self.known_from = at;
     }
 
     /// Bytes that wait for the bases of their chunks, roughly.

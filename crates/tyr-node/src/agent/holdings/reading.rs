@@ -3,6 +3,7 @@
 use tyr_protocol::member::ChunkName;
 use tyr_protocol::{Abort, View};
 use tyr_store::store::chunks::{ChunkRead, stored_name};
+use tyr_store::store::too_old;
 use tyr_types::{BlobName, ByteRange, Error, ErrorKind, Result, Timestamp};
 
 use super::Holdings;
@@ -22,8 +23,14 @@ impl Holdings {
         let number = range.start / place.range.len();
         let awaited = self.expected.contains_key(&(blob.clone(), number));
         assert!(!awaited, "{blob}: chunk {number} is read before its base is here (D1)");
-        let cell = self.store.chunk(&stored_name(blob, number))?;
-        self.store.plan_chunk_read(&cell, place, range, at)
+        let stored = stored_name(blob, number);
+        let cell = self.store.chunk(&stored)?;
+        let read = self.store.plan_chunk_read(&cell, place, range, at)?;
+        // What was deleted where the chunk was before is not known here.
+        match read.is_absent() && at.is_some_and(|at| at < self.known_from) {
+            true => Err(too_old(&stored)),
+            false => Ok(read),
+        }
     }
 
     /// Chooses what a reading of a whole chunk sees now; `None` while its base is still to come.
@@ -40,11 +47,11 @@ impl Holdings {
 }
 
 /// What a client is told when the store cannot answer.
-pub(crate) fn refusal(blob: &BlobName, error: &Error) -> Abort {
+pub(crate) fn refusal(blob: Option<&BlobName>, error: &Error) -> Abort {
     let kind = match error.kind() {
         ErrorKind::SnapshotTooOld => ErrorKind::SnapshotTooOld,
         ErrorKind::Corrupt => ErrorKind::Corrupt,
         _ => ErrorKind::Unavailable,
     };
-    Abort { kind, reason: error.to_string().into(), blob: Some(blob.clone()) }
+    Abort { kind, reason: error.to_string().into(), blob: blob.cloned() }
 }

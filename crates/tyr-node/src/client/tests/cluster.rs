@@ -74,7 +74,7 @@ impl Stage {
         connect(&self.addresses)
     }
 
-    fn blob(&self, key: &str) -> BlobName {
+    pub fn blob(&self, key: &str) -> BlobName {
         BlobName { keyspace: self.keyspace, key: Key::new(key).unwrap() }
     }
 

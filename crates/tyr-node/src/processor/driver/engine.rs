@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Effect, Event, Member, Record};
-use tyr_protocol::message::{Address, Body, Envelope, Now, ReadRequest};
+use tyr_protocol::message::{Address, Asked, Body, Envelope, ListRequest, Now, ReadRequest};
 use tyr_types::{Error, Result, Timestamp};
 
+use super::lists;
 use super::pace::{Amount, Load, Pace};
 use super::reads::{self, Found};
 use super::stopwatch::Stopwatch;
@@ -196,6 +198,10 @@ impl Engine {
                 self.persist(&record, is_synced.then_some(number), number)
             }
             Effect::Serve { request, at } => self.serve(driver, request, at),
+            Effect::List { client, request, map } => {
+                self.list(driver, client, request, map);
+                None
+            }
             Effect::Found(finding) => {
                 match finding.what.is_well() {
                     true => tracing::info!("scrubbing: {finding}"),
@@ -284,6 +290,7 @@ impl Engine {
         at: Option<Timestamp>,
     ) -> Option<Event> {
         let clock = self.member.clock();
+        self.holdings.know_from(self.member.known_from());
         let is_own = request.asker == Address::Node(self.member.node());
         let (asker, read) = (request.asker, request.read);
         match reads::begin(&mut self.holdings, request, at, clock) {
@@ -311,6 +318,31 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Lists what there was at a moment; all of it is applied. Chunks may go to others meanwhile:
+    /// then what was found counts for nothing.
+    fn list(
+        &mut self,
+        driver: &Arc<Driver>,
+        client: u64,
+        request: ListRequest,
+        map: Arc<ClusterMap>,
+    ) {
+        let (store, driver) = (Arc::clone(self.holdings.store()), Arc::clone(driver));
+        blocking::unblock(move || {
+            let body = lists::list(&store, driver.node, &map, &request);
+            let envelope = driver.look(|engine| {
+                let is_so = engine.member.has_listed_by(&map);
+                engine.envelope(match is_so {
+                    true => body,
+                    false => Body::NotHere(Asked::Read(request.number)),
+                })
+            });
+            driver.outlet.send(Address::Client(client), envelope);
+            driver.outlet.flush();
+        })
+        .detach();
     }
 
     fn envelope(&self, body: Body) -> Envelope {

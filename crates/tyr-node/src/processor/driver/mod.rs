@@ -14,6 +14,7 @@
 
 mod answers;
 mod engine;
+mod lists;
 mod pace;
 mod reads;
 mod stopwatch;

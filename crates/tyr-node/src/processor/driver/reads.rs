@@ -71,7 +71,7 @@ impl Later {
 
 impl Answer {
     fn refused(&self, error: &tyr_types::Error) -> Body {
-        let abort = holdings::refusal(&self.request.blob, error);
+        let abort = holdings::refusal(Some(&self.request.blob), error);
         Body::Refused { read: self.request.read, abort }
     }
 

@@ -304,6 +304,7 @@ impl World {
                         self.persist(node, number, record, is_synced);
                     }
                     Effect::Serve { request, at } => self.serve(node, &request, at),
+                    Effect::List { request, .. } => panic!("nobody asks: {request:?}"),
                     Effect::Found(finding) => panic!("nobody looks for it: {finding}"),
                 }
             }

@@ -63,7 +63,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
             (Some(Asked::Transaction(transaction.id)), false)
         }
         Body::Read(request) => (Some(Asked::Read(request.read)), false),
-        Body::ListKeys { number, .. } => (Some(Asked::Read(*number)), false),
+        Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
         _ => (None, false),
     }
 }

@@ -16,7 +16,9 @@ use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Remembered}
 use crate::lease::OutcomeRetention;
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 use crate::member::Record;
-use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
+use crate::message::{
+    Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
+};
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
 use crate::recovery::{self, Known};
@@ -293,13 +295,15 @@ fn bodies() -> Vec<(&'static str, Body)> {
         commit_messages().into_iter().map(|(name, message)| (name, Body::Commit(message)));
     let recoveries =
         recovery_messages().into_iter().map(|(name, message)| (name, Body::Recovery(message)));
-    let list_keys = Body::ListKeys {
+    let list_keys = Body::ListKeys(ListRequest {
         number: 7,
         keyspace: KeyspaceId(1),
         prefix: Bytes::from_static(b"e"),
         after: Some(Bytes::from_static(b"ein")),
         limit: 1_000,
-    };
+        at: Some(at(20)),
+    });
+    let listed = ListedBlob { key: Bytes::from_static(b"eins"), size: 300, version: at(19) };
     let others = [
         ("submit", submit),
         ("fetch-map", Body::FetchMap),
@@ -314,7 +318,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("return", Body::Return { incarnation: 6, has_disk: false, level: 1 }),
         ("not-understood", Body::NotUnderstood { asked: Asked::Transaction(ID), level: 1 }),
         ("list-keys", list_keys),
-        ("keys", Body::Keys { number: 7, keys: vec![Bytes::from_static(b"eins")], is_end: true }),
+        ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
     ];
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));

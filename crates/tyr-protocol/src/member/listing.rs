@@ -1,0 +1,161 @@
+//! Listings: which may be answered here, and what they wait for (Q1).
+//!
+//! Each node lists the blobs that it is the authority of, by the placement of the asker's map: so
+//! each blob is listed by one node, and all of them together miss none. Whoever gains chunks knows
+//! of what was deleted before only what it copied: it lists no earlier moment.
+
+use std::collections::BTreeMap;
+
+use tyr_types::{Epoch, ErrorKind, Timestamp};
+
+use super::{Effect, Member, Store, Turn};
+use crate::abort::Abort;
+use crate::map::ClusterMap;
+use crate::message::{Address, Asked, Body, ListRequest};
+use crate::read::{self, Kind, Listing, ReadId};
+
+/// A listing that is in the read machine.
+#[derive(Clone, Debug)]
+struct Waiting {
+    client: u64,
+    request: ListRequest,
+    /// The epoch that its asker goes by.
+    epoch: Epoch,
+    since_us: u64,
+}
+
+/// The listings in the read machine, by the number they have there; bounded by it.
+#[derive(Debug, Default)]
+pub(super) struct Listings(BTreeMap<ReadId, Waiting>);
+
+impl Listings {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn find(&self, client: u64, number: u64) -> Option<ReadId> {
+        let mut all = self.0.iter();
+        let is_it = |it: &Waiting| it.client == client && it.request.number == number;
+        all.find(|(_, waiting)| is_it(waiting)).map(|(id, _)| *id)
+    }
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// A client asks for the blobs that this node is the authority of.
+    pub(super) fn list_blobs(&mut self, client: u64, epoch: Epoch, request: ListRequest) {
+        if self.member.listings.find(client, request.number).is_some() {
+            return; // It waits here already.
+        }
+        let is_ahead = request.at.is_some_and(|at| self.is_ahead(Kind::At(at)));
+        if is_ahead || !self.member.may_list(epoch) {
+            return self.list_not_here(client, request.number);
+        }
+        if let Some(abort) = self.member.list_refusal(&request) {
+            let body = Body::Refused { read: request.number, abort };
+            return self.send(Address::Client(client), body);
+        }
+        if !self.member.is_authority {
+            let body = Body::Keys { number: request.number, keys: Vec::new(), is_end: true };
+            return self.send(Address::Client(client), body);
+        }
+        let id = self.member.asked.number();
+        let ListRequest { keyspace, prefix, at, .. } = request.clone();
+        let since_us = self.member.now.monotonic_us;
+        self.member.listings.0.insert(id, Waiting { client, request, epoch, since_us });
+        self.ask_reads(read::Event::List(Listing { id, keyspace, prefix, at }));
+    }
+
+    /// A listing has waited long enough: it is answered, if it still may be.
+    pub(super) fn serve_listing(&mut self, id: ReadId) {
+        let Some(waiting) = self.member.listings.0.remove(&id) else { return };
+        let Waiting { client, request, epoch, .. } = waiting;
+        match self.member.map.clone().filter(|_| self.member.may_list(epoch)) {
+            Some(map) => self.effects.push(Effect::List { client, request, map }),
+            None => self.list_not_here(client, request.number),
+        }
+    }
+
+    /// There is no room for a listing; whether it was one.
+    pub(super) fn refuse_listing(&mut self, id: ReadId, abort: &Abort) -> bool {
+        let Some(waiting) = self.member.listings.0.remove(&id) else { return false };
+        let body = Body::Refused { read: waiting.request.number, abort: abort.clone() };
+        self.send(Address::Client(waiting.client), body);
+        true
+    }
+
+    /// Nobody waits for this listing any more.
+    pub(super) fn cancel_listing(&mut self, client: u64, number: u64) {
+        if let Some(id) = self.member.listings.find(client, number) {
+            self.member.listings.0.remove(&id);
+            self.ask_reads(read::Event::Cancel { id });
+        }
+    }
+
+    /// Gives up the listings that may not be answered here any more, and those that wait too long.
+    pub(super) fn review_listings(&mut self) {
+        let (now_us, wait_max_us) = (self.member.now.monotonic_us, self.member.config.wait_max_us);
+        let is_given_up = |waiting: &Waiting| {
+            let is_late = now_us.saturating_sub(waiting.since_us) >= wait_max_us;
+            is_late || !self.member.may_list(waiting.epoch)
+        };
+        let all = self.member.listings.0.iter();
+        let given_up: Vec<ReadId> =
+            all.filter(|(_, waiting)| is_given_up(waiting)).map(|(id, _)| *id).collect();
+        for id in given_up {
+            let Some(waiting) = self.member.listings.0.remove(&id) else { continue };
+            self.ask_reads(read::Event::Cancel { id });
+            self.list_not_here(waiting.client, waiting.request.number);
+        }
+    }
+
+    fn list_not_here(&mut self, client: u64, number: u64) {
+        self.send(Address::Client(client), Body::NotHere(Asked::Read(number)));
+    }
+}
+
+impl Member {
+    /// From here on it is known whether a blob was there of which nothing is here, as far as moves
+    /// go: before, somebody else held it.
+    pub fn known_from(&self) -> Timestamp {
+        self.known_from
+    }
+
+    /// Whether what was listed by this map is what this node is the authority of: it has not lost
+    /// anything meanwhile.
+    pub fn has_listed_by(&self, map: &ClusterMap) -> bool {
+        self.may_list(map.epoch)
+    }
+
+    /// The map gives this node chunks that it was a recipient of, or may have been.
+    pub(super) fn note_gained(&mut self, old: Option<&ClusterMap>, map: &ClusterMap) {
+        let was_recipient = |old: &ClusterMap| old.recipients_of_any().contains(&self.node);
+        if old.is_none_or(was_recipient) {
+            self.known_from =
+                self.known_from.max(Timestamp { epoch: map.epoch, ..Timestamp::ZERO });
+        }
+    }
+
+    /// Whether this node may list for who goes by a map of that epoch: by the same placement, under
+    /// a lease, and while nothing is planned that changes it (M3).
+    fn may_list(&self, epoch: Epoch) -> bool {
+        let Some(map) = &self.map else { return false };
+        let is_moving = self.planned.iter().any(|planned| planned.map.moved > map.moved);
+        self.has_lease() && map.moved <= epoch && !is_moving
+    }
+
+    fn list_refusal(&self, request: &ListRequest) -> Option<Abort> {
+        let refuse =
+            |kind, reason: &'static str| Some(Abort { kind, reason: reason.into(), blob: None });
+        if self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace)).is_none() {
+            return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
+        }
+        if self.is_authority && request.at.is_some_and(|at| at < self.known_from) {
+            return refuse(ErrorKind::SnapshotTooOld, MOVED_SINCE);
+        }
+        None
+    }
+}
+
+const MOVED_SINCE: &str = "data has moved since this snapshot began, and what was deleted before \
+                           that is not known any more; start a new one";

@@ -1,0 +1,154 @@
+//! Listings at a node: who is answered, and for which moments (Q1).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tyr_types::{Bytes, Epoch, KeyspaceConfig, KeyspaceId, NodeId, Timestamp};
+
+use super::shelf::{CHUNK, Shelf};
+use crate::map::{Change, ClusterMap};
+use crate::member::{Effect, Event, Member, MemberConfig};
+use crate::message::{Address, Body, Envelope, ListRequest, Now};
+use crate::wire::LEVEL;
+
+const CLIENT: u64 = 7;
+
+/// A node, and what it is told.
+struct Stand {
+    member: Member,
+    shelf: Shelf,
+    now_us: u64,
+    asked: u64,
+}
+
+fn map(nodes: u16) -> ClusterMap {
+    let keyspace = KeyspaceConfig { chunk_size: CHUNK, replication: 3, ..Default::default() };
+    ClusterMap::of(nodes, &[keyspace])
+}
+
+fn at(epoch: Epoch, clock: u64) -> Option<Timestamp> {
+    Some(Timestamp { epoch, clock, node: 0 })
+}
+
+impl Stand {
+    fn new(node: u16, map: &ClusterMap) -> Self {
+        let incarnation = map.incarnation(NodeId(node)).unwrap_or(1);
+        let member = Member::new(NodeId(node), incarnation, MemberConfig::default());
+        let shelf = Shelf::new(NodeId(node));
+        let mut stand = Self { member, shelf, now_us: 1_000_000, asked: 0 };
+        stand.learn(map);
+        stand
+    }
+
+    fn step(&mut self, event: Event) -> Vec<Effect> {
+        let now = Now { wall_us: self.now_us, monotonic_us: self.now_us };
+        let mut effects = Vec::new();
+        self.member.step(now, event, &mut self.shelf, &mut effects);
+        self.member.invariants();
+        effects
+    }
+
+    fn monitors_say(&mut self, body: Body) {
+        let (epoch, from) = (Epoch(0), Address::Monitors);
+        self.step(Event::Receive(Envelope { epoch, incarnation: 0, from, body }));
+    }
+
+    fn learn(&mut self, map: &ClusterMap) {
+        self.monitors_say(Body::Effective(Arc::new(map.clone())));
+    }
+
+    /// It asks for its lease, and gets it.
+    fn lease(&mut self) {
+        self.now_us += 1_000_000;
+        for effect in self.step(Event::Tick) {
+            let Effect::Send { envelope: Envelope { body, .. }, .. } = effect else { continue };
+            if let Body::Renew { incarnation, epoch, sent_us, retention } = body {
+                let duration_us = 2_000_000;
+                let granted = Body::Granted { incarnation, sent_us, duration_us, epoch, retention };
+                self.monitors_say(granted);
+            }
+        }
+    }
+
+    /// Lists for a client that goes by a map of this epoch; what it came to, in short.
+    fn list(&mut self, epoch: Epoch, at: Option<Timestamp>) -> String {
+        self.asked += 1;
+        let (keyspace, prefix) = (KeyspaceId(1), Bytes::new());
+        let (number, limit) = (self.asked, 10);
+        let request = ListRequest { number, keyspace, prefix, after: None, limit, at };
+        let (from, body) = (Address::Client(CLIENT), Body::ListKeys(request));
+        let asked = Envelope { epoch, incarnation: 0, from, body };
+        let effects = self.step(Event::Receive(asked));
+        let brief = |effect: &Effect| match effect {
+            Effect::List { map, .. } => Some(format!("lists by {}", map.epoch.0)),
+            Effect::Send { to: Address::Client(_), envelope } => match &envelope.body {
+                Body::NotHere(_) => Some("not here".to_owned()),
+                Body::Keys { keys, is_end: true, .. } if keys.is_empty() => {
+                    Some("nothing".to_owned())
+                }
+                Body::Refused { abort, .. } => Some(abort.kind.name().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        };
+        effects.iter().filter_map(brief).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// M3.
+#[test]
+fn nobody_lists_without_a_lease_or_by_another_placement_than_the_askers() {
+    let first = map(4);
+    let mut stand = Stand::new(0, &first);
+    assert_eq!(stand.list(first.epoch, None), "not here");
+    stand.lease();
+    assert_eq!(stand.list(first.epoch, None), "lists by 1");
+    let second = first.changed(&Change::Down(NodeId(3))).unwrap();
+    stand.monitors_say(Body::Prepare(Arc::new(second.clone())));
+    assert_eq!(stand.list(first.epoch, None), "not here", "others may list by the next already");
+    stand.learn(&second);
+    stand.lease();
+    assert_eq!(stand.list(first.epoch, None), "not here");
+    assert_eq!(stand.list(second.epoch, None), "lists by 2");
+    assert_eq!(stand.list(second.epoch, at(Epoch(1), 5)), "lists by 2", "it held it all along");
+    stand.now_us += 3_000_000;
+    assert_eq!(stand.list(second.epoch, None), "not here", "its lease is over");
+}
+
+#[test]
+fn a_moment_ahead_of_all_clocks_and_a_keyspace_that_is_none_are_not_listed() {
+    let map = map(3);
+    let mut stand = Stand::new(0, &map);
+    stand.lease();
+    assert_eq!(stand.list(map.epoch, at(Epoch(2), 5)), "not here");
+    let none = map.changed(&Change::DropKeyspace(KeyspaceId(1))).unwrap();
+    let none = none.changed(&Change::ForgetKeyspace(KeyspaceId(1))).unwrap();
+    stand.learn(&none);
+    assert_eq!(stand.list(none.epoch, at(map.epoch, 5)), "NotFound");
+}
+
+#[test]
+fn who_was_away_lists_no_moment_before_it_was_back() {
+    let first = map(3);
+    let second = first.changed(&Change::Down(NodeId(0))).unwrap();
+    let back = Change::Return { node: NodeId(0), incarnation: 2, has_disk: true, level: LEVEL };
+    let third = second.changed(&back).unwrap();
+    let fourth = third.changed(&Change::Settle(BTreeSet::from([NodeId(0)]))).unwrap();
+    let (mut stayed, mut returned) = (Stand::new(1, &first), Stand::new(0, &third));
+    for map in [&second, &third] {
+        stayed.learn(map);
+    }
+    stayed.lease();
+    returned.lease();
+    let before = at(first.epoch, 900);
+    assert_eq!(stayed.list(third.epoch, before), "lists by 3", "it held it all along");
+    assert_eq!(returned.list(third.epoch, before), "nothing", "others are the authority");
+    for stand in [&mut stayed, &mut returned] {
+        stand.learn(&fourth);
+        stand.lease();
+    }
+    assert_eq!(returned.list(fourth.epoch, before), "SnapshotTooOld");
+    assert_eq!(returned.list(fourth.epoch, at(third.epoch, 900)), "SnapshotTooOld");
+    assert_eq!(returned.list(fourth.epoch, at(fourth.epoch, 1)), "lists by 4");
+    assert_eq!(stayed.list(fourth.epoch, before), "nothing");
+}

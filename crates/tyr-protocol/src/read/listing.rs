@@ -1,0 +1,63 @@
+//! Q1: a listing is a read at S of all blobs of a keyspace that this node is the authority of.
+//!
+//! The authority of a blob's first chunk knows of every transaction that makes or deletes it. The
+//! listing moves the clock to S, so that nothing proposed from then on is at or below S, and waits
+//! until what is in flight and may still be is applied. What there was at S does not change any
+//! more after that, so that the store may be read at leisure, page by page.
+//!
+//! Much may be in flight. A listing waits for one transaction at a time, the last of them, and
+//! looks again when that has moved: most of the others have by then.
+
+use tyr_types::{BlobName, ErrorKind, Timestamp};
+
+use super::{Effect, Listing, Parked, Reads, TOO_MANY, Wanted};
+use crate::abort::Abort;
+use crate::commit::Commit;
+use crate::rule::Rule;
+
+impl Listing {
+    /// Whether the blob is of those that are listed.
+    pub(super) fn is_of(&self, blob: &BlobName) -> bool {
+        blob.keyspace == self.keyspace && blob.key.as_bytes().starts_with(&self.prefix)
+    }
+}
+
+impl Reads {
+    pub(super) fn list(
+        &mut self,
+        listing: Listing,
+        commit: &mut Commit,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(at) = listing.at {
+            commit.observe(at); // R5: nothing proposed from now on is at or below it.
+        }
+        // Whatever was shown anywhere before is known here to be decided, at or below the clock
+        // (C8, C9).
+        let up_to = listing.at.unwrap_or(commit.snapshot_timestamp());
+        self.list_when_applied(listing, up_to, commit, effects);
+    }
+
+    /// Lists, or waits for something that may still be at or below `up_to`.
+    pub(super) fn list_when_applied(
+        &mut self,
+        listing: Listing,
+        up_to: Timestamp,
+        commit: &mut Commit,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = listing.id;
+        let pending = match self.rules.hold(Rule::Q1) {
+            true => commit.last_pending(up_to, |blob| listing.is_of(blob)),
+            false => None,
+        };
+        let Some(pending) = pending else { return effects.push(Effect::List { id }) };
+        if self.is_full(id) {
+            let (kind, reason) = (ErrorKind::Unavailable, TOO_MANY.into());
+            effects.push(Effect::Refuse { id, abort: Abort { kind, reason, blob: None } });
+            return;
+        }
+        let (wanted, pending) = (Wanted::Listing(listing), [pending].into_iter().collect());
+        self.park(id, Parked { wanted, at: Some(up_to), pending }, commit);
+    }
+}
