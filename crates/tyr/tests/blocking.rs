@@ -4,11 +4,16 @@
 
 mod fixtures;
 
+use std::time::{Duration, Instant};
+
 use fixtures::{Kind, Opened, stores};
 use tyr::blocking::{Keyspace, Tyr};
 use tyr::{
     ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, Transform, TransformKind, limits,
 };
+
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store with one keyspace.
 struct Store {
@@ -208,6 +213,35 @@ fn a_snapshot_keeps_its_version_while_writers_and_folds_go_on() {
         }
         assert_eq!(keyspace.get("a").unwrap(), "new");
     }
+}
+
+/// Q1.
+#[test]
+fn a_snapshot_lists_the_same_while_blobs_are_deleted_and_folded_until_it_is_too_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let tyr = Tyr::options().fold_log_bytes(64 << 10).open_blocking(folder.path()).unwrap();
+    let keyspace = tyr.create_keyspace("test", KeyspaceConfig::default()).unwrap();
+    let keys: Vec<String> = (0..50).map(|number| format!("key-{number:02}")).collect();
+    keys.iter().for_each(|key| keyspace.put(key, vec![1; 500]).unwrap());
+    let snapshot = tyr.snapshot().unwrap();
+    let first = snapshot.scan(&keyspace, b"", None, 100).unwrap();
+    assert_eq!(first.len(), keys.len());
+    keys.iter().for_each(|key| keyspace.delete(key).map(drop).unwrap());
+    // The log grows until a fold waits no longer for who reads below it.
+    let (begun, mut listed) = (Instant::now(), 0);
+    let error = loop {
+        keyspace.put("other", vec![2; 30_000]).unwrap();
+        match snapshot.scan(&keyspace, b"", None, 100) {
+            Ok(again) => assert_eq!(again, first),
+            Err(error) => break error,
+        }
+        listed += 1;
+        assert!(begun.elapsed() < PATIENCE, "no fold ended it");
+    };
+    assert_eq!((error.kind(), listed > 0), (ErrorKind::SnapshotTooOld, true));
+    assert_eq!(snapshot.get(&keyspace, "key-07").unwrap_err().kind(), ErrorKind::SnapshotTooOld);
+    let now = tyr.snapshot().unwrap().scan(&keyspace, b"", None, 100).unwrap();
+    assert_eq!(now.len(), 1);
 }
 
 #[test]

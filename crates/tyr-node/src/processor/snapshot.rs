@@ -163,7 +163,7 @@ impl SnapshotGuard {
     ///
     /// # Errors
     /// `SnapshotTooOld` when it does not.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if !self.processor.snapshots.is_in_use(self.id) {
             return Err(Error::new(
                 ErrorKind::SnapshotTooOld,

@@ -86,7 +86,9 @@ impl EmbeddedView {
 
     pub fn read(&self, space: &EmbeddedSpace, name: &BlobName, range: ByteRange) -> Result<Answer> {
         self.guard.settle()?;
-        self.node.read(&space.entry, name, range, self.guard.at()).map(found)
+        let answer = self.node.read(&space.entry, name, range, self.guard.at())?;
+        self.check(answer.is_some())?;
+        Ok(found(answer))
     }
 
     /// The same if memory can answer.
@@ -113,12 +115,14 @@ impl EmbeddedView {
         self.guard.settle()?;
         let range = ByteRange::at(offset, out.len() as u64)?;
         let found = self.node.read_into(&space.entry, name, range, self.guard.at(), out)?;
+        self.check(found.is_some())?;
         Ok(found.is_some())
     }
 
     pub fn stat(&self, space: &EmbeddedSpace, name: &BlobName) -> Result<Option<Stat>> {
         self.guard.settle()?;
         let attributes = self.node.attributes(&space.entry, name, self.guard.at())?;
+        self.check(attributes.is_some())?;
         Ok(attributes.and_then(|found| found.stat()))
     }
 
@@ -130,7 +134,15 @@ impl EmbeddedView {
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
         self.guard.settle()?;
-        self.node.scan(&space.entry, prefix, after, limit, self.guard.at())
+        let found = self.node.scan(&space.entry, prefix, after, limit, self.guard.at())?;
+        self.check(false)?;
+        Ok(found)
+    }
+
+    /// What was not found was not there: unless a fold has ended the snapshot meanwhile, and taken
+    /// away what it would have found.
+    fn check(&self, is_found: bool) -> Result<()> {
+        if is_found { Ok(()) } else { self.guard.check() }
     }
 }
 
