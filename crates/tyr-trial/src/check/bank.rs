@@ -32,6 +32,8 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Part { .. }
         | Step::Write { .. }
         | Step::Swap { .. }
-        | Step::Add { .. } => None,
+        | Step::Add { .. }
+        | Step::Pair { .. }
+        | Step::Scan { .. } => None,
     }
 }

@@ -4,6 +4,7 @@
 //!   lines ─► deeds ─┬─► serial: lists, log, counters: who came before whom has no circle
 //!                   ├─► bank: every audit finds the same sum
 //!                   ├─► registers: each is linearizable
+//!                   ├─► listings: each is of one moment, twice the same
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! workloads by the names and steps in the lines, and nothing of the product.
 
 pub mod bank;
+pub mod listings;
 pub mod order;
 pub mod porcupine;
 pub mod refusals;
@@ -59,6 +61,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Counters => serial::counters(&own),
             Workload::Bank => bank::check(&own),
             Workload::Registers => registers::check(&own),
+            Workload::Listings => listings::check(&own),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

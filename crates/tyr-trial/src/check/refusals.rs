@@ -28,13 +28,18 @@ pub fn check(deeds: &[Deed]) -> Vec<String> {
 fn is_allowed(deed: &Deed, kind: &str) -> bool {
     let has_conditions = deed.steps.iter().any(|step| match step {
         Step::Swap { .. } | Step::List { .. } | Step::Part { .. } | Step::Read { .. } => true,
-        Step::Append { .. } | Step::Write { .. } | Step::Add { .. } => false,
+        Step::Append { .. }
+        | Step::Write { .. }
+        | Step::Add { .. }
+        | Step::Pair { .. }
+        | Step::Scan { .. } => false,
     });
+    let is_listing = deed.steps.iter().any(|step| matches!(step, Step::Scan { .. }));
     match kind {
         kind if TROUBLE.contains(&kind) => true,
         "Conflict" => has_conditions,
         // Also a transaction reads at a moment, whose versions may be gone when nodes fail.
-        "SnapshotTooOld" => has_conditions,
+        "SnapshotTooOld" => has_conditions || is_listing,
         _ => false,
     }
 }

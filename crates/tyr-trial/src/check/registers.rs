@@ -95,7 +95,9 @@ fn note<'a>(
             | Step::Append { .. }
             | Step::List { .. }
             | Step::Part { .. }
-            | Step::Add { .. },
+            | Step::Add { .. }
+            | Step::Pair { .. }
+            | Step::Scan { .. },
             _,
         ) => {}
     }

@@ -70,7 +70,9 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Write { .. }
                 | Step::Read { .. }
                 | Step::Swap { .. }
-                | Step::Add { .. } => {}
+                | Step::Add { .. }
+                | Step::Pair { .. }
+                | Step::Scan { .. } => {}
             }
         }
         let is_there = |action: &Action| match action {
@@ -115,7 +117,9 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Write { .. }
             | Step::Read { .. }
             | Step::Swap { .. }
-            | Step::Add { .. } => &[],
+            | Step::Add { .. }
+            | Step::Pair { .. }
+            | Step::Scan { .. } => &[],
         })
         .copied()
 }
@@ -186,7 +190,9 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::List { .. }
                     | Step::Part { .. }
                     | Step::Write { .. }
-                    | Step::Swap { .. },
+                    | Step::Swap { .. }
+                    | Step::Pair { .. }
+                    | Step::Scan { .. },
                     _,
                 ) => {}
             }

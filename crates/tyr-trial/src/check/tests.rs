@@ -1,6 +1,6 @@
 //! Histories that cannot be, each made by hand, and some that can: what the checks notice.
 
-use crate::check::{bank, check, refusals, registers, serial};
+use crate::check::{bank, check, listings, refusals, registers, serial};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};
 
 fn deed(operation: &str, (invoked, returned): (u64, u64), steps: Vec<Step>) -> Deed {
@@ -301,4 +301,98 @@ fn lines_become_deeds_and_each_workload_has_its_check() {
     let verdict = check(&lines);
     assert!(verdict.anomalies[0].contains("stale read"), "{verdict:?}");
     assert_eq!(verdict.tally["registers write"].unknown, 1);
+}
+
+fn pair(pair: u64, size: Option<u64>) -> Vec<Step> {
+    vec![Step::Pair { pair, size }]
+}
+
+/// Two listings, each of what is said of left and right of pairs.
+fn scans(seen: [&[(&str, u64)]; 2]) -> Vec<Step> {
+    let named = |listed: &[(&str, u64)]| {
+        listed.iter().map(|(key, size)| ((*key).to_owned(), *size)).collect::<Vec<_>>()
+    };
+    seen.into_iter().map(|listed| Step::Scan { seen: Some(named(listed)) }).collect()
+}
+
+const PAIR_OF_10: &[(&str, u64)] = &[("000001-left", 10), ("000001-right", 10)];
+const PAIR_OF_20: &[(&str, u64)] = &[("000001-left", 20), ("000001-right", 20)];
+
+/// A pair is put, listed twice between `begun` and `ended`, and deleted; in the end nothing is
+/// there.
+fn of_a_pair((begun, ended): (u64, u64), seen: [&[(&str, u64)]; 2]) -> String {
+    let deeds = [
+        deed("put", (1, 2), pair(1, Some(10))),
+        deed("put", (5, 8), pair(1, Some(20))),
+        deed("snapshot", (begun, ended), scans(seen)),
+        deed("delete", (11, 14), pair(1, None)),
+        deed("final", (30, 31), scans([&[], &[]])),
+    ];
+    found(listings::check, &deeds)
+}
+
+#[test]
+fn listings_of_what_was_there_are_fine_also_while_it_changes() {
+    assert_eq!(of_a_pair((3, 4), [PAIR_OF_10; 2]), "");
+    assert_eq!(of_a_pair((6, 7), [PAIR_OF_10; 2]), "");
+    assert_eq!(of_a_pair((6, 7), [PAIR_OF_20; 2]), "");
+    assert_eq!(of_a_pair((9, 10), [PAIR_OF_20; 2]), "");
+    assert_eq!(of_a_pair((9, 20), [PAIR_OF_20; 2]), "", "placed when it began");
+    assert_eq!(of_a_pair((9, 20), [&[]; 2]), "", "or later");
+    assert_eq!(of_a_pair((15, 20), [&[]; 2]), "");
+}
+
+#[test]
+fn a_listing_that_does_not_repeat_is_noticed() {
+    let text = of_a_pair((6, 7), [PAIR_OF_10, PAIR_OF_20]);
+    assert!(text.contains("unrepeatable listing"), "{text}");
+    assert!(of_a_pair((9, 20), [PAIR_OF_20, &[]]).contains("unrepeatable listing"));
+}
+
+#[test]
+fn half_of_a_pair_in_a_listing_is_noticed() {
+    assert!(of_a_pair((6, 7), [&PAIR_OF_10[..1]; 2]).contains("torn pair"));
+    let mixed: &[(&str, u64)] = &[("000001-left", 10), ("000001-right", 20)];
+    assert!(of_a_pair((6, 7), [mixed; 2]).contains("torn pair"));
+}
+
+#[test]
+fn a_listing_without_what_was_acknowledged_or_with_what_was_before_is_noticed() {
+    assert!(of_a_pair((3, 4), [&[]; 2]).contains("pair 1 was not None then"));
+    assert!(of_a_pair((9, 10), [PAIR_OF_10; 2]).contains("pair 1 was not Some(10) then"));
+    assert!(of_a_pair((15, 20), [PAIR_OF_20; 2]).contains("pair 1 was not Some(20) then"));
+    assert!(of_a_pair((3, 4), [PAIR_OF_20; 2]).contains("was not Some(20) then"), "not begun yet");
+}
+
+#[test]
+fn a_listing_of_what_nobody_put_or_out_of_order_is_noticed() {
+    let other: &[(&str, u64)] = &[PAIR_OF_10[0], PAIR_OF_10[1], ("000007-left", 3)];
+    assert!(of_a_pair((3, 4), [other; 2]).contains("what nobody has put"));
+    let turned: &[(&str, u64)] = &[PAIR_OF_10[1], PAIR_OF_10[0]];
+    assert!(of_a_pair((3, 4), [turned; 2]).contains("out of order"));
+}
+
+#[test]
+fn what_is_unknown_may_come_late_and_what_failed_never() {
+    let with = |fate: fn(Deed) -> Deed, listed: &[(&str, u64)]| {
+        let deeds = [
+            deed("put", (1, 2), pair(1, Some(10))),
+            fate(deed("delete", (3, 4), pair(1, None))),
+            deed("final", (30, 31), scans([listed, listed])),
+        ];
+        found(listings::check, &deeds)
+    };
+    let failed = |mut deed: Deed| {
+        deed.fate = Fate::Failed;
+        deed
+    };
+    assert_eq!(with(unknown, &[]) + &with(unknown, PAIR_OF_10), "");
+    assert_eq!(with(failed, PAIR_OF_10), "");
+    assert!(with(failed, &[]).contains("pair 1 was not None then"));
+}
+
+#[test]
+fn pairs_that_nobody_listed_in_the_end_are_noticed() {
+    let deeds = [deed("put", (1, 2), pair(1, Some(10)))];
+    assert!(found(listings::check, &deeds).contains("nothing was listed in the end"));
 }

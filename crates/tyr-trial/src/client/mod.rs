@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tyr_node::client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Timestamp, Transform,
+    KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Stat, Timestamp,
+    Transform,
 };
 
 pub use self::connection::{connect, connect_speaking};
@@ -104,6 +105,26 @@ impl Caller {
         let want = Want { blob: self.blob(key), range, is_attributes: true };
         let sight = block_on(self.client.read(want, Place::At(at)).answer())?;
         Ok(bytes(&sight.seen))
+    }
+
+    /// All keys at that moment with their sizes, so many asked for at a time.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn list_at(&self, at: Timestamp, page: usize) -> Result<Vec<(String, u64)>> {
+        let (mut all, mut after) = (Vec::new(), None::<Key>);
+        loop {
+            let listed = self.client.list(self.keyspace, b"", after.as_ref(), page, Some(at));
+            let (listed, is_end) = block_on(listed)?;
+            after = listed.last().map(|(key, _)| key.clone()).or(after);
+            let named = |(key, stat): (Key, Stat)| {
+                (String::from_utf8_lossy(key.as_bytes()).into_owned(), stat.size)
+            };
+            all.extend(listed.into_iter().map(named));
+            if is_end {
+                return Ok(all);
+            }
+        }
     }
 
     /// Begins a transaction.

@@ -78,6 +78,18 @@ pub enum Step {
         /// What it came to.
         sum: Option<u64>,
     },
+    /// Two blobs were put together, or deleted.
+    Pair {
+        /// The pair, which nobody else writes.
+        pair: u64,
+        /// The size of each; none when they were deleted.
+        size: Option<u64>,
+    },
+    /// All blobs were listed.
+    Scan {
+        /// Keys in order, with sizes.
+        seen: Option<Vec<(String, u64)>>,
+    },
 }
 
 /// How something lies in real time.
@@ -318,8 +330,12 @@ impl<'a> Scribe<'a> {
 /// Whether any of the steps changes something.
 pub fn changes(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
-        Step::Append { .. } | Step::Write { .. } | Step::Swap { .. } | Step::Add { .. } => true,
-        Step::List { .. } | Step::Part { .. } | Step::Read { .. } => false,
+        Step::Append { .. }
+        | Step::Write { .. }
+        | Step::Swap { .. }
+        | Step::Add { .. }
+        | Step::Pair { .. } => true,
+        Step::List { .. } | Step::Part { .. } | Step::Read { .. } | Step::Scan { .. } => false,
     })
 }
 

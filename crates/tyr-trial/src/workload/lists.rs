@@ -87,7 +87,9 @@ fn transaction(
                 | Step::Write { .. }
                 | Step::Read { .. }
                 | Step::Swap { .. }
-                | Step::Add { .. } => {}
+                | Step::Add { .. }
+                | Step::Pair { .. }
+                | Step::Scan { .. } => {}
             }
         }
         deal.commit()?;

@@ -7,12 +7,14 @@
 //! | [`counters`] | numbers that all add to in place | each addition counts once, and none aborts |
 //! | [`log`] | one blob that all append to | what was acknowledged is there once, in order |
 //! | [`registers`] | single values | linearizability, blob by blob |
+//! | [`listings`] | pairs that come and go together | a listing is of one moment (Q1) |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
 
 pub mod bank;
 pub mod counters;
+pub mod listings;
 pub mod lists;
 pub mod log;
 pub mod registers;
@@ -43,12 +45,14 @@ pub enum Workload {
     Log,
     /// Single values.
     Registers,
+    /// Pairs of blobs, listed.
+    Listings,
 }
 
 impl Workload {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Lists, Self::Bank, Self::Counters, Self::Log, Self::Registers];
+    pub const ALL: [Self; 6] =
+        [Self::Lists, Self::Bank, Self::Counters, Self::Log, Self::Registers, Self::Listings];
 
     /// Its name, on the command line and in histories.
     pub fn name(self) -> &'static str {
@@ -58,6 +62,7 @@ impl Workload {
             Self::Counters => "counters",
             Self::Log => "log",
             Self::Registers => "registers",
+            Self::Listings => "listings",
         }
     }
 
@@ -71,7 +76,7 @@ impl Workload {
     pub fn config(self) -> KeyspaceConfig {
         let durability = match self {
             Self::Lists | Self::Bank | Self::Registers => Durability::Sync,
-            Self::Counters | Self::Log => Durability::Buffered,
+            Self::Counters | Self::Log | Self::Listings => Durability::Buffered,
         };
         KeyspaceConfig { chunk_size: 4096, durability, ..KeyspaceConfig::default() }
     }
@@ -138,7 +143,11 @@ impl Stage {
     pub fn prepare(&self) -> Result<()> {
         match self.workload {
             Workload::Bank => bank::prepare(self),
-            Workload::Lists | Workload::Counters | Workload::Log | Workload::Registers => Ok(()),
+            Workload::Lists
+            | Workload::Counters
+            | Workload::Log
+            | Workload::Registers
+            | Workload::Listings => Ok(()),
         }
     }
 
@@ -146,6 +155,7 @@ impl Stage {
     pub fn play(&self, client: u64) {
         let mut scribe = Scribe::new(&self.book, self.workload.name());
         let mut random = Random::of(self.seed, self.workload.name(), client);
+        let mut pairs = listings::Pairs::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -153,6 +163,7 @@ impl Stage {
                 Workload::Counters => counters::act(self, &mut scribe, &mut random),
                 Workload::Log => log::act(self, &mut scribe, &mut random),
                 Workload::Registers => registers::act(self, &mut scribe, &mut random),
+                Workload::Listings => listings::act(self, &mut pairs, &mut scribe, &mut random),
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
@@ -170,6 +181,7 @@ impl Stage {
             Workload::Counters => counters::finish(self, &mut scribe),
             Workload::Log => log::finish(self, &mut scribe),
             Workload::Registers => registers::finish(self, &mut scribe),
+            Workload::Listings => listings::finish(self, &mut scribe),
         }
     }
 
@@ -181,6 +193,7 @@ impl Stage {
             Workload::Counters => counters::keys(),
             Workload::Log => log::keys(),
             Workload::Registers => registers::keys(self),
+            Workload::Listings => listings::keys(self),
         }
     }
 }
