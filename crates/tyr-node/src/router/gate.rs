@@ -446,6 +446,8 @@ mod tests {
     use tyr_protocol::wire::{Hello, LEVEL};
     use tyr_types::KeyspaceConfig;
 
+    use tyr_types::Bytes;
+
     use super::*;
 
     #[test]

@@ -357,28 +357,27 @@ pub fn body() -> BoxedStrategy<Body> {
             |(id, decision, outcomes, clock)| Body::Reply { id, decision, outcomes, clock }
         ),
     ];
-    let of_reads =
-        prop_oneof![
-            read_request().prop_map(Body::Read),
-            read().prop_map(|read| Body::CancelRead { read }),
-            read().prop_map(|read| Body::SnapshotEnded { read }),
-            read_part().prop_map(Body::Part),
-            (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
-            transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
-            read().prop_map(|read| Body::NotHere(Asked::Read(read))),
-            (
-                prop_oneof![
-                    transaction_id().prop_map(Asked::Transaction),
-                    read().prop_map(Asked::Read),
-                ],
-                any::<u8>()
-            )
-                .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
-            movement_message().prop_map(Body::Movement),
-            keys_asked(),
-            (read(), vec(listed_blob(), 0..3), any::<bool>())
-                .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
-        ];
+    let of_reads = prop_oneof![
+        read_request().prop_map(Body::Read),
+        read().prop_map(|read| Body::CancelRead { read }),
+        read().prop_map(|read| Body::SnapshotEnded { read }),
+        read_part().prop_map(Body::Part),
+        (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
+        transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
+        read().prop_map(|read| Body::NotHere(Asked::Read(read))),
+        (
+            prop_oneof![
+                transaction_id().prop_map(Asked::Transaction),
+                read().prop_map(Asked::Read),
+            ],
+            any::<u8>()
+        )
+            .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
+        movement_message().prop_map(Body::Movement),
+        keys_asked(),
+        (read(), vec(listed_blob(), 0..3), any::<bool>())
+            .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
+    ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),
         map().prop_map(Body::NewerMap),
