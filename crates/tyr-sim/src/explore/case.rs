@@ -150,7 +150,14 @@ impl Case {
     /// When no key lies so.
     pub fn map(&self) -> (ClusterMap, [BlobName; 2]) {
         let replication = u8::try_from(self.replication()).expect("at most NODES");
-        let config = KeyspaceConfig { chunk_size: 4096, replication, ..KeyspaceConfig::default() };
+        // One live replica is enough: what is explored goes on whoever goes down.
+        let live_replicas_min = Some(1);
+        let config = KeyspaceConfig {
+            chunk_size: 4096,
+            replication,
+            live_replicas_min,
+            ..KeyspaceConfig::default()
+        };
         let map = ClusterMap::of(NODES, &[config]);
         let names = [0, 1].map(|blob: Blob| {
             let wanted: Vec<NodeId> =

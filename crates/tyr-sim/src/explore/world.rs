@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use tyr_protocol::Rule;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::map::ClusterMap;
-use tyr_types::{BlobName, NodeId, Transaction};
+use tyr_types::{BlobName, ErrorKind, NodeId, Transaction};
 
 use super::case::{self, Case, NODES, Number};
 use super::node::{Ending, Happening, Node};
@@ -349,6 +349,7 @@ impl Explorer {
         Ok(())
     }
 
+    /// What only writes is aborted when a client asks before anyone has it (F12), else never.
     fn answer(&mut self, world: &mut World, number: Number, ending: Ending) -> Result<(), String> {
         match world.clients[number] {
             Client::Idle => return Err(format!("transaction {number} is answered, but never was")),
@@ -360,6 +361,7 @@ impl Explorer {
         }
         if let Ending::Aborted(kind) = ending
             && !self.is_conditional[number]
+            && !(kind == ErrorKind::Unavailable && world.left != self.mishaps)
         {
             return Err(format!("transaction {number} only writes, and is aborted: {kind:?}"));
         }
@@ -389,8 +391,7 @@ impl Explorer {
         let place = world.down.map_or(0, |node| 1 + usize::from(node.0));
         let to = self.heads[number][place];
         let posted = Posted { to, from: Source::Client, epoch, happening };
-        let event = self.table.keep_event(posted);
-        world.post(event);
+        world.post(self.table.keep_event(posted));
     }
 
     fn crash(&mut self, world: &mut World, node: NodeId, is_forgetting: bool) {
@@ -409,8 +410,7 @@ impl Explorer {
         for to in world.live() {
             let happening = Happening::Install(Arc::clone(&map));
             let posted = Posted { to, from: Source::Outside, epoch, happening };
-            let event = self.table.keep_event(posted);
-            world.post(event);
+            world.post(self.table.keep_event(posted));
         }
         for number in 0..world.clients.len() {
             if world.clients[number] == Client::Waiting && self.heads[number][0] == node {
