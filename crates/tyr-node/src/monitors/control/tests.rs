@@ -68,6 +68,7 @@ proptest! {
 fn what_is_proposed_arrives_as_it_was() {
     let share = Share { weight: 50, domain: Some(Domain(3)) };
     let name = KeyspaceName::new("k").unwrap();
+    let config = KeyspaceConfig::default().explicit();
     for change in [
         Change::Join(vec![Newcomer { node: NodeId(4), incarnation: 9, share, level: 3 }]),
         Change::Drain(NodeId(1)),
@@ -75,7 +76,7 @@ fn what_is_proposed_arrives_as_it_was() {
         Change::SetWeight { node: NodeId(1), weight: 7 },
         Change::CancelMove,
         Change::Down(NodeId(2)),
-        Change::CreateKeyspace { name, config: KeyspaceConfig::default(), seed: 5 },
+        Change::CreateKeyspace { name, config, seed: 5 },
         Change::DropKeyspace(KeyspaceId(3)),
         Change::ForgetKeyspace(KeyspaceId(3)),
     ] {
@@ -169,6 +170,7 @@ async fn another_version_is_told_so() {
     near.write_all(&(VERSION + 1).to_le_bytes()).await.unwrap();
     let welcome: Welcome = frame::receive(&mut near, HELLO_LEN_MAX).await.unwrap();
     let error = tyr_types::Error::from(welcome.refusal.unwrap());
-    assert!(error.to_string().contains("version 2"), "{error}");
+    let expected = format!("version {} of the control plane is not spoken here", VERSION + 1);
+    assert!(error.to_string().contains(&expected), "{error}");
     served.await.unwrap().unwrap();
 }
