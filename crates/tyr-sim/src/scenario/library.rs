@@ -40,11 +40,13 @@ const TEXTS: &[(&str, &str)] = texts![
     "lossy",
     "clocks",
     "clock-hours",
+    "clock-days",
     "clocks-apart",
     "pauses",
     "disks",
     "head-lost",
     "cut-long",
+    "cut-bridge",
     "replace",
     "join",
     "drain",
@@ -81,6 +83,9 @@ const TEXTS: &[(&str, &str)] = texts![
     "sleepers",
     "long-mixed",
     "long-away",
+    "long-cuts",
+    "long-bridges",
+    "long-links",
     "third-lost",
 ];
 
