@@ -49,6 +49,8 @@ pub enum Rule {
     F11,
     /// A client's question runs nothing that nobody knows of.
     F12,
+    /// What has begun is ended with whoever is up: the commit that is known, else an abort.
+    F13,
     /// Appends reserve space, and keep off what moves the end of the blob.
     End,
     /// A node serves and validates only while it holds a lease.
@@ -123,6 +125,7 @@ impl Rule {
         Self::F10,
         Self::F11,
         Self::F12,
+        Self::F13,
         Self::End,
         Self::M3,
         Self::M3Wait,

@@ -66,6 +66,7 @@ const RECOVERY: &[Missing] = &[
     missing(Rule::F4, "late", 2, 60),
     missing(Rule::F6, "late", 1, 60),
     missing(Rule::F10, "cut-long", 0, 20),
+    missing(Rule::F13, "majority", 0, 20),
 ];
 
 const MAPS: &[Missing] = &[

@@ -15,7 +15,8 @@
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, NodeId, Operation, Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, KeyspaceConfig, NodeId, Operation,
+    Transaction, limits,
 };
 
 use super::{ClusterMap, hash};
@@ -48,6 +49,24 @@ impl ClusterMap {
     /// touches nothing, or more than [`CHAIN_CHUNKS_MAX`] chunks, or changes a number that lies in
     /// two.
     pub fn chain(&self, transaction: &Transaction, ends: &Ends) -> Result<Chain, Abort> {
+        self.chain_of(transaction, ends, KeyspaceConfig::live_replicas_needed)
+    }
+
+    /// The same, however few of those that hold a chunk are up: what has begun is ended with whom
+    /// there is (F13).
+    ///
+    /// # Errors
+    /// Those of [`ClusterMap::chain`], `Unavailable` only when a chunk has no holder that is up.
+    pub fn remaining_chain(&self, transaction: &Transaction, ends: &Ends) -> Result<Chain, Abort> {
+        self.chain_of(transaction, ends, |_| 1)
+    }
+
+    fn chain_of(
+        &self,
+        transaction: &Transaction,
+        ends: &Ends,
+        needed: impl Fn(&KeyspaceConfig) -> u8,
+    ) -> Result<Chain, Abort> {
         let mut hops: SmallVec<[Hop; 8]> = SmallVec::new();
         let mut previous: Option<(&BlobName, u64)> = None;
         for touch in self.touches(transaction, ends)?.sorted()? {
@@ -74,7 +93,7 @@ impl ClusterMap {
                 give(&mut hops, authority, piece);
                 continue;
             }
-            let needed = usize::from(config.live_replicas_needed()).min(placed.replicas);
+            let needed = usize::from(needed(config)).min(placed.replicas);
             if placed.holders.len() < needed {
                 return Err(Abort::at(touch.blob, ErrorKind::Unavailable, TOO_FEW_HOLDERS));
             }

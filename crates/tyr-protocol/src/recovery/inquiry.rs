@@ -141,7 +141,13 @@ impl Commit {
             members.extend(live);
         }
         // Without a chain by the newest map nothing can be concluded; a later round finds one.
-        let Ok(chain) = map.chain(&inquiry.transaction, inquiry.chains[0].ends()) else { return };
+        let ends = inquiry.chains[0].ends();
+        let Ok(chain) = (match self.rules.hold(Rule::F13) {
+            true => map.remaining_chain(&inquiry.transaction, ends),
+            false => map.chain(&inquiry.transaction, ends),
+        }) else {
+            return;
+        };
         members.extend(chain.hops().iter().map(|hop| hop.node));
         members.insert(self.node);
         let is_new =
@@ -247,13 +253,23 @@ impl Commit {
                 let abort = Abort::new(ErrorKind::Unavailable, NEVER_BEGUN);
                 self.close_with(now_us, inquiry, abort, view, effects);
             }
-            Conclusion::Unknown => {
-                for to in inquiry.reports.keys() {
-                    self.tell(now_us, *to, Message::Clear { id, attempt }, view, effects);
+            Conclusion::Unknown => match self.too_few_for(&inquiry) {
+                Some(abort) => self.close_with(now_us, inquiry, abort, view, effects),
+                None => {
+                    for to in inquiry.reports.keys() {
+                        self.tell(now_us, *to, Message::Clear { id, attempt }, view, effects);
+                    }
+                    self.drive(now_us, &inquiry, None, view, effects);
                 }
-                self.drive(now_us, &inquiry, None, view, effects);
-            }
+            },
         }
+    }
+
+    /// F13: why it may not run again, if too few of those that hold what it writes are up.
+    fn too_few_for(&self, inquiry: &Inquiry) -> Option<Abort> {
+        let map = self.recovery.as_ref()?.map.as_ref()?;
+        let refused = map.chain(&inquiry.transaction, inquiry.chains[0].ends()).err();
+        refused.filter(|abort| abort.kind == ErrorKind::Unavailable && self.rules.hold(Rule::F13))
     }
 
     /// F9: it is aborted, and nobody hears so before all who were asked have it durably.
@@ -315,7 +331,11 @@ impl Commit {
             return;
         };
         let ends = known.as_ref().map_or(inquiry.chains[0].ends(), |(_, ends)| ends);
-        let Ok(mut chain) = map.chain(&inquiry.transaction, ends) else { return };
+        let chain = match known.is_some() && self.rules.hold(Rule::F13) {
+            true => map.remaining_chain(&inquiry.transaction, ends),
+            false => map.chain(&inquiry.transaction, ends),
+        };
+        let Ok(mut chain) = chain else { return };
         if known.is_some() {
             let old = inquiry.chains.iter().flat_map(Chain::hops).map(|hop| hop.node);
             chain = with_others(chain, old.filter(|node| map.is_live(*node)));

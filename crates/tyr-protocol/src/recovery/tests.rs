@@ -1,5 +1,6 @@
 //! Each rule of recovery by itself, on three nodes that hold everything.
 
+mod too_few;
 mod unread;
 
 use std::collections::BTreeMap;

@@ -30,6 +30,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "healthy",
     "alone",
     "three",
+    "majority",
     "nine",
     "apart-one",
     "apart-two",
