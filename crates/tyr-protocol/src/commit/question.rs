@@ -141,6 +141,21 @@ impl Commit {
                 record.unstable,
             );
         }
+        for (id, inquiry) in self.recovery.iter().flat_map(|recovery| &recovery.inquiries) {
+            let _ = writeln!(
+                text,
+                "node {} asks about {:x} attempt {} promised {:?} waiting {:?} reports {:?} \
+                 closing {} round {}",
+                self.node.0,
+                id.0,
+                inquiry.attempt.number,
+                inquiry.promised.map(|promised| (promised.number, promised.coordinator.0)),
+                inquiry.waiting,
+                inquiry.reports,
+                inquiry.closing.is_some(),
+                inquiry.rounds,
+            );
+        }
         text
     }
 
