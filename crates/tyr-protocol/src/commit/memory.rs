@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use tyr_types::{Timestamp, TransactionId};
+use tyr_types::{ErrorKind, Timestamp, TransactionId};
 
 use super::event::{Attempt, Decision};
 use super::outcomes::Outcomes;
@@ -145,7 +145,8 @@ impl Memory {
         }
     }
 
-    /// Notes what became of a transaction; a decision that is known stays.
+    /// Notes what became of a transaction; a decision that is known stays. That nobody could tell
+    /// is none (F11).
     pub fn note(
         &mut self,
         id: TransactionId,
@@ -157,6 +158,9 @@ impl Memory {
         if let Some(entry) = self.entries.get_mut(&id) {
             match &entry.outcome {
                 None => entry.outcome = Some(outcome),
+                Some((Decision::Abort(abort), _)) if abort.kind == ErrorKind::TimedOut => {
+                    entry.outcome = Some(outcome);
+                }
                 Some((decision, _)) => {
                     let is_same = match (decision, &outcome.0) {
                         (Decision::Commit(at), Decision::Commit(other)) => at == other,

@@ -62,6 +62,10 @@ impl Commit {
             let message = Message::Behind { id, attempt, promised };
             return self.tell(now_us, attempt.coordinator, message, view, effects);
         }
+        // What is noted of it from now on is noted after it began, however slow this clock is: the
+        // floor does not get there while it is in flight (F10).
+        let clock = self.clock.clock.max(begun.clock);
+        self.observe(Timestamp { clock, ..self.clock });
         let clock = self.clock;
         match self.records.slot(id) {
             Some(slot) => {
@@ -223,11 +227,12 @@ impl Commit {
             return; // Under way.
         }
         let Some(slot) = self.records.slot(id) else {
-            let entry = recovery.memory.get(id);
-            let outcome = entry.and_then(|entry| {
-                entry.outcome.as_ref().map(|(decision, _)| (decision.clone(), entry.ends.clone()))
+            // An abort may be of a question that nobody could answer (F11): a ballot finds better.
+            let committed = recovery.memory.get(id).and_then(|entry| match &entry.outcome {
+                Some((Decision::Commit(at), _)) => Some((*at, entry.ends.clone())),
+                Some((Decision::Abort(_), _)) | None => None,
             });
-            return match outcome {
+            return match committed {
                 Some(known) => {
                     let it = (transaction, chain, begun);
                     self.drive_known(now_us, it, known, view, effects);
@@ -255,8 +260,7 @@ impl Commit {
         self.touch(slot);
         match decided_at {
             Some(at) => {
-                let known = (Decision::Commit(at), ends);
-                self.drive_known(now_us, (transaction, chain, begun), known, view, effects);
+                self.drive_known(now_us, (transaction, chain, begun), (at, ends), view, effects);
             }
             None if self.records[slot].state == State::Aborting => {}
             None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),

@@ -356,12 +356,13 @@ impl Commit {
         }
     }
 
-    /// Drives a transaction whose outcome is known here over its chain again, for one who asked.
+    /// Drives a transaction that is known here to be committed over its chain again, for one who
+    /// asked.
     pub(crate) fn drive_known(
         &mut self,
         now_us: u64,
         (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
-        (decision, ends): (Decision, Ends),
+        known: (Timestamp, Ends),
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -370,30 +371,20 @@ impl Commit {
         if self.rules.hold(Rule::F8) {
             self.promise(id, attempt);
         }
-        match decision {
-            Decision::Commit(at) => {
-                let inquiry = Inquiry {
-                    attempt,
-                    promised: None,
-                    transaction,
-                    begun,
-                    is_question: false,
-                    closing: None,
-                    chains: vec![chain],
-                    waiting: BTreeSet::new(),
-                    reports: BTreeMap::new(),
-                    began_us: 0,
-                    rounds: 0,
-                };
-                self.drive(now_us, &inquiry, Some((at, ends)), view, effects);
-            }
-            Decision::Abort(abort) => {
-                for hop in chain.hops() {
-                    let message = Message::Abort { id, attempt, abort: abort.clone() };
-                    self.tell(now_us, hop.node, message, view, effects);
-                }
-            }
-        }
+        let inquiry = Inquiry {
+            attempt,
+            promised: None,
+            transaction,
+            begun,
+            is_question: false,
+            closing: None,
+            chains: vec![chain],
+            waiting: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            began_us: 0,
+            rounds: 0,
+        };
+        self.drive(now_us, &inquiry, Some(known), view, effects);
     }
 }
 

@@ -149,6 +149,76 @@ fn without_f10_half_of_a_transaction_is_lost_after_a_long_cut() {
     println!("without F10: noticed: the tail has applied it, the head never does");
 }
 
+/// F10: what is noted of a transaction stays as long as it may be in flight, also at a node whose
+/// clock was behind when it was asked.
+#[test]
+fn a_promise_outlives_what_began_before_the_transaction() {
+    let mut nodes = without(None);
+    let begun = Timestamp { clock: BEGUN.clock + 5_000_000, ..BEGUN };
+    nodes.nodes[0].0.observe(begun);
+    let (transaction, chain) = (reading(1, Timestamp::ZERO), nodes.chain(&reading(1, BEGUN)));
+    nodes.step(0, Event::Submit { transaction: transaction.into(), chain, begun });
+    let late = std::cell::RefCell::new(Vec::new());
+    let hold = |to: NodeId, mail: &Mail| {
+        let is_held = is_forward_to(2)(to, mail);
+        late.borrow_mut().extend(is_held.then(|| (to, mail.clone())));
+        is_held
+    };
+    nodes.run_losing(hold);
+    make_newer(&mut nodes, 0);
+    nodes.wait(&[0]);
+    nodes.run();
+    assert!(is_abort(&nodes.replies[0].1, ErrorKind::Conflict), "{:?}", nodes.replies);
+    // Something else that began just before it is in flight yet, so everyone is done up to there.
+    let done_to_us = begun.clock - 1;
+    nodes.step(2, Event::Retain(OutcomeRetention { done_to_us, ..OutcomeRetention::UNKNOWN }));
+    nodes.elapsed_us += 1_000_000;
+    nodes.step(2, Event::Tick { elapsed_us: nodes.elapsed_us });
+    nodes.mail.extend(late.into_inner());
+    nodes.run();
+    assert!(nodes.applied(2).is_empty(), "its client was told that it is aborted");
+}
+
+/// F11: all have forgotten a commit; while a question about it is being given up, a pass of it
+/// arrives that the network held back. Whoever takes it in must become rid of it again, or nobody
+/// forgets anything any more (F10).
+#[test]
+fn that_nobody_could_tell_does_not_stand_against_a_known_commit() {
+    let mut nodes = without(None);
+    nodes.submit(writing(1));
+    nodes.run();
+    let at = nodes.committed_at(1);
+    let done_to_us = nodes.nodes.iter().map(|(commit, _)| commit.clock().clock).max().unwrap() + 1;
+    nodes.elapsed_us += 1_000_000;
+    for node in 0..3 {
+        let of_all = OutcomeRetention { done_to_us, ..OutcomeRetention::UNKNOWN };
+        nodes.step(node, Event::Retain(of_all));
+        nodes.step(node, Event::Tick { elapsed_us: nodes.elapsed_us });
+        let clock = done_to_us + OUTCOME_WINDOW_US;
+        nodes.nodes[usize::from(node)].0.observe(Timestamp { clock, ..at });
+    }
+    let (transaction, chain) = (Arc::new(writing(1)), nodes.chain(&writing(1)));
+    let ask = Message::Ask { transaction: transaction.clone(), chain: chain.clone(), begun: BEGUN };
+    nodes.step(1, Event::Recover(ask));
+    nodes.run_losing(is_abort_to(0));
+    let (attempt, highest) = (Attempt { number: 7, ..Attempt::default() }, at);
+    let attempt = Attempt { epoch: nodes.map.epoch, coordinator: NodeId(0), ..attempt };
+    let (known, usages) = (Some(at), vec![]);
+    let begun = BEGUN;
+    let pass =
+        commit::Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
+    nodes.step(0, Event::Receive(pass));
+    nodes.run();
+    for _ in 0..6 {
+        nodes.wait(&[0, 1, 2]);
+        nodes.run();
+    }
+    for (node, (commit, _)) in nodes.nodes.iter().enumerate() {
+        assert!(commit.is_empty(), "node {node} holds it for ever");
+    }
+    assert!((0..3).all(|node| nodes.applied(node) == [1]));
+}
+
 /// Everyone is done, and has forgotten; then a message comes that the network held back.
 fn late_message_after_all_have_forgotten(broken: Option<Rule>) -> Vec<u64> {
     let mut nodes = without(broken);
