@@ -2,7 +2,8 @@
 //!
 //! There are two. [`namespaces`] gives each node a network of its own and takes packets away, as a
 //! broken switch does; it needs to be root. [`relays`] puts a relay before each node that holds
-//! bytes back; it needs nothing, and can be slow on any kernel. Both cut one way only if asked.
+//! bytes back; it needs nothing, and can be slow on any kernel. Both cut one way only if asked, and
+//! TCP only, so that gossip, which is datagrams, goes on.
 //!
 //! A fabric knows no node but by its number, and nothing of what is said on it.
 
@@ -59,6 +60,12 @@ pub trait Fabric: Send + Sync {
     /// # Errors
     /// `Unavailable` when the system refuses.
     fn cut(&self, from: End, to: End, is_cut: bool) -> Result<()>;
+    /// What node `from` sends by TCP does not reach node `to` any more, while datagrams do; or does
+    /// again.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system refuses.
+    fn cut_tcp(&self, from: u16, to: u16, is_cut: bool) -> Result<()>;
     /// The lines of the node are slow; or not any more.
     ///
     /// # Errors

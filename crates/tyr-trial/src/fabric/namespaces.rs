@@ -8,6 +8,7 @@
 //!
 //! A line is cut one way by a wrong entry in the sender's table of neighbours: packets go to an
 //! address that nobody has. Nobody is told, as when a cable breaks, and nothing but `ip` is needed.
+//! TCP alone is cut by a rule of the sender's that gives it a way of its own, over such an address.
 //! Slow is `netem` where the kernel has it, else a narrow token bucket.
 
 use std::collections::BTreeSet;
@@ -25,6 +26,12 @@ const PORT: u16 = 7400;
 
 /// An address of the link layer that nobody has.
 const NOBODY: &str = "02:00:00:00:00:99";
+
+/// The host that TCP goes by where it is cut: it has that address. Nodes have lower numbers.
+const NOWHERE: u8 = 254;
+
+/// The table of ways for TCP that is cut.
+const CUT_TABLE: &str = "77";
 
 /// A bridge with namespaces on it. Dropping it removes them.
 #[derive(Debug)]
@@ -145,6 +152,24 @@ impl Fabric for Namespaces {
         Ok(())
     }
 
+    fn cut_tcp(&self, from: u16, to: u16, is_cut: bool) -> Result<()> {
+        let namespace = self.namespace(from);
+        let inside = |words: &[&str]| ip(&[&["-n", namespace.as_str()], words].concat());
+        let target = self.address(to).to_string();
+        let rule = ["to", target.as_str(), "ipproto", "tcp", "lookup", CUT_TABLE];
+        // What was not cut has no such rule; one that is cut again is to have one, not two.
+        let _ = inside(&[&["rule", "del"], &rule[..]].concat());
+        if !is_cut {
+            return Ok(());
+        }
+        let nowhere = host(self.subnet, NOWHERE).to_string();
+        let way = ["default", "via", &nowhere, "dev", "eth0", "table", CUT_TABLE];
+        let neighbour = [&nowhere, "dev", "eth0", "lladdr", NOBODY, "nud", "permanent"];
+        inside(&[&["neigh", "replace"], &neighbour[..]].concat())?;
+        inside(&[&["route", "replace"], &way[..]].concat())?;
+        inside(&[&["rule", "add"], &rule[..]].concat())
+    }
+
     fn slow(&self, node: u16, slowness: Option<Slowness>) -> Result<()> {
         let namespace = self.namespace(node);
         let inside = |words: &[&str]| {
@@ -237,7 +262,54 @@ pub(crate) fn run(program: &str, words: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::AsFd;
+
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
     use super::*;
+
+    /// What `work` answers on a thread in a node's network.
+    fn inside<T: Send>(fabric: &Namespaces, node: u16, work: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", fabric.namespace(node))).unwrap();
+        let enter = || {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
+    }
+
+    #[test]
+    fn tcp_is_cut_one_way_while_datagrams_pass() {
+        // Who is not root has none.
+        let Ok(fabric) = Namespaces::new() else { return };
+        let places = [0, 1].map(|node| fabric.seat(node).unwrap().listen);
+        let bind = |node: u16| {
+            let place = places[usize::from(node)];
+            inside(&fabric, node, || {
+                (TcpListener::bind(place).unwrap(), UdpSocket::bind(place).unwrap())
+            })
+        };
+        let ((_, zero), (listener, one)) = (bind(0), bind(1));
+        let mut caller = inside(&fabric, 0, || TcpStream::connect(places[1]).unwrap());
+        let (mut called, _) = listener.accept().unwrap();
+        let mut byte = [0];
+
+        fabric.cut_tcp(0, 1, true).unwrap();
+        caller.write_all(b"a").unwrap();
+        zero.send_to(b"d", places[1]).unwrap();
+        assert_eq!(one.recv(&mut byte).unwrap(), 1);
+        // The datagram was sent later than the byte, over the same line.
+        called.set_nonblocking(true).unwrap();
+        assert_eq!(called.read(&mut byte).unwrap_err().kind(), ErrorKind::WouldBlock);
+        called.set_nonblocking(false).unwrap();
+
+        fabric.cut_tcp(0, 1, false).unwrap();
+        called.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"a");
+    }
 
     #[test]
     fn one_fabric_is_made_right_after_another_is_gone() {

@@ -36,7 +36,14 @@ const RETRANSMISSION: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     is_cut: bool,
+    is_tcp_cut: bool,
     slowness: Option<Slowness>,
+}
+
+impl Line {
+    fn has_tcp(self) -> bool {
+        !self.is_cut && !self.is_tcp_cut
+    }
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +115,12 @@ impl Fabric for Relays {
         Ok(())
     }
 
+    fn cut_tcp(&self, from: u16, to: u16, is_cut: bool) -> Result<()> {
+        let mut lines = self.shared.lines.lock();
+        lines.entry((End::Node(from), End::Node(to))).or_default().is_tcp_cut = is_cut;
+        Ok(())
+    }
+
     fn slow(&self, node: u16, slowness: Option<Slowness>) -> Result<()> {
         let mut slow = self.shared.slow.lock();
         match slowness {
@@ -139,7 +152,7 @@ impl Shared {
     }
 
     fn is_open(&self, from: End, to: End) -> bool {
-        !self.line(from, to).is_cut && !self.line(to, from).is_cut
+        self.line(from, to).has_tcp() && self.line(to, from).has_tcp()
     }
 
     /// Who calls from this address.
@@ -233,7 +246,7 @@ async fn pump(
         let arrived = Instant::now();
         let line = loop {
             let line = shared.line(from, to);
-            if !line.is_cut {
+            if line.has_tcp() {
                 break line;
             }
             tokio::time::sleep(LOOK).await;
@@ -280,4 +293,37 @@ fn has_socket(pid: u32, inode: u64) -> bool {
         .flatten()
         .filter_map(|file| std::fs::read_link(file.path()).ok())
         .any(|target| target.as_os_str() == wanted.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn tcp_is_cut_one_way_while_datagrams_pass() {
+        let relays = Relays::new().unwrap();
+        let [zero, one] = [0, 1].map(|node| relays.seat(node).unwrap());
+        let listener = TcpListener::bind(one.listen).unwrap();
+        let datagrams = [&zero, &one].map(|seat| UdpSocket::bind(seat.listen).unwrap());
+        // This process is node 0, and calls node 1.
+        relays.started(0, std::process::id());
+        let mut caller = TcpStream::connect(&one.advertise).unwrap();
+        let (mut called, _) = listener.accept().unwrap();
+        let mut byte = [0];
+
+        relays.cut_tcp(0, 1, true).unwrap();
+        caller.write_all(b"a").unwrap();
+        datagrams[0].send_to(b"d", &one.advertise).unwrap();
+        assert_eq!(datagrams[1].recv(&mut byte).unwrap(), 1);
+        called.set_nonblocking(true).unwrap();
+        assert_eq!(called.read(&mut byte).unwrap_err().kind(), ErrorKind::WouldBlock);
+        called.set_nonblocking(false).unwrap();
+
+        relays.cut_tcp(0, 1, false).unwrap();
+        called.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"a");
+    }
 }
