@@ -1,11 +1,12 @@
 //! Listings: pairs of blobs that come, change and go together, and snapshots that list them twice.
 //!
 //! A pair has one writer, so that what a listing may show of it can be told. One whose outcome
-//! stays unknown is left alone from then on, for its last write may come at any time.
+//! stays unknown is left alone from then on, for its last write may come at any time. Over several
+//! keyspaces the halves of a pair lie in two of them, and a snapshot lists all at one moment.
 
 use std::time::Duration;
 
-use tyr_types::{Bytes, Operation, Payload, Result};
+use tyr_types::{Bytes, ErrorKind, Operation, Payload, Result};
 
 use super::Stage;
 use crate::history::{Moment, Scribe, Step};
@@ -69,7 +70,11 @@ pub(super) fn act(
     let done = change(stage, scribe, pair.number, size);
     match &done {
         Ok(()) => pair.exists = size.is_some(),
-        Err(_) => *pair = Pair { number: stage.value(), exists: false },
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            *pair = Pair { number: stage.value(), exists: false };
+        }
+        // It is as it was.
+        Err(_) => {}
     }
     done
 }
