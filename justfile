@@ -46,10 +46,15 @@ trial *ARGS="suite":
     cargo build --profile test -p tyr-cli -p tyr-trial
     "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" {{ ARGS }}
 
-# The same for half an hour, with a seed that nobody has run before, and on five nodes.
-trial-long MINUTES="30":
+# An hour on five nodes with a seed that nobody has run before: every fault, cuts of 90 s among them, keyspaces of 1, 2 and 3 replicas.
+trial-long MINUTES="60":
     cargo build --profile sim -p tyr-cli -p tyr-trial
-    "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5
+    "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5 --faults all --replications 1,2,3 --pace-ms 40
+
+# Half an hour of listings while one or two of five nodes are killed or stand still, caches and logs as small as they may be in use.
+trial-listings MINUTES="30":
+    cargo build --profile sim -p tyr-cli -p tyr-trial
+    "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5 --faults kill,kill-two,pause --workloads listings --clients 6 --cache-mib 64 --fold-log-mib 8
 
 # From the program of an older commit to this one, node by node, under load.
 trial-upgrade COMMIT="HEAD~1":

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use tyr_trial::check::{self, porcupine};
-use tyr_trial::cluster::Program;
+use tyr_trial::cluster::{Program, Sizes};
 use tyr_trial::fabric::{self, Fabric, namespaces::Namespaces, relays::Relays};
 use tyr_trial::fault::Fault;
 use tyr_trial::history;
@@ -58,12 +58,17 @@ struct RunArguments {
     /// How long faults are begun.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// The faults, by name and with commas; `none` for none. Default: all that can be.
+    /// The faults, by name and with commas; `all` for all that can be, `none` for none. Default:
+    /// all that can be but cuts of 90 s.
     #[arg(long)]
     faults: Option<String>,
     /// The workloads, by name and with commas. Default: all.
     #[arg(long, visible_alias = "workload")]
     workloads: Option<String>,
+    /// Replicas, as `1,2,3`: each workload's blobs are spread over a keyspace of each, and what it
+    /// does at once is done across them. Default: one keyspace of three.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=9))]
+    replications: Vec<u8>,
     /// Nodes of the cluster.
     #[arg(long, default_value_t = 3)]
     nodes: u16,
@@ -73,6 +78,12 @@ struct RunArguments {
     /// Clients wait so long after each operation.
     #[arg(long, default_value_t = 10)]
     pace_ms: u64,
+    /// MiB of memory that a node has for recent operations and cache. Default: the program's.
+    #[arg(long)]
+    cache_mib: Option<u64>,
+    /// MiB of log after which a fold begins.
+    #[arg(long, default_value_t = Sizes::default().fold_log_mib)]
+    fold_log_mib: u64,
     /// The network between the nodes: best, namespaces, relays.
     #[arg(long, default_value = "best")]
     fabric: String,
@@ -129,33 +140,13 @@ fn run_one(arguments: &RunArguments) -> Result<bool> {
 }
 
 fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
+    let can_be = |fault: &Fault| can_be(*fault, fabric, arguments.previous.is_some());
+    let possible = Fault::ALL.into_iter().filter(can_be);
     let faults = match arguments.faults.as_deref() {
         Some("none") => Vec::new(),
+        Some("all") => possible.collect(),
         Some(names) => named(names, "fault", Fault::named)?,
-        None => {
-            let can_be = |fault: &Fault| match fault {
-                Fault::Upgrade => arguments.previous.is_some(),
-                // A small disk needs root, as namespaces do.
-                Fault::Disk => fabric == "namespaces",
-                Fault::Kill
-                | Fault::KillHead
-                | Fault::KillTail
-                | Fault::KillLeader
-                | Fault::KillTwo
-                | Fault::KillAll
-                | Fault::Pause
-                | Fault::PauseLeader
-                | Fault::Partition
-                | Fault::Isolate
-                | Fault::OneWay
-                | Fault::Bridge
-                | Fault::Slow
-                | Fault::Clock
-                | Fault::Rolling
-                | Fault::Join => true,
-            };
-            Fault::ALL.into_iter().filter(can_be).collect()
-        }
+        None => possible.filter(|fault| !fault.is_long()).collect(),
     };
     let workloads = match arguments.workloads.as_deref() {
         Some(names) => named(names, "workload", Workload::named)?,
@@ -173,12 +164,43 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
         nodes: arguments.nodes,
         faults,
         workloads,
+        replications: arguments.replications.clone(),
         clients: arguments.clients,
         pace: Duration::from_millis(arguments.pace_ms),
         folder: suite::folder(&format!("seed-{}", arguments.seed))?,
         program,
         broken: arguments.broken.clone(),
+        sizes: Sizes { cache_mib: arguments.cache_mib, fold_log_mib: arguments.fold_log_mib },
     })
+}
+
+/// Whether there can be this fault on this fabric.
+fn can_be(fault: Fault, fabric: &str, has_previous: bool) -> bool {
+    match fault {
+        Fault::Upgrade => has_previous,
+        // A small disk needs root, as namespaces do.
+        Fault::Disk => fabric == "namespaces",
+        Fault::Kill
+        | Fault::KillHead
+        | Fault::KillTail
+        | Fault::KillLeader
+        | Fault::KillTwo
+        | Fault::KillAll
+        | Fault::Pause
+        | Fault::PauseLeader
+        | Fault::Partition
+        | Fault::Isolate
+        | Fault::OneWay
+        | Fault::Bridge
+        | Fault::CutFull
+        | Fault::CutPartial
+        | Fault::CutTcp
+        | Fault::Slow
+        | Fault::Clock
+        | Fault::ClockHours
+        | Fault::Rolling
+        | Fault::Join => true,
+    }
 }
 
 fn named<T>(names: &str, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {

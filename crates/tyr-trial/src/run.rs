@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tyr_types::{Error, Result};
+use tyr_types::{BlobName, Error, Result};
 
 use crate::check::{self, porcupine};
 use crate::client::{Caller, connect};
-use crate::cluster::{Cluster, PATIENCE, Plan, Program};
+use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 use crate::fault::{Fault, Planned, inject, schedule};
 use crate::history::Book;
@@ -39,6 +39,8 @@ pub struct Run {
     pub faults: Vec<Fault>,
     /// What clients do.
     pub workloads: Vec<Workload>,
+    /// Replicas of the keyspaces that each workload's blobs lie in; none for one keyspace of three.
+    pub replications: Vec<u8>,
     /// Clients of each workload.
     pub clients: u64,
     /// Clients wait so long after each operation.
@@ -49,6 +51,8 @@ pub struct Run {
     pub program: Program,
     /// The rule that nodes break.
     pub broken: Option<String>,
+    /// What a node may have.
+    pub sizes: Sizes,
 }
 
 /// Runs it. Faults of the product are in the report, not errors.
@@ -64,6 +68,7 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
         program: run.program.clone(),
         broken: run.broken.clone(),
         small_disk: run.faults.contains(&Fault::Disk).then_some((run.seed % 3) as u16),
+        sizes: run.sizes,
     };
     let mut cluster = Cluster::form(plan, Arc::clone(&fabric))?;
     let mut report = Report::new(run, fabric.name(), begun.elapsed());
@@ -107,12 +112,13 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
 fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> {
     let mut stages = Vec::new();
     for workload in &run.workloads {
-        let caller = |name| Caller::new(&connect(&cluster.office)?, name, &workload.config());
-        let mut first = Stage::new(*workload, caller(workload.name())?, book, run.seed);
+        let keyspaces = workload.keyspaces(&run.replications);
+        let caller = || Caller::of_all(&connect(&cluster.office)?, &keyspaces);
+        let mut first = Stage::new(*workload, caller()?, book, run.seed);
         first.pace = run.pace;
         first.prepare()?;
         for _ in 1..run.clients {
-            stages.push(first.with(caller(workload.name())?));
+            stages.push(first.with(caller()?));
         }
         stages.push(first);
     }
@@ -162,10 +168,14 @@ fn suffer(
     book.note(format!("begins: {planned}"));
     let blob = first.caller.blob(first.keys().last().map_or("any", String::as_str));
     let injected = inject::inject(cluster, planned, &blob)?;
-    let text = injected.text.clone();
+    let mut text = injected.text.clone();
     book.note(text.clone());
     println!("{:>7.1} s  {:<12} {text}", begun_us as f64 / 1e6, planned.fault.name());
-    std::thread::sleep(planned.lasts);
+    let until = Instant::now() + planned.lasts;
+    for inner in &planned.within {
+        text += &format!("; {}", suffer_within(cluster, inner, &blob, &book)?);
+    }
+    std::thread::sleep(until.saturating_duration_since(Instant::now()));
     injected.mend(cluster)?;
     book.note(format!("mended: {text}"));
     let mended_us = book.now_us();
@@ -178,6 +188,26 @@ fn suffer(
         return Err(Error::unavailable(format!("nodes {dead:?} ended by themselves")));
     }
     whole.map(drop)
+}
+
+/// Quiet, a fault and its mending while another lasts, so that the cluster need not be whole; says
+/// what was done.
+fn suffer_within(
+    cluster: &mut Cluster,
+    planned: &Planned,
+    blob: &BlobName,
+    book: &Book,
+) -> Result<String> {
+    std::thread::sleep(planned.after);
+    let at_s = book.now_us() as f64 / 1e6;
+    let injected = inject::inject(cluster, planned, blob)?;
+    let text = injected.text.clone();
+    book.note(format!("meanwhile: {text}"));
+    println!("{at_s:>7.1} s  - {:<10} {text}", planned.fault.name());
+    std::thread::sleep(planned.lasts);
+    injected.mend(cluster)?;
+    book.note(format!("mended: {text}"));
+    Ok(text)
 }
 
 /// Reads everything once more, and compares the replicas; answers what was compared.

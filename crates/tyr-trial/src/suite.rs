@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tyr_types::{Error, Result};
 
-use crate::cluster::Program;
+use crate::cluster::{Program, Sizes};
 use crate::fabric::{self, Fabric};
 use crate::fault::Fault;
 use crate::run::{Run, run as run_one};
@@ -36,11 +36,13 @@ pub fn run() -> Result<bool> {
             nodes: 3,
             faults: faults.into(),
             workloads: Workload::ALL.into(),
+            replications: Vec::new(),
             clients: 1,
             pace: Duration::from_millis(20),
             folder: folder(&format!("seed-{seed}"))?,
             program: Program::usual()?,
             broken: None,
+            sizes: Sizes::default(),
         };
         let report = run_one(&planned, Arc::from(fabric::best()?))?;
         println!("\n{report}");

@@ -21,11 +21,11 @@ pub use self::connection::{connect, connect_speaking};
 /// How often an unknown outcome is asked for again.
 const ASKS: u32 = 2;
 
-/// A client with a keyspace.
+/// A client with the keyspaces that a workload's blobs lie in: which one a blob's key says.
 #[derive(Clone)]
 pub struct Caller {
     client: Arc<Client>,
-    keyspace: KeyspaceId,
+    keyspaces: Vec<KeyspaceId>,
 }
 
 impl Caller {
@@ -34,14 +34,35 @@ impl Caller {
     /// # Errors
     /// `Unavailable` when the monitors do not answer.
     pub fn new(client: &Arc<Client>, name: &str, config: &KeyspaceConfig) -> Result<Self> {
-        let name = KeyspaceName::new(name)?;
-        let made = match block_on(client.create_keyspace(&name, config)) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                block_on(client.keyspace(&name))
-            }
-            made => made,
-        };
-        Ok(Self { client: Arc::clone(client), keyspace: made?.id })
+        Self::of_all(client, &[(name.to_owned(), config.clone())])
+    }
+
+    /// The same of several keyspaces, over which blobs are spread by their keys.
+    ///
+    /// # Errors
+    /// As [`Caller::new`].
+    ///
+    /// # Panics
+    /// Without a keyspace.
+    pub fn of_all(client: &Arc<Client>, wanted: &[(String, KeyspaceConfig)]) -> Result<Self> {
+        assert!(!wanted.is_empty(), "a blob lies in a keyspace");
+        let mut keyspaces = Vec::new();
+        for (name, config) in wanted {
+            let name = KeyspaceName::new(name)?;
+            let made = match block_on(client.create_keyspace(&name, config)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    block_on(client.keyspace(&name))
+                }
+                made => made,
+            };
+            keyspaces.push(made?.id);
+        }
+        Ok(Self { client: Arc::clone(client), keyspaces })
+    }
+
+    /// How many keyspaces the blobs are spread over.
+    pub fn keyspaces(&self) -> usize {
+        self.keyspaces.len()
     }
 
     /// The client.
@@ -54,7 +75,8 @@ impl Caller {
     /// # Panics
     /// For keys that are none.
     pub fn blob(&self, key: &str) -> BlobName {
-        BlobName { keyspace: self.keyspace, key: Key::new(key).expect("workloads name keys") }
+        let keyspace = self.keyspaces[place(key, self.keyspaces.len())];
+        BlobName { keyspace, key: Key::new(key).expect("workloads name keys") }
     }
 
     /// A read by itself; `None` when there is no such blob.
@@ -107,14 +129,34 @@ impl Caller {
         Ok(bytes(&sight.seen))
     }
 
-    /// All keys at that moment with their sizes, so many asked for at a time.
+    /// All keys at that moment with their sizes in the order of keys, so many asked for at a time.
     ///
     /// # Errors
     /// What the client answers.
     pub fn list_at(&self, at: Timestamp, page: usize) -> Result<Vec<(String, u64)>> {
+        let mut all = Vec::new();
+        for (keyspace, number) in self.keyspaces.iter().zip(0..) {
+            let listed = self.list_one(*keyspace, at, page)?;
+            if listed.iter().any(|(key, _)| place(key, self.keyspaces.len()) != number) {
+                return Err(Error::corrupt("a keyspace lists keys of another"));
+            }
+            all.extend(listed);
+        }
+        if self.keyspaces.len() > 1 {
+            all.sort();
+        }
+        Ok(all)
+    }
+
+    fn list_one(
+        &self,
+        keyspace: KeyspaceId,
+        at: Timestamp,
+        page: usize,
+    ) -> Result<Vec<(String, u64)>> {
         let (mut all, mut after) = (Vec::new(), None::<Key>);
         loop {
-            let listed = self.client.list(self.keyspace, b"", after.as_ref(), page, Some(at));
+            let listed = self.client.list(keyspace, b"", after.as_ref(), page, Some(at));
             let (listed, is_end) = block_on(listed)?;
             after = listed.last().map(|(key, _)| key.clone()).or(after);
             let named = |(key, stat): (Key, Stat)| {
@@ -138,6 +180,11 @@ impl Caller {
             outcomes: Vec::new(),
         }
     }
+}
+
+/// Which of so many keyspaces a key's blob lies in: neighbours lie in different ones.
+fn place(key: &str, keyspaces: usize) -> usize {
+    key.bytes().map(usize::from).sum::<usize>() % keyspaces
 }
 
 fn bytes(seen: &Seen) -> Option<Bytes> {
@@ -261,4 +308,23 @@ pub fn values(bytes: &[u8]) -> Result<Vec<u64>> {
 /// The range of so many values.
 pub fn range(from: u64, count: u64) -> ByteRange {
     ByteRange { start: 8 * from, end: 8 * (from + count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::listings::keys_of;
+
+    #[test]
+    fn what_is_done_at_once_lies_in_several_keyspaces() {
+        for keyspaces in 2..=3 {
+            let [left, right] = keys_of(7).map(|key| place(&key, keyspaces));
+            assert_ne!(left, right);
+            let counters: Vec<usize> = (0..keyspaces)
+                .map(|number| place(&format!("counter-{number}"), keyspaces))
+                .collect();
+            assert!((0..keyspaces).all(|keyspace| counters.contains(&keyspace)));
+        }
+        assert_eq!(place("counter-1", 1), 0);
+    }
 }

@@ -18,7 +18,7 @@ use tyr_types::{Error, NodeId, Result};
 
 pub use self::office::Office;
 pub use self::process::Process;
-pub use self::program::Program;
+pub use self::program::{Program, Sizes};
 use crate::fabric::Fabric;
 
 /// How long a cluster may take to be as it should.
@@ -40,6 +40,8 @@ pub struct Plan {
     pub broken: Option<String>,
     /// The node whose disk is small, so that it can run full.
     pub small_disk: Option<u16>,
+    /// What a node may have.
+    pub sizes: Sizes,
 }
 
 /// A cluster of processes. Dropping it kills them.
@@ -101,6 +103,7 @@ impl Cluster {
         std::fs::create_dir_all(&folder).map_err(|error| Error::io("the node's folder", error))?;
         let mut process = Process::new(number, seat, folder);
         process.broken = self.plan.broken.clone();
+        process.sizes = self.plan.sizes;
         if self.plan.small_disk == Some(number) {
             process.mount(DISK_LEN)?;
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tyr_types::{Error, Result};
 
-use super::program::{Formation, Program};
+use super::program::{Formation, Program, Sizes};
 use crate::fabric::Seat;
 use crate::fabric::namespaces::run;
 
@@ -31,6 +31,8 @@ pub struct Process {
     pub formation: Formation,
     /// The rule that it breaks.
     pub broken: Option<String>,
+    /// What it may have.
+    pub sizes: Sizes,
     /// The feature level that it speaks, if that is not the program's.
     pub level: Option<u8>,
     seat: Seat,
@@ -45,8 +47,8 @@ impl Process {
     pub fn new(number: u16, seat: Seat, folder: PathBuf) -> Self {
         let formation = Formation::Initial(String::new());
         let (broken, child, starts, is_mounted) = (None, None, 0, false);
-        let level = None;
-        Self { number, formation, broken, level, seat, folder, child, starts, is_mounted }
+        let (level, sizes) = (None, Sizes::default());
+        Self { number, formation, broken, sizes, level, seat, folder, child, starts, is_mounted }
     }
 
     /// Starts it.
@@ -57,7 +59,7 @@ impl Process {
         let data = self.data();
         std::fs::create_dir_all(&data).map_err(|error| Error::io("the node's folder", error))?;
         let data = data.display().to_string();
-        let words = program.words(self.number, &self.seat, &data, &self.formation);
+        let words = program.words(self.number, &self.seat, &data, &self.formation, &self.sizes);
         let log = self.log()?;
         let errors = log.try_clone().map_err(|error| Error::io("the node's log", error))?;
         let mut command = Command::new(&words[0]);

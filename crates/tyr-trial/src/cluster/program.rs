@@ -13,6 +13,22 @@ pub enum Program {
     Serve(PathBuf),
 }
 
+/// What a node may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// MiB of memory for recent operations and cache; `None` for what the program has unless told.
+    pub cache_mib: Option<u64>,
+    /// MiB of log after which a fold begins.
+    pub fold_log_mib: u64,
+}
+
+impl Default for Sizes {
+    /// A log that is folded often.
+    fn default() -> Self {
+        Self { cache_mib: None, fold_log_mib: 1 }
+    }
+}
+
 /// How a node comes to its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formation {
@@ -59,6 +75,7 @@ impl Program {
         seat: &Seat,
         folder: &str,
         formation: &Formation,
+        sizes: &Sizes,
     ) -> Vec<String> {
         let (path, verb, numbered) = match self {
             Self::Own(path) => (path, "node", "--number"),
@@ -75,9 +92,23 @@ impl Program {
             Formation::Join(places) => words.extend(["--join".to_owned(), places.join(",")]),
         }
         if let Self::Serve(_) = self {
-            words.extend(["--insecure", "--http", "off", "--fold-log", "1MiB"].map(str::to_owned));
+            words.extend(["--insecure", "--http", "off"].map(str::to_owned));
             // So it ends when the trial does, however that ends.
             words.push("--until-input-ends".to_owned());
+        }
+        words.extend(self.sized(sizes));
+        words
+    }
+
+    fn sized(&self, sizes: &Sizes) -> Vec<String> {
+        let (fold_log, cache) = match self {
+            Self::Own(_) => ("--fold-log-bytes", "--cache-bytes"),
+            Self::Serve(_) => ("--fold-log", "--cache"),
+        };
+        let bytes = |mib: u64| (mib << 20).to_string();
+        let mut words = vec![fold_log.to_owned(), bytes(sizes.fold_log_mib)];
+        if let Some(mib) = sizes.cache_mib {
+            words.extend([cache.to_owned(), bytes(mib)]);
         }
         words
     }

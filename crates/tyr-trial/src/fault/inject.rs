@@ -5,10 +5,16 @@ use std::time::Duration;
 use tyr_protocol::map::{Change, Membership};
 use tyr_types::{BlobName, Error, NodeId, Result};
 
+use super::cuts::{self, Cut, Lines};
 use super::{Fault, Planned};
 use crate::cluster::{Cluster, PATIENCE, Program};
-use crate::fabric::{End, Slowness};
+use crate::fabric::Slowness;
 use crate::random::Random;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+/// Clocks jump so far at most: past a change of the day, and whatever is kept for hours.
+const JUMP_MAX: Duration = Duration::from_secs(72 * 3600);
 
 /// What was done, and what mends it.
 #[derive(Debug)]
@@ -22,7 +28,7 @@ pub struct Injected {
 enum Mending {
     Start(Vec<u16>),
     Resume(u16),
-    Join(Vec<(End, End)>),
+    Join(Lines),
     Hasten(u16),
     EmptyDisk(u16),
     SetClock(u16),
@@ -63,9 +69,20 @@ pub fn inject(cluster: &mut Cluster, planned: &Planned, blob: &BlobName) -> Resu
         Fault::Isolate => cut(cluster, Cut::Everybody, &nodes, &mut random),
         Fault::OneWay => cut(cluster, Cut::OneWay, &nodes, &mut random),
         Fault::Bridge => cut(cluster, Cut::One, &nodes, &mut random),
+        Fault::CutFull => cut(cluster, Cut::Groups, &nodes, &mut random),
+        Fault::CutPartial => cut(cluster, Cut::Some, &nodes, &mut random),
+        Fault::CutTcp => cut(cluster, Cut::Tcp, &nodes, &mut random),
         Fault::Slow => slow(cluster, any, &mut random),
         Fault::Disk => fill(cluster),
-        Fault::Clock => jump(cluster, any, &mut random),
+        Fault::Clock => {
+            let longest = if random.below(2) == 0 { MINUTE } else { HOUR };
+            let by = random.between(longest.as_secs() / 60, longest.as_secs());
+            jump(cluster, any, by, &mut random)
+        }
+        Fault::ClockHours => {
+            let by = random.between(HOUR.as_secs(), JUMP_MAX.as_secs());
+            jump(cluster, any, by, &mut random)
+        }
         Fault::Rolling => {
             let program = cluster.plan.program.clone();
             roll(cluster, &program)
@@ -90,9 +107,7 @@ impl Injected {
                 cluster.process(node).resume();
                 Ok(())
             }
-            Mending::Join(lines) => {
-                lines.into_iter().try_for_each(|(from, to)| cluster.fabric.cut(from, to, false))
-            }
+            Mending::Join(lines) => lines.set(&*cluster.fabric, false),
             Mending::Hasten(node) => cluster.fabric.slow(node, None),
             Mending::EmptyDisk(node) => {
                 cluster.process(node).empty_disk();
@@ -128,43 +143,8 @@ fn pause(cluster: &mut Cluster, node: u16) -> Injected {
     Injected { text: format!("paused {node}"), mending: Mending::Resume(node) }
 }
 
-/// Which lines are cut.
-#[derive(Clone, Copy)]
-enum Cut {
-    /// All between one node and the others.
-    Others,
-    /// Those, and between it and the clients.
-    Everybody,
-    /// Between it and the others, one way.
-    OneWay,
-    /// Between it and one other.
-    One,
-}
-
 fn cut(cluster: &Cluster, which: Cut, nodes: &[u16], random: &mut Random) -> Result<Injected> {
-    let (first, one) = (nodes[0], End::Node(nodes[0]));
-    let others: Vec<End> = nodes[1..].iter().map(|node| End::Node(*node)).collect();
-    let both = |other: &End| [(one, *other), (*other, one)];
-    let (text, lines): (String, Vec<(End, End)>) = match which {
-        Cut::Others => (format!("cut off {first}"), others.iter().flat_map(both).collect()),
-        Cut::Everybody => {
-            let lines = others.iter().chain([&End::Clients]).flat_map(both).collect();
-            (format!("isolated {first}"), lines)
-        }
-        Cut::OneWay if random.below(2) == 0 => {
-            let lines = others.iter().map(|other| (one, *other)).collect();
-            (format!("nobody hears {first}"), lines)
-        }
-        Cut::OneWay => {
-            let lines = others.iter().map(|other| (*other, one)).collect();
-            (format!("{first} hears nobody"), lines)
-        }
-        Cut::One => {
-            let lines = others.first().into_iter().flat_map(both).collect();
-            (format!("{first} and {} apart", nodes.get(1).unwrap_or(&first)), lines)
-        }
-    };
-    lines.iter().try_for_each(|(from, to)| cluster.fabric.cut(*from, *to, true))?;
+    let (text, lines) = cuts::cut(cluster, which, nodes, random)?;
     Ok(Injected { text, mending: Mending::Join(lines) })
 }
 
@@ -184,15 +164,14 @@ fn fill(cluster: &mut Cluster) -> Result<Injected> {
     Ok(Injected { text: format!("disk of {node} full"), mending: Mending::EmptyDisk(node) })
 }
 
-fn jump(cluster: &mut Cluster, node: u16, random: &mut Random) -> Result<Injected> {
-    const HOUR_US: u64 = 3_600_000_000;
-    let by_us = match random.below(2) {
-        0 => random.between(1_000_000, 60_000_000),
-        _ => random.between(60_000_000, HOUR_US),
+/// The clock of a node goes ahead, or back, by so many seconds.
+fn jump(cluster: &mut Cluster, node: u16, by_s: u64, random: &mut Random) -> Result<Injected> {
+    let by_s = by_s.cast_signed() * if random.below(2) == 0 { -1 } else { 1 };
+    cluster.process(node).shift_clock(by_s * 1_000_000)?;
+    let text = match by_s.unsigned_abs() < HOUR.as_secs() {
+        true => format!("clock of {node} off by {by_s} s"),
+        false => format!("clock of {node} off by {:.1} h", by_s as f64 / HOUR.as_secs_f64()),
     };
-    let by_us = by_us.cast_signed() * if random.below(2) == 0 { -1 } else { 1 };
-    cluster.process(node).shift_clock(by_us)?;
-    let text = format!("clock of {node} off by {} s", by_us / 1_000_000);
     Ok(Injected { text, mending: Mending::SetClock(node) })
 }
 

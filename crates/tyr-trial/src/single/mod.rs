@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tyr_types::{Error, Result};
 
 use self::overload::Length;
-use crate::cluster::{Cluster, Plan, Program};
+use crate::cluster::{Cluster, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 
 /// A single test.
@@ -67,6 +67,7 @@ impl Ground {
             program,
             broken: broken.map(str::to_owned),
             small_disk: None,
+            sizes: Sizes::default(),
         };
         Cluster::form(plan, Arc::clone(&self.fabric))
     }

@@ -5,7 +5,7 @@
 //! | [`lists`] | lists of values | strict serializability of transactions |
 //! | [`bank`] | accounts | every audit finds the same sum |
 //! | [`counters`] | numbers that all add to in place | each addition counts once, and none aborts |
-//! | [`log`] | one blob that all append to | what was acknowledged is there once, in order |
+//! | [`log`] | a blob in each keyspace, appended to | what was acknowledged is there, in order |
 //! | [`registers`] | single values | linearizability, blob by blob |
 //! | [`listings`] | pairs that come and go together | a listing is of one moment (Q1) |
 //!
@@ -79,6 +79,19 @@ impl Workload {
             Self::Counters | Self::Log | Self::Listings => Durability::Buffered,
         };
         KeyspaceConfig { chunk_size: 4096, durability, ..KeyspaceConfig::default() }
+    }
+
+    /// The keyspaces that its blobs are spread over: one of its name, or one for each of these
+    /// numbers of replicas.
+    pub fn keyspaces(self, replications: &[u8]) -> Vec<(String, KeyspaceConfig)> {
+        let of = |replication: &u8| {
+            let config = KeyspaceConfig { replication: *replication, ..self.config() };
+            (format!("{}-of-{replication}", self.name()), config)
+        };
+        match replications {
+            [] => vec![(self.name().to_owned(), self.config())],
+            some => some.iter().map(of).collect(),
+        }
     }
 }
 
@@ -191,7 +204,7 @@ impl Stage {
             Workload::Lists => lists::keys(self),
             Workload::Bank => bank::keys(),
             Workload::Counters => counters::keys(),
-            Workload::Log => log::keys(),
+            Workload::Log => log::keys(self),
             Workload::Registers => registers::keys(self),
             Workload::Listings => listings::keys(self),
         }
