@@ -94,6 +94,8 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     (Rule::F9, "without_f9_an_abort_that_was_answered_commits_when_its_head_is_lost"),
     (Rule::F11, "without_f11_a_message_that_comes_late_runs_a_transaction_twice"),
     (Rule::F12, "without_f12_a_question_runs_what_was_answered_as_aborted"),
+    // No workload of the simulator lists keys.
+    (Rule::Q1, "without_it_a_listing_shows_half_of_what_was_in_flight"),
     // It takes a copy that is late, a log that is cut meanwhile, and a crash just after: one seed
     // in some sixty.
     (Rule::L3, "without_it_what_waits_for_a_base_is_lost_with_the_log"),

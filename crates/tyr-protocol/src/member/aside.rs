@@ -49,6 +49,11 @@ impl Aside {
         self.len -= before.map_or(0, |before| before.len());
     }
 
+    /// What was laid aside of this chunk at that moment.
+    pub fn get(&self, chunk: &ChunkName, at: Timestamp) -> Option<&LaidAside> {
+        self.by_chunk.get(chunk)?.get(&at)
+    }
+
     /// Bytes of memory that it takes, roughly.
     pub fn len(&self) -> u64 {
         self.len

@@ -61,7 +61,7 @@ use self::in_use::InUse;
 use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
-pub use self::store::{ChunkName, Store};
+pub use self::store::{ChunkName, LateAnswers, Store};
 use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
 use crate::lease::Holder;

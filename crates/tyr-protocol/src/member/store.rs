@@ -1,6 +1,6 @@
 //! What a node needs of the store below it.
 
-use tyr_types::{BlobName, Timestamp, Transaction};
+use tyr_types::{BlobName, Outcome, Timestamp, Transaction};
 
 use crate::chain::Chain;
 use crate::commit::Outcomes;
@@ -10,6 +10,10 @@ use crate::view::View;
 
 /// A chunk of a blob.
 pub type ChunkName = (BlobName, u64);
+
+/// What the operations of a transaction on a blob answer when a chunk's base has come: its
+/// timestamp, and each operation's number with its answer.
+pub type LateAnswers = (Timestamp, Vec<(usize, Outcome)>);
 
 /// The applied state of a node. Nothing here fails and nothing waits: the log has it already.
 pub trait Store: View {
@@ -31,11 +35,12 @@ pub trait Store: View {
     fn is_awaited(&self, chunk: &ChunkName) -> bool;
 
     /// The chunk as it was elsewhere at `copy.at`, or a piece of it. With the last piece the base
-    /// is there, and what was laid aside above `copy.at` goes on top of it.
+    /// is there, and what was laid aside above `copy.at` goes on top of it: what each of that answers
+    /// now comes back, by its timestamp, with the number of each operation on the blob.
     ///
     /// When the log is read again over a base that is of a later moment, a copy that is in the base
     /// already, because the base is of `copy.at` or later, changes nothing.
-    fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy);
+    fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers>;
 
     /// This node does not hold the chunk any more. Nothing of it is left.
     fn release(&mut self, chunk: &ChunkName);

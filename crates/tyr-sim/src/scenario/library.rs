@@ -46,6 +46,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "pauses",
     "disks",
     "head-lost",
+    "answer-lost",
     "cut-long",
     "cut-bridge",
     "replace",

@@ -297,9 +297,9 @@ impl Chunk {
         (self.floor, self.base, self.copied) = (floor, base, Some(copied));
     }
 
-    /// Puts what happened on top of all else.
-    pub(super) fn push(&mut self, at: Timestamp, cause: Cause) {
-        self.add(Effect { at, cause, written: Written::default() });
+    /// Puts what happened on top of all else; answers what it answers.
+    pub(super) fn push(&mut self, at: Timestamp, cause: Cause) -> Answers {
+        self.add(Effect { at, cause, written: Written::default() })
     }
 
     /// Does everything from the `place`-th effect on again; answers what that one answers.

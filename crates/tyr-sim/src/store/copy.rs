@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tyr_protocol::member::LateAnswers;
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_types::{ByteRange, Bytes, Timestamp};
 
@@ -53,13 +54,14 @@ impl Chunk {
         })
     }
 
-    /// Takes in a piece of a copy; with the last one it goes under what was applied above it.
+    /// Takes in a piece of a copy; with the last one it goes under what was applied above it, and
+    /// that has its answers.
     ///
     /// # Panics
     /// When the pieces are not of one timestamp and one after the other.
-    pub fn install(&mut self, copy: ChunkCopy) {
+    pub fn install(&mut self, copy: ChunkCopy) -> Vec<LateAnswers> {
         if !self.is_awaited() && self.has_base_at(copy.at) {
-            return; // The log is read again over a base that has it.
+            return Vec::new(); // The log is read again over a base that has it.
         }
         let is_last = copy.is_last;
         let mut pieces = self.take_pieces();
@@ -76,7 +78,7 @@ impl Chunk {
         pieces.push(copy);
         if !is_last {
             self.await_base(pieces);
-            return;
+            return Vec::new();
         }
         let moments: BTreeSet<Timestamp> = pieces
             .iter()
@@ -86,10 +88,14 @@ impl Chunk {
         let whole = |moment: Timestamp| (moment, Arc::new(join(&pieces, moment)));
         let versions: Vec<_> = moments.into_iter().map(whole).collect();
         let at = pieces[0].at;
-        self.rebase(at, versions);
+        self.rebase(at, versions)
     }
 
-    fn rebase(&mut self, at: Timestamp, versions: Vec<(Timestamp, Arc<Content>)>) {
+    fn rebase(
+        &mut self,
+        at: Timestamp,
+        versions: Vec<(Timestamp, Arc<Content>)>,
+    ) -> Vec<LateAnswers> {
         let later = self.detach(at);
         let mut versions = versions.into_iter();
         let (floor, base) = versions.next().expect("a copy has a version");
@@ -97,9 +103,10 @@ impl Chunk {
         for (version, content) in versions {
             self.push(version, Cause::Copy(content));
         }
-        for (version, cause) in later {
-            self.push(version, cause);
-        }
+        later
+            .into_iter()
+            .map(|(version, cause)| (version, self.push(version, cause).into_vec()))
+            .collect()
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_protocol::commit::{Answered, Outcomes};
-use tyr_protocol::member::{ChunkName, Store};
+use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::versions::{self, Policy, Usage, Version};
 use tyr_protocol::{Abort, Chain, Part, Rule, View};
@@ -353,11 +353,12 @@ impl Store for SimStore {
         self.chunks.get(name).is_some_and(Chunk::is_awaited)
     }
 
-    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
+    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers> {
         assert!(copy.is_sound(), "violation: a copy of {name:?} is installed that is not sound");
         self.rot.forget(name);
-        self.chunk_mut(name).install(copy.clone());
+        let late = self.chunk_mut(name).install(copy.clone());
         self.done.push(Done::Installed(name.clone(), copy.at));
+        late
     }
 
     fn release(&mut self, name: &ChunkName) {

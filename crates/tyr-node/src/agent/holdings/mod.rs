@@ -28,7 +28,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::{ClusterMap, MapKeyspace};
-use tyr_protocol::member::{self, ChunkName, Member, Record};
+use tyr_protocol::member::{self, ChunkName, LateAnswers, Member, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, View};
@@ -276,7 +276,7 @@ impl Holdings {
     }
 
     /// The base of a chunk is complete.
-    fn install_whole(&mut self, name: &ChunkName, expected: Expected) {
+    fn install_whole(&mut self, name: &ChunkName, expected: Expected) -> Vec<LateAnswers> {
         let (copies, aside) = expected.into_parts();
         let place = self.place(name.0.keyspace, name.1);
         let newest = |copy: &ChunkCopy| copy.newest().clone();
@@ -300,14 +300,16 @@ impl Holdings {
         let stored = stored_name(&name.0, name.1);
         let installed = self.store.install_chunk(&stored, place, copy);
         self.note(installed);
+        let mut late = Vec::with_capacity(aside.len());
         for (at, laid) in aside {
             let readers = self.readers(&name.0, at);
             let applied = self.store.chunk(&stored).and_then(|cell| {
                 let what = (&laid.operations[..], laid.start);
                 self.store.apply_chunk(&cell, place, what, (at, readers))
             });
-            self.note(applied);
+            late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
         }
+        late
     }
 }
 
@@ -357,14 +359,14 @@ impl member::Store for Holdings {
         self.is_expected(&name.0, name.1)
     }
 
-    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
+    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers> {
         assert!(copy.is_sound(), "a copy of {name:?} is installed that is not sound");
         let stored = stored_name(&name.0, name.1);
         let included = self.store.chunk(&stored).map(|cell| cell.lock().included_to());
         let is_in_base =
             self.note(included).is_some_and(|to| to > Timestamp::ZERO && copy.at <= to);
         if is_in_base && !self.is_expected(&name.0, name.1) {
-            return; // The log is read again over a base that has it.
+            return Vec::new(); // The log is read again over a base that has it.
         }
         let start = self.place(name.0.keyspace, name.1).range.start;
         let mut expected = self.expected.remove(name).unwrap_or_default();
@@ -373,6 +375,7 @@ impl member::Store for Holdings {
             true => self.install_whole(name, expected),
             false => {
                 self.expected.insert(name.clone(), expected);
+                Vec::new()
             }
         }
     }

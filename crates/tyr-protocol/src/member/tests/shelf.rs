@@ -10,7 +10,7 @@ use tyr_types::{
 
 use crate::chain::Chain;
 use crate::commit::{Answered, Outcomes};
-use crate::member::{ChunkName, Store};
+use crate::member::{ChunkName, LateAnswers, Store};
 use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::versions::Usage;
 use crate::view::View;
@@ -224,11 +224,11 @@ impl Store for Shelf {
         self.chunks.get(chunk).is_some_and(|chunk| chunk.is_awaited)
     }
 
-    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) {
+    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers> {
         assert!(copy.is_sound() && copy.is_last);
         let chunk = self.chunks.entry(name.clone()).or_default();
         if !chunk.is_awaited && copy.at <= chunk.base_at {
-            return; // The log is read again over a base that has it.
+            return Vec::new(); // The log is read again over a base that has it.
         }
         let newest = copy.newest();
         let numbers = newest.bytes.chunks_exact(8);
@@ -238,6 +238,12 @@ impl Store for Shelf {
         (chunk.base_at, chunk.base_version) = (copy.at, newest.version);
         chunk.is_awaited = false;
         chunk.applied.retain(|at, _| *at > copy.at);
+        let mut below = chunk.base;
+        let answers = |(at, transaction): (&Timestamp, &Arc<Transaction>)| {
+            let answers = operate(&mut below, name, transaction).into_iter();
+            (*at, answers.map(|it| (it.operation as usize, it.outcome)).collect())
+        };
+        chunk.applied.iter().map(answers).collect()
     }
 
     fn release(&mut self, chunk: &ChunkName) {

@@ -21,7 +21,11 @@ fn any_damage_of_the_checkpoint_file_is_noticed() {
     for place in 0..len * 8 {
         let disk = fixture.disk.copy();
         disk.damage(CHECKPOINT_FILE, |bytes| bytes[place / 8] ^= 1 << (place % 8));
-        assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
+        let error = synced_batch(&disk).unwrap_err();
+        // A higher version is what a later release would write: that cannot be told from damage.
+        let is_later = place / 8 == 4 && place % 8 > 0;
+        let kind = if is_later { ErrorKind::Unavailable } else { ErrorKind::Corrupt };
+        assert_eq!(error.kind(), kind, "bit {place}: {error}");
         let disk = fixture.disk.copy();
         disk.damage(CHECKPOINT_FILE, |bytes| bytes.truncate(place / 8));
         assert_eq!(synced_batch(&disk).unwrap_err().kind(), ErrorKind::Corrupt);
