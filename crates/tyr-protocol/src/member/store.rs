@@ -35,8 +35,8 @@ pub trait Store: View {
     fn is_awaited(&self, chunk: &ChunkName) -> bool;
 
     /// The chunk as it was elsewhere at `copy.at`, or a piece of it. With the last piece the base
-    /// is there, and what was laid aside above `copy.at` goes on top of it: what each of that answers
-    /// now comes back, by its timestamp, with the number of each operation on the blob.
+    /// is there, and what was laid aside above `copy.at` goes on top of it: what each of that
+    /// answers now comes back, by its timestamp, with the number of each operation on the blob.
     ///
     /// When the log is read again over a base that is of a later moment, a copy that is in the base
     /// already, because the base is of `copy.at` or later, changes nothing.

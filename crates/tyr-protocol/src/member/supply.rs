@@ -45,8 +45,9 @@ impl<S: Store> Turn<'_, S> {
                 }
                 movement::Effect::Install { chunk, copy } => self.install_copy(chunk, copy),
                 movement::Effect::CaughtUp => {
-                    // What was applied here without a base answered nothing; where it did comes with
-                    // the notice of stability. Before that this node must not be counted on (F4).
+                    // What was applied here without a base answered nothing; what it answered
+                    // elsewhere comes with the notice of stability. Before that this node must not
+                    // be counted on (F4).
                     let records = &self.member.commit.records;
                     self.member.unanswered.retain(|id| records.slot(*id).is_some());
                     if self.member.unanswered.is_empty() {
@@ -72,8 +73,8 @@ impl<S: Store> Turn<'_, S> {
         self.persist(Record::Installed { blob, chunk, copy }, promise);
     }
 
-    /// What was applied to a chunk before its base came is on top of it now, and has its answers: who
-    /// asks again may have nobody else to ask (F4).
+    /// What was applied to a chunk before its base came is on top of it now, and has its answers:
+    /// who asks again may have nobody else to ask (F4).
     pub(super) fn answer_late(&mut self, chunk: &ChunkName, (at, answers): LateAnswers) {
         let Some(laid) = self.member.aside.get(chunk, at) else { return };
         let transaction = Arc::clone(&laid.transaction);

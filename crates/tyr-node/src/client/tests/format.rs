@@ -4,16 +4,20 @@
 //! its log has all that it promised. Its `log` and `extents` end where what was written ends.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use tyr_protocol::session::{Place, Want};
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{BlobName, ByteRange, Bytes, Key, KeyspaceName, NodeId};
 
-use super::cluster::{connect, free_place};
+use super::cluster::connect;
 use crate::client::block_on;
 use crate::monitors::InitialNode;
 use crate::server::{Formation, Server, ServerOptions};
+
+/// Where the node was, as its peers and clients know it: it starts again at the same address.
+const PLACE: &str = "127.0.0.1:17391";
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
@@ -37,13 +41,13 @@ fn a_node_of_the_first_format_starts_with_everything_in_it_and_uses_the_level_of
         fs::create_dir_all(table.unwrap().path().join("tables")).unwrap();
     }
     for _ in 0..2 {
-        let place = free_place();
+        let place: SocketAddr = PLACE.parse().unwrap();
         let (node, address) = (NodeId(0), place.to_string());
         let mut options = ServerOptions::new(folder.path().to_owned(), place);
         options.formation =
             Formation::Initial(vec![InitialNode { node, address, is_monitor: true }]);
         let server = Server::start(options).unwrap();
-        let client = connect(&[place.to_string()]);
+        let client = connect(&[PLACE.to_owned()]);
         let name = KeyspaceName::new("notes").unwrap();
         let keyspace = block_on(client.keyspace(&name)).unwrap().id;
         let read = |key: &str| -> Bytes {
