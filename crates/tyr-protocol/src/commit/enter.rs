@@ -95,8 +95,8 @@ impl Commit {
         match recovery.memory.get(id) {
             Some(entry) if pass.attempt < entry.attempt && self.rules.hold(Rule::F2) => {}
             // That nobody could tell is no outcome: here is somebody who can (F11).
-            Some(Entry { outcome: Some((Decision::Abort(abort), _)), .. })
-                if abort.kind == ErrorKind::TimedOut && pass.known.is_some() =>
+            Some(Entry { outcome: Some((decision, _)), .. })
+                if decision.is_given_up() && pass.known.is_some() =>
             {
                 let at = pass.known.expect("it was just there");
                 self.enter_applied(pass, position, (at, Outcomes::new()), effects);

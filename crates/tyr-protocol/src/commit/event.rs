@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{BlobName, Epoch, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, Epoch, ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::outcomes::Outcomes;
 use crate::abort::Abort;
@@ -33,6 +33,16 @@ pub enum Decision {
     Commit(Timestamp),
     /// It does not take effect anywhere.
     Abort(Abort),
+}
+
+impl Decision {
+    /// Whether nobody could tell what became of it: that is no outcome, and gives way to one (F11).
+    pub(crate) fn is_given_up(&self) -> bool {
+        match self {
+            Self::Commit(_) => false,
+            Self::Abort(abort) => abort.kind == ErrorKind::TimedOut,
+        }
+    }
 }
 
 /// What is in use of the blobs that a transaction writes (V2). The driver fills it in when it

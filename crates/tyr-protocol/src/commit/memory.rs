@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use tyr_types::{ErrorKind, Timestamp, TransactionId};
+use tyr_types::{Timestamp, TransactionId};
 
 use super::event::{Attempt, Decision};
 use super::outcomes::Outcomes;
@@ -158,9 +158,7 @@ impl Memory {
         if let Some(entry) = self.entries.get_mut(&id) {
             match &entry.outcome {
                 None => entry.outcome = Some(outcome),
-                Some((Decision::Abort(abort), _)) if abort.kind == ErrorKind::TimedOut => {
-                    entry.outcome = Some(outcome);
-                }
+                Some((decision, _)) if decision.is_given_up() => entry.outcome = Some(outcome),
                 Some((decision, _)) => {
                     let is_same = match (decision, &outcome.0) {
                         (Decision::Commit(at), Decision::Commit(other)) => at == other,

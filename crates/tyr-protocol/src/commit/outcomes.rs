@@ -19,6 +19,21 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// What an operation on chunk `chunk` of a blob answered there, if that is for the client:
+    /// where an append went and whether the blob existed is known at its first chunk alone.
+    ///
+    /// # Panics
+    /// When the operation's place is no `u32`: a transaction has few.
+    pub fn at_chunk(blob: u32, chunk: u64, operation: usize, outcome: Outcome) -> Option<Self> {
+        let is_told = match outcome {
+            Outcome::Value(_) => true,
+            Outcome::Offset(_) | Outcome::Existed(_) => chunk == 0,
+            Outcome::Done => false,
+        };
+        let operation = u32::try_from(operation).expect("operations are few");
+        is_told.then_some(Self { blob, operation, outcome })
+    }
+
     fn place(&self) -> (u32, u32) {
         (self.blob, self.operation)
     }

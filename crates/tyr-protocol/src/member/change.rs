@@ -178,9 +178,7 @@ impl<S: Store> Turn<'_, S> {
             if is_holder && let Some(size) = map.chunk_size(chunk.0.keyspace) {
                 let start = chunk.1.saturating_mul(size);
                 let range = ByteRange { start, end: start.saturating_add(size) };
-                let late = self.store.install(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
-                late.into_iter().for_each(|it| self.answer_late(&chunk, it));
-                self.member.aside.forget(&chunk);
+                self.install_base(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
             }
         }
     }

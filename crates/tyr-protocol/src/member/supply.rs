@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId, Outcome, Timestamp, Transaction};
+use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
 use super::aside::{ASIDE_LEN_MAX, LaidAside};
 use super::{ChunkName, LateAnswers, Promise, Record, Store, Turn};
@@ -63,35 +63,30 @@ impl<S: Store> Turn<'_, S> {
         // Nothing proposed here from now on is at or below what the copy holds.
         self.member.commit.observe(copy.at);
         self.store.await_base(&chunk);
-        let late = self.store.install(&chunk, &copy);
-        late.into_iter().for_each(|it| self.answer_late(&chunk, it));
-        if copy.is_last {
-            self.member.aside.forget(&chunk);
-        }
+        self.install_base(&chunk, &copy);
         let promise = copy.is_last.then(|| Promise::Stored(chunk.clone()));
         let (blob, chunk) = chunk;
         self.persist(Record::Installed { blob, chunk, copy }, promise);
     }
 
+    /// Gives a chunk its base, or a piece of it, and what was laid aside its answers.
+    pub(super) fn install_base(&mut self, chunk: &ChunkName, copy: &ChunkCopy) {
+        let late = self.store.install(chunk, copy);
+        late.into_iter().for_each(|it| self.answer_late(chunk, it));
+        if copy.is_last {
+            self.member.aside.forget(chunk);
+        }
+    }
+
     /// What was applied to a chunk before its base came is on top of it now, and has its answers:
     /// who asks again may have nobody else to ask (F4).
-    pub(super) fn answer_late(&mut self, chunk: &ChunkName, (at, answers): LateAnswers) {
+    fn answer_late(&mut self, chunk: &ChunkName, (at, answers): LateAnswers) {
         let Some(laid) = self.member.aside.get(chunk, at) else { return };
         let transaction = Arc::clone(&laid.transaction);
-        let entries = (0u32..).zip(&transaction.blobs);
-        let Some((blob, _)) = entries.into_iter().find(|(_, it)| it.blob == chunk.0) else {
-            return;
-        };
-        let answered = |(operation, outcome): (usize, Outcome)| {
-            let is_told = match outcome {
-                Outcome::Value(_) => true,
-                Outcome::Offset(_) | Outcome::Existed(_) => chunk.1 == 0,
-                Outcome::Done => false,
-            };
-            let operation = u32::try_from(operation).expect("operations are few");
-            is_told.then_some(Answered { blob, operation, outcome })
-        };
-        let answers: Outcomes = answers.into_iter().filter_map(answered).collect::<Vec<_>>().into();
+        let mut entries = (0..).zip(&transaction.blobs).filter(|(_, it)| it.blob == chunk.0);
+        let Some((blob, _)) = entries.next() else { return };
+        let answered = |(operation, outcome)| Answered::at_chunk(blob, chunk.1, operation, outcome);
+        let answers: Outcomes = answers.into_iter().filter_map(answered).collect();
         if answers.is_empty() {
             return;
         }

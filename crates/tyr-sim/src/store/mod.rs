@@ -24,7 +24,7 @@ use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::versions::{self, Policy, Usage, Version};
 use tyr_protocol::{Abort, Chain, Part, Rule, View};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation, Outcome,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation,
     Timestamp, Transaction, TransactionId,
 };
 
@@ -291,10 +291,10 @@ impl SimStore {
     fn apply_blob(
         &mut self,
         (id, at): (TransactionId, Timestamp),
-        entry: &BlobOperations,
+        (blob, entry): (u32, &BlobOperations),
         part: &Part,
         guess: u64,
-    ) -> Vec<(usize, Outcome)> {
+    ) -> Vec<Answered> {
         let operations: Arc<[Operation]> = entry.operations.as_slice().into();
         let chunks = self.written(entry, part);
         let start = self.start(&entry.blob, part, guess);
@@ -306,14 +306,11 @@ impl SimStore {
             let chunk = self.chunk_mut(&name);
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
             let answers: Answers = chunk.apply(at, cause);
-            let is_told = |outcome: &Outcome| match outcome {
-                Outcome::Value(_) => true,
-                Outcome::Offset(_) | Outcome::Existed(_) => number == 0,
-                Outcome::Done => false,
-            };
-            outcomes.extend(answers.into_iter().filter(|(_, outcome)| is_told(outcome)));
+            outcomes.extend(answers.into_iter().filter_map(|(operation, outcome)| {
+                Answered::at_chunk(blob, number, operation, outcome)
+            }));
         }
-        outcomes.sort_unstable_by_key(|(operation, _)| *operation);
+        outcomes.sort_unstable_by_key(|answered| answered.operation);
         outcomes
     }
 }
@@ -334,11 +331,7 @@ impl Store for SimStore {
             let guess = chain.ends().iter().find(|(place, _)| *place == blob);
             let guess = guess.map_or(0, |(_, end)| *end);
             let part = &chain.hops()[position].part;
-            let answers = self.apply_blob((transaction.id, at), entry, part, guess);
-            outcomes.extend(answers.into_iter().map(|(operation, outcome)| {
-                let operation = u32::try_from(operation).expect("operations are few");
-                Answered { blob, operation, outcome }
-            }));
+            outcomes.extend(self.apply_blob((transaction.id, at), (blob, entry), part, guess));
         }
         outcomes.into()
     }

@@ -2,7 +2,7 @@
 
 use tyr_protocol::commit::Answered;
 use tyr_protocol::{Hop, Piece};
-use tyr_types::{Key, Number, Payload, Transform};
+use tyr_types::{Key, Number, Outcome, Payload, Transform};
 
 use super::*;
 use crate::checker::model::{self, Blob, Ranges};

@@ -11,7 +11,7 @@ use tyr_store::recent::chunk::Start;
 use tyr_store::recent::{Attributes, BlobState};
 use tyr_store::store::chunks::stored_name;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Outcome, Timestamp, TransactionId,
+    BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Timestamp, TransactionId,
 };
 
 use super::Holdings;
@@ -91,15 +91,9 @@ impl Holdings {
             if written.is_some() {
                 here.insert(*number);
             }
-            let is_told = |outcome: &Outcome| match outcome {
-                Outcome::Value(_) => true,
-                Outcome::Offset(_) | Outcome::Existed(_) => *number == 0,
-                Outcome::Done => false,
-            };
-            let told = self.note(applied).unwrap_or_default().into_iter();
-            answers.extend(told.filter(|(_, outcome)| is_told(outcome)).map(|(place, outcome)| {
-                let operation = u32::try_from(place).expect("operations are few");
-                Answered { blob: place_in, operation, outcome }
+            let all = self.note(applied).unwrap_or_default().into_iter();
+            answers.extend(all.filter_map(|(operation, outcome)| {
+                Answered::at_chunk(place_in, *number, operation, outcome)
             }));
         }
         if let Some(written) = written {
