@@ -46,6 +46,11 @@ impl<T> Queue<T> {
         popped
     }
 
+    /// All of them, oldest first.
+    pub fn into_items(self) -> impl Iterator<Item = T> {
+        self.segments.into_iter().flatten()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.len

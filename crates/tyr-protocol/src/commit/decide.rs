@@ -235,7 +235,10 @@ impl Commit {
         let record = &self.records[slot];
         let (id, outcomes) = (record.transaction.id, record.outcomes.clone());
         match record.position.checked_sub(1) {
-            None => effects.push(Effect::Reply { id, decision, outcomes }),
+            None => {
+                let transaction = Some(Arc::clone(&record.transaction));
+                effects.push(Effect::Reply { id, decision, outcomes, transaction });
+            }
             Some(previous) => {
                 let to = record.chain.hops()[previous].node;
                 effects.push(backward(to, (id, record.entered_in), decision, outcomes));
@@ -318,8 +321,7 @@ impl Commit {
             self.settle(slot, effects);
             if owed.is_none() && (is_first || !self.rules.hold(Rule::F9)) {
                 self.close(id);
-                let decision = Decision::Abort(*abort);
-                effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
+                effects.push(Effect::aborted(id, *abort));
             } else if owed.is_none() {
                 self.inquire(now_us, (transaction, chain, begun), false, view, effects);
             }

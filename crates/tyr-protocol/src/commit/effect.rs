@@ -7,6 +7,7 @@ use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::event::{Attempt, Decision, Message};
 use super::outcomes::Outcomes;
+use crate::abort::Abort;
 use crate::chain::Chain;
 use crate::recovery;
 
@@ -101,6 +102,9 @@ pub enum Effect {
         decision: Decision,
         /// What the other nodes of the chain answer.
         outcomes: Outcomes,
+        /// The transaction, if its operations may have answered something: the client is told when
+        /// all of that is known.
+        transaction: Option<Arc<Transaction>>,
     },
     /// At the head: make a chain that reaches the blob's end, and answer with `Reroute`.
     Misplaced {
@@ -120,4 +124,12 @@ pub enum Effect {
     },
     /// Step again with [`super::Event::Resume`]: transactions that waited can go on.
     Resume,
+}
+
+impl Effect {
+    /// Tell the client that its transaction is aborted.
+    pub(crate) fn aborted(id: TransactionId, abort: Abort) -> Self {
+        let (decision, outcomes) = (Decision::Abort(abort), Outcomes::new());
+        Self::Reply { id, decision, outcomes, transaction: None }
+    }
 }

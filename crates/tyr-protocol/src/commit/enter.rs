@@ -48,7 +48,8 @@ impl Commit {
         {
             // Late, or under way by another coordinator; without an outcome the client asks again.
             if let Some((decision, outcomes)) = entry.outcome.clone() {
-                effects.push(Effect::Reply { id, decision, outcomes });
+                let transaction = Some(transaction);
+                effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }
             return;
         }
@@ -461,6 +462,5 @@ pub(super) fn backward(
 
 /// Tells a client that nothing was begun.
 fn refuse(id: TransactionId, reason: &'static str, effects: &mut Vec<Effect>) {
-    let decision = Decision::Abort(Abort::new(ErrorKind::Unavailable, reason));
-    effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
+    effects.push(Effect::aborted(id, Abort::new(ErrorKind::Unavailable, reason)));
 }

@@ -119,6 +119,7 @@ impl Commit {
             has_one_authority,
             elapsed_us: _, // What it is compared with is taken from it.
             past: _,       // Of minutes, which no search takes.
+            has_heard: _,  // Changes when outcomes were noted.
             done_to_us,
             window_us,
             owed,

@@ -28,6 +28,9 @@ pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
 /// With as many outcomes and fences, of some hundred bytes each, a head takes in nothing new.
 pub const OUTCOMES_MAX: usize = 1 << 20;
 
+/// Entries that are noted in one microsecond when all are noted again.
+const NOTED_AT_ONCE: usize = 256;
+
 /// Entries that go at a time, so that no step takes long.
 const LET_GO_MAX: usize = 4;
 
@@ -255,6 +258,24 @@ impl Memory {
         self.order.push((noted, id));
     }
 
+    /// Notes everything again, at `clock` and a little above: at most [`NOTED_AT_ONCE`] in one
+    /// microsecond, so that pages of them stay short. The highest clock that was used.
+    ///
+    /// What is read from a log again is noted by the clock that the log had come to, which may be
+    /// below that at which a transaction began: it would be forgotten with those before it.
+    pub fn note_again(&mut self, clock: u64) -> u64 {
+        let mut noted_at = clock;
+        for (number, (noted, id)) in std::mem::take(&mut self.order).into_items().enumerate() {
+            let Some(entry) = self.entries.get_mut(&id).filter(|it| it.noted == noted) else {
+                continue;
+            };
+            noted_at = noted_at.max(noted).max(clock + (number / NOTED_AT_ONCE) as u64);
+            entry.noted = noted_at;
+            self.order.push((noted_at, id));
+        }
+        noted_at
+    }
+
     /// Transactions that began at or before this clock may be forgotten.
     pub fn floor(&self) -> u64 {
         self.floor
@@ -384,6 +405,28 @@ mod tests {
         let noted = new.get(TransactionId(2)).unwrap().noted;
         page.into_iter().for_each(|it| new.recall(it, at(late + 5)));
         assert_eq!(new.get(TransactionId(2)).unwrap().noted, noted, "it says nothing new");
+    }
+
+    /// F10.
+    #[test]
+    fn what_a_log_told_is_remembered_as_long_as_what_was_promised_now() {
+        let mut memory = Memory::default();
+        for id in 0..1_000 {
+            memory.fence(TransactionId(id), Attempt::default(), at(10 + id as u64 / 700));
+        }
+        memory.fence(TransactionId(0), Attempt::default(), at(12));
+        let last = memory.note_again(5_000);
+        assert_eq!(last, 5_003, "a thousand, 256 in a microsecond");
+        memory.fence(TransactionId(1_000), Attempt::default(), at(last));
+        memory.raise_floor(4_999);
+        memory.let_go(2_000);
+        assert_eq!(memory.len(), 1_001);
+        let (page, next) = memory.kept(0, 10);
+        assert!(page.len() <= NOTED_AT_ONCE && next == Some(5_000), "{} {next:?}", page.len());
+        memory.raise_floor(last);
+        memory.let_go(2_000);
+        assert_eq!(memory.len(), 0);
+        memory.invariants();
     }
 
     /// F2.

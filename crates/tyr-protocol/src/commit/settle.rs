@@ -164,6 +164,9 @@ impl Commit {
     /// Takes in what another node remembers, also of what is in flight here: whoever knows what
     /// became of it may leave before it is asked about (F2).
     pub(crate) fn recall(&mut self, remembered: Remembered) {
+        if let Decision::Commit(at) = &remembered.decision {
+            self.observe(*at); // It is not noted below when it began (F10).
+        }
         let clock = self.clock;
         if let Some(recovery) = &mut self.recovery {
             recovery.memory.recall(remembered, clock);

@@ -45,6 +45,8 @@ pub struct Grants {
     is_settling: bool,
     /// The epoch of the map that was last looked at for the feature level of its nodes.
     pub(super) leveled_in: Option<Epoch>,
+    /// How far all live nodes were done with transactions once, and so for good (F10).
+    done_to_us: u64,
     /// At most [`PROPOSALS_MAX`].
     pub(super) proposals: VecDeque<(u64, Change)>,
     pub(super) rules: Rules,
@@ -80,6 +82,7 @@ impl Grants {
             caught_up: BTreeSet::new(),
             is_settling: false,
             leveled_in: None,
+            done_to_us: 0,
             proposals: VecDeque::new(),
             rules: Rules::default(),
         };
@@ -203,6 +206,7 @@ impl Grants {
             let duration_us = self.config.duration_us;
             seat.expires_us = now_us + self.config.counted_us();
             let (to, epoch, retention) = (node, self.map.epoch, self.retention());
+            self.done_to_us = retention.done_to_us;
             let grant = Effect::Grant { to, incarnation, sent_us, duration_us, epoch, retention };
             effects.push(grant);
         }
@@ -210,11 +214,14 @@ impl Grants {
 
     /// How far all live nodes are done with transactions (F10). A node that is down does not count:
     /// should it come back, it begins empty.
+    ///
+    /// What all were done with stays done, though one that started again says that it knows less.
     pub fn retention(&self) -> OutcomeRetention {
-        OutcomeRetention::of_all(self.map.live().map(|node| {
+        let of_all = OutcomeRetention::of_all(self.map.live().map(|node| {
             let said = self.seats.get(&node).map(|seat| seat.retention);
             (node, said.unwrap_or_default())
-        }))
+        }));
+        OutcomeRetention { done_to_us: of_all.done_to_us.max(self.done_to_us), ..of_all }
     }
 
     fn come_back(&mut self, now_us: u64, node: NodeId, back: Back, effects: &mut Vec<Effect>) {

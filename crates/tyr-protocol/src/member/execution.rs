@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, ErrorKind, NodeId, Operation, Timestamp, Transaction, TransactionId};
 
+use super::submission::lacks_answers;
 use super::{Effect, Member, Record, Store, Turn};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Decision, Message, Outcomes};
-use crate::message::{Address, Body};
+use crate::message::{Address, Asked, Body};
 use crate::movement::{self, scrub::is_repair};
 use crate::rule::Rule;
 use crate::{read, recovery};
@@ -107,7 +108,9 @@ impl<S: Store> Turn<'_, S> {
                     self.persist(Record::Answered { id, outcomes }, None);
                 }
             }
-            commit::Effect::Reply { id, decision, outcomes } => self.reply(id, decision, outcomes),
+            commit::Effect::Reply { id, decision, outcomes, transaction } => {
+                self.answer(id, decision, outcomes, transaction.as_deref());
+            }
             commit::Effect::Misplaced { transaction, chain, blob, end } => {
                 self.place_anew(&transaction, &chain, (blob, end), own);
             }
@@ -157,18 +160,33 @@ impl<S: Store> Turn<'_, S> {
         self.send(Address::Node(to), Body::Commit(message));
     }
 
+    /// Tells a client what became of its transaction, and what it answered here and elsewhere.
+    fn answer(
+        &mut self,
+        id: TransactionId,
+        decision: Decision,
+        mut outcomes: Outcomes,
+        transaction: Option<&Transaction>,
+    ) {
+        self.member.misplaced.remove(&id);
+        if let Decision::Abort(_) = &decision {
+            return self.reply(id, decision, Outcomes::new());
+        }
+        self.member.commit.complete(id, &mut outcomes);
+        match transaction.is_some_and(|it| lacks_answers(it, &outcomes)) && !is_repair(id) {
+            // Who had the rest has forgotten it, and this node will hear so soon (F11); or it comes
+            // here with a chunk (F4). The client asks on.
+            true => self.not_here(client_of(id), Asked::Transaction(id)),
+            false => self.reply(id, decision, outcomes),
+        }
+    }
+
     /// Tells a client what became of its transaction.
     pub(super) fn reply(&mut self, id: TransactionId, decision: Decision, outcomes: Outcomes) {
-        let mut outcomes = outcomes;
-        match &decision {
-            Decision::Commit(_) => self.member.commit.complete(id, &mut outcomes),
-            Decision::Abort(_) => outcomes = Outcomes::new(),
-        }
-        self.member.misplaced.remove(&id);
         if is_repair(id) {
             return; // What became of it shows when replicas are compared again.
         }
-        let client = u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits");
+        let client = client_of(id);
         let clock = self.member.commit.clock();
         self.send(Address::Client(client), Body::Reply { id, decision, outcomes, clock });
     }
@@ -306,4 +324,9 @@ impl Member {
 /// Why a client's transaction was not begun.
 pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> Decision {
     Decision::Abort(Abort { kind, reason: reason.into(), blob: None })
+}
+
+/// Whose transaction it is.
+fn client_of(id: TransactionId) -> u64 {
+    u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits")
 }

@@ -86,13 +86,14 @@ impl<S: Store> Turn<'_, S> {
         if is_ahead || !is_head || is_going || is_full {
             return self.not_here(client, Asked::Transaction(id));
         }
-        if !is_remembered && self.is_forgotten(begun) {
+        let is_partial = self.is_partial(&transaction);
+        if (!is_remembered || is_partial) && self.is_forgotten(begun) {
+            // Where only a part of its answers is known, those who had the others need not (F11).
             let reason = "the transaction is older than what the cluster remembers: whether it \
                           took effect shows in what it wrote";
             return self.reply(id, refused(ErrorKind::TimedOut, reason), Outcomes::new());
         }
         self.member.commit.observe(begun);
-        let is_partial = self.is_partial(&transaction);
         self.commit(match (is_partial, is_retry) {
             (true, _) => {
                 commit::Event::Recover(recovery::Message::Ask { transaction, chain, begun })
@@ -115,8 +116,7 @@ impl<S: Store> Turn<'_, S> {
             (Some(_), _) | (None, Some((commit::Decision::Abort(_), _)) | None) => return false,
         };
         self.member.commit.complete(id, &mut outcomes);
-        let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
-        outcomes.len() < operations.filter(|operation| is_answering(operation)).count()
+        lacks_answers(transaction, &outcomes)
     }
 
     /// Whether this node knows something of the transaction.
@@ -135,6 +135,12 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn not_here(&mut self, client: u64, asked: Asked) {
         self.send(Address::Client(client), Body::NotHere(asked));
     }
+}
+
+/// Whether operations of a committed transaction answered what is not among these.
+pub(super) fn lacks_answers(transaction: &Transaction, outcomes: &Outcomes) -> bool {
+    let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+    outcomes.len() < operations.filter(|operation| is_answering(operation)).count()
 }
 
 /// Whether the operation answers more than that it took effect.

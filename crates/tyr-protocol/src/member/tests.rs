@@ -4,8 +4,10 @@
 //! does better is left to it; here is that the parts fit.
 
 mod checkpoints;
+mod late_questions;
 mod listings;
 mod shelf;
+mod stand;
 mod world;
 
 use self::world::{Config, World};

@@ -99,6 +99,9 @@ impl Commit {
         let clock = self.clock.clock.max(of_all.clock_us);
         self.observe(Timestamp { clock, ..self.clock });
         let Some(recovery) = &mut self.recovery else { return };
+        if !std::mem::replace(&mut recovery.has_heard, true) {
+            self.clock.clock = recovery.memory.note_again(self.clock.clock);
+        }
         recovery.memory.raise_floor(of_all.done_to_us);
         recovery.window_us = of_all.window_us.clamp(WINDOW_MIN_US, OUTCOME_WINDOW_US);
     }

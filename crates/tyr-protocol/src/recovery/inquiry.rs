@@ -8,7 +8,7 @@ use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 use super::message::{Known, Message};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part};
-use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
+use crate::commit::{self, Attempt, Commit, Effect};
 use crate::rule::Rule;
 use crate::view::View;
 
@@ -313,8 +313,7 @@ impl Commit {
         }
         let closed = recovery.inquiries.remove(&id).and_then(|inquiry| inquiry.closing);
         recovery.memory.close(id);
-        let decision = Decision::Abort(closed.expect("it was just there"));
-        effects.push(Effect::Reply { id, decision, outcomes: Outcomes::new() });
+        effects.push(Effect::aborted(id, closed.expect("it was just there")));
     }
 
     /// Sends the transaction over its chain again. One that is committed also passes those who had

@@ -76,6 +76,8 @@ pub(crate) struct Recovery {
     pub past: self::done::Past,
     /// Up to where this node is done (F10).
     pub done_to_us: u64,
+    /// Whether the monitors have said how far all nodes are, since this one started.
+    pub has_heard: bool,
     /// For how long outcomes are remembered at least.
     pub window_us: u64,
     /// Aborts that somebody asked for, with the attempt in which; said when they are durable (F9).
@@ -94,6 +96,7 @@ impl Default for Recovery {
             elapsed_us: 0,
             past: self::done::Past::default(),
             done_to_us: 0,
+            has_heard: false,
             window_us: OUTCOME_WINDOW_US,
             owed: BTreeMap::new(),
             crowd: 0,

@@ -72,7 +72,8 @@ impl Commit {
             let outcome = entry.filter(is_sure).and_then(|entry| entry.outcome.clone());
             return match outcome {
                 Some((decision, outcomes)) => {
-                    effects.push(Effect::Reply { id, decision, outcomes });
+                    let transaction = Some(transaction);
+                    effects.push(Effect::Reply { id, decision, outcomes, transaction });
                 }
                 None => self.inquire(now_us, (transaction, chain, begun), true, view, effects),
             };
@@ -81,7 +82,8 @@ impl Commit {
         match record.state {
             State::Applied(at) if record.is_passed => {
                 let (decision, outcomes) = (Decision::Commit(at), record.outcomes.clone());
-                effects.push(Effect::Reply { id, decision, outcomes });
+                let transaction = Some(transaction);
+                effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }
             State::Waiting
             | State::Parked

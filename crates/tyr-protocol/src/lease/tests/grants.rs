@@ -425,6 +425,11 @@ fn the_clock_of_the_fastest_and_how_far_the_slowest_is_come_with_every_lease() {
     assert_eq!(granted(2, 0, u64::MAX, 9), None, "an older process says nothing");
     assert_eq!(granted(2, 1, 0, 40), Some((7_200_000_050, 20)));
     assert_eq!(granted(0, 1, 60, 35), Some((7_200_000_050, 20)));
+    assert_eq!(
+        granted(1, 1, 7_200_000_060, 0),
+        Some((7_200_000_060, 20)),
+        "others have forgotten that far"
+    );
 }
 
 /// Monitors that follow these ones.

@@ -3,73 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tyr_types::{Bytes, Epoch, KeyspaceConfig, KeyspaceId, NodeId, Timestamp};
+use tyr_types::{Bytes, Epoch, KeyspaceId, NodeId, Timestamp};
 
-use super::shelf::{CHUNK, Shelf};
-use crate::map::{Change, ClusterMap};
-use crate::member::{Effect, Event, Member, MemberConfig};
-use crate::message::{Address, Body, Envelope, ListRequest, Now};
+use super::stand::{CLIENT, Stand, map};
+use crate::map::Change;
+use crate::member::{Effect, Event};
+use crate::message::{Address, Body, Envelope, ListRequest};
 use crate::wire::LEVEL;
-
-const CLIENT: u64 = 7;
-
-/// A node, and what it is told.
-struct Stand {
-    member: Member,
-    shelf: Shelf,
-    now_us: u64,
-    asked: u64,
-}
-
-fn map(nodes: u16) -> ClusterMap {
-    let keyspace = KeyspaceConfig { chunk_size: CHUNK, replication: 3, ..Default::default() };
-    ClusterMap::of(nodes, &[keyspace])
-}
 
 fn at(epoch: Epoch, clock: u64) -> Option<Timestamp> {
     Some(Timestamp { epoch, clock, node: 0 })
 }
 
 impl Stand {
-    fn new(node: u16, map: &ClusterMap) -> Self {
-        let incarnation = map.incarnation(NodeId(node)).unwrap_or(1);
-        let member = Member::new(NodeId(node), incarnation, MemberConfig::default());
-        let shelf = Shelf::new(NodeId(node));
-        let mut stand = Self { member, shelf, now_us: 1_000_000, asked: 0 };
-        stand.learn(map);
-        stand
-    }
-
-    fn step(&mut self, event: Event) -> Vec<Effect> {
-        let now = Now { wall_us: self.now_us, monotonic_us: self.now_us };
-        let mut effects = Vec::new();
-        self.member.step(now, event, &mut self.shelf, &mut effects);
-        self.member.invariants();
-        effects
-    }
-
-    fn monitors_say(&mut self, body: Body) {
-        let (epoch, from) = (Epoch(0), Address::Monitors);
-        self.step(Event::Receive(Envelope { epoch, incarnation: 0, from, body }));
-    }
-
-    fn learn(&mut self, map: &ClusterMap) {
-        self.monitors_say(Body::Effective(Arc::new(map.clone())));
-    }
-
-    /// It asks for its lease, and gets it.
-    fn lease(&mut self) {
-        self.now_us += 1_000_000;
-        for effect in self.step(Event::Tick) {
-            let Effect::Send { envelope: Envelope { body, .. }, .. } = effect else { continue };
-            if let Body::Renew { incarnation, epoch, sent_us, retention } = body {
-                let duration_us = 2_000_000;
-                let granted = Body::Granted { incarnation, sent_us, duration_us, epoch, retention };
-                self.monitors_say(granted);
-            }
-        }
-    }
-
     /// Lists for a client that goes by a map of this epoch; what it came to, in short.
     fn list(&mut self, epoch: Epoch, at: Option<Timestamp>) -> String {
         self.asked += 1;
