@@ -176,20 +176,18 @@ impl Gate {
             return None;
         }
         let refusal = match &envelope.body {
-            Body::Submit { transaction, ends, is_retry, .. } => self
-                .permit_transaction(caller, transaction)
-                .and_then(|()| match is_retry {
-                    true => Ok(()),
-                    false => self
-                        .check_disk(transaction)
-                        .and_then(|()| self.check_room(parts, (transaction, ends)))
-                        .and_then(|()| {
-                            let admitted = parts.quotas.admit(transaction, Instant::now);
-                            count(admitted, &self.refused.quota)
-                        }),
-                })
-                .err()
-                .map(|error| reply(transaction, &error)),
+            Body::Submit { transaction, ends, is_retry, .. } => {
+                let permitted = self.permit_transaction(caller, transaction);
+                let admitted = permitted.and_then(|()| match is_retry {
+                    true => Ok(true),
+                    false => self.admit(parts, client, (transaction, ends)),
+                });
+                match admitted {
+                    Ok(true) => None,
+                    Ok(false) => return self.let_wait(parts, client, envelope),
+                    Err(error) => Some(reply(transaction, &error)),
+                }
+            }
             Body::Read(request) => self
                 .permit_read(caller, request, client)
                 .and_then(|()| self.check_read_room(parts))
@@ -230,9 +228,35 @@ impl Gate {
             | Body::Return { .. } => None,
         };
         let Some(body) = refusal else { return Some(envelope) };
-        let (epoch, from) = (envelope.epoch, Address::Node(parts.driver.node()));
-        let answer = Envelope { epoch, incarnation: 0, from, body };
-        parts.outlet.send(Address::Client(client), answer);
+        parts.outlet.send(Address::Client(client), answer(parts, &envelope, body));
+        None
+    }
+
+    /// Whether a transaction may be begun now; `false` when it has to wait a moment for that.
+    fn admit(
+        &self,
+        parts: &Parts,
+        client: u64,
+        (transaction, ends): (&Transaction, &Ends),
+    ) -> Result<bool> {
+        let has_room = parts.driver.has_room();
+        self.check(!has_room && !parts.driver.may_wait(client, transaction.payload_len()))?;
+        self.check_disk(transaction)?;
+        let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
+        count(parts.room.check(chain), &self.refused.overload)?;
+        count(parts.quotas.admit(transaction, Instant::now), &self.refused.quota)?;
+        Ok(has_room)
+    }
+
+    /// Lets a client's transaction wait until there is room for it; `None` when that is so.
+    fn let_wait(&self, parts: &Parts, client: u64, envelope: Envelope) -> Option<Envelope> {
+        let Body::Submit { transaction, .. } = &envelope.body else { return Some(envelope) };
+        let (len, body) = (transaction.payload_len(), reply(transaction, &crowded()));
+        let refusal = answer(parts, &envelope, body);
+        if let Err(refusal) = parts.driver.wait((client, len), (envelope, refusal)) {
+            self.refused.overload.fetch_add(1, Ordering::Relaxed);
+            parts.outlet.send(Address::Client(client), *refusal);
+        }
         None
     }
 
@@ -295,12 +319,6 @@ impl Gate {
         count(parts.quotas.admit_read(keyspace, Instant::now), &self.refused.quota)
     }
 
-    fn check_room(&self, parts: &Parts, (transaction, ends): (&Transaction, &Ends)) -> Result<()> {
-        self.check(!parts.driver.has_room())?;
-        let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
-        count(parts.room.check(chain), &self.refused.overload)
-    }
-
     fn check_read_room(&self, parts: &Parts) -> Result<()> {
         let waiting = parts.driver.counts.waiting_reads.load(Ordering::Relaxed);
         self.check(waiting >= READS_WAITING_MAX || parts.driver.is_overloaded())
@@ -311,9 +329,7 @@ impl Gate {
             return Ok(());
         }
         self.refused.overload.fetch_add(1, Ordering::Relaxed);
-        Err(Error::unavailable(
-            "the node has more to do than it can; nothing was done, try again in a moment",
-        ))
+        Err(crowded())
     }
 }
 
@@ -400,6 +416,18 @@ impl Authenticate for Gate {
             }
         }
     }
+}
+
+/// What a node says to a client that asked with `asked`.
+fn answer(parts: &Parts, asked: &Envelope, body: Body) -> Envelope {
+    let (epoch, from) = (asked.epoch, Address::Node(parts.driver.node()));
+    Envelope { epoch, incarnation: 0, from, body }
+}
+
+fn crowded() -> Error {
+    Error::unavailable(
+        "the node has more to do than it can; nothing was done, try again in a moment",
+    )
 }
 
 /// Counts what is refused.

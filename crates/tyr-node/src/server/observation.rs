@@ -384,7 +384,7 @@ impl Observer {
             folds,
             is_fold_failing: fold_failure.is_some(),
             refused_permission: read(&gate.refused.permission),
-            refused_overload: read(&gate.refused.overload),
+            refused_overload: read(&gate.refused.overload) + read(&counts.late),
             refused_forged: read(&gate.refused.forged),
             refused_quota: read(&gate.refused.quota),
             quotas: self.0.quotas.reports(),

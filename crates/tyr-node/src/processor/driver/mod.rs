@@ -16,6 +16,7 @@ mod answers;
 mod engine;
 mod lists;
 mod pace;
+mod porch;
 mod reads;
 mod stopwatch;
 mod syncer;
@@ -38,7 +39,9 @@ pub use self::answers::AnswerStatistics;
 pub(crate) use self::answers::Answers;
 pub(crate) use self::engine::Engine;
 use self::pace::{Amount, Load};
+use self::porch::Porch;
 use self::syncer::Syncer;
+use crate::clock;
 use crate::histogram::Histogram;
 
 /// Events in the inbox above which what clients ask is refused: what a node works off in about a
@@ -81,6 +84,8 @@ pub(crate) struct Counts {
     pub rounds: AtomicU64,
     /// Transactions in flight after the last round.
     pub in_flight: AtomicUsize,
+    /// Transactions that waited to be let in, for too long.
+    pub late: AtomicU64,
     /// Reads that waited after the last round.
     pub waiting_reads: AtomicUsize,
     /// What clients were answered.
@@ -95,6 +100,8 @@ struct Inbox {
     work: VecDeque<Work>,
     carried: Carried,
     load: Load,
+    /// What waits until something new may be begun.
+    porch: Porch,
 }
 
 impl Inbox {
@@ -116,6 +123,16 @@ impl Inbox {
                 self.carried.remove(Carried::of(&envelope.body));
             }
             room.push_back(work);
+        }
+    }
+
+    /// So much is in flight: who waited for less goes in.
+    fn settle(&mut self, load: Load) {
+        self.load = load;
+        while self.has_room()
+            && let Some(envelope) = self.porch.next()
+        {
+            self.push(envelope);
         }
     }
 
@@ -230,6 +247,36 @@ impl Driver {
         self.inbox.lock().has_room()
     }
 
+    /// Whether one more transaction of a client, of `len` bytes, may wait until there is room.
+    pub fn may_wait(&self, client: u64, len: u64) -> bool {
+        self.inbox.lock().porch.has_place(client, len)
+    }
+
+    /// A transaction of a client waits a moment until there is room, with what the client is told
+    /// when there is none in time.
+    ///
+    /// # Errors
+    /// The refusal, when too much waits so.
+    pub fn wait(
+        &self,
+        (client, len): (u64, u64),
+        waiting: (Envelope, Envelope),
+    ) -> Result<(), Box<Envelope>> {
+        self.inbox.lock().porch.put((client, len), waiting, clock::steady_us())
+    }
+
+    /// Tells those that they are refused who have waited too long.
+    fn refuse_late(&self) {
+        let now_us = clock::steady_us();
+        while let Some((to, refusal)) = {
+            let mut inbox = self.inbox.lock();
+            inbox.porch.late(now_us)
+        } {
+            self.counts.late.fetch_add(1, Ordering::Relaxed);
+            self.outlet.send(to, refusal);
+        }
+    }
+
     /// Looks at the engine when nobody drives, and works off what came meanwhile. What is done
     /// there must be short.
     pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Engine) -> T) -> T {
@@ -320,7 +367,10 @@ impl Driver {
         engine.give_room(work);
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
-        self.inbox.lock().load = engine.load();
+        self.inbox.lock().settle(engine.load());
+        if is_due {
+            self.refuse_late();
+        }
         self.counts.waiting_reads.store(engine.member().waiting_reads(), Ordering::Relaxed);
         if engine.journal().begin(is_due) {
             self.syncer.want();

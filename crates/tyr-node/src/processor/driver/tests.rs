@@ -3,13 +3,15 @@
 mod scrubbing;
 mod web;
 
+use tyr_protocol::chain::Ends;
 use tyr_protocol::session::{Answer, Call, Place, Want};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceId, Number, NumberType,
-    Operation, Outcome, Payload, Transform,
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Key, KeyspaceId, Number,
+    NumberType, Operation, Outcome, Payload, Transaction, TransactionId, Transform,
 };
 
 use self::web::{Client, Web};
+use super::*;
 
 fn blob(key: &str) -> BlobName {
     BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() }
@@ -178,4 +180,29 @@ fn a_condition_that_does_not_hold_is_a_conflict_and_changes_nothing() {
     commit(&mut client, vec![swap(b"old")]);
     let all = ByteRange { start: 0, end: 9 };
     assert_eq!(read(&mut client, "a", all, Place::Newest), "new");
+}
+
+#[test]
+fn who_waits_goes_in_as_soon_as_there_is_room_and_no_more_than_there_is() {
+    let of = |count| Amount { count, len: 0 };
+    let load =
+        |in_flight| Load { in_flight: of(in_flight), may: Amount { len: 1 << 20, ..of(10) } };
+    let mut inbox = Inbox::default();
+    inbox.settle(load(10));
+    for number in 0..3 {
+        let blobs = vec![write("a", 0, b"b")];
+        let (id, reads) = (TransactionId(number), Vec::new());
+        let transaction = Arc::new(Transaction { id, blobs, reads });
+        let (ends, begun_us, is_retry, settled) = (Ends::new(), 0, false, 0);
+        let body = Body::Submit { transaction, ends, begun_us, is_retry, settled };
+        let (epoch, from) = (Epoch::default(), Address::Client(1));
+        let refusal = Envelope { epoch, incarnation: 0, from, body: Body::FetchMap };
+        let envelope = Envelope { body, ..refusal.clone() };
+        inbox.porch.put((1, 1), (envelope, refusal), 0).unwrap();
+    }
+    inbox.settle(load(10));
+    assert!(inbox.work.is_empty() && !inbox.has_room());
+    inbox.settle(load(8));
+    assert_eq!(inbox.work.len(), 2, "with those two ten are in flight");
+    assert!(!inbox.porch.is_empty());
 }
