@@ -12,11 +12,11 @@
 //! in the inbox; whoever drives takes all of it before leaving. Disk work is never done here but
 //! for what is not in memory of a chunk that is changed.
 
+mod admission;
 mod answers;
 mod engine;
 mod lists;
 mod pace;
-mod porch;
 mod reads;
 mod stopwatch;
 mod syncer;
@@ -35,11 +35,11 @@ use tyr_store::log::{PendingWrite, Preparation};
 use tyr_store::store::Store;
 use tyr_types::{NodeId, Result};
 
+use self::admission::AdmissionQueue;
 pub use self::answers::AnswerStatistics;
 pub(crate) use self::answers::Answers;
 pub(crate) use self::engine::Engine;
 use self::pace::{Amount, Load};
-use self::porch::Porch;
 use self::syncer::Syncer;
 use crate::clock;
 use crate::histogram::Histogram;
@@ -101,7 +101,7 @@ struct Inbox {
     carried: Carried,
     load: Load,
     /// What waits until something new may be begun.
-    porch: Porch,
+    admission: AdmissionQueue,
 }
 
 impl Inbox {
@@ -130,7 +130,7 @@ impl Inbox {
     fn settle(&mut self, load: Load) {
         self.load = load;
         while self.has_room()
-            && let Some(envelope) = self.porch.next()
+            && let Some(envelope) = self.admission.next()
         {
             self.push(envelope);
         }
@@ -244,12 +244,13 @@ impl Driver {
 
     /// Whether clients may begin something new: what is in flight is done in good time.
     pub fn has_room(&self) -> bool {
-        self.inbox.lock().has_room()
+        let inbox = self.inbox.lock();
+        inbox.has_room() && inbox.admission.is_empty()
     }
 
     /// Whether one more transaction of a client, of `len` bytes, may wait until there is room.
     pub fn may_wait(&self, client: u64, len: u64) -> bool {
-        self.inbox.lock().porch.has_place(client, len)
+        self.inbox.lock().admission.has_place(client, len)
     }
 
     /// A transaction of a client waits a moment until there is room, with what the client is told
@@ -262,7 +263,7 @@ impl Driver {
         (client, len): (u64, u64),
         waiting: (Envelope, Envelope),
     ) -> Result<(), Box<Envelope>> {
-        self.inbox.lock().porch.put((client, len), waiting, clock::steady_us())
+        self.inbox.lock().admission.put((client, len), waiting, clock::steady_us())
     }
 
     /// Tells those that they are refused who have waited too long.
@@ -270,7 +271,7 @@ impl Driver {
         let now_us = clock::steady_us();
         while let Some((to, refusal)) = {
             let mut inbox = self.inbox.lock();
-            inbox.porch.late(now_us)
+            inbox.admission.late(now_us)
         } {
             self.counts.late.fetch_add(1, Ordering::Relaxed);
             self.outlet.send(to, refusal);

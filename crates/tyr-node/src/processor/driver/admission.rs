@@ -1,4 +1,4 @@
-//! The porch: what clients ask for waits here a moment while a node takes nothing in.
+//! The admission queue: what clients ask for waits here a moment while a node takes nothing in.
 //!
 //! Who asks for much is refused at once, and sends less. Who asks for little cannot: without a
 //! place to wait it would be refused as often as those who fill the node. So a few small
@@ -35,13 +35,13 @@ struct Waiting {
 
 /// Those that wait to be taken in.
 #[derive(Debug, Default)]
-pub(super) struct Porch {
+pub(super) struct AdmissionQueue {
     waiting: VecDeque<Waiting>,
     len: u64,
     by_client: BTreeMap<u64, usize>,
 }
 
-impl Porch {
+impl AdmissionQueue {
     /// Whether one more transaction of `client`, of `len` bytes, may wait.
     pub fn has_place(&self, client: u64, len: u64) -> bool {
         let of_client = self.by_client.get(&client).copied().unwrap_or(0);
@@ -80,7 +80,7 @@ impl Porch {
         self.leave().map(|waiting| (Address::Client(waiting.client), waiting.refusal))
     }
 
-    #[cfg(test)]
+    /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -108,42 +108,42 @@ mod tests {
         Envelope { epoch, incarnation, from, body }
     }
 
-    fn put(porch: &mut Porch, client: u64, number: u64, len: u64, now_us: u64) -> bool {
+    fn put(queue: &mut AdmissionQueue, client: u64, number: u64, len: u64, now_us: u64) -> bool {
         let pair = (envelope(client, number), envelope(client, 1_000 + number));
-        porch.put((client, len), pair, now_us).is_ok()
+        queue.put((client, len), pair, now_us).is_ok()
     }
 
     #[test]
     fn a_few_of_each_client_wait_in_turn() {
-        let mut porch = Porch::default();
-        let many = (0..20).filter(|number| put(&mut porch, 1, *number, 10, 0)).count();
+        let mut queue = AdmissionQueue::default();
+        let many = (0..20).filter(|number| put(&mut queue, 1, *number, 10, 0)).count();
         assert_eq!(many, OF_CLIENT_MAX);
-        assert!(put(&mut porch, 2, 30, 10, 0), "another asks for little");
-        assert_eq!(porch.next().map(|envelope| envelope.incarnation), Some(0));
-        assert!(put(&mut porch, 1, 31, 10, 0), "one of the first has gone in");
-        let rest: Vec<u64> = std::iter::from_fn(|| porch.next()).map(|it| it.incarnation).collect();
+        assert!(put(&mut queue, 2, 30, 10, 0), "another asks for little");
+        assert_eq!(queue.next().map(|envelope| envelope.incarnation), Some(0));
+        assert!(put(&mut queue, 1, 31, 10, 0), "one of the first has gone in");
+        let rest: Vec<u64> = std::iter::from_fn(|| queue.next()).map(|it| it.incarnation).collect();
         assert_eq!(rest, [1, 2, 3, 4, 5, 6, 7, 30, 31]);
-        assert!(porch.is_empty() && porch.by_client.is_empty() && porch.len == 0);
+        assert!(queue.is_empty() && queue.by_client.is_empty() && queue.len == 0);
     }
 
     #[test]
     fn who_has_waited_too_long_is_refused() {
-        let mut porch = Porch::default();
-        assert!(put(&mut porch, 1, 1, 10, 0) && put(&mut porch, 2, 2, 10, 5));
-        assert!(porch.late(PATIENCE_US - 1).is_none());
-        let (to, refusal) = porch.late(PATIENCE_US).unwrap();
+        let mut queue = AdmissionQueue::default();
+        assert!(put(&mut queue, 1, 1, 10, 0) && put(&mut queue, 2, 2, 10, 5));
+        assert!(queue.late(PATIENCE_US - 1).is_none());
+        let (to, refusal) = queue.late(PATIENCE_US).unwrap();
         assert_eq!((to, refusal.incarnation), (Address::Client(1), 1_001));
-        assert!(porch.late(PATIENCE_US).is_none());
-        assert_eq!(porch.next().map(|envelope| envelope.incarnation), Some(2));
+        assert!(queue.late(PATIENCE_US).is_none());
+        assert_eq!(queue.next().map(|envelope| envelope.incarnation), Some(2));
     }
 
     #[test]
     fn what_waits_is_bounded_by_bytes_and_by_number() {
-        let mut porch = Porch::default();
-        assert!(put(&mut porch, 1, 1, WAITING_LEN_MAX, 0));
-        assert!(!put(&mut porch, 2, 2, 1, 0));
-        porch.next();
-        let all = (0..2_000).filter(|client| put(&mut porch, *client, 0, 0, 0)).count();
+        let mut queue = AdmissionQueue::default();
+        assert!(put(&mut queue, 1, 1, WAITING_LEN_MAX, 0));
+        assert!(!put(&mut queue, 2, 2, 1, 0));
+        queue.next();
+        let all = (0..2_000).filter(|client| put(&mut queue, *client, 0, 0, 0)).count();
         assert_eq!(all, WAITING_MAX);
     }
 }
