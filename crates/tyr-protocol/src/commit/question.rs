@@ -17,7 +17,8 @@ pub(crate) struct Writer {
     pub is_applied: bool,
     /// Whether the authority has passed it back (R2).
     pub is_stable: bool,
-    /// Whether its whole chain is this node.
+    /// Whether its whole chain is this node, and so it was shown nowhere yet: since it was read from
+    /// the log again that is not known.
     pub is_alone: bool,
 }
 
@@ -69,7 +70,7 @@ impl Commit {
                     is_decided,
                     is_applied,
                     is_stable,
-                    is_alone: record.chain.is_alone(),
+                    is_alone: record.chain.is_alone() && !record.is_restored,
                 }),
             }
         }

@@ -44,7 +44,8 @@ impl<S: Store> Turn<'_, S> {
                 if planned.len() == PLANNED_MAX {
                     planned.remove(0); // Long withdrawn: no two are planned at a time.
                 }
-                planned.push(Planned { map, since_us: now_us, is_prepared: false, is_told: false });
+                let (is_prepared, is_durable, is_told) = (false, false, false);
+                planned.push(Planned { map, since_us: now_us, is_prepared, is_durable, is_told });
                 planned.sort_by_key(|planned| planned.map.epoch);
             }
         }
@@ -53,24 +54,47 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// Says that the node goes no more by what a planned map changes, once it does not.
+    ///
+    /// What was decided by the old map is durable here first: by the new one those may be gone that
+    /// knew of it beside this node.
     pub(super) fn acknowledge_planned(&mut self) {
         let now_us = self.member.now.monotonic_us;
         let drain_max_us = self.member.config.drain_max_us;
-        let mut told: Vec<Epoch> = Vec::new();
+        let mut prepared: Vec<Epoch> = Vec::new();
         for place in 0..self.member.planned.len() {
-            let Planned { map, since_us, is_prepared, is_told } = &self.member.planned[place];
+            let Planned { map, since_us, is_prepared, .. } = &self.member.planned[place];
             let waited_us = now_us.saturating_sub(*since_us);
-            let is_ready = *is_prepared || waited_us >= drain_max_us;
             // What is in flight is looked at last: that takes longest.
             let is_drained = || waited_us >= DRAIN_MIN_US && !self.member.is_using_old(map);
-            if !is_told && (is_ready || is_drained()) {
-                told.push(map.epoch);
+            if !is_prepared && (waited_us >= drain_max_us || is_drained()) {
+                prepared.push(map.epoch);
                 let planned = &mut self.member.planned[place];
-                (planned.is_prepared, planned.is_told) = (true, true);
+                // A log that takes no more is as durable as it will ever be.
+                (planned.is_prepared, planned.is_durable) = (true, self.member.is_broken);
             }
         }
+        let is_logged = !self.member.is_broken;
+        for epoch in prepared.into_iter().filter(|_| is_logged) {
+            let but = self.member.commit.unfinished().collect();
+            self.persist(Record::Finished { but }, Some(Promise::Prepared(epoch)));
+        }
+        let due = self.member.planned.iter_mut().filter(|it| it.is_durable && !it.is_told);
+        let told: Vec<Epoch> = due
+            .map(|planned| {
+                planned.is_told = true;
+                planned.map.epoch
+            })
+            .collect();
         for epoch in told {
             self.send(Address::Monitors, Body::Prepared { epoch });
+        }
+    }
+
+    /// What the node had logged when it had prepared for this map is durable, or will never be.
+    pub(super) fn prepared_durably(&mut self, epoch: Epoch) {
+        if let Some(planned) = self.member.planned.iter_mut().find(|it| it.map.epoch == epoch) {
+            planned.is_durable = true;
+            self.acknowledge_planned();
         }
     }
 
@@ -164,6 +188,7 @@ impl<S: Store> Turn<'_, S> {
             | Promise::Noted(_)
             | Promise::Recalled { .. }
             | Promise::Map
+            | Promise::Prepared(_)
             | Promise::Done => true,
         };
         self.member.promises.retain(|_, promise| is_kept(promise));

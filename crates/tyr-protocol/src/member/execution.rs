@@ -35,6 +35,8 @@ pub(super) enum Promise {
     Stored(super::ChunkName),
     /// Nobody, but what comes after it in the log is worth nothing without it.
     Map,
+    /// The monitors: the node has prepared for the map of this epoch.
+    Prepared(Epoch),
     /// Nobody but those who want to know how far the log is durable.
     Done,
 }
@@ -234,6 +236,7 @@ impl<S: Store> Turn<'_, S> {
                 self.supply(movement::Event::Recalled { from, epoch, after, next });
             }
             Some(Promise::Stored(chunk)) => self.supply(movement::Event::Stored(chunk)),
+            Some(Promise::Prepared(epoch)) => self.prepared_durably(epoch),
             Some(Promise::Map | Promise::Done) | None => {}
         }
     }
@@ -242,6 +245,10 @@ impl<S: Store> Turn<'_, S> {
     /// it can validate nothing; what it knows it still serves, while others can do without it.
     pub(super) fn persist_failed(&mut self, number: u64) {
         match self.member.promises.remove(&number) {
+            Some(Promise::Prepared(epoch)) => {
+                self.member.is_broken = true;
+                self.prepared_durably(epoch);
+            }
             Some(Promise::Validated(id, _)) => {
                 let record = self.member.commit.records.slot(id);
                 let is_known = |slot| self.member.commit.records[slot].known.is_some();

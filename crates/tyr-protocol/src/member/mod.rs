@@ -132,8 +132,10 @@ struct Planned {
     map: Arc<ClusterMap>,
     /// When it was heard of.
     since_us: u64,
-    /// Nothing is validated either: the monitors may have been told so.
+    /// Nothing is validated either, and the log is to be durable so far.
     is_prepared: bool,
+    /// The log is durable so far: the monitors may have been told.
+    is_durable: bool,
     /// Whether they were told since they last asked.
     is_told: bool,
 }

@@ -6,6 +6,7 @@
 mod checkpoints;
 mod late_questions;
 mod listings;
+mod restarts;
 mod shelf;
 mod stand;
 mod world;

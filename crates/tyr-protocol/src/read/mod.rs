@@ -142,7 +142,7 @@ impl Reads {
         let pending: SmallVec<[TransactionId; 2]> = match is_authority {
             true => {
                 // A chain of one is shown nowhere before it is applied here, nor is its place,
-                // while no longer chain that may come after it is in flight.
+                // while no longer chain that may come after it is in flight (R1).
                 let is_apart = !commit.is_shared_in_flight();
                 let waits_for = |writer: &&Writer| {
                     let is_skipped = is_apart && writer.is_alone && request.kind == Kind::Direct;
