@@ -269,9 +269,11 @@ impl Commit {
         let id = record.transaction.id;
         let (is_head, is_alone) = (record.position == 0, record.chain.is_alone());
         let was_shared = record.state.in_flight_at().is_some() && !is_alone;
-        let is_validated_elsewhere = record.attempt.number > 0 || record.state.is_undecided();
+        // An older attempt may be validated elsewhere, or in the log here.
+        let is_again = record.attempt.number > 0;
+        let is_validated_elsewhere = !is_alone && record.state.is_undecided();
         let decision = Decision::Abort(abort.clone());
-        let is_noted = is_told || !is_alone && is_validated_elsewhere;
+        let is_noted = is_told || is_again || is_validated_elsewhere;
         let is_durable_first = is_told || is_head && is_noted;
         if is_noted {
             let (decision, is_synced) = (decision.clone(), is_durable_first);

@@ -76,6 +76,31 @@ fn without_f9_an_abort_that_was_answered_commits_when_its_head_is_lost() {
     println!("without F9: noticed: what was answered as aborted is applied");
 }
 
+/// F9: where the chain has become one node there is nobody else to tell, but its log has the older
+/// attempt as validated: without the abort it would run again after a restart.
+#[test]
+fn an_abort_of_a_later_attempt_is_in_the_log_where_only_its_head_is_left() {
+    let mut nodes = without(None);
+    let config =
+        KeyspaceConfig { chunk_size: 4096, live_replicas_min: Some(1), ..Default::default() };
+    nodes.map = Arc::new(ClusterMap::of(3, &[config]));
+    nodes.submit(reading(1, Timestamp::ZERO));
+    nodes.run_losing(is_forward_to(1));
+    make_newer(&mut nodes, 0);
+    nodes.lose(2, &[0]);
+    nodes.mail.clear();
+    nodes.lose(1, &[0]);
+    nodes.run();
+    assert!(is_abort(&nodes.replies[0].1, ErrorKind::Conflict), "{:?}", nodes.replies);
+    let is_noted = |it: &Restored| match it {
+        Restored::Decided { id: TransactionId(1), decision } => {
+            is_abort(decision, ErrorKind::Conflict)
+        }
+        _ => false,
+    };
+    assert!(nodes.logs[0].iter().any(is_noted), "{:?}", nodes.logs[0]);
+}
+
 /// F9: a coordinator that was too late finds out what the newer one came to.
 #[test]
 fn an_abort_by_an_older_attempt_than_was_promised_to_is_not_taken() {
