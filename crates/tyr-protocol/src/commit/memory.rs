@@ -149,7 +149,7 @@ impl Memory {
     }
 
     /// Notes what became of a transaction; a decision that is known stays. That nobody could tell
-    /// is none (F11).
+    /// is none: it gives way to one, and takes no one's place (F11).
     pub fn note(
         &mut self,
         id: TransactionId,
@@ -162,6 +162,7 @@ impl Memory {
             match &entry.outcome {
                 None => entry.outcome = Some(outcome),
                 Some((decision, _)) if decision.is_given_up() => entry.outcome = Some(outcome),
+                Some(_) if outcome.0.is_given_up() => {}
                 Some((decision, _)) => {
                     let is_same = match (decision, &outcome.0) {
                         (Decision::Commit(at), Decision::Commit(other)) => at == other,
@@ -289,7 +290,9 @@ impl Memory {
     /// Notes what another node remembers. Each knows its own answers, and some of others'.
     pub fn recall(&mut self, remembered: Remembered, clock: Timestamp) {
         let Remembered { id, attempt, ends, decision, outcomes } = remembered;
-        if let Some((_, known)) = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut()) {
+        let known = self.entries.get_mut(&id).and_then(|it| it.outcome.as_mut());
+        let is_better = |known: &Decision| known.is_given_up() && !decision.is_given_up();
+        if let Some((_, known)) = known.filter(|(known, _)| !is_better(known)) {
             if outcomes.iter().any(|answered| !known.contains(answered)) {
                 known.put(&outcomes);
                 self.fence(id, attempt, clock); // Noted anew: it has changed.
@@ -427,6 +430,28 @@ mod tests {
         memory.let_go(2_000);
         assert_eq!(memory.len(), 0);
         memory.invariants();
+    }
+
+    /// F11.
+    #[test]
+    fn that_nobody_could_tell_gives_way_to_what_somebody_can() {
+        let abort = crate::Abort::new(tyr_types::ErrorKind::TimedOut, "too long ago to tell");
+        let given_up = || (Decision::Abort(abort.clone()), Outcomes::new());
+        let (id, attempt) = (TransactionId(1), Attempt::default());
+        let told = |(decision, outcomes): (Decision, Outcomes)| {
+            let ends = Ends::new();
+            Remembered { id, attempt, ends, decision, outcomes }
+        };
+        for outcomes in [[committed(5), given_up()], [given_up(), committed(5)]] {
+            let (mut noted, mut recalled) = (Memory::default(), Memory::default());
+            for outcome in outcomes {
+                noted.note(id, attempt, outcome.clone(), at(10));
+                recalled.recall(told(outcome), at(10));
+            }
+            for memory in [noted, recalled] {
+                assert_eq!(memory.get(id).unwrap().outcome, Some(committed(5)));
+            }
+        }
     }
 
     /// F2.
