@@ -96,8 +96,8 @@ pub struct Keyspace {
     pub chunk: Size,
     /// Replicas of each chunk; as many as the scenario says when not said.
     pub replication: Option<u16>,
-    /// Live replicas that a write needs.
-    pub live: u16,
+    /// Live replicas that a write needs; more than half of all when not said.
+    pub live: Option<u16>,
     /// Whether older versions stay for snapshots.
     pub is_multi_versioned: bool,
     /// When a commit is acknowledged.
@@ -111,7 +111,7 @@ impl Keyspace {
             name: name.to_owned(),
             chunk: Size(4096),
             replication: None,
-            live: 1,
+            live: None,
             is_multi_versioned: true,
             durability: Durability::Sync,
         }
@@ -233,10 +233,10 @@ impl Scenario {
                 replicas.high, self.nodes.low
             )));
         }
-        if keyspace.live > replicas.low {
+        if let Some(live) = keyspace.live.filter(|live| *live > replicas.low) {
             return Err(Error::invalid(format!(
-                "{} live replicas need as much replication, it may be {}",
-                keyspace.live, replicas.low
+                "{live} live replicas need as much replication, it may be {}",
+                replicas.low
             )));
         }
         let (size, low, high) = (keyspace.chunk.0, limits::CHUNK_SIZE_MIN, limits::CHUNK_SIZE_MAX);

@@ -65,7 +65,7 @@ fn config(keyspace: &Keyspace, drawn: &Scenario) -> Result<KeyspaceConfig> {
     let config = KeyspaceConfig {
         chunk_size: keyspace.chunk.0,
         replication: keyspace.replicas(drawn).low as u8,
-        live_replicas_min: Some(keyspace.live as u8),
+        live_replicas_min: keyspace.live.map(|live| live as u8),
         is_multi_versioned: keyspace.is_multi_versioned,
         durability: keyspace.durability,
         ..KeyspaceConfig::default()

@@ -119,7 +119,9 @@ fn keyspace(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
                 let replicas = words.number(1, limits::REPLICATION_MAX.into())?;
                 keyspace.replication = Some(replicas as u16);
             }
-            "live" => keyspace.live = words.number(1, limits::REPLICATION_MAX.into())? as u16,
+            "live" => {
+                keyspace.live = Some(words.number(1, limits::REPLICATION_MAX.into())? as u16);
+            }
             "single" => {
                 words.require("version")?;
                 keyspace.is_multi_versioned = false;

@@ -58,8 +58,8 @@ impl Keyspace {
         if let Some(replication) = self.replication {
             write!(f, ", replication {replication}")?;
         }
-        if self.live != 1 {
-            write!(f, ", live {}", self.live)?;
+        if let Some(live) = self.live {
+            write!(f, ", live {live}")?;
         }
         if !self.is_multi_versioned {
             f.write_str(", single version")?;
