@@ -65,6 +65,8 @@ pub enum Fault {
     Lead(Upset),
     /// An operator drops this keyspace.
     DropKeyspace(KeyspaceId),
+    /// An operator accepts that what nodes that are down alone had of this keyspace is lost.
+    AcceptLoss(KeyspaceId),
     /// This client's machine sleeps for so many microseconds: what is sent to it meanwhile is lost,
     /// and its clocks go on.
     Sleep(u16, u64),

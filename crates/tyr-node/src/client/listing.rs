@@ -157,6 +157,7 @@ impl Client {
         until: Instant,
     ) -> Result<Option<Vec<Listed>>> {
         let map = self.map();
+        map.check_whole(request.keyspace)?;
         let (mut answers, mut open) = (Vec::new(), Vec::new());
         let mut unasked: Vec<NodeId> = map.live().collect();
         while !unasked.is_empty() || !open.is_empty() {

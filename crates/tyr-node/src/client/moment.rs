@@ -64,6 +64,8 @@ fn one_of_each(map: &ClusterMap) -> Vec<BlobName> {
             let key = Key::new(number.to_be_bytes()).expect("a key has 1 to 1,024 bytes");
             let blob = BlobName { keyspace: *id, key };
             let authority = map.holders(&blob, 0).first().copied();
+            // What an authority that is down acknowledged was of an older epoch than any answer.
+            let authority = authority.filter(|node| map.is_live(*node));
             if authority.is_some_and(|node| found.insert(node)) {
                 blobs.push(blob);
             }

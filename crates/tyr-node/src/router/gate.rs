@@ -500,9 +500,12 @@ mod tests {
         map.level = LEVEL + 1;
         gate.learn(Arc::new(map));
         let error = come(&hello(LEVEL)).unwrap_err();
-        let expected = "this cluster uses feature level 2; this program speaks up to 1: it is of \
-                        an older release; upgrade it";
-        assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArgument, expected));
+        let expected = format!(
+            "this cluster uses feature level {}; this program speaks up to {LEVEL}: it is of an \
+             older release; upgrade it",
+            LEVEL + 1
+        );
+        assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArgument, &expected[..]));
         assert!(come(&hello(LEVEL + 1)).is_ok());
         let client = Hello { sender: Address::Client(7), ..hello(LEVEL) };
         assert!(come(&client).is_ok(), "clients may be older");

@@ -283,6 +283,7 @@ impl Watch {
             | Record::Installed { .. }
             | Record::Finished { .. }
             | Record::Remembered { .. }
+            | Record::Marked { .. }
             | Record::Standing { .. }
             | Record::Aside { .. } => {}
         }

@@ -123,7 +123,8 @@ impl Commit {
             done_to_us,
             window_us,
             owed,
-            crowd: _, // Counted anew with each tick.
+            crowd: _,   // Counted anew with each tick.
+            singles: _, // Follows from the map.
         } = recovery;
         (map.as_ref().map(|map| map.epoch), has_one_authority).hash(hasher);
         (done_to_us, window_us, owed, memory.floor()).hash(hasher);

@@ -14,7 +14,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use tyr_types::{Timestamp, TransactionId};
+use smallvec::SmallVec;
+use tyr_types::{KeyspaceId, Timestamp, TransactionId};
 
 use super::event::{Attempt, Decision};
 use super::outcomes::Outcomes;
@@ -34,6 +35,9 @@ const NOTED_AT_ONCE: usize = 256;
 /// Entries that go at a time, so that no step takes long.
 const LET_GO_MAX: usize = 4;
 
+/// Keyspaces of one replica; mostly none.
+pub type Singles = SmallVec<[KeyspaceId; 2]>;
+
 /// What is remembered of a transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -50,6 +54,8 @@ pub(crate) struct Entry {
     /// Whether every live node of its chain is known to have the abort durably, or its head alone
     /// answered it before any other attempt (F9): who asks again may be told at once.
     pub is_closed: bool,
+    /// The keyspaces of which its chain had chunks that only this node has: nobody else may know.
+    pub singles: Singles,
     /// The clock when it was last noted.
     noted: u64,
 }
@@ -87,6 +93,15 @@ pub struct Kept {
     pub outcome: Option<(Decision, Outcomes)>,
     /// What its operations answered at this node.
     pub answers: Outcomes,
+}
+
+/// The same, with what of it nobody else may know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marked {
+    /// What is remembered.
+    pub kept: Kept,
+    /// The keyspaces of which its chain had chunks that only this node has.
+    pub singles: Singles,
 }
 
 /// What is remembered.
@@ -132,8 +147,17 @@ impl Memory {
         let noted = clock.clock;
         let entry = self.entries.entry(id).or_insert_with(|| {
             let (finished_in, ends, outcome) = (None, Ends::new(), None);
-            let (answers, is_closed) = (Outcomes::new(), false);
-            Box::new(Entry { attempt, finished_in, ends, outcome, answers, is_closed, noted })
+            let (answers, is_closed, singles) = (Outcomes::new(), false, Singles::new());
+            Box::new(Entry {
+                attempt,
+                finished_in,
+                ends,
+                outcome,
+                answers,
+                is_closed,
+                singles,
+                noted,
+            })
         });
         entry.attempt = entry.attempt.max(attempt);
         entry.noted = noted;
@@ -145,6 +169,16 @@ impl Memory {
     pub fn close(&mut self, id: TransactionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_closed = true;
+        }
+    }
+
+    /// Its chain had chunks of these keyspaces that only this node has.
+    pub fn mark_single(&mut self, id: TransactionId, singles: impl Iterator<Item = KeyspaceId>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        for keyspace in singles {
+            if !entry.singles.contains(&keyspace) {
+                entry.singles.push(keyspace);
+            }
         }
     }
 
@@ -223,11 +257,20 @@ impl Memory {
 
     /// A page of all that is kept, fences too, in the same way. What is noted anew while pages are
     /// taken is on a later one.
-    pub fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
+    pub fn kept(&self, after: u64, limit: usize) -> (Vec<Marked>, Option<u64>) {
         self.page_of(after, limit, |id, entry| {
-            let Entry { attempt, finished_in, ends, outcome, answers, noted, is_closed: _ } =
-                entry.clone();
-            Some(Kept { id, noted, attempt, finished_in, ends, outcome, answers })
+            let Entry {
+                attempt,
+                finished_in,
+                ends,
+                outcome,
+                answers,
+                noted,
+                is_closed: _,
+                singles,
+            } = entry.clone();
+            let kept = Kept { id, noted, attempt, finished_in, ends, outcome, answers };
+            Some(Marked { kept, singles })
         })
     }
 
@@ -251,10 +294,11 @@ impl Memory {
     }
 
     /// Takes in what was kept, in the order of the pages, before anything else is noted.
-    pub fn keep(&mut self, kept: Kept) {
+    pub fn keep(&mut self, Marked { kept, singles }: Marked) {
         let Kept { id, noted, attempt, finished_in, ends, outcome, answers } = kept;
         let is_closed = false;
-        let entry = Entry { attempt, finished_in, ends, outcome, answers, is_closed, noted };
+        let entry =
+            Entry { attempt, finished_in, ends, outcome, answers, is_closed, singles, noted };
         self.entries.insert(id, Box::new(entry));
         self.order.push((noted, id));
     }

@@ -12,6 +12,7 @@ use super::effect::Effect;
 use super::event::Decision;
 use super::memory::Remembered;
 use super::record::{Record, Records, Slot, State};
+use crate::recovery::{Recovery, held_alone};
 use crate::view::View;
 
 /// Decided transactions in the order of their timestamps.
@@ -137,6 +138,10 @@ impl Commit {
             }
             None => recovery.memory.fence(id, attempt, clock),
         }
+        if !recovery.singles.is_empty() {
+            let Recovery { memory, singles, .. } = &mut **recovery;
+            memory.mark_single(id, held_alone(&record.chain, record.position, singles));
+        }
     }
 
     /// A page of what is remembered here of transactions, for a node that was not there (F4): of
@@ -169,7 +174,10 @@ impl Commit {
         }
         let clock = self.clock;
         if let Some(recovery) = &mut self.recovery {
-            recovery.memory.recall(remembered, clock);
+            let (id, Recovery { memory, singles, .. }) = (remembered.id, &mut **recovery);
+            memory.recall(remembered, clock);
+            // What it is about is not told: it is kept as long as any of it may be.
+            memory.mark_single(id, singles.iter().copied());
         }
     }
 

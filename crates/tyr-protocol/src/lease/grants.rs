@@ -212,12 +212,14 @@ impl Grants {
         }
     }
 
-    /// How far all live nodes are done with transactions (F10). A node that is down does not count:
-    /// should it come back, it begins empty.
+    /// How far all live nodes are done with transactions (F10). A node that is down does not count,
+    /// for should it come back, it begins empty; unless it alone has something, of which it will
+    /// ask what became of it.
     ///
     /// What all were done with stays done, though one that started again says that it knows less.
     pub fn retention(&self) -> OutcomeRetention {
-        let of_all = OutcomeRetention::of_all(self.map.live().map(|node| {
+        let nodes = self.map.live().chain(self.map.awaited());
+        let of_all = OutcomeRetention::of_all(nodes.map(|node| {
             let said = self.seats.get(&node).map(|seat| seat.retention);
             (node, said.unwrap_or_default())
         }));

@@ -21,7 +21,8 @@ impl Grants {
             | Change::Down(_)
             | Change::CreateKeyspace { .. }
             | Change::DropKeyspace(_)
-            | Change::ForgetKeyspace(_) => (self.proposals.len() >= PROPOSALS_MAX)
+            | Change::ForgetKeyspace(_)
+            | Change::AcceptLoss(_) => (self.proposals.len() >= PROPOSALS_MAX)
                 .then(|| Error::unavailable("too many changes wait already; try again later")),
         };
         match refusal {

@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result};
 
+use super::route::only_replica;
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
-use crate::wire::LEVEL;
+use crate::wire::{LEVEL, LEVEL_ALONE};
 
 /// A node that is not in the cluster yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,9 @@ pub enum Change {
     DropKeyspace(KeyspaceId),
     /// The keyspace, dropped so long ago that nothing of it is in flight, leaves the map.
     ForgetKeyspace(KeyspaceId),
+    /// What nodes that are down alone had of the keyspace is lost: others hold those ranges, from
+    /// empty on.
+    AcceptLoss(KeyspaceId),
 }
 
 impl ClusterMap {
@@ -155,17 +159,24 @@ impl ClusterMap {
             Change::CreateKeyspace { name, config, seed } => {
                 map.create_keyspace(name, config, *seed)?;
             }
-            Change::DropKeyspace(id) => map.keyspace_mut(*id, false)?.is_dropped = true,
+            Change::DropKeyspace(id) => {
+                map.keyspace_mut(*id, false)?.is_dropped = true;
+                map.give_up_dropped();
+            }
             Change::ForgetKeyspace(id) => {
                 map.keyspace_mut(*id, true)?;
                 map.keyspaces.remove(id);
             }
+            Change::AcceptLoss(id) => map.accept_loss(*id)?,
         }
         let is_moving_nothing = match change {
-            Change::RaiseLevel
-            | Change::CreateKeyspace { .. }
-            | Change::DropKeyspace(_)
-            | Change::ForgetKeyspace(_) => true,
+            Change::CreateKeyspace { .. } | Change::ForgetKeyspace(_) => true,
+            // Unless what was of one replica is waited for no more.
+            Change::RaiseLevel | Change::DropKeyspace(_) => {
+                let lost =
+                    |map: &Self| map.keyspaces.values().map(|it| it.lost.len()).sum::<usize>();
+                lost(&map) == lost(self)
+            }
             Change::Join(_)
             | Change::Drain(_)
             | Change::Remove(_)
@@ -173,7 +184,8 @@ impl ClusterMap {
             | Change::CancelMove
             | Change::Down(_)
             | Change::Return { .. }
-            | Change::Settle(_) => false,
+            | Change::Settle(_)
+            | Change::AcceptLoss(_) => false,
         };
         if !is_moving_nothing {
             map.moved = map.epoch;
@@ -212,6 +224,9 @@ impl ClusterMap {
                 node.0
             )));
         }
+        if let Some((_, keyspace)) = self.held_alone(node).find(|(_, it)| !it.is_dropped) {
+            return Err(Error::unavailable(only_replica(node, &keyspace.name)));
+        }
         self.move_to(self.ring.without(node)?)
     }
 
@@ -237,6 +252,7 @@ impl ClusterMap {
             Some(it) => {
                 it.state = NodeState::Down;
                 it.since = epoch;
+                self.give_up_dropped();
                 Ok(())
             }
             None => Err(Error::not_found(format!("node {} takes no part", node.0))),
@@ -265,6 +281,12 @@ impl ClusterMap {
                     node.0
                 )));
             }
+            (NodeState::Returning | NodeState::Down, Membership::In | Membership::Leaving)
+                if !has_disk && let Some((_, keyspace)) = self.held_alone(node).next() =>
+            {
+                let what = only_replica(node, &keyspace.name);
+                return Err(Error::unavailable(format!("it lost its disk: {what}")));
+            }
             // Who joins holds nothing yet, with a disk or without.
             (NodeState::Up, _) | (_, Membership::Joining) => NodeState::Up,
             (NodeState::Returning | NodeState::Down, Membership::In | Membership::Leaving) => {
@@ -276,7 +298,9 @@ impl ClusterMap {
     }
 
     fn settle(&mut self, caught_up: &BTreeSet<NodeId>) -> Result<()> {
-        let is_complete = self.recipients_of_any().is_subset(caught_up);
+        // Nobody can have caught up with what only a node has that is down, nor has who would.
+        let is_complete =
+            !self.is_waiting_for_any() && self.recipients_of_any().is_subset(caught_up);
         let mut is_changed = false;
         for node in caught_up {
             if let Some(it) = self.nodes.get_mut(node).filter(|it| is_returning(it)) {
@@ -289,6 +313,15 @@ impl ClusterMap {
             self.take_out(&old);
             is_changed = true;
         }
+        // Who is up again has what others held for it meanwhile; who left is not expected back.
+        for keyspace in self.keyspaces.values_mut() {
+            let (nodes, ring) = (&self.nodes, &self.ring);
+            keyspace.lost.retain(|node, _| {
+                let is_up = nodes.get(node).is_some_and(|it| it.state == NodeState::Up);
+                ring.share(*node).is_some() && !is_up
+            });
+        }
+        self.give_up_dropped();
         match is_changed {
             true => Ok(()),
             false => Err(Error::unavailable("no recipient among these has been waited for")),
@@ -314,7 +347,12 @@ impl ClusterMap {
         }
         self.keyspaces_created += 1;
         let (name, config) = (name.clone(), config.explicit());
-        let keyspace = MapKeyspace { name, config, seed, is_dropped: false };
+        // Nobody has anything of it yet, so nothing of it waits for a node that is down.
+        let lost = self.down_members();
+        let is_single =
+            config.replication == 1 && self.is_awaiting() && lost.len() < self.ring.members().len();
+        let lost = lost.into_iter().filter(|_| is_single).map(|node| (node, self.epoch)).collect();
+        let keyspace = MapKeyspace { name, config, seed, is_dropped: false, lost };
         self.keyspaces.insert(KeyspaceId(self.keyspaces_created), keyspace);
         Ok(())
     }
@@ -325,6 +363,56 @@ impl ClusterMap {
             let what = if is_dropped { "dropped keyspace" } else { "keyspace" };
             Error::not_found(format!("there is no {what} {}", id.0))
         })
+    }
+
+    /// What nodes that are down alone had of a keyspace is not waited for any more.
+    fn accept_loss(&mut self, id: KeyspaceId) -> Result<()> {
+        self.check_level(LEVEL_ALONE)?;
+        let (down, members, epoch) = (self.down_members(), self.ring.members().len(), self.epoch);
+        let keyspace = self.keyspace_mut(id, false)?;
+        if !keyspace.layout().is_single() {
+            return Err(Error::invalid(format!(
+                "keyspace {} has {} replicas: with one of them it loses nothing, and the cluster \
+                 waits for the last",
+                keyspace.name, keyspace.config.replication
+            )));
+        }
+        let fresh: Vec<NodeId> =
+            down.into_iter().filter(|node| !keyspace.lost.contains_key(node)).collect();
+        if fresh.is_empty() {
+            let text = format!("nothing of keyspace {} is lost: no node is down", keyspace.name);
+            return Err(Error::not_found(text));
+        }
+        keyspace.lost.extend(fresh.into_iter().map(|node| (node, epoch)));
+        match keyspace.lost.len() < members {
+            true => Ok(()),
+            false => Err(Error::unavailable("no node is up that could hold it")),
+        }
+    }
+
+    /// Nobody waits for what nodes that are down had of what was dropped.
+    fn give_up_dropped(&mut self) {
+        self.give_up_dropped_of(&self.down_members());
+    }
+
+    /// The same of these members.
+    pub(super) fn give_up_dropped_of(&mut self, away: &[NodeId]) {
+        let (members, epoch) = (self.ring.members().len(), self.epoch);
+        if !self.is_awaiting() || away.len() >= members {
+            return;
+        }
+        let dropped = self.keyspaces.values_mut().filter(|it| it.is_dropped);
+        for keyspace in dropped.filter(|it| it.layout().is_single()) {
+            for node in away {
+                keyspace.lost.entry(*node).or_insert(epoch);
+            }
+        }
+    }
+
+    /// The nodes on the ring that are down.
+    fn down_members(&self) -> Vec<NodeId> {
+        let members = self.ring.members().keys().copied();
+        members.filter(|node| !self.is_live(*node)).collect()
     }
 
     /// The node, which must be on the ring.

@@ -60,6 +60,9 @@ impl ClusterMap {
                 return fail(format!("has keyspace {} and gave no such number", id.0));
             }
             keyspace.config.validate()?;
+            if !keyspace.lost.is_empty() && !(keyspace.layout().is_single() && self.is_awaiting()) {
+                return fail(format!("has lost part of {}, which waits for none", keyspace.name));
+            }
             if !keyspace.is_dropped && !names.insert(&keyspace.name) {
                 return fail(format!("has two keyspaces named {}", keyspace.name));
             }

@@ -1,6 +1,8 @@
 //! A keyspace, as the cluster map has it.
 
-use tyr_types::{KeyspaceConfig, KeyspaceName};
+use std::collections::BTreeMap;
+
+use tyr_types::{Epoch, KeyspaceConfig, KeyspaceName, NodeId};
 
 /// Why what is new is refused in a keyspace that was dropped.
 pub const DROPPED: &str = "the keyspace was dropped; look its name up again, or create it anew";
@@ -17,14 +19,39 @@ pub struct MapKeyspace {
     /// Whether it was dropped: it takes no new transactions, and those in flight end as ever. It
     /// stays in the map until nobody can ask for those.
     pub is_dropped: bool,
+    /// With one replica: nodes whose part of it was given up, and in which epoch. What they had is
+    /// lost; others hold their ranges, from empty on, until they are back and have caught up.
+    pub lost: BTreeMap<NodeId, Epoch>,
 }
 
 impl MapKeyspace {
+    /// What says where its chunks lie.
+    pub fn layout(&self) -> Layout<'_> {
+        Layout { replication: usize::from(self.config.replication), lost: &self.lost }
+    }
+
     /// The keyspace that a simulation or test has as its `number`-th.
     pub(super) fn numbered(number: u32, config: &KeyspaceConfig) -> Self {
         let name = KeyspaceName::new(&format!("keyspace-{number}"))
             .expect("letters, a hyphen and digits are a name");
         let seed = u64::from(number).wrapping_mul(0xD134_2543_DE82_EF95);
-        Self { name, config: config.explicit(), seed, is_dropped: false }
+        Self { name, config: config.explicit(), seed, is_dropped: false, lost: BTreeMap::new() }
+    }
+}
+
+/// How many nodes hold a chunk, and which of them are passed over: with the ring this says where
+/// everything of a keyspace lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Layout<'a> {
+    /// The number of replicas.
+    pub replication: usize,
+    /// See [`MapKeyspace::lost`].
+    pub lost: &'a BTreeMap<NodeId, Epoch>,
+}
+
+impl Layout<'_> {
+    /// Whether each chunk has one replica, so that nobody else has what its holder has.
+    pub fn is_single(&self) -> bool {
+        self.replication == 1
     }
 }

@@ -5,9 +5,18 @@
 
 use tyr_types::{Error, NodeId, Result};
 
-use super::{ClusterMap, Membership};
+use super::{ClusterMap, Membership, NodeState};
+use crate::wire::LEVEL_ALONE;
 
 impl ClusterMap {
+    /// The same cluster with programs of this level; for simulations and tests.
+    #[must_use]
+    pub fn speaking(mut self, level: u8) -> Self {
+        self.nodes.values_mut().for_each(|node| node.level = level);
+        self.level = level;
+        self
+    }
+
     /// The lowest feature level that the nodes on the ring, or on the next, speak.
     pub fn spoken(&self) -> u8 {
         let members = self.nodes.iter().filter(|(node, _)| self.is_in(**node));
@@ -55,6 +64,17 @@ impl ClusterMap {
         }
     }
 
+    /// Whether what has one replica waits for its node in whatever state that is. By maps of a
+    /// lower level it has a holder only while its node is up, so nobody who has some is declared
+    /// down.
+    pub(super) fn is_awaiting(&self) -> bool {
+        self.level >= LEVEL_ALONE
+    }
+
+    fn is_up(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up)
+    }
+
     /// Whether the node is on the ring or on the next one.
     fn is_in(&self, node: NodeId) -> bool {
         match self.membership(node) {
@@ -69,7 +89,15 @@ impl ClusterMap {
         if spoken <= self.level {
             return Err(Error::unavailable("not all nodes speak a higher feature level"));
         }
+        let was_awaiting = self.is_awaiting();
         self.level = spoken;
+        if was_awaiting {
+            return Ok(());
+        }
+        // Who came back under the rule of before has nothing of what has one replica.
+        let members = self.ring.members().keys().copied();
+        let away: Vec<NodeId> = members.filter(|node| !self.is_up(*node)).collect();
+        self.give_up_dropped_of(&away);
         Ok(())
     }
 }

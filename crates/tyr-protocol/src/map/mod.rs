@@ -39,7 +39,7 @@ use tyr_types::{BlobName, Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 
 pub use self::balance::{Balance, Load, Spread};
 pub use self::change::{Change, Newcomer};
-pub use self::keyspace::{DROPPED, MapKeyspace};
+pub use self::keyspace::{DROPPED, Layout, MapKeyspace};
 pub use self::node::{MapNode, Membership, NodeState};
 pub use self::ranges::losers;
 pub use self::ring::{Domain, Nodes, Ring, Share};
@@ -69,8 +69,9 @@ pub struct ClusterMap {
 /// Who has to do with a chunk, each in node order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The nodes that hold it and are up; the first is the authority. Empty when nobody can serve
-    /// it now.
+    /// The nodes that hold it and are up; the first is the authority. Of a chunk with one replica
+    /// it is, from level 2 on, that one's node whether it is up or not: nobody else has what is in
+    /// it.
     pub holders: Nodes,
     /// The nodes that get its writes and will hold it.
     pub recipients: Nodes,
@@ -108,7 +109,7 @@ impl ClusterMap {
     pub fn placement(&self, blob: &BlobName, chunk: u64) -> Option<Placement> {
         let keyspace = self.keyspaces.get(&blob.keyspace)?;
         let place = hash::place(hash::blob(keyspace.seed, &blob.key), chunk);
-        Some(self.placed(place, usize::from(keyspace.config.replication)))
+        Some(self.placed(place, keyspace.layout()))
     }
 
     /// The nodes that hold this chunk and are up, in node order; the first is its authority. May
@@ -122,9 +123,12 @@ impl ClusterMap {
         self.placement(blob, chunk).unwrap_or_default().recipients
     }
 
-    /// Who has to do with what lies at this place with so many replicas.
-    pub(crate) fn placed(&self, place: u64, replication: usize) -> Placement {
-        let walked = self.ring.walk(place, replication);
+    /// Who has to do with what lies at this place in this layout.
+    pub(crate) fn placed(&self, place: u64, layout: Layout<'_>) -> Placement {
+        if layout.is_single() && self.is_awaiting() {
+            return self.placed_single(place, layout);
+        }
+        let walked = self.ring.walk(place, layout.replication);
         let mut placed = Placement { replicas: walked.len(), ..Placement::default() };
         for node in walked {
             match self.state(node) {
@@ -134,13 +138,41 @@ impl ClusterMap {
             }
         }
         if let Some(next) = &self.next {
-            for node in next.walk(place, replication) {
+            for node in next.walk(place, layout.replication) {
                 if !placed.has(node) && self.is_live(node) {
                     placed.recipients.push(node);
                 }
             }
         }
         placed.holders.sort_unstable();
+        placed.recipients.sort_unstable();
+        placed
+    }
+
+    /// The same of what has one replica: it stays with its node, in whatever state that is, until
+    /// what that one had is given up. Then it is the next one's on the walk; who is back after that
+    /// gets it back by copy.
+    fn placed_single(&self, place: u64, layout: Layout<'_>) -> Placement {
+        let mut placed = Placement { replicas: 1, ..Placement::default() };
+        let count = 1 + layout.lost.len();
+        for node in self.ring.walk(place, count) {
+            match (layout.lost.contains_key(&node), self.is_live(node)) {
+                (true, true) => placed.recipients.push(node),
+                (true, false) => {}
+                (false, _) => {
+                    placed.holders.push(node);
+                    break;
+                }
+            }
+        }
+        for node in self.next.iter().flat_map(|next| next.walk(place, count)) {
+            if !placed.has(node) && self.is_live(node) {
+                placed.recipients.push(node);
+            }
+            if !layout.lost.contains_key(&node) {
+                break;
+            }
+        }
         placed.recipients.sort_unstable();
         placed
     }

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use tyr_types::NodeId;
+use tyr_types::{KeyspaceId, NodeId};
 
-use super::{ClusterMap, NodeState, Placement, Ring};
+use super::{ClusterMap, Layout, MapKeyspace, NodeState, Placement, Ring};
 
 impl ClusterMap {
-    /// The replication factors in use, ascending.
-    pub(super) fn replications(&self) -> BTreeSet<usize> {
-        self.keyspaces.values().map(|it| usize::from(it.config.replication)).collect()
+    /// The layouts in use, each once.
+    fn layouts(&self) -> BTreeSet<Layout<'_>> {
+        self.keyspaces.values().map(MapKeyspace::layout).collect()
     }
 
     /// Its rings.
@@ -33,9 +33,9 @@ impl ClusterMap {
             found.extend(next.members().keys().filter(joins));
         }
         let places = places(self.rings());
-        for replication in self.replications() {
+        for layout in self.layouts() {
             for place in &places {
-                found.extend(self.placed(*place, replication).recipients);
+                found.extend(self.placed(*place, layout).recipients);
             }
         }
         found
@@ -44,21 +44,73 @@ impl ClusterMap {
     /// All nodes that are the authority of anything.
     pub fn authorities(&self) -> BTreeSet<NodeId> {
         let places = places(self.rings());
-        let placed = |replication| places.iter().map(move |at| self.placed(*at, replication));
-        let all = self.replications().into_iter().flat_map(placed);
+        let placed = |layout| places.iter().map(move |at| self.placed(*at, layout));
+        let all = self.layouts().into_iter().flat_map(placed);
         all.filter_map(|placed| placed.holders.first().copied()).collect()
     }
 
-    /// Whether every range has a holder that is up, however few replicas its keyspace has. Dropped
-    /// ones do not count.
+    /// Whether every range has a holder that is up. Dropped keyspaces do not count, nor, from level
+    /// 2 on, those with one replica: there what a node held that is down waits for it, and nothing
+    /// else does.
     pub fn has_holders_everywhere(&self) -> bool {
         // A walk for more replicas begins with the one for fewer.
-        let open = self.keyspaces.values().filter(|it| !it.is_dropped);
-        let Some(fewest) = open.map(|it| it.config.replication).min().map(usize::from) else {
+        let open = self.keyspaces.values().filter(|it| !it.is_dropped).map(MapKeyspace::layout);
+        let counted = open.filter(|layout| !(layout.is_single() && self.is_awaiting()));
+        let Some(fewest) = counted.min_by_key(|layout| layout.replication) else {
             return true;
         };
         let mut places = self.ring.tokens().iter();
         places.all(|place| !self.placed(*place, fewest).holders.is_empty())
+    }
+
+    /// The keyspaces of which the node alone has its part: nobody else has what it holds of them.
+    pub fn held_alone(&self, node: NodeId) -> impl Iterator<Item = (KeyspaceId, &MapKeyspace)> {
+        let is_member = self.is_awaiting() && self.ring.share(node).is_some();
+        let is_its = move |it: &MapKeyspace| {
+            is_member && it.layout().is_single() && !it.lost.contains_key(&node)
+        };
+        self.keyspaces.iter().filter(move |(_, it)| is_its(it)).map(|(id, it)| (*id, it))
+    }
+
+    /// The nodes that are down and alone have their part of this keyspace.
+    pub fn missing(&self, keyspace: &MapKeyspace) -> Vec<NodeId> {
+        let members = self.ring.members().keys().copied();
+        let is_missing = |node: &NodeId| {
+            let is_alone = keyspace.layout().is_single() && !keyspace.lost.contains_key(node);
+            is_alone && self.is_awaiting() && !self.is_live(*node)
+        };
+        members.filter(is_missing).collect()
+    }
+
+    /// The nodes that are down and alone have something of a keyspace: it waits for them, or for
+    /// somebody to accept the loss.
+    pub fn awaited(&self) -> BTreeSet<NodeId> {
+        let down = self.nodes.iter().filter(|(_, it)| !it.is_live()).map(|(node, _)| *node);
+        down.filter(|node| self.held_alone(*node).next().is_some()).collect()
+    }
+
+    /// Whether a node of either ring is down that alone has part of a keyspace, or would.
+    pub(super) fn is_waiting_for_any(&self) -> bool {
+        let open = self.keyspaces.values().filter(|it| !it.is_dropped && it.layout().is_single());
+        let mut open = open.peekable();
+        if open.peek().is_none() || !self.is_awaiting() {
+            return false;
+        }
+        let members = self.rings().flat_map(|ring| ring.members().keys());
+        let down: BTreeSet<&NodeId> = members.filter(|node| !self.is_live(**node)).collect();
+        open.any(|it| down.iter().any(|node| !it.lost.contains_key(node)))
+    }
+
+    /// The nodes that may be the authority of something: those that are up, and those that are
+    /// back and alone have something.
+    pub fn serving(&self) -> impl Iterator<Item = NodeId> {
+        let is_serving = |node: NodeId, state| match state {
+            NodeState::Up => true,
+            NodeState::Returning => self.held_alone(node).next().is_some(),
+            NodeState::Down => false,
+        };
+        let serving = self.nodes.iter().filter(move |(node, it)| is_serving(**node, it.state));
+        serving.map(|(node, _)| *node)
     }
 }
 
@@ -72,12 +124,16 @@ pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
     if old.moved == new.moved {
         return losers;
     }
-    let replications: BTreeSet<usize> = &old.replications() | &new.replications();
+    let kept = old.keyspaces.iter().filter_map(|(id, before)| {
+        let after = new.keyspaces.get(id)?;
+        Some((before.layout(), after.layout()))
+    });
+    let layouts: BTreeSet<(Layout<'_>, Layout<'_>)> = kept.collect();
     let places = places(old.rings().chain(new.rings()));
-    for replication in replications {
+    for (before, after) in layouts {
         for place in &places {
-            let before = old.placed(*place, replication);
-            let after = new.placed(*place, replication);
+            let before = old.placed(*place, before);
+            let after = new.placed(*place, after);
             losers.extend(lost(&before, &after));
         }
     }

@@ -15,8 +15,8 @@
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, KeyspaceConfig, NodeId, Operation,
-    Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, KeyspaceConfig, KeyspaceId,
+    KeyspaceName, NodeId, Operation, Transaction, limits,
 };
 
 use super::{ClusterMap, hash};
@@ -76,9 +76,9 @@ impl ClusterMap {
                 Some(_) | None => hash::blob(config.seed, &touch.blob.key),
             };
             previous = Some((touch.blob, blob_hash));
-            let config = &config.config;
+            let (config, layout) = (&config.config, config.layout());
             let place = hash::place(blob_hash, touch.chunk);
-            let placed = self.placed(place, usize::from(config.replication));
+            let placed = self.placed(place, layout);
             let Some(authority) = placed.holders.first().copied() else {
                 return Err(Abort::at(touch.blob, ErrorKind::Unavailable, NO_HOLDER));
             };
@@ -106,6 +106,50 @@ impl ClusterMap {
             false => Ok(Chain::new(hops.into_vec(), ends.clone())
                 .expect("hops are inserted in node order, each node once, with pieces")),
         }
+    }
+
+    /// Whether all nodes of a chain take part: nothing new is begun where one does not.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the node that alone has what is touched and what can be done.
+    pub fn check_served(&self, chain: &Chain) -> Result<(), Abort> {
+        let gone = chain.hops().iter().find(|hop| !self.is_live(hop.node));
+        let Some(piece) = gone.and_then(|hop| hop.pieces().first().map(|it| (hop.node, it))) else {
+            return Ok(());
+        };
+        Err(self.gone(&piece.1.blob, piece.0))
+    }
+
+    /// Whether somebody takes part who can answer for this chunk.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the node that alone has it and what can be done.
+    pub fn check_readable(&self, blob: &BlobName, chunk: u64) -> Result<(), Abort> {
+        let holders = self.holders(blob, chunk);
+        match holders.iter().find(|node| !self.is_live(**node)) {
+            Some(gone) => Err(self.gone(blob, *gone)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether every blob of a keyspace is at a node that takes part.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the node that alone has some and what can be done.
+    pub fn check_whole(&self, keyspace: KeyspaceId) -> tyr_types::Result<()> {
+        let Some(found) = self.keyspaces.get(&keyspace) else { return Ok(()) };
+        match self.missing(found).first() {
+            Some(gone) => Err(tyr_types::Error::unavailable(only_replica(*gone, &found.name))),
+            None => Ok(()),
+        }
+    }
+
+    fn gone(&self, blob: &BlobName, node: NodeId) -> Abort {
+        let reason = match self.keyspaces.get(&blob.keyspace) {
+            Some(keyspace) => only_replica(node, &keyspace.name),
+            None => NO_HOLDER.to_owned(),
+        };
+        Abort { blob: Some(blob.clone()), ..Abort::new(ErrorKind::Unavailable, reason) }
     }
 
     /// Whether a transaction of an attempt begun in epoch `begun` must be driven anew under this
@@ -269,6 +313,15 @@ impl<'a> Touches<'a> {
         }
         Ok(self.0.into_iter())
     }
+}
+
+/// Why nothing is done with what a node alone has that is down.
+pub(super) fn only_replica(node: NodeId, keyspace: &KeyspaceName) -> String {
+    format!(
+        "node {} is down, and alone has its part of keyspace {keyspace}, of one replica; bring it \
+         back with its disk, or accept that this is lost: tyr keyspace loss {keyspace}",
+        node.0
+    )
 }
 
 const NOTHING: &str = "the transaction touches no blob; give it an operation or a read";

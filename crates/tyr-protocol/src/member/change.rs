@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Epoch, NodeId};
 
+use super::alone::KeptAlone;
 use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
 use crate::lease::Holder;
@@ -125,11 +126,11 @@ impl<S: Store> Turn<'_, S> {
         self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.member.planned.retain(|planned| planned.map.epoch > map.epoch);
         let node = self.member.node;
-        if is_expelled(&map, old.as_deref(), node) {
-            self.begin_empty();
-        }
+        let is_expelled = is_expelled(&map, old.as_deref(), node);
+        let kept = is_expelled.then(|| self.begin_anew(&map));
+        self.note_singles(&map);
         // Only if no change of the chains was missed in between is what was copied still whole.
-        let is_anew = old.as_ref().is_none_or(|old| is_gap(old, &map));
+        let is_anew = is_expelled || old.as_ref().is_none_or(|old| is_gap(old, &map));
         let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
         self.member.is_authority = map.authorities().contains(&node);
         if !is_same {
@@ -143,6 +144,7 @@ impl<S: Store> Turn<'_, S> {
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
+        kept.into_iter().for_each(|kept| self.keep(kept));
         self.scrub_by_map();
         self.member.has_disk |= self.member.is_member();
         if !map.is_live(node) {
@@ -208,9 +210,19 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// The commit machine marks what it remembers of what only this node has.
+    pub(super) fn note_singles(&mut self, map: &ClusterMap) {
+        let singles = self.member.singles(map);
+        if let Some(recovery) = &mut self.member.commit.recovery {
+            recovery.singles = singles;
+        }
+    }
+
     /// Declared down, others went on without it: what it knows may be wrong by now, and what it had
-    /// validated was decided without it. Nothing of it counts (M4).
-    fn begin_empty(&mut self) {
+    /// validated was decided without it. Nothing of it counts (M4) but what only it has: that is
+    /// answered, to be taken in again.
+    fn begin_anew(&mut self, map: &ClusterMap) -> KeptAlone {
+        let kept = self.member.kept_alone(map);
         let (node, clock) = (self.member.node, self.member.commit.clock());
         let (commit_rules, reads_rules) = (self.member.commit.rules, self.member.reads.rules);
         let old = std::mem::replace(&mut self.member.commit, Commit::clustered(node));
@@ -232,7 +244,10 @@ impl<S: Store> Turn<'_, S> {
         self.member.recipient =
             Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);
         self.member.is_resume_due = false;
-        self.store.clear();
+        if map.held_alone(node).next().is_none() {
+            self.store.clear(); // Else chunk by chunk, as what is not held any more.
+        }
+        kept
     }
 
     /// Lets the commit machine go by the newest map, if there is a lease.

@@ -17,10 +17,11 @@ use tyr_types::{Timestamp, Transaction};
 use super::{ChunkName, Member, Record, Store, Turn};
 use crate::chain::Chain;
 use crate::commit::record::State;
-use crate::commit::{self, Kept};
+use crate::commit::{self, Marked};
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::rule::Rule;
+use crate::wire::LEVEL_ALONE;
 
 /// Transactions on a page of what is remembered, as a rule: about a millisecond of work.
 pub const CHECKPOINT_PAGE: usize = 1024;
@@ -43,8 +44,8 @@ impl Member {
     /// and where the next one begins. `None` when less is left: that comes with
     /// [`Member::checkpoint`]. Steps may lie between pages: what is noted anew comes again.
     pub fn checkpoint_page(&self, after: u64, limit: usize) -> Option<(Record, u64)> {
-        let (entries, next) = self.kept(after, limit);
-        next.map(|next| (Record::Remembered { entries }, next))
+        let (entries, next) = self.remembered_page(after, limit);
+        next.map(|next| (self.as_record(entries), next))
     }
 
     /// The rest of a checkpoint, after the pages up to the clock `after`: all that is needed of the
@@ -57,8 +58,8 @@ impl Member {
         self.recipient.begin_pieces_anew();
         let (mut records, mut from) = (Vec::new(), Some(after));
         while let Some(after) = from {
-            let (entries, next) = self.kept(after, CHECKPOINT_PAGE);
-            records.push(Record::Remembered { entries });
+            let (entries, next) = self.remembered_page(after, CHECKPOINT_PAGE);
+            records.push(self.as_record(entries));
             from = next;
         }
         records.push(Record::Standing {
@@ -71,20 +72,36 @@ impl Member {
             records.extend(self.aside.records());
         }
         if self.commit.rules.hold(Rule::L1) {
-            self.add_applied(&mut records);
-            self.add_in_flight(&mut records);
+            self.add_applied(&|_| true, &mut records);
+            self.add_in_flight(&|_| true, &mut records);
         }
         records
     }
 
-    fn kept(&self, after: u64, limit: usize) -> (Vec<Kept>, Option<u64>) {
+    pub(super) fn remembered_page(&self, after: u64, limit: usize) -> (Vec<Marked>, Option<u64>) {
         let Some(recovery) = self.commit.recovery.as_deref() else { return (Vec::new(), None) };
         recovery.memory.kept(after, limit)
     }
 
+    /// A page as the programs read it that the cluster may have: where an older one may come back,
+    /// nobody is declared down for whom the marks would count.
+    fn as_record(&self, entries: Vec<Marked>) -> Record {
+        let is_read = self.map.as_ref().is_some_and(|map| map.level >= LEVEL_ALONE);
+        match is_read && entries.iter().any(|it| !it.singles.is_empty()) {
+            true => Record::Marked { entries },
+            false => {
+                Record::Remembered { entries: entries.into_iter().map(|it| it.kept).collect() }
+            }
+        }
+    }
+
     /// What is applied and not finished with, in the order of timestamps: validated and decided, as
     /// the log has it. The base has its effects already.
-    fn add_applied(&self, records: &mut Vec<Record>) {
+    pub(super) fn add_applied(
+        &self,
+        is_meant: &dyn Fn(&commit::record::Record) -> bool,
+        records: &mut Vec<Record>,
+    ) {
         let recovery = self.commit.recovery.as_deref();
         let is_remembered = |id| {
             recovery.is_some_and(|it| it.memory.get(id).is_some_and(|it| it.outcome.is_some()))
@@ -94,7 +111,7 @@ impl Member {
             _ => None,
         });
         let mut applied: Vec<_> = applied
-            .filter(|(_, record)| record.transaction.is_writing())
+            .filter(|(_, record)| is_meant(record) && record.transaction.is_writing())
             .filter(|(_, record)| !is_remembered(record.transaction.id))
             .collect();
         applied.sort_unstable_by_key(|(at, _)| *at);
@@ -112,8 +129,13 @@ impl Member {
     /// What is in flight, in the order of arrival: what was validated counts, as do promises to
     /// take part in nothing older. A decision that was only heard of shows as a proposal: it will
     /// not take effect below it.
-    fn add_in_flight(&self, records: &mut Vec<Record>) {
-        let mut in_flight: Vec<_> = self.commit.records.iter().map(|(_, it)| it).collect();
+    pub(super) fn add_in_flight(
+        &self,
+        is_meant: &dyn Fn(&commit::record::Record) -> bool,
+        records: &mut Vec<Record>,
+    ) {
+        let in_flight = self.commit.records.iter().map(|(_, it)| it);
+        let mut in_flight: Vec<_> = in_flight.filter(|record| is_meant(record)).collect();
         in_flight.sort_unstable_by_key(|record| record.arrival);
         for record in in_flight {
             let (id, attempt) = (record.transaction.id, record.attempt);
@@ -178,6 +200,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.is_authority = map.authorities().contains(&self.member.node);
         self.member.map = Some(Arc::clone(&map));
         self.member.has_recipients = !map.recipients_of_any().is_empty();
+        self.note_singles(&map);
         self.take_seat();
         self.member.usage.change();
         let is_moving = map.next.is_some() || self.member.is_returning();

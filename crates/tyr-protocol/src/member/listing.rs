@@ -150,6 +150,10 @@ impl Member {
         if self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace)).is_none() {
             return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
         }
+        // Who asks may go by a map of before, or be too old to look itself.
+        if let Some(Err(error)) = self.map.as_ref().map(|map| map.check_whole(request.keyspace)) {
+            return Some(Abort::new(error.kind(), error.message().to_owned()));
+        }
         if self.is_authority && request.at.is_some_and(|at| at < self.known_from) {
             return refuse(ErrorKind::SnapshotTooOld, MOVED_SINCE);
         }

@@ -25,6 +25,7 @@
 //! to; here is only who hears what.
 
 mod admission;
+mod alone;
 mod aside;
 mod change;
 pub mod checkpoint;

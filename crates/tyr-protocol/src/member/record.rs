@@ -10,7 +10,7 @@ use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
 use crate::chain::Chain;
-use crate::commit::{Attempt, Kept, Outcomes, Placements, Remembered};
+use crate::commit::{Attempt, Kept, Marked, Outcomes, Placements, Remembered};
 use crate::map::ClusterMap;
 use crate::movement::ChunkCopy;
 
@@ -89,6 +89,11 @@ pub enum Record {
     Remembered {
         /// In the order they were noted.
         entries: Vec<Kept>,
+    },
+    /// The same, of which nobody else may remember some: there are keyspaces of one replica.
+    Marked {
+        /// In the order they were noted.
+        entries: Vec<Marked>,
     },
     /// Of a checkpoint: what the node was like when the log was cut.
     Standing {

@@ -5,7 +5,7 @@
 
 use super::{Member, Record, Store, Turn};
 use crate::commit;
-use crate::commit::{Decision, Kept};
+use crate::commit::{Decision, Marked, Singles};
 use crate::movement;
 use crate::recovery::Restored;
 
@@ -15,14 +15,33 @@ impl Member {
     pub fn replay<S: Store>(&mut self, record: Record, store: &mut S) {
         let mut said = Vec::new();
         let mut turn = Turn { member: self, store, effects: &mut said };
+        turn.take_back(record);
+        // Nobody waits for what was asked for on the way.
+        self.promises.clear();
+        self.lease = crate::lease::Holder::new(self.incarnation);
+    }
+}
+
+impl Member {
+    /// Takes in a page of what was remembered when the log was cut.
+    pub(super) fn remember(&mut self, entries: impl IntoIterator<Item = Marked>) {
+        if let Some(recovery) = &mut self.commit.recovery {
+            entries.into_iter().for_each(|it| recovery.memory.keep(it));
+        }
+    }
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// Takes in a record of what this node was.
+    pub(super) fn take_back(&mut self, record: Record) {
         match record {
             Record::Map(map) => {
-                turn.adopt(map);
-                turn.take_seat();
+                self.adopt(map);
+                self.take_seat();
             }
             Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
-                turn.hear_of_chunks(&chain);
-                turn.restore(Restored::Validated {
+                self.hear_of_chunks(&chain);
+                self.restore(Restored::Validated {
                     transaction,
                     chain,
                     attempt,
@@ -32,55 +51,43 @@ impl Member {
                 });
             }
             Record::Fenced { id, attempt, is_cleared } => {
-                turn.restore(Restored::Fenced { id, attempt, is_cleared });
+                self.restore(Restored::Fenced { id, attempt, is_cleared });
             }
             Record::Decided { id, at } => {
-                turn.restore(Restored::Decided { id, decision: Decision::Commit(at) });
+                self.restore(Restored::Decided { id, decision: Decision::Commit(at) });
             }
-            Record::Answered { id, outcomes } => turn.member.commit.answered(id, outcomes),
+            Record::Answered { id, outcomes } => self.member.commit.answered(id, outcomes),
             Record::Aborted { id, abort } => {
-                turn.restore(Restored::Decided { id, decision: Decision::Abort(abort) });
+                self.restore(Restored::Decided { id, decision: Decision::Abort(abort) });
             }
             Record::Recalled { outcomes } => {
-                outcomes.into_iter().for_each(|it| turn.member.commit.recall(it));
+                outcomes.into_iter().for_each(|it| self.member.commit.recall(it));
             }
-            Record::Finished { but } => turn.member.commit.restore_finished(&but),
+            Record::Finished { but } => self.member.commit.restore_finished(&but),
             Record::Installed { blob, chunk, copy } => {
                 let chunk = (blob, chunk);
-                turn.member.commit.observe(copy.at);
-                turn.store.await_base(&chunk);
-                turn.store.install(&chunk, &copy);
+                self.member.commit.observe(copy.at);
+                self.store.await_base(&chunk);
+                self.store.install(&chunk, &copy);
                 if copy.is_last {
-                    turn.member.aside.forget(&chunk);
-                    turn.supply(movement::Event::Stored(chunk));
+                    self.member.aside.forget(&chunk);
+                    self.supply(movement::Event::Stored(chunk));
                 }
             }
-            Record::Remembered { entries } => turn.member.remember(entries),
+            Record::Remembered { entries } => {
+                let unmarked = |kept| Marked { kept, singles: Singles::new() };
+                self.member.remember(entries.into_iter().map(unmarked));
+            }
+            Record::Marked { entries } => self.member.remember(entries),
             Record::Standing { map, has_disk, clock, floor } => {
-                turn.stand(map, has_disk, (clock, floor));
+                self.stand(map, has_disk, (clock, floor));
             }
             Record::Aside { transaction, chain, at } => {
-                turn.lay_aside_again(&transaction, &chain, at);
-            }
-        }
-        // Nobody waits for what was asked for on the way.
-        self.promises.clear();
-        self.lease = crate::lease::Holder::new(self.incarnation);
-    }
-}
-
-impl Member {
-    /// Takes in a page of what was remembered when the log was cut.
-    fn remember(&mut self, entries: Vec<Kept>) {
-        for kept in entries {
-            if let Some(recovery) = &mut self.commit.recovery {
-                recovery.memory.keep(kept);
+                self.lay_aside_again(&transaction, &chain, at);
             }
         }
     }
-}
 
-impl<S: Store> Turn<'_, S> {
     /// After a restart a node goes by another incarnation than any map had; where one had it at
     /// all, it still has its disk.
     pub(super) fn take_seat(&mut self) {

@@ -65,7 +65,9 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
         let is_ahead = begun_us > now_us.saturating_add(AHEAD_MAX_US);
         let chain = match map.chain(&transaction, &ends) {
-            Ok(chain) => chain,
+            // What began before may have ended: that is asked about, whoever is down.
+            Ok(chain) if is_retry || is_remembered || map.check_served(&chain).is_ok() => chain,
+            Ok(_) => return self.not_here(client, Asked::Transaction(id)),
             Err(abort) if is_lasting(abort.kind) && !is_retry && !is_remembered => {
                 let decision = commit::Decision::Abort(abort);
                 return self.reply(id, decision, Outcomes::new());

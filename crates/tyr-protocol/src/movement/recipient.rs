@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
 
 use super::copy::ChunkCopy;
-use crate::map::{ClusterMap, NodeState};
+use crate::map::ClusterMap;
 use crate::member::ChunkName;
 use crate::read::Kind;
 
@@ -351,9 +351,7 @@ impl Recipient {
         self.heard.retain(is_ours);
         self.copying.retain(|_, copying| copying.is_written || is_ours(&copying.chunk));
         self.installed.retain(is_ours);
-        let serving = map.nodes.iter().filter(|(_, other)| other.state == NodeState::Up);
-        let others = serving.map(|(other, _)| *other).filter(|other| *other != node);
-        for other in others {
+        for other in map.serving().filter(|other| *other != node) {
             self.listings.insert(other, Page::default());
             let incarnation = map.incarnation(other);
             let known = self.recalled.get(&other).filter(|it| Some(it.0) == incarnation);

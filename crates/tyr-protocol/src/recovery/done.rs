@@ -65,6 +65,7 @@ impl Commit {
         recovery.done_to_us = old.done_to_us;
         recovery.window_us = old.window_us;
         recovery.memory.raise_floor(old.memory.floor());
+        recovery.singles = old.singles;
     }
 
     /// For how long this node can remember outcomes.

@@ -39,14 +39,15 @@ mod tests;
 mod unread;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::TransactionId;
+use tyr_types::{KeyspaceId, TransactionId};
 
 pub(crate) use self::inquiry::{Inquiry, NEVER_BEGUN};
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
+use crate::chain::{Chain, Hop};
 use crate::commit::memory::Memory;
 use crate::commit::{Attempt, OUTCOME_WINDOW_US};
 use crate::map::ClusterMap;
@@ -84,6 +85,8 @@ pub(crate) struct Recovery {
     pub owed: BTreeMap<TransactionId, Attempt>,
     /// How many transactions were in flight and not applied at the last tick.
     pub crowd: u64,
+    /// The keyspaces of one replica of which this node's part is not given up.
+    pub singles: BTreeSet<KeyspaceId>,
 }
 
 impl Default for Recovery {
@@ -100,6 +103,19 @@ impl Default for Recovery {
             window_us: OUTCOME_WINDOW_US,
             owed: BTreeMap::new(),
             crowd: 0,
+            singles: BTreeSet::new(),
         }
     }
+}
+
+/// The keyspaces among `singles` of which a chain has chunks that only its node at this place has.
+pub(crate) fn held_alone<'a>(
+    chain: &'a Chain,
+    position: usize,
+    singles: &'a BTreeSet<KeyspaceId>,
+) -> impl Iterator<Item = KeyspaceId> + 'a {
+    let Hop { node, part: _ } = &chain.hops()[position];
+    let pieces = chain.hops()[position].pieces().iter();
+    let alone = pieces.filter(|it| it.authority == *node && singles.contains(&it.blob.keyspace));
+    alone.map(|it| it.blob.keyspace)
 }

@@ -48,6 +48,9 @@ impl Session {
     fn send_question(&mut self, number: u64, effects: &mut Vec<Effect>) {
         let Some(open) = self.questions.get_mut(&number) else { return };
         let holders = self.map.holders(&open.blob, open.question.chunk);
+        if let Err(abort) = self.map.check_readable(&open.blob, open.question.chunk) {
+            return self.not_readable(number, abort, effects);
+        }
         // Only the authority's clock counts (R6).
         let is_for_authority = open.question.kind == Kind::Clock && open.tries.is_empty();
         let nodes = if is_for_authority { &holders[..holders.len().min(1)] } else { &holders[..] };
@@ -75,11 +78,31 @@ impl Session {
         self.send(to, Body::Read(request), effects);
     }
 
+    /// A node is down that alone has what is asked for. The map may be an old one: the read is
+    /// refused when the next look shows the same.
+    fn not_readable(&mut self, number: u64, abort: Abort, effects: &mut Vec<Effect>) {
+        let Some(open) = self.questions.get_mut(&number) else { return };
+        let call = open.call;
+        if open.refusal.as_ref() == Some(&abort) {
+            return self.give_up(call, abort, effects);
+        }
+        open.refusal = Some(abort);
+        self.timers.clear(open.due_us, Timer::Question(number));
+        (open.sent, open.due_us) = (None, self.now_us + self.config.read_retry_us);
+        self.timers.set(open.due_us, Timer::Question(number));
+        self.fetch_map(None, effects);
+    }
+
     /// Nobody answered a question in time: another replica is asked.
     pub(super) fn is_late(&mut self, number: u64, effects: &mut Vec<Effect>) {
         let Some(open) = self.questions.get(&number) else { return };
         if let Some(sent) = open.sent {
+            let is_only = self.map.holders(&open.blob, open.question.chunk).len() == 1;
             self.routing.is_late(sent.to, self.now_us);
+            if is_only {
+                let other = self.another_than(sent.to); // It may be gone, and nobody else says so.
+                self.fetch_map(other, effects);
+            }
         }
         self.send_question(number, effects);
     }

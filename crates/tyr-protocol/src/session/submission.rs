@@ -171,6 +171,13 @@ impl Session {
                 return self.not_routed(call, abort, effects);
             }
         };
+        if submission.tries == 0
+            && let Err(abort) = self.map.check_served(&chain)
+        {
+            return self.not_served(call, abort, effects);
+        }
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
         in_flight.stuck = None;
         let entry = self.ledger.entry(submission.sequence()).expect("in flight, so not answered");
         let known_us = entry.begun_us.or_else(|| self.clock.now_us(self.now_us));
@@ -235,6 +242,19 @@ impl Session {
                 self.submit(call, effects);
             }
         }
+    }
+
+    /// A node is down that alone has what a new transaction touches. The map may be an old one: it
+    /// is refused when the next look shows the same.
+    fn not_served(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        if submission.refusal.as_ref() == Some(&abort) {
+            return self.give_up(call, abort, effects);
+        }
+        submission.wait_for(None, &mut self.limits);
+        submission.refusal = Some(abort.clone());
+        self.not_routed(call, abort, effects);
     }
 
     /// The map has no chain for a transaction.

@@ -2,7 +2,8 @@
 //!
 //! | level | brings |
 //! |---|---|
-//! | 1 | all that is on the wire in version 2: everything there is |
+//! | 1 | all that came with version 2 of the wire |
+//! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -16,7 +17,7 @@
 use tyr_types::{BlobOperations, Operation, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = 1;
+pub const LEVEL: u8 = LEVEL_ALONE;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -25,6 +26,10 @@ pub const LEVEL_MIN: u8 = 1;
 /// The level of what came with version 2 of the wire; also that of a cluster whose map was written
 /// before.
 pub const LEVEL_FIRST: u8 = 1;
+
+/// From this level on a node may be declared down that alone has part of a keyspace of one replica:
+/// what it has waits for it. By a map of a lower level that would be gone, so there nobody is.
+pub const LEVEL_ALONE: u8 = 2;
 
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as

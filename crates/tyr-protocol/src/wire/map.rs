@@ -1,18 +1,60 @@
 //! How the cluster map is written: what it is made of, and nothing that follows from it.
 
+use std::collections::BTreeMap;
+
 use tyr_types::{Bytes, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::LEVEL_FIRST;
+use super::level::{LEVEL_ALONE, LEVEL_FIRST};
 use super::output::{Outgoing, Output};
 use super::record::{decode_versioned, encode_versioned};
 use crate::map::{ClusterMap, Domain, MapKeyspace, MapNode, NodeState, Ring, Share};
 
 encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down });
 encoded_struct!(MapNode, 3, { incarnation, state, since } + 1 { level: LEVEL_FIRST });
-encoded_struct!(MapKeyspace, 10, { name, config, seed, is_dropped });
 encoded_struct!(Share, 2, { weight, domain });
+
+/// One that has lost nothing is as in level 1: its last byte says whether it was dropped. Two more
+/// values of that byte say that those follow who lost their part.
+impl Encoded for MapKeyspace {
+    const LEN_MIN: usize = 10;
+
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { name, config, seed, is_dropped, lost } = self;
+        name.encode(output);
+        config.encode(output);
+        seed.encode(output);
+        output.byte(u8::from(*is_dropped) + if lost.is_empty() { 0 } else { LOST });
+        if !lost.is_empty() {
+            output.needs(LEVEL_ALONE);
+            lost.encode(output);
+        }
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let (name, config) = (Encoded::decode(input)?, Encoded::decode(input)?);
+        let (seed, state) = (Encoded::decode(input)?, input.byte()?);
+        let mut lost = BTreeMap::new();
+        match state {
+            0 | 1 => {}
+            LOST | LOST_DROPPED => {
+                input.needs(LEVEL_ALONE)?;
+                lost = Encoded::decode(input)?;
+                if lost.is_empty() {
+                    return Err(input.malformed("nobody lost it, though the byte before says so"));
+                }
+            }
+            _ => return Err(input.unknown_last("an unknown state of a keyspace")),
+        }
+        let is_dropped = matches!(state, 1 | LOST_DROPPED);
+        Ok(Self { name, config, seed, is_dropped, lost })
+    }
+}
+
+/// What is added to whether a keyspace was dropped when those follow who lost their part of it.
+const LOST: u8 = 2;
+const LOST_DROPPED: u8 = LOST + 1;
 
 impl Encoded for Domain {
     const LEN_MIN: usize = 1;

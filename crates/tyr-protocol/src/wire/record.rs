@@ -10,7 +10,7 @@ use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::Input;
 use super::level::{BEFORE_LEVELS, LEVEL_KNOWN};
 use super::output::{Outgoing, Output};
-use crate::commit::Kept;
+use crate::commit::{Kept, Marked};
 use crate::member::Record;
 use crate::movement::{ChunkCopy, ChunkVersion};
 
@@ -18,6 +18,7 @@ use crate::movement::{ChunkCopy, ChunkVersion};
 pub(super) const FORMAT_MAX: u8 = LEVEL_KNOWN + 1;
 
 encoded_struct!(Kept, 24, { id, noted, attempt, finished_in, ends, outcome, answers });
+encoded_struct!(Marked, 25, { kept, singles });
 encoded_struct!(ChunkVersion, 30, { version, bytes, size, size_version });
 encoded_struct!(ChunkCopy, 26, { at, range, is_last, versions, checksum });
 
@@ -34,6 +35,7 @@ encoded_enum!(Record, "kind of record", {
     9 => Standing { map, has_disk, clock, floor },
     10 => Aside { transaction, chain, at },
     11 => Finished { but },
+    12 @ 2 => Marked { entries },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

@@ -22,7 +22,9 @@ pub use self::words::{
 };
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Placements, Remembered};
+use crate::commit::{
+    self, Answered, Attempt, Decision, Kept, Marked, Placed, Placements, Remembered,
+};
 use crate::lease::OutcomeRetention;
 use crate::member::{ChunkName, Record};
 use crate::message::{
@@ -309,6 +311,11 @@ fn kept() -> BoxedStrategy<Kept> {
         .boxed()
 }
 
+fn marked() -> BoxedStrategy<Marked> {
+    let singles = vec((0..4_u32).prop_map(KeyspaceId), 0..3);
+    (kept(), singles).prop_map(|(kept, singles)| Marked { kept, singles: singles.into() }).boxed()
+}
+
 fn standing() -> BoxedStrategy<Record> {
     (option::of(cluster_map()), any::<bool>(), timestamp(), number_u64())
         .prop_map(|(map, has_disk, clock, floor)| Record::Standing {
@@ -457,6 +464,7 @@ pub fn record() -> BoxedStrategy<Record> {
         vec(remembered(), 0..4).prop_map(|outcomes| Record::Recalled { outcomes }),
         (transaction_id(), outcomes()).prop_map(|(id, outcomes)| Record::Answered { id, outcomes }),
         vec(kept(), 0..4).prop_map(|entries| Record::Remembered { entries }),
+        vec(marked(), 0..4).prop_map(|entries| Record::Marked { entries }),
         standing(),
         (transaction(), chain(), timestamp()).prop_map(|(transaction, chain, at)| {
             Record::Aside { transaction: Arc::new(transaction), chain, at }

@@ -245,6 +245,7 @@ impl Drawing {
             | Fault::OrderDown(_)
             | Fault::Monitors(_)
             | Fault::Drop(_)
+            | Fault::AcceptLoss(_)
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => true,
         };
@@ -329,6 +330,7 @@ impl Drawing {
             | Fault::OrderDown(_)
             | Fault::Monitors(_)
             | Fault::Drop(_)
+            | Fault::AcceptLoss(_)
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }
@@ -360,6 +362,7 @@ impl State {
             | Fault::OrderDown(_)
             | Fault::Monitors(_)
             | Fault::Drop(_)
+            | Fault::AcceptLoss(_)
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }

@@ -105,6 +105,8 @@ pub enum Fault {
     Monitors(Upset),
     /// An operator drops the keyspace of this name, whatever is in flight there.
     Drop(String),
+    /// An operator accepts that what nodes that are down alone had of this keyspace is lost.
+    AcceptLoss(String),
     /// The machine of a client, of any or of this one, sleeps: what is sent to it is lost.
     Sleep(Option<u16>),
     /// The wall clock of this client's machine jumps, and stays so.
@@ -156,6 +158,7 @@ impl Fault {
             | Self::Weight(..)
             | Self::OrderDown(_)
             | Self::Drop(_)
+            | Self::AcceptLoss(_)
             | Self::ClientJump(..) => false,
         }
     }
@@ -191,6 +194,7 @@ impl Fault {
             | Self::Join(_)
             | Self::Monitors(_)
             | Self::Drop(_)
+            | Self::AcceptLoss(_)
             | Self::Sleep(_)
             | Self::ClientJump(..) => [None, None],
         }
@@ -292,6 +296,7 @@ impl fmt::Display for Fault {
             Self::Monitors(Upset::Pause) => f.write_str("monitors pause"),
             Self::ClientJump(client, jump) => write!(f, "jump client {client} {jump}"),
             Self::Drop(name) => write!(f, "drop {name}"),
+            Self::AcceptLoss(name) => write!(f, "accept loss {name}"),
             Self::Sleep(None) => f.write_str("sleep random"),
             Self::Sleep(Some(client)) => write!(f, "sleep client {client}"),
         }

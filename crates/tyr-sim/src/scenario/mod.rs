@@ -262,7 +262,7 @@ impl Scenario {
                 "\"{line}\" may happen at {latest}, when all is healed since {healed}"
             )));
         }
-        if let Fault::Drop(name) = &line.fault {
+        if let Fault::Drop(name) | Fault::AcceptLoss(name) = &line.fault {
             self.keyspace(name)?;
         }
         if let Some(client) = line.fault.named_client()

@@ -154,6 +154,9 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         Fault::OrderDown(target) => fault::Fault::OrderDown(node(*target)?),
         Fault::Monitors(upset) => fault::Fault::Upset(*upset),
         Fault::Drop(name) => fault::Fault::DropKeyspace(keyspace_id(drawn.keyspace(name).ok()?)),
+        Fault::AcceptLoss(name) => {
+            fault::Fault::AcceptLoss(keyspace_id(drawn.keyspace(name).ok()?))
+        }
         Fault::Sleep(client) => {
             let rest = drawn.healed_at().0 - begin(line).0;
             let lasts = line.lasts.map_or(rest, |lasts| lasts.low.0.min(rest));
@@ -209,6 +212,7 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
         | Fault::Weight(..)
         | Fault::OrderDown(_)
         | Fault::Drop(_)
+        | Fault::AcceptLoss(_)
         | Fault::Sleep(_)
         | Fault::ClientJump(..) => Vec::new(),
     }
@@ -258,6 +262,7 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
             | Fault::OrderDown(_)
             | Fault::Monitors(_)
             | Fault::Drop(_)
+            | Fault::AcceptLoss(_)
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }

@@ -17,7 +17,8 @@ const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a leng
                           workload, network, clocks, disks, at, every, heal or unjudged";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
-                      jump, join, drain, weight, order down, monitors, drop or sleep";
+                      jump, join, drain, weight, order down, monitors, drop, accept loss \
+                      or sleep";
 const KEYSPACE: &str = "chunk, replication, live, single version, memory, buffered or sync";
 const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
@@ -298,6 +299,10 @@ fn fault(words: &mut Words) -> Result<Fault> {
             "pause" => Upset::Pause,
             _ => return words.expected_before(1, UPSETS),
         }),
+        "accept" => {
+            words.require("loss")?;
+            Fault::AcceptLoss(words.word("the name of a keyspace")?.to_owned())
+        }
         "drop" => Fault::Drop(words.word("the name of a keyspace")?.to_owned()),
         "sleep" => Fault::Sleep(match words.word("random or client 2")? {
             "random" => None,

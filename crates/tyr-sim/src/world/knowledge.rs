@@ -19,10 +19,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
+use tyr_protocol::Part;
 use tyr_protocol::commit::{self, Decision};
 use tyr_protocol::member::Record;
 use tyr_protocol::message::Body;
-use tyr_types::{NodeId, TransactionId};
+use tyr_types::{KeyspaceId, NodeId, TransactionId};
 
 /// A record in a node's log, by the length of the log that has it.
 type Place = (NodeId, usize);
@@ -35,6 +36,8 @@ pub struct Knowledge {
     written: HashMap<TransactionId, Vec<Place>, FixedState>,
     /// The authorities of what each writes, in all its chains.
     authorities: HashMap<TransactionId, BTreeSet<NodeId>, FixedState>,
+    /// What of each lies at an authority alone, if its keyspace has one replica.
+    alone: HashMap<TransactionId, BTreeSet<(NodeId, KeyspaceId)>, FixedState>,
     /// Those that an authority has applied: only now they may have been shown to anybody.
     shown: HashSet<TransactionId, FixedState>,
     /// One that nobody knows the decision of any more.
@@ -48,6 +51,12 @@ impl Knowledge {
             Record::Validated { transaction, chain, .. } => {
                 let anchors = chain.anchors().iter().map(|place| chain.hops()[*place].node);
                 self.authorities.entry(transaction.id).or_default().extend(anchors);
+                let pieces = chain.hops().iter().flat_map(|hop| match &hop.part {
+                    Part::Whole => [].iter(),
+                    Part::Pieces(pieces) => pieces.iter(),
+                });
+                let its = pieces.map(|piece| (piece.authority, piece.blob.keyspace));
+                self.alone.entry(transaction.id).or_default().extend(its);
                 if chain.hops().last().is_some_and(|hop| hop.node == node) {
                     self.written.entry(transaction.id).or_default().push((node, log_len));
                 }
@@ -70,7 +79,10 @@ impl Knowledge {
             | Record::Answered { .. }
             | Record::Finished { .. }
             | Record::Installed { .. } => {}
-            Record::Remembered { .. } | Record::Standing { .. } | Record::Aside { .. } => {
+            Record::Remembered { .. }
+            | Record::Marked { .. }
+            | Record::Standing { .. }
+            | Record::Aside { .. } => {
                 unreachable!("a checkpoint is not written to the log")
             }
         }
@@ -104,8 +116,12 @@ impl Knowledge {
 
     /// Of a node's log only so much is left; nothing, when it was declared down.
     pub fn lose(&mut self, node: NodeId, log_len: usize) {
+        self.lose_but(node, log_len, &HashSet::new());
+    }
+
+    fn lose_but(&mut self, node: NodeId, log_len: usize, kept: &HashSet<TransactionId>) {
         let mut lost: Vec<TransactionId> = Vec::new();
-        for (id, places) in &mut self.written {
+        for (id, places) in self.written.iter_mut().filter(|(id, _)| !kept.contains(id)) {
             let count = places.len();
             places.retain(|(who, len)| *who != node || *len <= log_len);
             if places.is_empty() && count > 0 && self.shown.contains(id) {
@@ -113,6 +129,17 @@ impl Knowledge {
             }
         }
         self.lost = self.lost.or(lost.into_iter().min());
+    }
+
+    /// A node was declared down: what it knows does not count any more, but of transactions that
+    /// touch what only it has, of these keyspaces.
+    pub fn expel(&mut self, node: NodeId, alone: &[KeyspaceId]) {
+        let is_alone = |id: &TransactionId| {
+            let places = self.alone.get(id).into_iter().flatten();
+            places.clone().any(|(who, keyspace)| *who == node && alone.contains(keyspace))
+        };
+        let kept: HashSet<TransactionId> = self.written.keys().copied().filter(is_alone).collect();
+        self.lose_but(node, 0, &kept);
     }
 
     /// A transaction that may have been shown, and of which nobody knows any more that it is

@@ -76,6 +76,9 @@ impl World {
             Fault::DropKeyspace(keyspace) => {
                 self.operate(NodeId(0), super::monitors::Order::DropKeyspace(keyspace));
             }
+            Fault::AcceptLoss(keyspace) => {
+                self.operate(NodeId(0), super::monitors::Order::AcceptLoss(keyspace));
+            }
             Fault::ClientJump(client, by_us) => {
                 if let Some(client) = self.clients.get_mut(usize::from(client)) {
                     client.clock.jump(by_us);

@@ -56,6 +56,8 @@ pub enum Order {
     Down(u64),
     /// The keyspace is to take nothing new any more; the node does not matter.
     DropKeyspace(KeyspaceId),
+    /// What nodes that are down alone had of the keyspace is lost; the node does not matter.
+    AcceptLoss(KeyspaceId),
 }
 
 /// An order that the monitors have not carried out yet.
@@ -259,7 +261,11 @@ impl Order {
     fn is_down(self) -> bool {
         match self {
             Self::Down(_) => true,
-            Self::Add | Self::Drain | Self::Weigh(_) | Self::DropKeyspace(_) => false,
+            Self::Add
+            | Self::Drain
+            | Self::Weigh(_)
+            | Self::DropKeyspace(_)
+            | Self::AcceptLoss(_) => false,
         }
     }
 }
@@ -326,6 +332,7 @@ impl World {
                 Order::Weigh(weight) => Change::SetWeight { node, weight },
                 Order::Down(_) => Change::Down(node),
                 Order::DropKeyspace(keyspace) => Change::DropKeyspace(keyspace),
+                Order::AcceptLoss(keyspace) => Change::AcceptLoss(keyspace),
             };
             self.step_monitors(Event::Propose { proposal, change });
         }
@@ -409,7 +416,8 @@ impl World {
             let is_anew = it.state == NodeState::Up && now == Some(NodeState::Returning);
             let is_expelled = it.is_live() && (is_anew || !map.is_live(*node));
             if is_expelled && !spared.contains(node) {
-                self.knowledge.lose(*node, 0);
+                let alone: Vec<KeyspaceId> = map.held_alone(*node).map(|(id, _)| id).collect();
+                self.knowledge.expel(*node, &alone);
             }
         }
     }

@@ -157,6 +157,7 @@ pub fn record_subject(record: &Record) -> Option<TransactionId> {
         | Record::Installed { .. }
         | Record::Finished { .. }
         | Record::Remembered { .. }
+        | Record::Marked { .. }
         | Record::Standing { .. } => None,
     }
 }
@@ -273,6 +274,7 @@ impl Display for BriefRecord<'_> {
             }
             Record::Finished { but } => write!(f, "Finished all but {}", but.len()),
             Record::Remembered { entries } => write!(f, "Remembered {}", entries.len()),
+            Record::Marked { entries } => write!(f, "Marked {}", entries.len()),
             Record::Standing { clock, .. } => write!(f, "Standing at {clock}"),
             Record::Aside { transaction, at, .. } => {
                 write!(f, "Aside {} at {at}", Name(transaction.id))

@@ -114,7 +114,7 @@ fn refused(caller: &Caller, behind: u16) -> Result<()> {
         return Err(Error::corrupt(format!("node {behind} is of an older release, and it worked")));
     };
     let names: Vec<String> = (behind..NODES).map(|node| node.to_string()).collect();
-    let is_named = error.message().contains("this needs feature level 2")
+    let is_named = error.message().contains(&format!("this needs feature level {LEVEL_KNOWN}"))
         && error.message().contains(&names.join(", "));
     match error.kind() == ErrorKind::Unavailable && is_named {
         true => Ok(()),
@@ -144,9 +144,11 @@ fn use_it(caller: &Caller, count: u32) -> Result<()> {
 fn go_back(cluster: &mut Cluster) -> Result<String> {
     start_speaking(cluster, LEVEL, 0)?;
     let begun = Instant::now();
-    let text = "this cluster uses feature level 2; this program speaks up to 1: it is of an older \
-                release; upgrade it";
-    while cluster.process(0).is_running() || !cluster.process(0).has_said(text)? {
+    let text = format!(
+        "this cluster uses feature level {LEVEL_KNOWN}; this program speaks up to {LEVEL}: it is \
+         of an older release; upgrade it"
+    );
+    while cluster.process(0).is_running() || !cluster.process(0).has_said(&text)? {
         if begun.elapsed() > PATIENCE {
             return Err(Error::corrupt(format!("a node of an older release does not say: {text}")));
         }

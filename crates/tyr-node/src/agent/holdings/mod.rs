@@ -207,6 +207,7 @@ impl Holdings {
             | Record::Recalled { .. }
             | Record::Finished { .. }
             | Record::Remembered { .. }
+            | Record::Marked { .. }
             | Record::Aside { .. }
             | Record::Installed { .. } => {}
         }

@@ -37,6 +37,8 @@ pub enum Proposal {
     DropKeyspace(u32),
     /// The keyspace, dropped long ago, leaves the map.
     ForgetKeyspace(u32),
+    /// What nodes that are down alone had of the keyspace is lost.
+    AcceptLoss(u32),
 }
 
 /// A node that joins.
@@ -142,6 +144,7 @@ impl TryFrom<Change> for Proposal {
             }
             Change::DropKeyspace(id) => Self::DropKeyspace(id.0),
             Change::ForgetKeyspace(id) => Self::ForgetKeyspace(id.0),
+            Change::AcceptLoss(id) => Self::AcceptLoss(id.0),
             Change::Return { .. } | Change::Settle(_) | Change::RaiseLevel => {
                 return Err(Error::invalid(
                     "nodes report for themselves that they are back or caught up, and what they \
@@ -169,6 +172,7 @@ impl TryFrom<Proposal> for Change {
             }
             Proposal::DropKeyspace(id) => Self::DropKeyspace(KeyspaceId(id)),
             Proposal::ForgetKeyspace(id) => Self::ForgetKeyspace(KeyspaceId(id)),
+            Proposal::AcceptLoss(id) => Self::AcceptLoss(KeyspaceId(id)),
         })
     }
 }

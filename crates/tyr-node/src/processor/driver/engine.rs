@@ -253,6 +253,7 @@ impl Engine {
             | Record::Recalled { .. }
             | Record::Finished { .. }
             | Record::Remembered { .. }
+            | Record::Marked { .. }
             | Record::Standing { .. }
             | Record::Aside { .. }
             | Record::Installed { .. } => Ok(None),

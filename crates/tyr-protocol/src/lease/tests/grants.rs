@@ -21,7 +21,15 @@ pub(super) struct Monitors {
 
 impl Monitors {
     pub fn new(nodes: u16) -> Self {
-        let map = Arc::new(ClusterMap::of(nodes, &[KeyspaceConfig::default()]));
+        Self::with(nodes, &[KeyspaceConfig::default()])
+    }
+
+    pub fn with(nodes: u16, keyspaces: &[KeyspaceConfig]) -> Self {
+        Self::of(ClusterMap::of(nodes, keyspaces))
+    }
+
+    pub fn of(map: ClusterMap) -> Self {
+        let map = Arc::new(map);
         let config = LeaseConfig { remove_after_us: Some(60 * SECOND), ..LeaseConfig::default() };
         let grants = Grants::new(config, map, 0);
         Self { grants, now_us: 0, effects: Vec::new() }
@@ -35,6 +43,10 @@ impl Monitors {
 
     pub fn map(&self) -> &ClusterMap {
         self.grants.map()
+    }
+
+    pub fn done_to_us(&self) -> u64 {
+        self.grants.retention().done_to_us
     }
 
     pub fn state(&self, node: u16) -> NodeState {

@@ -3,5 +3,6 @@
 mod grants;
 mod holder;
 mod levels;
+mod loss;
 mod safety;
 mod world;

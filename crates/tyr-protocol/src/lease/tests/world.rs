@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
 use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig, OutcomeRetention};
-use crate::map::{Change, ClusterMap, Newcomer, hash, losers};
+use crate::map::{Change, ClusterMap, Newcomer, Placement, hash, losers};
 use crate::rule::Rule;
 use crate::wire::LEVEL;
 
@@ -190,7 +190,7 @@ impl World {
             said.push(Event::Renew { node, incarnation, epoch, sent_us, retention });
         }
         let is_in = known.is_some_and(|known| known.incarnation == incarnation);
-        let receives = |place: &u64| it.map.placed(*place, 3).recipients.contains(&node);
+        let receives = |place: &u64| placed(&it.map, *place).recipients.contains(&node);
         let missing = places().find(|place| receives(place) && !it.has.contains(place));
         if !is_in {
             let has_disk = !it.has.is_empty();
@@ -297,7 +297,7 @@ impl World {
         let it = &self.nodes[&node];
         let is_authority = |map: &ClusterMap| {
             let is_own = map.incarnation(node) == Some(it.incarnation);
-            is_own && map.placed(place, 3).holders.first() == Some(&node)
+            is_own && placed(map, place).holders.first() == Some(&node)
         };
         let is_kept = it.prepared.iter().all(|map| is_authority(map));
         let now_us = self.now_us * it.speed / 1000;
@@ -345,8 +345,14 @@ fn places() -> impl Iterator<Item = u64> {
     (0..10).map(|index| hash::place(11, index))
 }
 
+/// Who has to do with this place, of the only keyspace.
+fn placed(map: &ClusterMap, place: u64) -> Placement {
+    let keyspace = map.keyspaces.values().next().expect("there is one");
+    map.placed(place, keyspace.layout())
+}
+
 /// Whether the node gets the writes of this place.
 fn holds(map: &ClusterMap, node: NodeId, place: u64) -> bool {
-    let placed = map.placed(place, 3);
+    let placed = placed(map, place);
     placed.holders.contains(&node) || placed.recipients.contains(&node)
 }

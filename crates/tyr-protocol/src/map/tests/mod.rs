@@ -3,6 +3,7 @@
 mod balance;
 mod chains;
 mod changes;
+mod loss;
 mod places;
 
 use std::collections::BTreeSet;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, KeyspaceConfig, NodeId, Operation, Payload, Timestamp,
-    Transaction, TransactionId,
+    BlobOperations, ByteRange, Bytes, Epoch, KeyspaceConfig, KeyspaceId, NodeId, Operation,
+    Payload, Timestamp, Transaction, TransactionId,
 };
 
 use super::shelf::{CHUNK, Shelf};
@@ -17,6 +17,7 @@ use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
 use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::rule::Rule;
+use crate::wire::LEVEL_ALONE;
 
 const NODE: NodeId = NodeId(2);
 
@@ -120,6 +121,40 @@ fn what_the_log_says_is_finished_with_is_only_remembered() {
     });
     let outcome = kept.and_then(|kept| kept.outcome.as_ref()).map(|(decision, _)| decision);
     assert_eq!(outcome, Some(&Decision::Commit(at(12))));
+}
+
+/// A program of level 1 reads no marks; by a map of level 1 nobody needs them.
+#[test]
+fn what_nobody_else_may_remember_is_marked_when_all_programs_read_that() {
+    let single = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..Default::default() };
+    let map = ClusterMap::of(3, &[single]);
+    let held = |number: &u8| map.holders(&blob(*number), 0).contains(&NODE);
+    let number = (0..50).find(held).expect("it has a third of them");
+    let marks = |level: u8| {
+        let map = map.clone().speaking(level);
+        let log = [
+            Record::Map(Arc::new(map.clone())),
+            validated(&map, &transaction(1, number), 12),
+            Record::Decided { id: TransactionId(1), at: at(12) },
+            Record::Finished { but: Vec::new() },
+        ];
+        let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
+        let standing = member.checkpoint(0);
+        let (mut again, _) = read(&standing, shelf, None);
+        assert_eq!(again.checkpoint(0), standing);
+        let singles = standing.iter().find_map(|record| match record {
+            Record::Marked { entries } => Some(entries[0].singles.to_vec()),
+            _ => None,
+        });
+        let is_plain = |record: &Record| match record {
+            Record::Remembered { entries } => entries.len() == 1,
+            _ => false,
+        };
+        assert_eq!(singles.is_none(), standing.iter().any(is_plain));
+        singles
+    };
+    assert_eq!(marks(LEVEL_ALONE), Some(vec![KeyspaceId(1)]));
+    assert_eq!(marks(LEVEL_ALONE - 1), None);
 }
 
 /// L1.

@@ -1,6 +1,8 @@
 //! Reads, when nodes are silent, refuse, or know better.
 
 use super::*;
+use crate::map::Change;
+use crate::wire::LEVEL;
 
 /// R1.
 #[test]
@@ -246,4 +248,47 @@ fn more_calls_than_may_be_in_flight_are_refused() {
     client.read("a", range(0, 4), Place::Newest);
     assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
     assert!(client.asked().is_empty());
+}
+
+/// What has one replica, at a node that is down.
+#[test]
+fn what_only_a_node_has_that_is_down_is_refused_with_what_to_do() {
+    let single = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..Default::default() };
+    let map = ClusterMap::of(5, &[single]);
+    let node = map.holders(&blob("a"), 0)[0];
+    let down = map.changed(&Change::Down(node)).unwrap();
+    let here = Change::Return { node, incarnation: 2, has_disk: true, level: LEVEL };
+    let here = Arc::new(down.changed(&here).unwrap());
+    for (is_read, is_back) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut client = Client::with(down.clone(), SessionConfig::default());
+        client.session.clock.observe(time(5_000_000), client.now.monotonic_us);
+        match is_read {
+            true => client.read("a", range(0, 4), Place::Newest),
+            false => client.commit(vec![append("a", 3)]),
+        };
+        assert!(client.done.is_empty() && client.has_sent(|body| *body == Body::FetchMap));
+        if is_back {
+            client.step(Event::Learn(Arc::clone(&here)));
+            client.pass(1_000_000);
+            let is_asked = |body: &Body| matches!(body, Body::Read(_) | Body::Submit { .. });
+            assert!(client.has_sent(is_asked) && client.done.is_empty());
+            continue;
+        }
+        client.pass(1_000_000);
+        let abort = client.refusal();
+        assert_eq!(abort.kind, ErrorKind::Unavailable);
+        assert!(abort.reason.contains("tyr keyspace loss keyspace-1"), "{}", abort.reason);
+        assert!(!client.has_sent(|body| *body != Body::FetchMap), "nothing else was sent");
+    }
+}
+
+#[test]
+fn who_waits_for_the_only_node_that_has_it_asks_others_for_the_map() {
+    let single = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..Default::default() };
+    let map = ClusterMap::of(5, &[single]);
+    let node = map.holders(&blob("a"), 0)[0];
+    let mut client = Client::with(map, SessionConfig::default());
+    client.read("a", range(0, 4), Place::Newest);
+    client.pass(1_000_000);
+    assert!(client.sent.iter().any(|(to, body)| *to != node && *body == Body::FetchMap));
 }

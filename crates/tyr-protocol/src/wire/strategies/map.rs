@@ -54,6 +54,7 @@ pub fn change() -> BoxedStrategy<Change> {
         1 => btree_set(few(), 0..7).prop_map(Change::Settle),
         2 => keyspace,
         1 => (1..4_u32).prop_map(|number| Change::DropKeyspace(KeyspaceId(number))),
+        1 => (1..4_u32).prop_map(|number| Change::AcceptLoss(KeyspaceId(number))),
     ]
     .boxed()
 }

@@ -1,9 +1,12 @@
 //! What programs of other releases wrote: what is older is read, what is newer is told from damage.
 
+use tyr_types::KeyspaceId;
+
 use super::*;
+use crate::map::MapKeyspace;
 use crate::message::Asked;
 use crate::wire::encoded::{encoded_enum, encoded_struct};
-use crate::wire::level::{BEFORE_LEVELS, LEVEL_FIRST};
+use crate::wire::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST};
 
 /// Records and a map as they were before there were feature levels.
 const FORMAT_1: &str = include_str!("format-1.txt");
@@ -50,6 +53,47 @@ fn what_holds_nothing_new_is_written_in_the_format_that_the_oldest_programs_read
     let decided = Record::Decided { id: ID, at: tyr_types::Timestamp::ZERO };
     assert_eq!(record_bytes(&decided)[0], BEFORE_LEVELS + 1);
     assert_eq!(map_bytes(&samples::cluster_map())[0], LEVEL_FIRST + 1);
+    let without_loss = samples::cluster_map().speaking(LEVEL_ALONE);
+    assert_eq!(map_bytes(&without_loss)[0], LEVEL_FIRST + 1, "also clients of before read it");
+}
+
+/// What level 2 brought.
+#[test]
+fn a_loss_and_marks_are_of_level_2_and_an_older_program_says_so() {
+    assert_eq!(map_bytes(&samples::map_with_loss())[0], LEVEL_ALONE + 1);
+    let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
+    assert_eq!(record_bytes(&find("remembered"))[0], BEFORE_LEVELS + 1);
+    assert_eq!(record_bytes(&find("marked"))[0], LEVEL_ALONE + 1);
+    let envelopes = samples::envelopes();
+    let (_, envelope) = envelopes.iter().find(|(name, _)| *name == "newer-map-lost").unwrap();
+    let mut older = Outgoing::speaking(LEVEL_FIRST);
+    let error = encode(envelope, &mut older).unwrap_err();
+    assert!(error.message().contains("feature level 2"), "{error}");
+    let mut older = Decoder::speaking(LEVEL_FIRST);
+    older.feed(&frame_of(envelope));
+    let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
+    assert_eq!((unread.level, unread.from), (LEVEL_ALONE, envelope.from));
+}
+
+/// One value has one encoding: a keyspace that lost nothing says so with the byte of level 1.
+#[test]
+fn a_keyspace_of_level_2_has_lost_something() {
+    let keyspace = samples::map_with_loss().keyspaces[&KeyspaceId(2)].clone();
+    let whole = MapKeyspace { lost: [].into(), ..keyspace.clone() };
+    let (lost, whole) = (written(&keyspace), written(&whole));
+    assert_eq!((lost.0, whole.0), (LEVEL_ALONE, BEFORE_LEVELS));
+    let state_at = whole.1.len() - 1;
+    assert_eq!((whole.1[state_at], lost.1[state_at]), (0, 2));
+    let read = |bytes: &[u8]| Input::new(bytes, None, 0, LEVEL_ALONE).all::<MapKeyspace>(0);
+    assert_eq!(read(&lost.1).unwrap(), keyspace);
+    let mut none = whole.1.to_vec();
+    none[state_at] = 2;
+    none.push(0);
+    assert!(read(&none).unwrap_err().what().contains("nobody lost it"));
+    none[state_at] = 4;
+    assert!(read(&none).unwrap_err().is_unknown());
+    let told = Input::new(&lost.1, None, 0, LEVEL_FIRST).all::<MapKeyspace>(0).unwrap_err();
+    assert_eq!(told.what(), "something of a higher level than is said");
 }
 
 /// What its sender waits for, of each kind of message.

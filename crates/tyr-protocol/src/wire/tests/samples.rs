@@ -12,9 +12,9 @@ use tyr_types::{
 
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
-use crate::commit::{self, Answered, Attempt, Decision, Kept, Placed, Remembered};
+use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Remembered, Singles};
 use crate::lease::OutcomeRetention;
-use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
+use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
     Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
@@ -319,6 +319,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("not-understood", Body::NotUnderstood { asked: Asked::Transaction(ID), level: 1 }),
         ("list-keys", list_keys),
         ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
+        ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
     ];
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
@@ -364,7 +365,14 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ),
         ("aside", Record::Aside { transaction: transaction(), chain: chain(), at: at(34) }),
         ("finished", Record::Finished { but: vec![ID] }),
+        ("marked", Record::Marked { entries: marked() }),
+        ("map-lost", Record::Map(Arc::new(map_with_loss()))),
     ]
+}
+
+fn marked() -> Vec<Marked> {
+    let singles: [Singles; 2] = [smallvec![KeyspaceId(1), KeyspaceId(300)], smallvec![]];
+    kept().into_iter().zip(singles).map(|(kept, singles)| Marked { kept, singles }).collect()
 }
 
 fn kept() -> Vec<Kept> {
@@ -383,6 +391,24 @@ fn kept() -> Vec<Kept> {
         answers: commit::Outcomes::new(),
     };
     vec![finished, fence]
+}
+
+/// A map of level 2, in which what nodes alone had of two keyspaces is given up.
+pub fn map_with_loss() -> ClusterMap {
+    let mut map = cluster_map();
+    map.level = 2;
+    map.nodes.values_mut().for_each(|node| node.level = 2);
+    let single = |name: &str, is_dropped| MapKeyspace {
+        name: KeyspaceName::new(name).unwrap(),
+        config: KeyspaceConfig { replication: 1, ..KeyspaceConfig::default() }.explicit(),
+        seed: 7,
+        is_dropped,
+        lost: [(NodeId(2), Epoch(5)), (NodeId(300), Epoch(6))].into(),
+    };
+    map.keyspaces.insert(KeyspaceId(2), single("scratch", false));
+    map.keyspaces.insert(KeyspaceId(3), single("gone", true));
+    map.keyspaces_created = 3;
+    map
 }
 
 /// A cluster map.
