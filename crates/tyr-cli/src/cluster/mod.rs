@@ -1,10 +1,12 @@
-//! Commands about a cluster as a whole: how it is, its nodes, its users, its quotas.
+//! Commands about a cluster as a whole: how it is, its nodes, its users, its quotas, and what
+//! is lost.
 //!
 //! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they
 //! ask the node, over HTTP ([`http`]). Keyspaces and blobs are the affair of the ordinary commands.
 
 mod connection;
 mod http;
+pub mod loss;
 pub mod node;
 pub mod quota;
 pub mod status;

@@ -5,11 +5,12 @@ use std::thread;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tyr_node::monitors::ClusterMap;
 use tyr_node::monitors::status::{Bootstrap, Status};
 use tyr_node::router::quota::QuotaReport;
 use tyr_node::server::{NodeId, NodeReport};
 
-use super::{Connection, http, quota};
+use super::{Connection, http, loss, quota};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
@@ -107,6 +108,7 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
             "waiting_for": status.leadership.as_ref().map(|it| it.waiting.clone()),
             "nodes": nodes,
             "nearly_full": nearly_full(&reports).collect::<Vec<_>>(),
+            "unavailable": unavailable(&map),
         }));
     }
     session.output.line(&headline(cluster.as_deref(), (epoch, level), &status))?;
@@ -128,7 +130,16 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     for report in nearly_full(&reports) {
         session.output.line(&quota::warning(report))?;
     }
+    for (keyspace, nodes) in loss::waiting(&map) {
+        session.output.line(&loss::warning(&keyspace, &nodes))?;
+    }
     Ok(())
+}
+
+/// The keyspaces of which part is unavailable, and the nodes that alone have it.
+fn unavailable(map: &ClusterMap) -> Vec<Value> {
+    let waiting = loss::waiting(map).into_iter();
+    waiting.map(|(keyspace, nodes)| json!({"keyspace": keyspace, "nodes": nodes})).collect()
 }
 
 /// Keyspaces that have used most of their quotas, as the first node says that tells.

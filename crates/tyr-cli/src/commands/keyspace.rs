@@ -5,6 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tyr::{Durability, Error, KeyspaceConfig, KeyspaceInfo};
 
+use crate::cluster::loss::{self, LossArguments};
 use crate::cluster::quota::{self, QuotaArguments};
 use crate::data::{parse_size, size_text};
 use crate::failure::Outcome;
@@ -24,6 +25,8 @@ pub enum KeyspaceCommand {
     Drop(DropArguments),
     /// Limit what a keyspace of a cluster may have, or show the limits and what is used
     Quota(QuotaArguments),
+    /// Accept that what nodes that are down alone had of a keyspace is lost
+    Loss(LossArguments),
 }
 
 /// `tyr keyspace create`
@@ -112,6 +115,7 @@ pub fn run(session: &mut Session, command: KeyspaceCommand) -> Outcome {
         KeyspaceCommand::Show(arguments) => show(session, &arguments),
         KeyspaceCommand::Drop(arguments) => drop(session, &arguments),
         KeyspaceCommand::Quota(arguments) => quota::run(session, &arguments),
+        KeyspaceCommand::Loss(arguments) => loss::run(session, &arguments),
     }
 }
 
@@ -132,8 +136,9 @@ fn create(session: &mut Session, arguments: &CreateArguments) -> Outcome {
 
 fn list(session: &mut Session) -> Outcome {
     let infos = session.open(Access::Read)?.keyspaces()?;
+    let waiting = loss::waiting_in(session)?;
     if session.output.is_json() {
-        return infos.iter().try_for_each(|info| session.output.json(&as_json(info)));
+        return infos.iter().try_for_each(|info| session.output.json(&waited(info, &waiting)));
     }
     let rows: Vec<Vec<String>> = infos
         .iter()
@@ -149,14 +154,16 @@ fn list(session: &mut Session) -> Outcome {
         })
         .collect();
     let heads = ["name", "durability", "chunk", "replicas", "versions", "compression"];
-    session.output.line(&table(&heads, &rows, &[2, 3]))
+    session.output.line(&table(&heads, &rows, &[2, 3]))?;
+    waiting.iter().try_for_each(|(name, nodes)| session.output.line(&loss::warning(name, nodes)))
 }
 
 fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
     let infos = session.open(Access::Read)?.keyspaces()?;
     let info = find(&infos, &arguments.name)?;
+    let waiting = loss::waiting_in(session)?;
     let config = &info.config;
-    let text = format!(
+    let mut text = format!(
         "name               {}\nid                 {}\ndurability         {}\n\
          chunk size         {} ({})\nreplication        {}\nlive replicas min  {}\n\
          versions           {}\ncompression        {}",
@@ -170,7 +177,20 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
         if config.is_multi_versioned { "many" } else { "newest only" },
         if config.is_compressed { "lz4" } else { "none" },
     );
-    session.output.record(&as_json(info), &text)
+    if let Some((name, nodes)) = waiting.iter().find(|(name, _)| name == info.name.as_str()) {
+        text.push('\n');
+        text.push_str(&loss::warning(name, nodes));
+    }
+    session.output.record(&waited(info, &waiting), &text)
+}
+
+/// A keyspace in JSON, with the nodes that it waits for, if it does.
+fn waited(info: &KeyspaceInfo, waiting: &[(String, Vec<u16>)]) -> Value {
+    let mut fields = as_json(info);
+    if let Some((_, nodes)) = waiting.iter().find(|(name, _)| name == info.name.as_str()) {
+        fields["unavailable_with_nodes"] = json!(nodes);
+    }
+    fields
 }
 
 fn drop(session: &mut Session, arguments: &DropArguments) -> Outcome {
