@@ -13,7 +13,7 @@ use crate::random::Random;
 
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::{Micros, Span};
-use super::{Checkpoints, Scenario};
+use super::{Checkpoints, Keyspace, MAIN, Scenario};
 
 /// Most jumps of one clock that `jump .. sometimes` draws.
 const JUMPS_MAX: u64 = 2;
@@ -106,7 +106,15 @@ struct Drawing {
 
 impl Drawing {
     fn new(drawn: &Scenario, seed: u64) -> Self {
-        let fewest = drawn.keyspaces.iter().map(|keyspace| keyspace.replicas(drawn).low).min();
+        // Where nothing is, nothing is lost.
+        let is_used = |keyspace: &&Keyspace| {
+            drawn.workloads.iter().any(|workload| match workload.keyspaces.is_empty() {
+                true => keyspace.name == MAIN,
+                false => workload.keyspaces.contains(&keyspace.name),
+            })
+        };
+        let used = drawn.keyspaces.iter().filter(is_used);
+        let fewest = used.map(|keyspace| keyspace.replicas(drawn).low).min();
         Self {
             seed,
             healed: drawn.healed_at().0,

@@ -267,6 +267,11 @@ fn monitors_that_are_gone_do_not_change_again() {
 fn no_more_machines_are_replaced_than_replicas_may_be_lost() {
     let drawn = draw(&of("every 1 s replace random"), 5);
     assert_eq!(drawn.faults.len(), 2, "{drawn}");
+    for (used, replaced) in [("main", 2), ("main one", 0)] {
+        let one = format!("keyspace one replication 1\nworkload lists in {used}\n");
+        let drawn = draw(&of(&format!("{one}every 1 s replace random")), 5);
+        assert_eq!(drawn.faults.len(), replaced, "{drawn}");
+    }
 }
 
 #[test]
