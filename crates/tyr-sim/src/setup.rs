@@ -15,6 +15,8 @@ pub struct Setup {
     pub seed: u64,
     /// Nodes 0 to `nodes - 1` form the cluster at the start.
     pub nodes: u16,
+    /// Whether they begin with the program of the feature level before this one's.
+    pub is_older: bool,
     /// Sessions of clients.
     pub clients: u16,
     /// The keyspaces there are from the start, numbered from 1.
@@ -121,6 +123,7 @@ impl Setup {
         Self {
             seed,
             nodes: 5,
+            is_older: false,
             clients: 8,
             keyspaces: vec![keyspace],
             duration_us: 30_000_000,

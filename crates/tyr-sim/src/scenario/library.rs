@@ -83,6 +83,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "single-away",
     "single-moves",
     "single-lost",
+    "single-older",
     "thirty-two",
     "rolling",
     "sleepers",

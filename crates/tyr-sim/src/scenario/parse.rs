@@ -13,8 +13,8 @@ use super::{
     CLIENTS_MAX, Checkpoints, Keyspace, LENGTH_MAX, NODES_MAX, Scenario, WorkloadLine, work,
 };
 
-const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, a length, keyspace, \
-                          workload, network, clocks, disks, at, every, heal or unjudged";
+const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, older, a length, \
+                          keyspace, workload, network, clocks, disks, at, every, heal or unjudged";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
                       jump, join, drain, weight, order down, monitors, drop, accept loss \
@@ -51,7 +51,7 @@ fn statement(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         return cluster(words, scenario);
     }
     match words.word(STATEMENTS)? {
-        "nodes" | "replication" | "clients" | "rest" => {
+        "nodes" | "replication" | "clients" | "rest" | "older" => {
             words.step_back();
             cluster(words, scenario)
         }
@@ -96,6 +96,8 @@ fn cluster(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
             scenario.clients = words.numbers(1, CLIENTS_MAX)?;
         } else if words.take("rest") {
             scenario.rest = words.times()?;
+        } else if words.take("older") {
+            scenario.is_older = true;
         } else {
             scenario.length = words.time()?;
             if !(Micros::seconds(1)..=LENGTH_MAX).contains(&scenario.length) {

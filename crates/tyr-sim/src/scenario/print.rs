@@ -30,6 +30,9 @@ impl fmt::Display for Scenario {
         if self.rest != Self::default().rest {
             write!(f, "rest {}, ", self.rest)?;
         }
+        if self.is_older {
+            f.write_str("older, ")?;
+        }
         writeln!(f, "{}", self.length)?;
         for (place, keyspace) in self.keyspaces.iter().enumerate() {
             keyspace.print(place, f)?;

@@ -2,6 +2,7 @@
 
 use tyr_protocol::member::{Effect, Event, Record};
 use tyr_protocol::message::{Address, Envelope};
+use tyr_protocol::wire::LEVEL;
 use tyr_types::NodeId;
 
 use super::codec;
@@ -21,7 +22,11 @@ impl World {
         let envelope = match self.sampling.per_million(self.setup.network.encoded) {
             true => {
                 self.counters.encoded += 1;
-                codec::carried(envelope)
+                let level = match to {
+                    Address::Node(node) => self.nodes[usize::from(node.0)].level(),
+                    Address::Client(_) | Address::Monitors => LEVEL,
+                };
+                codec::carried(envelope, level)
             }
             false => envelope,
         };

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Effect, Event};
 use tyr_protocol::message::{Address, Envelope};
+use tyr_protocol::wire::LEVEL;
 use tyr_types::NodeId;
 
 use self::client::Client;
@@ -131,7 +132,8 @@ pub fn run(setup: Setup) -> Report {
 impl World {
     fn new(mut setup: Setup) -> Self {
         let seed = setup.seed;
-        let map = Arc::new(ClusterMap::of(setup.nodes, &setup.keyspaces));
+        let map = ClusterMap::of(setup.nodes, &setup.keyspaces);
+        let map = Arc::new(if setup.is_older { map.speaking(LEVEL - 1) } else { map });
         let added = setup.faults.faults().iter().filter_map(|(_, fault)| match fault {
             Fault::Add(node) => Some(node.0 + 1),
             _ => None,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
 use tyr_protocol::movement::{self, scrub::ScrubConfig};
+use tyr_protocol::wire::LEVEL;
 use tyr_protocol::{Rule, View};
 use tyr_types::{NodeId, Timestamp};
 
@@ -34,6 +35,8 @@ pub struct Node {
     broken: Option<Rule>,
     store: StoreConfig,
     scrub: ScrubConfig,
+    /// Whether its first process is of the feature level before.
+    is_older: bool,
 }
 
 /// A process: all that is lost when it is killed.
@@ -63,6 +66,7 @@ impl Node {
             broken: setup.broken,
             store: setup.store(),
             scrub: setup.scrub,
+            is_older: setup.is_older && id.0 < setup.nodes,
         }
     }
 
@@ -78,6 +82,7 @@ impl Node {
         let config = MemberConfig {
             read_timeout_us: self.store.policy.read_timeout_us,
             scrub: self.scrub,
+            level: self.level(),
             ..MemberConfig::default()
         };
         let mut member = Member::new(self.id, incarnation(self.starts), config);
@@ -94,6 +99,11 @@ impl Node {
         }
         let (inbox, cutting) = (VecDeque::new(), Cutting::Idle);
         self.process = Some(Process { member, store, inbox, cutting });
+    }
+
+    /// The highest feature level that its program speaks.
+    pub fn level(&self) -> u8 {
+        if self.is_older && self.starts <= 1 { LEVEL - 1 } else { LEVEL }
     }
 
     /// Kills the process. `false` when none ran.
