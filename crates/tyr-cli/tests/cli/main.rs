@@ -7,6 +7,7 @@ mod blobs;
 mod cluster;
 mod demonstration;
 mod lifecycle;
+mod loss;
 mod nodes;
 mod secure;
 mod serve;

@@ -175,6 +175,35 @@ fn a_cluster_that_lost_a_node_goes_on_after_its_lease() {
     assert_eq!(sight.seen.bytes, "beforeafter");
 }
 
+/// Each commit of the one keyspace waited for the node that was gone.
+#[test]
+fn a_keyspace_of_one_replica_keeps_no_other_from_going_on_without_a_node() {
+    let (mut stage, client) = Stage::new();
+    let config = KeyspaceConfig { replication: 1, ..KeyspaceConfig::default() };
+    let single = KeyspaceName::new("single").unwrap();
+    let single = block_on(client.create_keyspace(&single, &config)).unwrap().id;
+    let gone = NodeId(0);
+    let keys = || (0..64u8).map(|n| Key::new([n]).unwrap());
+    let write = |key: Key| {
+        let blob = BlobName { keyspace: single, key };
+        let blobs = vec![BlobOperations { blob, operations: vec![Operation::Create] }];
+        client.commit(blobs, Vec::new(), Vec::new()).wait()
+    };
+    stage.servers.remove(&gone);
+    let after = client.commit(vec![stage.append("a", b"after")], Vec::new(), Vec::new());
+    assert_eq!(after.wait().unwrap().outcomes, [Outcome::Offset(0)]);
+    let map = client.map();
+    assert!(!map.is_live(gone), "it was declared down");
+    let is_there = |key: &Key| {
+        !map.holders(&BlobName { keyspace: single, key: key.clone() }, 0).contains(&gone)
+    };
+    let (there, away): (Vec<Key>, Vec<Key>) = keys().partition(is_there);
+    write(there[0].clone()).unwrap();
+    let error = write(away[0].clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("tyr keyspace loss single"), "{error}");
+}
+
 #[test]
 fn who_reaches_nobody_is_told_so() {
     let options = ConnectOptions {
