@@ -71,8 +71,8 @@ impl Cluster {
     /// Kills the node, and waits until it is declared down.
     fn lose(&mut self, node: usize) {
         let process = &mut self.nodes.processes[node];
-        process.child.kill().unwrap();
-        process.child.wait().unwrap();
+        process.child.kill().expect("it runs");
+        process.child.wait().expect("it was killed");
         let expected = json!([{"keyspace": "one", "nodes": [node]}]);
         until("it is declared down", || self.unavailable() == expected);
     }

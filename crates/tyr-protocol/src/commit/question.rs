@@ -17,8 +17,8 @@ pub(crate) struct Writer {
     pub is_applied: bool,
     /// Whether the authority has passed it back (R2).
     pub is_stable: bool,
-    /// Whether its whole chain is this node, and so it was shown nowhere yet: since it was read from
-    /// the log again that is not known.
+    /// Whether its whole chain is this node, so that it was shown nowhere yet: once it was read
+    /// from the log again, that is not known.
     pub is_alone: bool,
 }
 

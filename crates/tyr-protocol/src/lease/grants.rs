@@ -212,11 +212,9 @@ impl Grants {
         }
     }
 
-    /// How far all live nodes are done with transactions (F10). A node that is down does not count,
-    /// for should it come back, it begins empty; unless it alone has something, of which it will
-    /// ask what became of it.
-    ///
-    /// What all were done with stays done, though one that started again says that it knows less.
+    /// How far all live nodes are done with transactions (F10), and were before one started again.
+    /// A node that is down does not count, for should it come back, it begins empty; unless it
+    /// alone has something, of which it will ask what became of it.
     pub fn retention(&self) -> OutcomeRetention {
         let nodes = self.map.live().chain(self.map.awaited());
         let of_all = OutcomeRetention::of_all(nodes.map(|node| {

@@ -60,7 +60,8 @@ impl ClusterMap {
                 return fail(format!("has keyspace {} and gave no such number", id.0));
             }
             keyspace.config.validate()?;
-            if !keyspace.lost.is_empty() && !(keyspace.layout().is_single() && self.is_awaiting()) {
+            let may_lose = keyspace.layout().is_single() && self.is_awaiting();
+            if !may_lose && !keyspace.lost.is_empty() {
                 return fail(format!("has lost part of {}, which waits for none", keyspace.name));
             }
             if !keyspace.is_dropped && !names.insert(&keyspace.name) {
