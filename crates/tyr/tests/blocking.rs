@@ -79,6 +79,16 @@ fn a_memory_keyspace_is_empty_after_reopening() {
 }
 
 #[test]
+fn a_cluster_refuses_a_memory_keyspace_and_says_why() {
+    let opened = Opened::new(Kind::Cluster);
+    let config = || KeyspaceConfig { durability: Durability::Memory, ..KeyspaceConfig::default() };
+    let refused = opened.tyr.create_keyspace(&opened.name("test"), config()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.message().contains("syncs every commit"), "{refused}");
+    assert!(opened.tyr.keyspace(&opened.name("test")).is_err(), "there is none now");
+}
+
+#[test]
 fn absent_blobs_are_errors_and_gaps_are_zeros() {
     for store in buffered() {
         let keyspace = &store.keyspace;

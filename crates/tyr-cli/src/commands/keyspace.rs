@@ -41,7 +41,7 @@ Examples:
 pub struct CreateArguments {
     /// 1 to 64 of a-z 0-9 _ . - ; starts with a letter or digit
     name: String,
-    /// When a commit is acknowledged
+    /// When a commit is acknowledged; a cluster syncs every commit, and refuses `memory`
     #[arg(long, value_enum, default_value = "sync")]
     durability: DurabilityArgument,
     /// Bytes of a chunk, a power of two from 4KiB to 256MiB

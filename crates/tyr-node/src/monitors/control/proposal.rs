@@ -168,12 +168,27 @@ impl TryFrom<Proposal> for Change {
             Proposal::Down(node) => Self::Down(NodeId(node)),
             Proposal::CreateKeyspace { name, config, seed } => {
                 let (name, config) = (KeyspaceName::new(&name)?, config.try_into()?);
+                check_durability(&config)?;
                 Self::CreateKeyspace { name, config, seed }
             }
             Proposal::DropKeyspace(id) => Self::DropKeyspace(KeyspaceId(id)),
             Proposal::ForgetKeyspace(id) => Self::ForgetKeyspace(KeyspaceId(id)),
             Proposal::AcceptLoss(id) => Self::AcceptLoss(KeyspaceId(id)),
         })
+    }
+}
+
+/// A cluster syncs every commit: the log of a node is one for all keyspaces, and what a commit was
+/// answered by is on as many disks as the keyspace says. So it does more than `buffered` asks for,
+/// and cannot forget, as `memory` says. Keyspaces that were made before this was refused go on.
+fn check_durability(config: &KeyspaceConfig) -> Result<()> {
+    match config.durability {
+        Durability::Sync | Durability::Buffered => Ok(()),
+        Durability::Memory => Err(Error::invalid(
+            "a cluster has no keyspaces with durability memory: it syncs every commit, in a log \
+             that all keyspaces share, and nothing is gone after a restart; leave the durability \
+             out, or say sync",
+        )),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tyr_protocol::map::{Change, Domain, Newcomer, Share};
-use tyr_types::{ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId};
+use tyr_types::{Durability, ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId};
 
 use super::connection::{CallError, Connection};
 use super::frame::{self, FRAME_LEN_MAX};
@@ -87,6 +87,21 @@ fn what_is_proposed_arrives_as_it_was() {
     }
     let own = Change::Return { node: NodeId(1), incarnation: 2, has_disk: true, level: 1 };
     assert_eq!(Proposal::try_from(own).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_keyspace_in_memory_is_refused_in_words_and_one_that_asks_for_less_than_sync_is_not() {
+    let proposed = |durability| {
+        let config = KeyspaceConfig { durability, ..KeyspaceConfig::default() }.explicit();
+        let name = KeyspaceName::new("k").unwrap();
+        Change::try_from(Proposal::try_from(Change::CreateKeyspace { name, config, seed: 5 })?)
+    };
+    for taken in [Durability::Sync, Durability::Buffered] {
+        assert!(proposed(taken).is_ok());
+    }
+    let refused = proposed(Durability::Memory).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.message().contains("syncs every commit"), "{refused}");
 }
 
 /// The other end of a connection, which has said its welcome.
