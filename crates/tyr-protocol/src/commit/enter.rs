@@ -9,6 +9,7 @@ use super::claims::Standing;
 use super::effect::{Effect, Placements};
 use super::event::{Attempt, Decision, Message};
 use super::memory::Entry;
+use super::namesake;
 use super::outcomes::Outcomes;
 use super::record::{Record, Slot, State};
 use super::validate::{Validation, Verdict};
@@ -82,6 +83,10 @@ impl Commit {
             self.observe(at);
         }
         let id = pass.transaction.id;
+        if pass.known.is_none() && self.is_namesake(id, pass.begun) && self.rules.hold(Rule::F4) {
+            let decision = Decision::Abort(namesake::refusal());
+            return self.forward_ended(pass, position, (decision, Outcomes::new()), effects);
+        }
         if let Some(slot) = self.records.slot(id) {
             let record = &self.records[slot];
             let is_old = pass.attempt < record.attempt && self.rules.hold(Rule::F2);

@@ -56,6 +56,8 @@ pub(crate) struct Entry {
     pub is_closed: bool,
     /// The keyspaces of which its chain had chunks that only this node has: nobody else may know.
     pub singles: Singles,
+    /// The cluster's clock when its client first submitted it; 0 where that is not known any more.
+    pub begun_us: u64,
     /// The clock when it was last noted.
     noted: u64,
 }
@@ -147,7 +149,8 @@ impl Memory {
         let noted = clock.clock;
         let entry = self.entries.entry(id).or_insert_with(|| {
             let (finished_in, ends, outcome) = (None, Ends::new(), None);
-            let (answers, is_closed, singles) = (Outcomes::new(), false, Singles::new());
+            let (answers, is_closed, singles, begun_us) =
+                (Outcomes::new(), false, Singles::new(), 0);
             Box::new(Entry {
                 attempt,
                 finished_in,
@@ -156,6 +159,7 @@ impl Memory {
                 answers,
                 is_closed,
                 singles,
+                begun_us,
                 noted,
             })
         });
@@ -217,12 +221,13 @@ impl Memory {
     pub fn finish(
         &mut self,
         id: TransactionId,
-        entered_in: Attempt,
+        (entered_in, begun): (Attempt, Timestamp),
         ends: Ends,
         answers: Outcomes,
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.finished_in = Some(entered_in);
+            entry.begun_us = begun.clock;
             entry.ends = ends;
             if !answers.is_empty() {
                 entry.answers = answers;
@@ -259,16 +264,8 @@ impl Memory {
     /// taken is on a later one.
     pub fn kept(&self, after: u64, limit: usize) -> (Vec<Marked>, Option<u64>) {
         self.page_of(after, limit, |id, entry| {
-            let Entry {
-                attempt,
-                finished_in,
-                ends,
-                outcome,
-                answers,
-                noted,
-                is_closed: _,
-                singles,
-            } = entry.clone();
+            let Entry { attempt, finished_in, ends, outcome, answers, noted, singles, .. } =
+                entry.clone();
             let kept = Kept { id, noted, attempt, finished_in, ends, outcome, answers };
             Some(Marked { kept, singles })
         })
@@ -297,8 +294,18 @@ impl Memory {
     pub fn keep(&mut self, Marked { kept, singles }: Marked) {
         let Kept { id, noted, attempt, finished_in, ends, outcome, answers } = kept;
         let is_closed = false;
-        let entry =
-            Entry { attempt, finished_in, ends, outcome, answers, is_closed, singles, noted };
+        let begun_us = 0;
+        let entry = Entry {
+            attempt,
+            finished_in,
+            ends,
+            outcome,
+            answers,
+            is_closed,
+            singles,
+            begun_us,
+            noted,
+        };
         self.entries.insert(id, Box::new(entry));
         self.order.push((noted, id));
     }

@@ -17,8 +17,9 @@
 //! of them with an index, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
 //! back to come again, [`decide`] is the way back, [`settle`] frees those that waited; [`memory`]
 //! is what is known of those that are finished, [`outcomes`] what they answered, [`answers`] what
-//! they answered here; [`alone`] is all of this inlined for a chain of one with nothing in its way;
-//! [`invariants`] says what holds between steps.
+//! they answered here, [`namesake`] tells another transaction of the same id; [`alone`] is all of
+//! this inlined for a chain of one with nothing in its way; [`invariants`] says what holds between
+//! steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
 //! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
@@ -38,6 +39,7 @@ mod fingerprint;
 mod in_flight;
 mod invariants;
 pub(crate) mod memory;
+pub(crate) mod namesake;
 mod outcomes;
 pub(crate) mod question;
 pub(crate) mod record;

@@ -7,7 +7,7 @@ use tyr_types::{ErrorKind, Operation, Timestamp, Transaction, TransactionId};
 use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
-use crate::commit::{self, Outcomes};
+use crate::commit::{self, Outcomes, namesake};
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
 use crate::recovery;
@@ -62,6 +62,10 @@ impl<S: Store> Turn<'_, S> {
             };
         }
         let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
+        if self.member.commit.is_namesake(id, begun) {
+            let decision = commit::Decision::Abort(namesake::refusal());
+            return self.reply(id, decision, Outcomes::new());
+        }
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
         let is_ahead = begun_us > now_us.saturating_add(AHEAD_MAX_US);
         let chain = match map.chain(&transaction, &ends) {

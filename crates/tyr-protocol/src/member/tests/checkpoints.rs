@@ -19,21 +19,21 @@ use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::rule::Rule;
 use crate::wire::LEVEL_ALONE;
 
-const NODE: NodeId = NodeId(2);
+pub(super) const NODE: NodeId = NodeId(2);
 
-fn at(clock: u64) -> Timestamp {
+pub(super) fn at(clock: u64) -> Timestamp {
     Timestamp { epoch: Epoch(1), clock, node: 2 }
 }
 
 /// Writes `id` to the first number of a blob.
-fn transaction(id: u128, number: u8) -> Arc<Transaction> {
+pub(super) fn transaction(id: u128, number: u8) -> Arc<Transaction> {
     let payload = Payload::Inline(Bytes::copy_from_slice(&(id as u64).to_le_bytes()));
     let operations = vec![Operation::Write { offset: 0, payload }];
     let blobs = vec![BlobOperations { blob: blob(number), operations }];
     Arc::new(Transaction { id: TransactionId(id), blobs, reads: Vec::new() })
 }
 
-fn first_map(nodes: u16) -> ClusterMap {
+pub(super) fn first_map(nodes: u16) -> ClusterMap {
     let keyspace = KeyspaceConfig { chunk_size: CHUNK, replication: 3, ..Default::default() };
     ClusterMap::of(nodes, &[keyspace])
 }
@@ -49,7 +49,7 @@ fn validated(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> Re
     }
 }
 
-fn attempt(map: &ClusterMap, number: u32) -> Attempt {
+pub(super) fn attempt(map: &ClusterMap, number: u32) -> Attempt {
     Attempt { epoch: map.epoch, number, coordinator: NodeId(0) }
 }
 
@@ -64,7 +64,7 @@ fn remembered(map: &ClusterMap) -> Remembered {
 }
 
 /// The node that has read these, over `shelf`.
-fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
+pub(super) fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
     let mut member = Member::new(NODE, incarnation(2), MemberConfig::default());
     broken.into_iter().for_each(|rule| member.break_rule(rule));
     records.iter().for_each(|record| member.replay(record.clone(), &mut shelf));
@@ -78,7 +78,7 @@ fn lines(member: &Member) -> BTreeSet<String> {
 }
 
 /// A log with transactions that are as far as they can be.
-fn a_log() -> Vec<Record> {
+pub(super) fn a_log() -> Vec<Record> {
     let map = first_map(3);
     let of = |id: u8, clock: u64| validated(&map, &transaction(id.into(), id % 4), clock);
     let id = |id: u128| TransactionId(id);

@@ -279,6 +279,37 @@ fn without_f11_a_message_that_comes_late_runs_a_transaction_twice() {
     println!("without F11: noticed: it is applied twice");
 }
 
+/// F4: two clients of one number, whose transactions meet at a node that is the head of neither.
+#[test]
+fn a_pass_of_another_transaction_of_the_same_id_is_refused_and_changes_nothing() {
+    let mut nodes = without(None);
+    nodes.submit(writing(1));
+    nodes.run();
+    let at = nodes.committed_at(1);
+    for begun_us in [BEGUN.clock + 7, at.clock + 7] {
+        let (transaction, chain) = (Arc::new(writing(1)), nodes.chain(&writing(1)));
+        let pass = commit::Message::Forward {
+            transaction,
+            chain,
+            attempt: Attempt { epoch: nodes.map.epoch, number: 3, coordinator: NodeId(2) },
+            begun: Timestamp { clock: begun_us, ..BEGUN },
+            highest: at,
+            known: None,
+            usages: vec![],
+        };
+        nodes.step(1, Event::Receive(pass));
+        let is_refused = |(to, mail): (NodeId, Mail)| match mail {
+            Mail::Commit(commit::Message::Backward { decision, .. }) => {
+                to == NodeId(0) && is_abort(&decision, ErrorKind::TimedOut)
+            }
+            Mail::Commit(_) | Mail::Recovery(_) => false,
+        };
+        assert!(nodes.mail.drain(..).any(is_refused));
+    }
+    assert_eq!(nodes.committed_at(1), at);
+    assert!((0..3).all(|node| nodes.applied(node) == [1]));
+}
+
 /// F11: a known commit passes where it was forgotten, for the sake of who is not done with it.
 #[test]
 fn a_known_commit_passes_nodes_that_have_forgotten_it_and_changes_nothing_there() {
