@@ -108,7 +108,13 @@ impl<S: Store> Turn<'_, S> {
             self.member.outdated = Some(error);
             return;
         }
-        self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
+        // Of what another process of this node was, before its disk was lost, the log says nothing:
+        // after a restart this one would take its place for its own.
+        let seat = map.nodes.get(&self.member.node);
+        let is_own = seat.is_none_or(|seat| seat.incarnation == self.member.incarnation);
+        if is_own || self.member.has_disk {
+            self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
+        }
         self.adopt(map);
         self.member.fetched_us = None;
         // Who is back is let in as soon as it has the newest map.

@@ -38,6 +38,8 @@ impl<S: Store> Turn<'_, S> {
             Record::Map(map) => {
                 self.adopt(map);
                 self.take_seat();
+                // It is logged only where it is this folder's.
+                self.member.has_disk |= self.member.seat().is_some();
             }
             Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
                 self.hear_of_chunks(&chain);
@@ -88,12 +90,10 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// After a restart a node goes by another incarnation than any map had; where one had it at
-    /// all, it still has its disk.
+    /// After a restart a node goes by another incarnation than any map had.
     pub(super) fn take_seat(&mut self) {
         if let Some(seat) = self.member.seat().copied() {
             self.member.incarnation = self.member.incarnation.max(seat.incarnation + 1);
-            self.member.has_disk = true;
             self.member.usage.change();
         }
     }

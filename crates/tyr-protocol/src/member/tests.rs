@@ -3,6 +3,7 @@
 //! [`shelf`] is a small store, [`world`] runs members, monitors and clients. What the simulator
 //! does better is left to it; here is that the parts fit.
 
+mod absence;
 mod checkpoints;
 mod late_questions;
 mod listings;
