@@ -15,6 +15,7 @@ use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{Effect, Event, Record};
 use crate::message::{Address, Body, Envelope, ReadRequest};
 use crate::read::Kind;
+use crate::wire::LEVEL;
 
 /// The log's record of a write whose whole chain is this node.
 fn validated(map: &ClusterMap) -> Record {
@@ -49,7 +50,7 @@ fn what_one_node_had_decided_alone_is_waited_for_after_a_restart() {
     stand.member.replay(Record::Map(Arc::new(first.clone())), &mut stand.shelf);
     stand.member.replay(validated(&first), &mut stand.shelf);
     let incarnation = stand.member.incarnation();
-    let back = Change::Return { node: NodeId(0), incarnation, has_disk: true, level: 1 };
+    let back = Change::Return { node: NodeId(0), incarnation, has_disk: true, level: LEVEL };
     stand.learn(&second.changed(&back).unwrap());
     stand.lease();
     let (from, epoch) = (Address::Client(CLIENT), stand.member.epoch());
