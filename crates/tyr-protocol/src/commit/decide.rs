@@ -236,7 +236,9 @@ impl Commit {
         let (id, outcomes) = (record.transaction.id, record.outcomes.clone());
         match record.position.checked_sub(1) {
             None => {
-                let transaction = Some(Arc::clone(&record.transaction));
+                // In its first attempt all answers came back with the decision (C7).
+                let is_again = record.entered_in.number > 0;
+                let transaction = is_again.then(|| Arc::clone(&record.transaction));
                 effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }
             Some(previous) => {

@@ -102,8 +102,8 @@ pub enum Effect {
         decision: Decision,
         /// What the other nodes of the chain answer.
         outcomes: Outcomes,
-        /// The transaction, if its operations may have answered something: the client is told when
-        /// all of that is known.
+        /// The transaction, if some of what its operations answered may have been forgotten by who
+        /// had it: the client is told when all of it is known.
         transaction: Option<Arc<Transaction>>,
     },
     /// At the head: make a chain that reaches the blob's end, and answer with `Reroute`.

@@ -8,6 +8,7 @@ use crate::lease::config::LeaseConfig;
 use crate::lease::grants::PROPOSALS_MAX;
 use crate::lease::{Effect, Event, Grants, OutcomeRetention};
 use crate::map::{Change, ClusterMap, Membership, Newcomer, NodeState};
+use crate::rule::Rule;
 use crate::wire::LEVEL;
 
 const SECOND: u64 = 1_000_000;
@@ -585,4 +586,17 @@ fn who_has_started_again_is_not_declared_down_for_the_process_before() {
     assert_eq!((seat.state, seat.incarnation), (NodeState::Up, 9));
     monitors.pass(4, &[0, 2]);
     assert_eq!(monitors.state(1), NodeState::Down, "it has been silent for long");
+}
+
+/// M4.
+#[test]
+fn without_m4_order_who_has_started_again_is_declared_down() {
+    let mut monitors = Monitors::new(3);
+    monitors.grants.rules.broken = Some(Rule::M4Order);
+    (0..3).for_each(|node| assert!(monitors.renew(node)));
+    monitors.back(1, 9, true);
+    monitors.propose(Change::Down(NodeId(1)));
+    assert_ne!(monitors.answer(), Some(false), "nobody says that it is there");
+    assert!(monitors.grants.pending().is_some(), "the others are asked to go on without it");
+    println!("without M4Order: noticed: what only it may have is thrown away");
 }
