@@ -94,7 +94,8 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     (Rule::F10, "without_f10_half_of_a_transaction_is_lost_after_a_long_cut"),
     (Rule::F11, "without_f11_a_message_that_comes_late_runs_a_transaction_twice"),
     (Rule::F12, "without_f12_a_question_runs_what_was_answered_as_aborted"),
-    // A node has to start again between two messages of who takes it for gone: one seed in hundreds.
+    // A node has to start again between two messages of who takes it for gone: one seed in
+    // hundreds.
     (Rule::M4Order, "without_m4_order_who_has_started_again_is_declared_down"),
     // No workload of the simulator lists keys.
     (Rule::Q1, "without_it_a_listing_shows_half_of_what_was_in_flight"),

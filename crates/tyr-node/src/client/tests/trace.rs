@@ -137,12 +137,14 @@ fn a_transaction_that_a_later_node_aborts_says_so_and_why_at_every_node() {
     let blobs = [on(&first, write()), on(&last, compare)].concat();
     let error = client.commit(blobs, Vec::new(), Vec::new()).wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let spans = collector.spans(2, |span| has_outcome(span, "aborted"));
+    // On a busy machine one of those before may have been aborted, too, and begun again.
+    let spans = collector.spans(2, |span| {
+        has_outcome(span, "aborted") && attribute(span, "error.type") == "Conflict"
+    });
     assert_eq!(spans.len(), 2);
     assert_eq!(attribute(root(&spans), "tyr.node"), "1");
     for span in &spans {
         check_times(span);
-        assert_eq!(attribute(span, "error.type"), "Conflict");
         assert_eq!(span["status"]["code"], 2);
         let why = span["status"]["message"].as_str().unwrap();
         assert!(error.message().contains(why) && !why.is_empty(), "{why} in {error}");
