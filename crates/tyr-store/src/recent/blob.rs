@@ -75,6 +75,8 @@ pub struct BlobState {
     pub(super) folded_at: Timestamp,
     /// Of a chunk: operations up to here are in what is here, in the base or by a copy.
     pub(super) included_to: Timestamp,
+    /// Of a chunk of which nothing was found: operations up to here came to nothing that is left.
+    pub(super) absent_to: Timestamp,
     /// Of a chunk: below, somebody was once not counted among the readers, so that runs may be of
     /// a later version than their bytes.
     pub(super) readable_from: Timestamp,
@@ -110,6 +112,7 @@ impl BlobState {
             base_size: attributes.size,
             folded_at,
             included_to: folded_at,
+            absent_to: Timestamp::ZERO,
             readable_from: Timestamp::ZERO,
             known_from: Timestamp::ZERO,
             forgotten: attributes.version,
@@ -135,6 +138,13 @@ impl BlobState {
     #[must_use]
     pub fn with_known_from(self, at: Timestamp) -> Self {
         Self { known_from: at, ..self }
+    }
+
+    /// The same of a chunk of which nothing was found, when all that was done up to `at` was
+    /// folded: it came to nothing, or what it came to was deleted since.
+    #[must_use]
+    pub fn with_absent_to(self, at: Timestamp) -> Self {
+        Self { absent_to: at, ..self }
     }
 
     /// Whether it was there and is not any more.

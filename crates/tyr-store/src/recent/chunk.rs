@@ -114,6 +114,11 @@ impl BlobState {
         self.included_to
     }
 
+    /// Whether what was done to the chunk at `at` is in it, or is gone with all that there was.
+    pub fn is_done(&self, at: Timestamp) -> bool {
+        at <= self.included_to.max(self.absent_to)
+    }
+
     /// Whether what the chunk was like at `at` can be told.
     pub fn is_readable(&self, at: Timestamp) -> bool {
         let is_told = self.included_to <= at && self.readable_from <= at;
@@ -376,6 +381,7 @@ impl BlobState {
         // Also of a chunk that nobody wrote it is known that it is here.
         let here = Timestamp { clock: 1, ..Timestamp::ZERO };
         self.included_to = self.included_to.max(copy.at).max(here);
+        self.absent_to = Timestamp::ZERO;
         self.is_dirty = true;
     }
 

@@ -101,16 +101,18 @@ impl Store {
             return Ok(cell);
         }
         let cell = self.recent.find_or_load(stored, || {
+            let folded = self.base.last_checkpoint().timestamp;
             let found = self.base.attributes(stored)?;
             // Of a chunk that is not there nothing is known but when it was looked at last.
             let absent = || {
                 let nothing = BlobState::new(Attributes::default(), Timestamp::ZERO);
                 // Looked at after the base: what left memory meanwhile counts.
-                nothing.with_known_from(self.recent.known_from())
+                let nothing = nothing.with_known_from(self.recent.known_from());
+                // Its tombstone is forgotten, and what a checkpoint has of before comes again.
+                nothing.with_absent_to(folded)
             };
             let state = found.map_or_else(absent, |blob| loaded(&blob));
             let is_gone = !state.attributes().exists;
-            let folded = self.base.last_checkpoint().timestamp;
             let forgotten = if is_gone { folded } else { Timestamp::ZERO };
             Ok(Some(state.with_forgotten(forgotten)))
         })?;
@@ -136,7 +138,7 @@ impl Store {
     ) -> Result<Answers> {
         loop {
             let mut state = cell.lock();
-            if at <= state.included_to() {
+            if state.is_done(at) {
                 return Ok(Answers::new());
             }
             let mut changed = steps(place, operations).filter_map(|step| step.changed);

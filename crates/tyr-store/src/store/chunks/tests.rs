@@ -200,6 +200,41 @@ fn an_installed_chunk_has_what_came_with_it_and_no_more() {
     assert!(store.stored_chunks(later(KeyspaceId(1)), None, 9).unwrap().is_empty());
 }
 
+/// A checkpoint has what is applied and not finished with, and not always what deleted it since.
+#[test]
+fn what_was_deleted_and_folded_does_not_come_back_when_a_part_of_it_is_done_again() {
+    for chunk in [0, 1] {
+        let store = store();
+        apply(&store, chunk, &write(chunk * SIZE, b"once"), 5, 0);
+        apply(&store, chunk, &Operation::Delete, 7, 0);
+        fold(&store, 8);
+        store.recent().forget(&stored_name(&blob(), chunk));
+        apply(&store, chunk, &write(chunk * SIZE, b"once"), 5, 0);
+        let seen = read(&store, chunk, None).unwrap();
+        assert!(seen.bytes.is_empty() && !seen.attributes.exists, "chunk {chunk}: {seen:?}");
+        apply(&store, chunk, &write(chunk * SIZE, b"new"), 9, 0);
+        assert_eq!(read(&store, chunk, None).unwrap().bytes, "new");
+    }
+}
+
+/// A copy may be of before the last fold: what came to the chunk while it was awaited lies above.
+#[test]
+fn what_lies_above_a_copy_is_done_also_where_it_is_from_before_a_fold() {
+    let store = store();
+    fold(&store, 8);
+    let pieces = [(0, Bytes::from_static(b"copy"))];
+    let copy = Installed {
+        at: at(5),
+        version: at(4),
+        pieces: &pieces,
+        size: None,
+        size_version: Timestamp::ZERO,
+    };
+    store.install_chunk(&stored_name(&blob(), 1), place(1), copy).unwrap();
+    apply(&store, 1, &write(SIZE + 4, b"!"), 7, 0);
+    assert_eq!(read(&store, 1, None).unwrap().bytes, "copy!");
+}
+
 /// What is done to the chunk, at even times; `late` ones come after the next one.
 #[derive(Clone, Debug)]
 enum Step {
