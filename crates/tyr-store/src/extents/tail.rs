@@ -9,7 +9,7 @@ use super::files::Files;
 use super::{Extents, FRAME_LEN};
 use crate::disk::{self, DiskFile};
 
-/// Frames for which space is reserved at a time: 16 MiB.
+/// Frames for which space is reserved at a time, as far as the file goes: 16 MiB.
 const RESERVED_FRAMES: u64 = 4096;
 
 /// The file being written, and where its next extent goes.
@@ -21,6 +21,8 @@ pub(super) struct Tail {
     next_frame: u64,
     /// Up to here there is space on the disk.
     reserved_to: u64,
+    /// It is left before it has more.
+    frames_max: u64,
 }
 
 impl Tail {
@@ -43,7 +45,8 @@ impl Tail {
         let allocate = |frames| {
             self.file.allocate(from * FRAME_LEN as u64, frames * FRAME_LEN as u64).map(|()| frames)
         };
-        let reserved = match allocate(needed.max(RESERVED_FRAMES)) {
+        let usual = RESERVED_FRAMES.min(self.frames_max.saturating_sub(from));
+        let reserved = match allocate(needed.max(usual)) {
             Ok(reserved) => reserved,
             Err(_) => allocate(needed)?,
         };
@@ -104,6 +107,7 @@ impl Extents {
         let mut unsynced = self.unsynced.lock();
         unsynced.has_new_names = true;
         unsynced.files.insert(number, file.clone());
-        Ok(Tail { number, file, direct: None, next_frame: 1, reserved_to: 0 })
+        let frames_max = self.options.file_len_max / FRAME_LEN as u64;
+        Ok(Tail { number, file, direct: None, next_frame: 1, reserved_to: 0, frames_max })
     }
 }

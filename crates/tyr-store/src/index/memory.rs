@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -23,10 +24,10 @@ struct State {
     last_batch: u64,
 }
 
-/// Four tables in memory.
-#[derive(Default)]
+/// Four tables in memory. Clones are the same index.
+#[derive(Clone, Default)]
 pub struct MemoryIndex {
-    state: RwLock<State>,
+    state: Arc<RwLock<State>>,
 }
 
 impl MemoryIndex {
@@ -44,14 +45,16 @@ impl MemoryIndex {
         for batch in state.unsynced.iter().take(keep) {
             apply(&mut tables, batch);
         }
-        Self {
-            state: RwLock::new(State {
-                visible: tables.clone(),
-                durable: tables,
-                unsynced: Vec::new(),
-                last_batch: state.last_batch - lost as u64,
-            }),
-        }
+        let last_batch = state.last_batch - lost as u64;
+        let left =
+            State { visible: tables.clone(), durable: tables, unsynced: Vec::new(), last_batch };
+        Self { state: Arc::new(RwLock::new(left)) }
+    }
+
+    /// A copy as a killed process leaves it: everything committed, synced or not.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { state: Arc::new(RwLock::new(self.state.read().clone())) }
     }
 
     /// A part of a table, copied (the values are shared), so that a visitor may come back.
