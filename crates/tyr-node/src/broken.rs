@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use tyr_protocol::member::Member;
+
 pub use tyr_protocol::Rule;
 
 thread_local! {
@@ -24,4 +26,12 @@ pub fn with_broken<T>(rule: Rule, open: impl FnOnce() -> T) -> T {
 /// The rule that a node opened here and now breaks.
 pub(crate) fn chosen() -> Option<Rule> {
     BROKEN.get()
+}
+
+/// The member of a node opened here and now, without the rule that it breaks.
+pub(crate) fn taken_from(mut member: Member) -> Member {
+    if let Some(rule) = chosen() {
+        member.break_rule(rule);
+    }
+    member
 }

@@ -10,8 +10,9 @@
 //!   cluster manager    what all nodes agree on: metadata, maps, leases   monitors/
 //! ```
 //!
-//! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers; this crate gives
-//! them time and carries out what they say. Reading order: [`node`], `processor`, `agent`.
+//! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers, `tyr-engine` is both
+//! together, step by step; this crate gives them time and carries out what they say. Reading order:
+//! [`node`], `processor`, `agent`.
 
 mod agent;
 #[cfg(feature = "broken-rules")]

@@ -124,7 +124,7 @@ fn check_finished(path: &str, text: &str) -> Vec<Finding> {
 
 /// Whether the crate's comments cite the design's rules by number.
 fn is_numbered(path: &str) -> bool {
-    ["tyr-types", "tyr-protocol", "tyr-store", "tyr-node", "tyr"]
+    ["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine", "tyr-node", "tyr"]
         .iter()
         .any(|name| path.starts_with(&format!("crates/{name}/")))
 }

@@ -42,5 +42,6 @@ pub use self::driver::{Gossip, GossipOptions};
 pub use self::event::{Effect, GossipEvent, Input, MachineParts, NodeView};
 pub use self::machine::Machine;
 pub use self::peer::PeerState;
-pub use self::rumour::{Heard, Rumour, Totals};
+pub use self::rumour::{Heard, Rumour};
 pub use self::statistics::{GossipStatistics, Rejection};
+pub use tyr_engine::tally::Totals;

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, TryGetError};
 use foca::{BroadcastHandler, Invalidates};
+use tyr_engine::tally::Totals;
 use tyr_types::{Epoch, Error, KeyspaceId, NodeId, Result, Timestamp};
 
 use super::identity::Identity;
@@ -47,17 +48,6 @@ pub struct Rumour {
     pub is_memory_full: bool,
     /// What of each keyspace with a quota counts with it.
     pub totals: BTreeMap<KeyspaceId, Totals>,
-}
-
-/// What of a keyspace counts with a node: blobs whose first chunk it is the authority over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// How many.
-    pub blobs: u64,
-    /// Their sizes together.
-    pub bytes: u64,
-    /// Operations on it that clients ask this node for in a second, where they are limited.
-    pub operations: u32,
 }
 
 /// What was heard of a node, however far around.

@@ -15,9 +15,9 @@ use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
 use tyr_types::{BlobName, Epoch, KeyspaceId, NodeId, Result};
 
-use crate::agent::tally::{self, Tally};
 use crate::gossip::Totals;
 use crate::processor::driver::Driver;
+use tyr_engine::tally::{self, Tally};
 
 /// How long it waits between two pages.
 const TICK: Duration = Duration::from_millis(50);

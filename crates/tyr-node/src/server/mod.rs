@@ -48,7 +48,7 @@ use crate::gossip::Gossip;
 pub use crate::monitors::InitialNode;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
-use crate::processor::driver::{Driver, Engine};
+use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
 use crate::router::network::Network;
 use crate::router::quota::Quotas;
@@ -195,7 +195,7 @@ impl Server {
             }
         }
         if let Some(exporter) = &self.exporter {
-            self.driver.look(Engine::end_watch);
+            self.driver.end_watch();
             exporter.close();
         }
         self.driver.look(|engine| engine.holdings().store().base().close());

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tyr_engine::Engine;
 use tyr_protocol::map::{ClusterMap, MapNode};
 use tyr_protocol::member::INCARNATIONS_PER_START;
 use tyr_protocol::message::Address;
@@ -22,7 +23,7 @@ use crate::agent::keeper::Keeper;
 use crate::gossip::{Gossip, GossipStatistics, NodeView};
 use crate::histogram::Times;
 use crate::monitors::Monitor;
-use crate::processor::driver::{AnswerStatistics, Driver, Engine};
+use crate::processor::driver::{AnswerStatistics, Driver};
 use crate::router::gate::Gate;
 use crate::router::network::{Network, NetworkStatistics};
 use crate::router::quota::{QuotaReport, Quotas};

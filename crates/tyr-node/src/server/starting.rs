@@ -7,12 +7,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tyr_engine::need::Limits;
+use tyr_engine::{Engine, Holdings, Retention};
 use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::Address;
-use tyr_protocol::wire::{self, Hello};
+use tyr_protocol::wire::Hello;
 use tyr_store::disk::{FolderLock, RealDisk};
-use tyr_store::store::{OpenedNode, Store};
-use tyr_types::{Bytes, Error, ErrorKind, ExtentRef, NodeId, Result};
+use tyr_store::store::Store;
+use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::census::Census;
 use super::identity::Identity;
@@ -21,14 +23,12 @@ use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
 use super::upkeep::Upkeep;
 use super::{Running, Server};
-use crate::agent::holdings::{Holdings, Retention};
-use crate::agent::journal::Journal;
-use crate::agent::keeper::{Keeper, Limits, SnapshotFloor};
+use crate::agent::keeper::{Keeper, SnapshotFloor};
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
 use crate::level;
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
-use crate::processor::driver::{Driver, Engine, Outlet};
+use crate::processor::driver::{Driver, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
 use crate::router::network::{Dialer, Network, NetworkParts};
@@ -72,10 +72,10 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gate = Gate::new(Arc::clone(&users), domain.clone());
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (mut engine, lock) = open(&options, &who)?;
-    let exporter = start_traces(&options, who.node, &mut engine)?;
+    let (engine, lock) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
     let room = Room::new(driver.store(), limits.dirty_max());
@@ -132,14 +132,10 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
 }
 
 /// Traces transactions, if that is wanted.
-fn start_traces(
-    options: &ServerOptions,
-    node: NodeId,
-    engine: &mut Engine,
-) -> Result<Option<Exporter>> {
+fn start_traces(options: &ServerOptions, driver: &Arc<Driver>) -> Result<Option<Exporter>> {
     let Some(options) = &options.trace else { return Ok(None) };
-    let (watch, exporter) = trace::start(node, options)?;
-    engine.watch_by(watch);
+    let (watch, exporter) = trace::start(driver.node(), options)?;
+    driver.watch_by(watch);
     Ok(Some(exporter))
 }
 
@@ -294,24 +290,16 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
         level: level::spoken(),
         ..MemberConfig::default()
     };
-    let mut member = Member::new(who.node, who.incarnation, config);
+    let member = Member::new(who.node, who.incarnation, config);
     #[cfg(feature = "broken-rules")]
-    if let Some(rule) = crate::broken::chosen() {
-        member.break_rule(rule);
-    }
-    let mut holdings: Option<Holdings> = None;
-    let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
-        let holdings =
-            holdings.get_or_insert_with(|| Holdings::new(who.node, Arc::clone(store), retention));
-        holdings.replay(&mut member, wire::decode_record(&body)?, extents)
-    };
-    let OpenedNode { store, log, lock } =
-        Store::open_node(&options.folder.join(STORE_FOLDER), &mut visit)?;
-    if let Some(map) = member.map() {
+    let member = crate::broken::taken_from(member);
+    let hold = |store| Holdings::new(who.node, store, retention);
+    let folder = options.folder.join(STORE_FOLDER);
+    let (engine, lock) = Engine::open(member, hold, |visit| Store::open_node(&folder, visit))?;
+    if let Some(map) = engine.member().map() {
         map.check_program(level::spoken())?;
     }
-    let holdings = holdings.unwrap_or_else(|| Holdings::new(who.node, store, retention));
-    Ok((Engine::new(member, holdings, Journal::new(log)), lock))
+    Ok((engine, lock))
 }
 
 /// Gossips at the node's address; who is gone is told to the monitors (M2).

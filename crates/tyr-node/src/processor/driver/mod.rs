@@ -1,10 +1,10 @@
 //! What drives a node of a cluster: events in, one at a time, and what the member asks for, done.
 //!
 //! ```text
-//!   network threads ──┐            ┌── engine (one lock) ────────────────────┐
-//!   syncer ───────────┼──► inbox ──┤ Member::step ──► effects              │──► network: flush
-//!   ticker, readers ──┘            │   Persist ─► journal   Serve ─► store │──► syncer, readers
-//!                                  └───────────────────────────────────────┘
+//!   network threads ──┐            ┌── seat (one lock) ──────────────────────┐
+//!   syncer ───────────┼──► inbox ──┤ Engine::step: the member, its chunks,  │──► network: flush
+//!   ticker, readers ──┘            │   its log; gauges look on              │──► syncer, readers
+//!                                  └────────────────────────────────────────┘
 //! ```
 //!
 //! Whoever brings work drives it, if nobody does already: a message is worked off on the thread
@@ -14,10 +14,8 @@
 
 mod admission;
 mod answers;
-mod engine;
-mod lists;
+mod gauges;
 mod pace;
-mod reads;
 mod stopwatch;
 mod syncer;
 
@@ -27,22 +25,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use tyr_engine::fold::Access;
+use tyr_engine::journal::Piece;
+use tyr_engine::{Engine, Holdings};
 use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_protocol::wire::Unread;
-use tyr_store::log::{PendingWrite, Preparation};
+use tyr_store::log::Preparation;
 use tyr_store::store::Store;
 use tyr_types::{NodeId, Result};
 
 use self::admission::AdmissionQueue;
 pub use self::answers::AnswerStatistics;
 pub(crate) use self::answers::Answers;
-pub(crate) use self::engine::Engine;
+use self::gauges::{Gauges, Surroundings};
 use self::pace::{Amount, Load};
 use self::syncer::Syncer;
 use crate::clock;
 use crate::histogram::Histogram;
+use crate::trace::Watch;
 
 /// Events in the inbox above which what clients ask is refused: what a node works off in about a
 /// second, the time after which clients ask again.
@@ -72,7 +74,7 @@ pub(crate) enum Work {
     /// An event for the member.
     Event(Event),
     /// A piece of the log is durable, or failed to become so.
-    Synced(PendingWrite, Result<()>),
+    Synced(Piece, Result<()>),
 }
 
 /// Counts what was worked off.
@@ -182,11 +184,19 @@ impl Carried {
     }
 }
 
+/// What is driven by one at a time.
+struct Seat {
+    engine: Engine,
+    gauges: Gauges,
+    /// Kept for its memory.
+    room: VecDeque<Work>,
+}
+
 /// Drives a member.
 pub(crate) struct Driver {
     node: NodeId,
     inbox: Mutex<Inbox>,
-    engine: Mutex<Engine>,
+    seat: Mutex<Seat>,
     outlet: Arc<dyn Outlet>,
     syncer: Arc<Syncer>,
     is_closed: AtomicBool,
@@ -205,7 +215,7 @@ impl Driver {
         Arc::new(Self {
             node: engine.member().node(),
             inbox: Mutex::default(),
-            engine: Mutex::new(engine),
+            seat: Mutex::new(Seat { engine, gauges: Gauges::default(), room: VecDeque::new() }),
             outlet,
             syncer: Arc::default(),
             is_closed: AtomicBool::new(false),
@@ -281,7 +291,11 @@ impl Driver {
     /// Looks at the engine when nobody drives, and works off what came meanwhile. What is done
     /// there must be short.
     pub fn look<T>(self: &Arc<Self>, look: impl FnOnce(&mut Engine) -> T) -> T {
-        let seen = look(&mut self.engine.lock());
+        self.visit(|seat| look(&mut seat.engine))
+    }
+
+    fn visit<T>(self: &Arc<Self>, look: impl FnOnce(&mut Seat) -> T) -> T {
+        let seen = look(&mut self.seat.lock());
         // Who brought work found the engine taken, and left it in the inbox.
         if !self.inbox.lock().work.is_empty() {
             self.drive();
@@ -289,9 +303,19 @@ impl Driver {
         seen
     }
 
+    /// Traces transactions from now on.
+    pub fn watch_by(self: &Arc<Self>, watch: Watch) {
+        self.visit(|seat| seat.gauges.watch_by(watch));
+    }
+
+    /// Traces no more; what is open ends as it is.
+    pub fn end_watch(self: &Arc<Self>) {
+        self.visit(|seat| seat.gauges.end_watch());
+    }
+
     /// The store of what the node holds.
     pub fn store(self: &Arc<Self>) -> Arc<Store> {
-        self.look(|engine| Arc::clone(engine.holdings().store()))
+        self.look(|engine| Arc::clone(engine.store()))
     }
 
     /// Events that wait to be worked off.
@@ -302,18 +326,16 @@ impl Driver {
     /// Writes and syncs the log until the driver is closed.
     pub fn run_syncer(self: &Arc<Self>) {
         let (store, log) = {
-            let mut engine = self.engine.lock();
-            (Arc::clone(engine.holdings().store()), engine.journal().log())
+            let mut seat = self.seat.lock();
+            (Arc::clone(seat.engine.store()), seat.engine.journal().log())
         };
         while self.syncer.wait() {
             let begun = Instant::now();
-            let pending = log.lock().take_pending();
-            // What records refer to is durable before they are.
-            let synced = store.extents().sync();
-            let result = synced.and_then(|()| pending.write()).and_then(|()| pending.sync());
+            let mut piece = Piece::take(&store, &log);
+            let result = piece.finish();
             let took_us = begun.elapsed().as_micros();
             self.counts.syncs.note(u64::try_from(took_us).unwrap_or(u64::MAX));
-            self.give(Work::Synced(pending, result));
+            self.give(Work::Synced(piece, result));
         }
     }
 
@@ -341,10 +363,10 @@ impl Driver {
     /// Works off what is in the inbox, unless somebody does that already.
     fn drive(self: &Arc<Self>) {
         loop {
-            let Some(mut engine) = self.engine.try_lock() else { return };
-            self.round(&mut engine);
+            let Some(mut seat) = self.seat.try_lock() else { return };
+            self.round(&mut seat);
             // Who looks is let in between two rounds, however much there is to do.
-            MutexGuard::unlock_fair(engine);
+            MutexGuard::unlock_fair(seat);
             // Who came in the meantime found the engine taken, and relies on this.
             if self.inbox.lock().work.is_empty() {
                 return;
@@ -352,23 +374,28 @@ impl Driver {
         }
     }
 
-    fn round(self: &Arc<Self>, engine: &mut Engine) {
+    fn round(self: &Arc<Self>, seat: &mut Seat) {
         if self.is_closed.load(Ordering::Acquire) {
             *self.inbox.lock() = Inbox::default();
             return;
         }
-        let mut work = engine.take_room();
-        self.inbox.lock().take(&mut work);
+        let Seat { engine, gauges, room: work } = seat;
+        self.inbox.lock().take(work);
         self.counts.events.fetch_add(work.len() as u64, Ordering::Relaxed);
         let mut is_due = false;
+        let host = &mut Surroundings { driver: self, gauges };
         for one in work.drain(..) {
-            is_due |= matches!(one, Work::Event(Event::Tick));
-            engine.work(self, one);
+            match one {
+                Work::Event(event) => {
+                    is_due |= matches!(event, Event::Tick);
+                    engine.step(host, event);
+                }
+                Work::Synced(piece, result) => engine.synced(host, piece, &result),
+            }
         }
-        engine.give_room(work);
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
-        self.inbox.lock().settle(engine.load());
+        self.inbox.lock().settle(gauges.load(engine));
         if is_due {
             self.refuse_late();
         }
@@ -380,6 +407,15 @@ impl Driver {
             }
         }
         self.outlet.flush();
+    }
+}
+
+/// The engine for who folds.
+pub(crate) struct Looking<'d>(pub &'d Arc<Driver>);
+
+impl Access<Holdings> for Looking<'_> {
+    fn look<T>(&mut self, look: impl FnOnce(&mut Engine) -> T) -> T {
+        self.0.look(look)
     }
 }
 

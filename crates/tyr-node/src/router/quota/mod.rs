@@ -37,8 +37,8 @@ use self::demand::Demand;
 pub(crate) use self::growth::makes_room;
 use self::growth::{Growth, Known};
 pub use self::record::{Quota, QuotaReport};
-use crate::agent::tally::{self, Tally};
 use crate::gossip::{Heard, Totals};
+use tyr_engine::tally::{self, Tally};
 
 /// The quotas of a cluster, as a node keeps them.
 pub(crate) struct Quotas {

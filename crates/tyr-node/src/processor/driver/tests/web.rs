@@ -9,21 +9,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tyr_engine::need::Limits;
+use tyr_engine::{Engine, Holdings, Retention};
 use tyr_protocol::lease::{self, Grants, LeaseConfig};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Body, Envelope, Now};
 use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::session::{Answer, Call, CallId, Effect, Event, Session};
-use tyr_protocol::wire;
-use tyr_store::store::{OpenedNode, Store};
+use tyr_store::store::Store;
 use tyr_types::{Durability, KeyspaceConfig, NodeId};
 
-use crate::agent::holdings::{Holdings, Retention};
-use crate::agent::journal::Journal;
-use crate::agent::keeper::{Keeper, Limits};
+use crate::agent::keeper::Keeper;
 use crate::clock;
-use crate::processor::driver::{Driver, Engine, Outlet};
+use crate::processor::driver::{Driver, Outlet};
 
 const RETENTION: Retention = Retention { read_timeout_us: 300_000_000, linger_us: 100_000 };
 
@@ -113,16 +112,10 @@ impl Web {
 
     fn start_node(&self, node: NodeId, folder: &Path) -> Running {
         let config = MemberConfig { scrub: self.scrub, ..MemberConfig::default() };
-        let mut member = Member::new(node, incarnation(self.starts), config);
-        let mut holdings: Option<Holdings> = None;
-        let opened = Store::open_node(folder, &mut |store, body, extents| {
-            let holdings =
-                holdings.get_or_insert_with(|| Holdings::new(node, Arc::clone(store), RETENTION));
-            holdings.replay(&mut member, wire::decode_record(&body)?, extents)
-        });
-        let OpenedNode { store, log, lock } = opened.unwrap();
-        let holdings = holdings.unwrap_or_else(|| Holdings::new(node, store, RETENTION));
-        let engine = Engine::new(member, holdings, Journal::new(log));
+        let member = Member::new(node, incarnation(self.starts), config);
+        let hold = |store| Holdings::new(node, store, RETENTION);
+        let opened = Engine::open(member, hold, |visit| Store::open_node(folder, visit));
+        let (engine, lock) = opened.unwrap();
         let driver = Driver::new(engine, Arc::new(Arc::downgrade(&self.lines)));
         let (sender, receiver) = channel();
         self.lines.nodes.lock().insert(node, sender);

@@ -47,7 +47,7 @@ impl Holdings {
 }
 
 /// What a client is told when the store cannot answer.
-pub(crate) fn refusal(blob: Option<&BlobName>, error: &Error) -> Abort {
+pub fn refusal(blob: Option<&BlobName>, error: &Error) -> Abort {
     let kind = match error.kind() {
         ErrorKind::SnapshotTooOld => ErrorKind::SnapshotTooOld,
         ErrorKind::Corrupt => ErrorKind::Corrupt,

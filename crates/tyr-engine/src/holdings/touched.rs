@@ -5,7 +5,7 @@ use tyr_protocol::Part;
 use tyr_types::{BlobOperations, Operation};
 
 /// Numbers of chunks.
-pub(super) type Chunks = SmallVec<[u64; 4]>;
+pub type Chunks = SmallVec<[u64; 4]>;
 
 /// The chunks of the blob that the transaction writes and this node holds, ascending. `size` tells
 /// how long the blob is, where the node holds all of it.

@@ -15,7 +15,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use tyr_store::recent::ExtentLease;
 use tyr_store::store::Store;
 use tyr_types::{
@@ -33,11 +33,11 @@ struct Staged {
 
 /// Payloads of transactions in flight; bounded by what is in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Staging(HashMap<TransactionId, Vec<Staged>, RandomState>);
+pub struct Staging(HashMap<TransactionId, Vec<Staged>, FixedState>);
 
 /// Where the extents of a transaction's payloads were written, for one blob.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub struct Written {
     leases: Vec<Arc<ExtentLease>>,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn spans(
 ///
 /// # Errors
 /// `Corrupt` and `Unavailable` as the disk has it.
-pub(crate) fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Operation>> {
+pub fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Operation>> {
     let read = |operation: &Operation| -> Result<Operation> {
         let Some(Payload::Extents(extents)) = operation.payload() else {
             return Ok(operation.clone());
@@ -180,7 +180,7 @@ pub(crate) fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Oper
 }
 
 /// Whether any payload is by reference.
-pub(crate) fn has_extents(transaction: &Transaction) -> bool {
+pub fn has_extents(transaction: &Transaction) -> bool {
     let mut operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
     operations.any(|operation| matches!(operation.payload(), Some(Payload::Extents(_))))
 }

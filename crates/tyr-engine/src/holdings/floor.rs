@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use tyr_store::recent::Readers;
 use tyr_types::{BlobName, Timestamp};
 
@@ -17,7 +17,7 @@ const BLOBS_MAX: usize = 1 << 18;
 
 /// How long versions stay, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retention {
+pub struct Retention {
     /// The read timeout: nothing in use is older (V3).
     pub read_timeout_us: u64,
     /// How long a version stays that nobody is known to use (V4).
@@ -26,7 +26,7 @@ pub(crate) struct Retention {
 
 /// How much memory there is for older versions (V4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shortage {
+pub enum Shortage {
     /// Enough.
     None,
     /// More is in memory than should be: nothing lingers.
@@ -38,10 +38,10 @@ pub(crate) enum Shortage {
 
 /// Down to where versions are read, by blob.
 #[derive(Debug)]
-pub(crate) struct Floors {
+pub struct Floors {
     retention: Retention,
     /// Nobody reads the blob below this timestamp.
-    by_blob: HashMap<BlobName, Timestamp, RandomState>,
+    by_blob: HashMap<BlobName, Timestamp, FixedState>,
     /// The moment of the fold under way.
     fold: Option<Timestamp>,
     /// The highest floor that was ever used.

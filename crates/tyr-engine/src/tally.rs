@@ -24,11 +24,20 @@ use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
 use tyr_types::{BlobName, Key, KeyspaceId, NodeId, Result};
 
-use crate::gossip::Totals;
+/// What of a keyspace counts with a node: blobs whose first chunk it is the authority over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many.
+    pub blobs: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Operations on it that clients ask this node for in a second, where they are limited.
+    pub operations: u32,
+}
 
 /// What counts at this node, by keyspace.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// Whether any keyspace is counted: nearly always none is.
     is_any: AtomicBool,
     counts: Mutex<BTreeMap<KeyspaceId, Count>>,
@@ -55,7 +64,7 @@ struct Round {
 impl Totals {
     /// The same when a blob that had the one size has the other; `None` is a blob that is not.
     #[must_use]
-    pub(crate) fn changed(self, before: Option<u64>, after: Option<u64>) -> Self {
+    pub fn changed(self, before: Option<u64>, after: Option<u64>) -> Self {
         let step =
             |total: u64, minus: u64, plus: u64| total.saturating_sub(minus).saturating_add(plus);
         let size = |of: Option<u64>| of.unwrap_or(0);
@@ -69,7 +78,7 @@ impl Totals {
 
     /// Both together.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             blobs: self.blobs.saturating_add(other.blobs),
             bytes: self.bytes.saturating_add(other.bytes),
@@ -175,7 +184,7 @@ impl Count {
 }
 
 /// Whether the blob counts at this node.
-pub(crate) fn counts(map: &ClusterMap, node: NodeId, blob: &BlobName) -> bool {
+pub fn counts(map: &ClusterMap, node: NodeId, blob: &BlobName) -> bool {
     map.holders(blob, 0).first() == Some(&node)
 }
 
@@ -184,7 +193,7 @@ pub(crate) fn counts(map: &ClusterMap, node: NodeId, blob: &BlobName) -> bool {
 ///
 /// # Errors
 /// `Corrupt` and `Unavailable` as the disk has it.
-pub(crate) fn size(store: &Store, blob: &BlobName) -> Result<Option<u64>> {
+pub fn size(store: &Store, blob: &BlobName) -> Result<Option<u64>> {
     if let Some(cell) = store.recent().find(blob) {
         let attributes = cell.lock().attributes();
         return Ok(attributes.exists.then_some(attributes.size));

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use tyr_protocol::View;
-use tyr_protocol::message::{Body, ReadPart, ReadRequest};
+use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::movement::{self, ChunkCopy, ChunkVersion};
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{ChunkRead, ChunkReading};
 use tyr_types::{ByteRange, Timestamp};
 
-use crate::agent::holdings::{self, Holdings};
+use crate::holdings::{self, Holdings};
 
 /// Bytes that are read from disk on the spot: one block, the cost of a step to another thread.
 const AT_ONCE_MAX: u64 = 16 << 10;
 
 /// The answer, or how to get it.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Send this.
     Now(Body),
     /// It takes the disk.
@@ -23,10 +23,47 @@ pub(super) enum Found {
 }
 
 /// A read that takes the disk.
-pub(super) struct Later {
+pub(crate) struct Later {
     store: Arc<Store>,
     read: ChunkRead,
     answer: Answer,
+}
+
+/// A read that takes the disk, and how its answer travels.
+pub struct Fetch {
+    pub(crate) later: Later,
+    /// The envelope of the answer, but for what is in it.
+    pub(crate) template: Envelope,
+    pub(crate) is_own: bool,
+}
+
+impl std::fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fetch({:?})", self.request())
+    }
+}
+
+impl Fetch {
+    /// What is read.
+    pub fn request(&self) -> &ReadRequest {
+        &self.later.answer.request
+    }
+
+    /// The timestamp to read at; `None` for the newest.
+    pub fn at(&self) -> Option<Timestamp> {
+        self.later.answer.at
+    }
+
+    /// Whether the node itself asked: it receives the answer, nobody else.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Fetches it: who asked, and the answer.
+    pub fn finish(self) -> (Address, Envelope) {
+        let asker = self.request().asker;
+        (asker, Envelope { body: self.later.finish(), ..self.template })
+    }
 }
 
 /// How the answer looks.
@@ -39,7 +76,7 @@ struct Answer {
 }
 
 /// Chooses what the read sees; answers it if it takes no time.
-pub(super) fn begin(
+pub(crate) fn begin(
     holdings: &mut Holdings,
     request: ReadRequest,
     at: Option<Timestamp>,
@@ -63,7 +100,7 @@ pub(super) fn begin(
 
 impl Later {
     /// Fetches it.
-    pub fn finish(self) -> Body {
+    fn finish(self) -> Body {
         let found = self.store.finish_chunk_read(self.read);
         self.answer.of(found)
     }

@@ -9,14 +9,14 @@ use tyr_types::{Operation, Timestamp};
 
 /// What was applied to a chunk before its base came.
 #[derive(Clone, Debug)]
-pub(crate) struct LaidAside {
+pub struct LaidAside {
     pub operations: Arc<[Operation]>,
     pub start: Start,
 }
 
 /// A chunk whose base is still to come.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub struct Expected {
     /// Pieces of one copy, one after the other.
     pieces: Vec<ChunkCopy>,
     /// By timestamp.

@@ -1,11 +1,11 @@
 //! The log of a node of a cluster: records in the order they were given, and who waits for which.
 //!
 //! ```text
-//!   Persist ──► append (memory) ──► syncer: take, write, sync ──► settle ──► Persisted
+//!   Persist ──► append (memory) ──► Piece: extents, write, sync ──► settle ──► Persisted
 //! ```
 //!
-//! The driver owns it, but for the log's end, from which the thread that syncs takes what is there
-//! when it comes to it: one piece at a time, so that records become durable in order.
+//! The engine owns it, but for the log's end, from which whoever syncs takes what is there when it
+//! comes to it: one piece at a time, so that records become durable in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use parking_lot::Mutex;
 use tyr_protocol::member::Record;
 use tyr_protocol::wire::{self, Outgoing};
 use tyr_store::log::{EncodedRecord, Log, PendingWrite, Preparation, Removal};
+use tyr_store::store::Store;
 use tyr_types::{Error, Result, Timestamp};
 
 /// The log's end, and who waits.
-pub(crate) struct Journal {
+pub struct Journal {
     log: Arc<Mutex<Log>>,
     encoded: EncodedRecord,
     outgoing: Outgoing,
@@ -48,11 +49,12 @@ impl Journal {
         }
     }
 
-    /// Takes a record in; with a `number`, somebody waits for it to be durable.
+    /// Takes a record in, and answers its sequence; with a `number`, somebody waits for it to be
+    /// durable.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full, or failed before; then the record is not in the log.
-    pub fn append(&mut self, record: &Record, number: Option<u64>) -> Result<()> {
+    pub fn append(&mut self, record: &Record, number: Option<u64>) -> Result<u64> {
         if let Some(failure) = &self.failure {
             return Err(failure.duplicate());
         }
@@ -63,7 +65,7 @@ impl Journal {
         if let Some(number) = number {
             self.waiting.push_back((sequence, number));
         }
-        Ok(())
+        Ok(sequence)
     }
 
     /// The log, for who writes and syncs it.
@@ -87,7 +89,8 @@ impl Journal {
 
     /// What was taken is durable, or failed to become so. Answers the numbers of those who waited
     /// for it.
-    pub fn settle(&mut self, pending: PendingWrite, result: &Result<()>) -> Vec<u64> {
+    pub fn settle(&mut self, piece: Piece, result: &Result<()>) -> Vec<u64> {
+        let pending = piece.pending;
         self.is_busy = false;
         let last = match result {
             Ok(()) => pending.last_sequence(),
@@ -129,5 +132,62 @@ impl Journal {
     /// Lets go of what lies below `sequence`; running the answer removes the files.
     pub fn cut(&mut self, sequence: u64) -> Removal {
         self.log.lock().truncate_before(sequence)
+    }
+}
+
+/// A piece of the log on its way to the disk: what there was when it was taken.
+///
+/// ```text
+///   extents durable ──► records written ──► records durable
+/// ```
+///
+/// What records refer to is durable before they are.
+#[derive(Debug)]
+pub struct Piece {
+    store: Arc<Store>,
+    pending: PendingWrite,
+    next: Next,
+}
+
+/// What is next to be done about a piece.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Extents,
+    Write,
+    Sync,
+}
+
+impl Piece {
+    /// What is in memory of the log, for whom the journal has [begun](Journal::begin).
+    pub fn take(store: &Arc<Store>, log: &Mutex<Log>) -> Self {
+        Self { store: Arc::clone(store), pending: log.lock().take_pending(), next: Next::Extents }
+    }
+
+    /// Does what is next; answers what all of it came to when nothing is left to be done.
+    pub fn step(&mut self) -> Option<Result<()>> {
+        let (done, next) = match self.next {
+            Next::Extents => (self.store.extents().sync(), Some(Next::Write)),
+            Next::Write => (self.pending.write(), Some(Next::Sync)),
+            Next::Sync => (self.pending.sync(), None),
+        };
+        match (done, next) {
+            (Ok(()), Some(next)) => {
+                self.next = next;
+                None
+            }
+            (done, _) => Some(done),
+        }
+    }
+
+    /// Does all that is left.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses; the log takes no more then.
+    pub fn finish(&mut self) -> Result<()> {
+        loop {
+            if let Some(done) = self.step() {
+                return done;
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing here answers an error: the log has it all already. When the disk fails, that is noted
-//! ([`Holdings::failure`]), and the node must do nothing more: what it says then is not so.
+//! ([`Holdings::check`]), and the node must do nothing more: what it says then is not so.
 
 mod applying;
 mod expected;
@@ -25,13 +25,13 @@ mod view;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::{ClusterMap, MapKeyspace};
-use tyr_protocol::member::{self, ChunkName, LateAnswers, Member, Record};
+use tyr_protocol::member::{self, ChunkName, LateAnswers, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
-use tyr_protocol::{Chain, View};
+use tyr_protocol::{Chain, Part, View};
 use tyr_store::recent::Readers;
 use tyr_store::recent::chunk::{Installed, Place};
 use tyr_store::store::Store;
@@ -41,11 +41,12 @@ use tyr_types::{
     Result, Timestamp, Transaction, TransactionId, limits,
 };
 
-pub(crate) use self::expected::Expected;
-pub(crate) use self::floor::{Floors, Retention, Shortage};
-pub(crate) use self::reading::refusal;
+use self::expected::Expected;
+pub use self::floor::{Floors, Retention, Shortage};
+pub use self::reading::refusal;
 use self::staging::Staging;
-use super::tally::{self, Tally};
+pub use self::touched::Chunks;
+use crate::tally::{self, Tally};
 
 /// A keyspace as far as the chunks of its blobs need it.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +57,10 @@ struct Keyspace {
 }
 
 /// The chunks that a node holds.
-pub(crate) struct Holdings {
+pub struct Holdings {
     node: NodeId,
     store: Arc<Store>,
-    keyspaces: HashMap<KeyspaceId, Keyspace, RandomState>,
+    keyspaces: HashMap<KeyspaceId, Keyspace, FixedState>,
     map: Option<Arc<ClusterMap>>,
     /// Chunks whose base is still to come.
     expected: BTreeMap<ChunkName, Expected>,
@@ -102,11 +103,6 @@ impl Holdings {
     /// How much of what is here counts towards quotas.
     pub fn tally(&self) -> &Arc<Tally> {
         &self.tally
-    }
-
-    /// Why the node must do nothing more.
-    pub fn failure(&self) -> Option<&Error> {
-        self.failure.as_ref()
     }
 
     /// Down to where versions are read.
@@ -178,18 +174,10 @@ impl Holdings {
         Ok(Transaction { id, blobs: blobs?, reads })
     }
 
-    /// Takes in a record of the log at a start, in the order they were written; adds the extents
-    /// that it refers to.
-    ///
-    /// # Errors
-    /// What the disk says.
-    pub fn replay(
-        &mut self,
-        member: &mut Member,
-        record: Record,
-        extents: &mut Vec<ExtentRef>,
-    ) -> Result<()> {
-        match &record {
+    /// Sees a record of the log at a start, in the order they were written and before the member
+    /// does; adds the extents that it refers to.
+    pub fn meet(&mut self, record: &Record, extents: &mut Vec<ExtentRef>) {
+        match record {
             Record::Map(map) => self.learn(map),
             Record::Validated { transaction, .. } => {
                 let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
@@ -211,11 +199,23 @@ impl Holdings {
             | Record::Aside { .. }
             | Record::Installed { .. } => {}
         }
-        member.replay(record, self);
+    }
+
+    /// Whether the disk does what it is asked.
+    ///
+    /// # Errors
+    /// Why the node must do nothing more: what it says now is not so.
+    pub fn check(&self) -> Result<()> {
         match &self.failure {
             None => Ok(()),
             Some(failure) => Err(failure.duplicate()),
         }
+    }
+
+    /// The chunks of the blob that a transaction writes here, ascending, before it is applied.
+    pub fn touched(&self, entry: &BlobOperations, part: &Part) -> Chunks {
+        let size = || self.stat(&entry.blob).unwrap_or(0);
+        touched::chunks(entry, part, self.chunk_size(entry.blob.keyspace), size)
     }
 
     /// Takes note of a failure of the disk.
@@ -314,6 +314,25 @@ impl Holdings {
     }
 }
 
+/// What an engine has its member's chunks in.
+pub trait Held: member::Store {
+    /// The chunks.
+    fn holdings(&self) -> &Holdings;
+
+    /// The same, to be changed.
+    fn holdings_mut(&mut self) -> &mut Holdings;
+}
+
+impl Held for Holdings {
+    fn holdings(&self) -> &Holdings {
+        self
+    }
+
+    fn holdings_mut(&mut self) -> &mut Holdings {
+        self
+    }
+}
+
 impl member::Store for Holdings {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
         let operations = transaction.blobs.iter().map(|entry| entry.operations.len());
@@ -326,9 +345,7 @@ impl member::Store for Holdings {
             }
             let guess = chain.ends().iter().find(|(place, _)| *place == number);
             let guess = guess.map_or(0, |(_, end)| *end);
-            let size = || self.stat(&entry.blob).unwrap_or(0);
-            let chunk_size = self.chunk_size(entry.blob.keyspace);
-            let chunks = touched::chunks(entry, part, chunk_size, size);
+            let chunks = self.touched(entry, part);
             let start = self.start(part, &entry.blob, (guess, at));
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let place = (number, entry);
