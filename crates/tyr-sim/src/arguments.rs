@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use tyr_protocol::Rule;
 use tyr_sim::explore::case::CLOCKS;
 use tyr_sim::explore::{Bounds, Case, Mishaps};
-use tyr_sim::setup::Trace;
+use tyr_sim::setup::{Stores, Trace};
 use tyr_sim::trial::Manner;
 use tyr_types::{Error, Result, TransactionId};
 
@@ -69,6 +69,10 @@ pub struct MannerArguments {
     #[arg(long = "break", value_name = "RULE")]
     pub broken: Option<String>,
 
+    /// What nodes keep their chunks in, whatever the scenario says: model or real
+    #[arg(long, value_name = "STORE", value_parser = stores)]
+    pub store: Option<Stores>,
+
     /// Check the machines' invariants after every so many steps
     #[arg(long, default_value_t = 64, value_name = "STEPS")]
     pub check_every: u32,
@@ -79,7 +83,7 @@ impl MannerArguments {
     pub fn manner(&self) -> Result<Manner> {
         let broken = self.broken.as_deref().map(rule).transpose()?;
         let check_every = self.check_every.max(1);
-        Ok(Manner { broken, check_every, trace: Trace::Off })
+        Ok(Manner { broken, stores: self.store, check_every, trace: Trace::Off })
     }
 
     /// The command that does `verb` with this seed and scenario.
@@ -90,6 +94,11 @@ impl MannerArguments {
         }
         if let Some(rule) = &self.broken {
             command.push_str(&format!(" --break {rule}"));
+        }
+        match self.store {
+            Some(Stores::Model) => command.push_str(" --store model"),
+            Some(Stores::Real) => command.push_str(" --store real"),
+            None => {}
         }
         if self.check_every != 64 {
             command.push_str(&format!(" --check-every {}", self.check_every));
@@ -278,6 +287,14 @@ fn transaction(text: &str) -> Result<TransactionId> {
         .map_err(|_| Error::invalid(format!("a transaction is a hexadecimal number, not {text}")))
 }
 
+fn stores(name: &str) -> Result<Stores> {
+    match name {
+        "model" => Ok(Stores::Model),
+        "real" => Ok(Stores::Real),
+        _ => Err(Error::invalid(format!("a store is model or real, not {name}"))),
+    }
+}
+
 fn rule(name: &str) -> Result<Rule> {
     let found =
         Rule::ALL.iter().copied().find(|rule| format!("{rule:?}").eq_ignore_ascii_case(name));
@@ -312,5 +329,7 @@ mod tests {
     fn rules_are_known_by_name() {
         assert_eq!(rule("c1").unwrap(), Rule::C1);
         assert!(rule("X9").unwrap_err().message().contains("C1"));
+        assert_eq!(stores("real").unwrap(), Stores::Real);
+        assert!(stores("other").is_err());
     }
 }

@@ -67,6 +67,8 @@ pub struct Counters {
     pub unknown: u64,
     /// Reads answered.
     pub reads: u64,
+    /// Reads that took the disk, of a real store.
+    pub fetches: u64,
     /// Chunks copied to recipients.
     pub copies: u64,
     /// What nodes found in comparing replicas, and that it was put right.

@@ -29,6 +29,8 @@ pub struct Setup {
     pub clocks: Clocks,
     /// How long disks take.
     pub disks: Disks,
+    /// What nodes keep their chunks in.
+    pub stores: Stores,
     /// How long nodes keep versions.
     pub versions: Policy,
     /// How fast nodes compare replicas.
@@ -85,6 +87,16 @@ pub struct Disks {
     pub checkpoint_us: Option<(u64, u64)>,
 }
 
+/// What nodes keep their chunks and their logs in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stores {
+    /// A model, which is faster and trusts nobody.
+    #[default]
+    Model,
+    /// The store and the engine of a node, on a disk that loses power.
+    Real,
+}
+
 /// What is written down of a run; its hash is kept always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
@@ -130,6 +142,7 @@ impl Setup {
             network: Network::default(),
             clocks: Clocks::default(),
             disks: Disks::default(),
+            stores: Stores::Model,
             versions: Policy { read_timeout_us: 300_000_000, linger_us: 5_000_000 },
             scrub: ScrubConfig::default(),
             versions_max: 64,

@@ -6,7 +6,7 @@ use tyr_types::Result;
 use crate::report::Report;
 use crate::scenario::Scenario;
 use crate::scenario::outfit::outfit;
-use crate::setup::Trace;
+use crate::setup::{Stores, Trace};
 use crate::world;
 
 /// Words of a violation that say which kind it is; those after are about the case at hand.
@@ -17,6 +17,9 @@ const LIKENESS_WORDS: usize = 8;
 pub struct Manner {
     /// A rule that does not hold.
     pub broken: Option<Rule>,
+    /// What nodes keep their chunks in, whatever the scenario says of it; one that needs a model
+    /// has one.
+    pub stores: Option<Stores>,
     /// The machines' invariants are checked after every so many steps.
     pub check_every: u32,
     /// What is written down.
@@ -25,7 +28,7 @@ pub struct Manner {
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { broken: None, check_every: 64, trace: Trace::Off }
+        Self { broken: None, stores: None, check_every: 64, trace: Trace::Off }
     }
 }
 
@@ -35,6 +38,9 @@ impl Default for Manner {
 /// `InvalidArgument` when the scenario cannot run at all.
 pub fn run(scenario: &Scenario, seed: u64, manner: Manner) -> Result<Report> {
     let mut setup = outfit(scenario, seed)?;
+    if let Some(stores) = manner.stores.filter(|_| !scenario.needs_model()) {
+        setup.stores = stores;
+    }
     setup.broken = manner.broken;
     setup.check_every = manner.check_every;
     setup.trace = manner.trace;

@@ -67,7 +67,8 @@ fn log(engine: &mut Engine, count: usize) {
 
 fn piece(engine: &mut Engine) -> Piece {
     assert!(engine.journal().begin(false), "somebody waits, and nothing is on its way");
-    Piece::take(engine.store(), &engine.journal().log())
+    let log = engine.journal().log();
+    Piece::take(engine.store(), &log)
 }
 
 fn sync(engine: &mut Engine) -> Vec<u64> {

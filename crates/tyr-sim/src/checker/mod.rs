@@ -29,7 +29,7 @@ pub mod timeline;
 pub use self::answers::Allowed;
 pub use self::history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Seen};
 pub use self::replay::Replayed;
-pub use self::replicas::Replicas;
+pub use self::replicas::{HeldChunk, Replica, Replicas};
 pub use self::served::probes_are_served;
 pub use self::timeline::{Applied, Timeline};
 

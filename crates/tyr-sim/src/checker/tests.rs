@@ -363,8 +363,9 @@ fn store(node: u16, case: &Case) -> SimStore {
 
 fn wrong_replicas(case: &Case, stores: &[SimStore]) -> Vec<String> {
     let holders = |_: &BlobName, _: u64| vec![NodeId(0), NodeId(1)];
-    let stores = (0..).map(NodeId).zip(stores).collect();
-    let replicas = Replicas { stores, holders: &holders };
+    let nodes = (0..).map(NodeId).zip(stores.iter().map(SimStore::replica)).collect();
+    let chunk_sizes = BTreeMap::from([(KeyspaceId(1), 16)]);
+    let replicas = Replicas { chunk_sizes, nodes, holders: &holders };
     check(&case.history, &case.applied, Some(&replicas), &HEALTHY).0
 }
 

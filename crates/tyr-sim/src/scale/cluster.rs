@@ -252,7 +252,7 @@ impl Cluster {
     fn step_node(&mut self, node: NodeId, event: member::Event) {
         let (mut effects, mut next) = (Vec::new(), Some(event));
         while let Some(event) = next.take() {
-            self.nodes[usize::from(node.0)].step(self.now_us, event, &mut effects);
+            self.nodes[usize::from(node.0)].step_model(self.now_us, event, &mut effects);
             for effect in effects.drain(..) {
                 match effect {
                     member::Effect::Send { to, envelope } => self.send(to, envelope),

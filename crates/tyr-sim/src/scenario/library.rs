@@ -93,6 +93,10 @@ const TEXTS: &[(&str, &str)] = texts![
     "long-bridges",
     "long-links",
     "third-lost",
+    "real-steady",
+    "real-kills",
+    "real-moves",
+    "real-durability",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -31,6 +31,7 @@ use tyr_types::{Durability, Error, Result, limits};
 
 use self::fault::{Fault, FaultLine, When};
 use self::quantity::{Micros, Share, Size, Span};
+use crate::setup::Stores;
 
 /// Most nodes that a scenario may have.
 pub const NODES_MAX: u16 = 256;
@@ -71,6 +72,8 @@ pub struct Scenario {
     pub sync: Span<Micros>,
     /// How often the log of a node is cut.
     pub checkpoint: Checkpoints,
+    /// What nodes keep their chunks in.
+    pub stores: Stores,
     /// What goes wrong.
     pub faults: Vec<FaultLine>,
     /// When all faults end; at the end of the run when not said.
@@ -183,6 +186,7 @@ impl Default for Scenario {
             clocks: Clocks { offset, drift, monotonic, jump: None },
             sync: span(200, 3_000),
             checkpoint: Checkpoints::Sometimes,
+            stores: Stores::Model,
             faults: Vec::new(),
             heal: None,
             unjudged: Share(0),
@@ -257,7 +261,15 @@ impl Scenario {
         }
     }
 
+    /// Whether something goes wrong in it that only a model of a store has: bytes that rot.
+    pub fn needs_model(&self) -> bool {
+        self.faults.iter().any(|line| matches!(line.fault, Fault::Rot(_)))
+    }
+
     fn check_fault(&self, line: &FaultLine, healed: Micros) -> Result<()> {
+        if self.stores == Stores::Real && matches!(line.fault, Fault::Rot(_)) {
+            return Err(Error::invalid(format!("\"{line}\" needs \"store model\"")));
+        }
         let latest = match line.when {
             When::At(span) | When::Every(span) => span.high,
         };

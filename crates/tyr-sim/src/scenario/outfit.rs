@@ -54,6 +54,7 @@ pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
             Checkpoints::Sometimes | Checkpoints::Never => None,
         },
     };
+    setup.stores = drawn.stores;
     setup.faults = plan(&drawn);
     if setup.faults.has_rot() {
         setup.scrub = SCRUB;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tyr_types::{Durability, NodeId, Result, limits};
 
 use crate::fault::{Group, Upset};
+use crate::setup::Stores;
 
 use super::fault::{Fault, FaultLine, Jump, Sides, Target, When};
 use super::quantity::Micros;
@@ -14,12 +15,14 @@ use super::{
 };
 
 const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, older, a length, \
-                          keyspace, workload, network, clocks, disks, at, every, heal or unjudged";
+                          keyspace, workload, network, clocks, disks, store, at, every, heal \
+                          or unjudged";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
                       jump, join, drain, weight, order down, monitors, drop, accept loss \
                       or sleep";
 const KEYSPACE: &str = "chunk, replication, live, single version, memory, buffered or sync";
+const STORES: &str = "model or real";
 const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
 
@@ -60,6 +63,14 @@ fn statement(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         "network" => network(words, scenario),
         "clocks" => clocks(words, scenario),
         "disks" => disks(words, scenario),
+        "store" => {
+            scenario.stores = match words.word(STORES)? {
+                "model" => Stores::Model,
+                "real" => Stores::Real,
+                _ => return words.expected_before(1, STORES),
+            };
+            Ok(())
+        }
         "at" => {
             let when = When::At(words.times()?);
             scenario.faults.push(fault_line(words, when)?);

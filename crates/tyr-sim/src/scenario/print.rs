@@ -8,6 +8,8 @@ use std::fmt;
 use tyr_types::Durability;
 
 use super::quantity::Share;
+use crate::setup::Stores;
+
 use super::{Checkpoints, Keyspace, Scenario, WorkloadLine};
 
 impl fmt::Display for WorkloadLine {
@@ -108,7 +110,11 @@ impl Scenario {
             Checkpoints::Never => line.add(true, format_args!("checkpoint never")),
             Checkpoints::Every(span) => line.add(true, format_args!("checkpoint {span}")),
         }
-        line.print(f)
+        line.print(f)?;
+        match self.stores {
+            Stores::Model => Ok(()),
+            Stores::Real => writeln!(f, "store real"),
+        }
     }
 }
 

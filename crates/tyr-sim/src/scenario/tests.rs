@@ -129,6 +129,7 @@ fn errors_name_line_column_and_what_was_expected() {
         ("workload bank\nevery 0 s crash random", "line 2, column 7: expected a pause"),
         ("workload bonk", "line 1, column 10: expected a workload: bank"),
         ("workload bank moons 3", "line 1, column 15: expected a parameter of bank"),
+        ("workload bank\nstore other", "line 2, column 7: expected model or real"),
         ("workload bank\nkeyspace one slow", "line 2, column 14: expected chunk"),
         ("workload bank in 3", "line 1, column 18: expected the name of a keyspace"),
         ("workload bank\nat 5 s sleep random", "line 2, column 20: expected for"),
@@ -155,6 +156,7 @@ fn what_does_not_fit_together_is_refused() {
         ("workload bank; at 3 s drop moon", "no keyspace \"moon\""),
         ("workload bank; keyspace one; keyspace one", "two keyspaces are named \"one\""),
         ("workload bank; keyspace one replication 6", "replication 6 needs as many nodes"),
+        ("workload bank; store real; at 5 s rot random", "needs \"store model\""),
         ("workload bank; keyspace one replication 2, live 3", "3 live replicas"),
     ];
     for (text, expected) in cases {

@@ -31,6 +31,7 @@ use tyr_types::{
 use self::chunk::{Cause, Chunk, Oldest};
 use self::content::{Answers, Start};
 use self::rot::Rot;
+use crate::checker::{HeldChunk, Replica};
 
 /// What a store is told once.
 #[derive(Clone, Debug)]
@@ -98,9 +99,17 @@ impl SimStore {
         self.chunks.iter()
     }
 
-    /// A chunk, if there is anything of it.
-    pub fn chunk(&self, name: &ChunkName) -> Option<&Chunk> {
-        self.chunks.get(name)
+    /// The same, as the checker compares them.
+    pub fn replica(&self) -> Replica {
+        let held = |chunk: &Chunk| match chunk.is_awaited() {
+            true => HeldChunk::Awaited,
+            false => {
+                let content = chunk.latest();
+                let bytes = Bytes::copy_from_slice(&content.bytes);
+                HeldChunk::Here { size: content.size, bytes }
+            }
+        };
+        self.chunks.iter().map(|(name, chunk)| (name.clone(), held(chunk))).collect()
     }
 
     /// What becomes durable of it when everything at or below `at` is applied: the base, on which a

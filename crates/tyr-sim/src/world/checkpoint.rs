@@ -14,6 +14,7 @@ use tyr_protocol::member::Record;
 use tyr_types::{NodeId, Timestamp};
 
 use super::disk::Base;
+use super::node::Body;
 use super::{Happening, World};
 use crate::random::Random;
 
@@ -80,9 +81,14 @@ impl Rhythm {
 impl World {
     /// Plans the next step of the process of this start.
     pub(super) fn plan_cutting(&mut self, node: NodeId, start: u64) {
-        let machine = &mut self.nodes[usize::from(node.0)];
-        let Some(process) = &machine.process else { return };
-        if let Some(after_us) = machine.rhythm.next_us(&process.cutting) {
+        let next_us = match &mut self.nodes[usize::from(node.0)].body {
+            Body::Real(_) => Some(1),
+            Body::Model(model) => {
+                let Some(process) = &model.process else { return };
+                model.rhythm.next_us(&process.cutting)
+            }
+        };
+        if let Some(after_us) = next_us {
             // When all has ended there is nothing to cut any more.
             let after_us = after_us.max(if self.settled_us.is_some() { SETTLED_US } else { 0 });
             self.queue.push(self.now_us + after_us, Happening::Cut { node, start });
@@ -95,11 +101,14 @@ impl World {
             return;
         }
         let machine = &mut self.nodes[usize::from(node.0)];
-        let is_still = machine.is_paused(self.now_us) || machine.disk.is_broken();
-        if !is_still && let Some(process) = &mut machine.process {
+        let is_still = machine.is_paused(self.now_us) || machine.is_broken();
+        let Body::Model(model) = &mut machine.body else { return self.keep(node, start) };
+        if !is_still && let Some(process) = &mut model.process {
             let cutting = std::mem::take(&mut process.cutting);
             let next = self.step_cutting(node, cutting);
-            if let Some(process) = &mut self.nodes[usize::from(node.0)].process {
+            if let Body::Model(model) = &mut self.nodes[usize::from(node.0)].body
+                && let Some(process) = &mut model.process
+            {
                 process.cutting = next;
             }
         }
@@ -107,20 +116,25 @@ impl World {
     }
 
     fn step_cutting(&mut self, node: NodeId, cutting: Cutting) -> Cutting {
-        let machine = &mut self.nodes[usize::from(node.0)];
-        let Some(process) = &mut machine.process else { return Cutting::Idle };
+        if let Cutting::Applying { .. } = &cutting {
+            self.follow(node);
+        }
+        let Body::Model(model) = &mut self.nodes[usize::from(node.0)].body else {
+            return Cutting::Idle;
+        };
+        let Some(process) = &mut model.process else { return Cutting::Idle };
         let member = &mut process.member;
         match cutting {
             Cutting::Idle => Cutting::Paging { records: Vec::new(), after: 0 },
             Cutting::Paging { mut records, after } => {
                 let (low, high) = PAGE;
-                let page = machine.rhythm.random.between(low, high) as usize;
+                let page = model.rhythm.random.between(low, high) as usize;
                 if let Some((record, after)) = member.checkpoint_page(after, page) {
                     records.push(record);
                     return Cutting::Paging { records, after };
                 }
                 records.extend(member.checkpoint(after));
-                let (end, clock) = (machine.disk.len(), member.clock());
+                let (end, clock) = (model.disk.len(), member.clock());
                 Cutting::Applying { records, end, clock }
             }
             Cutting::Applying { records, end, clock } => {
@@ -128,27 +142,24 @@ impl World {
                 if at < clock {
                     return Cutting::Applying { records, end, clock };
                 }
-                self.follow(node);
-                let machine = &self.nodes[usize::from(node.0)];
-                let Some(process) = &machine.process else { return Cutting::Idle };
                 let store = process.store.folded(at);
                 let content = self.lineage.folded(node, &store);
                 let base = Box::new(Base { store, content });
-                Cutting::Syncing { records, end, base, synced: machine.disk.len() }
+                Cutting::Syncing { records, end, base, synced: model.disk.len() }
             }
             Cutting::Syncing { records, end, base, synced } => {
-                if machine.disk.synced() < synced {
+                if model.disk.synced() < synced {
                     return Cutting::Syncing { records, end, base, synced };
                 }
-                machine.disk.put_base(*base);
+                model.disk.put_base(*base);
                 self.counters.folds += 1;
-                match machine.rhythm.random.percent(15) {
+                match model.rhythm.random.percent(15) {
                     true => Cutting::Idle,
                     false => Cutting::Folded { records, end },
                 }
             }
             Cutting::Folded { records, end } => {
-                machine.disk.cut(records, end);
+                model.disk.cut(records, end);
                 self.counters.cuts += 1;
                 Cutting::Idle
             }

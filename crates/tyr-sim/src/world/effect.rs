@@ -1,11 +1,13 @@
 //! What machines ask for is done: messages go out, records to disk, reads to the store.
 
-use tyr_protocol::member::{Effect, Event, Record};
-use tyr_protocol::message::{Address, Envelope};
+use tyr_protocol::member::{ChunkName, Effect, Event, Record};
+use tyr_protocol::message::{Address, Envelope, ReadRequest};
+use tyr_protocol::movement::scrub::Finding;
 use tyr_protocol::wire::LEVEL;
-use tyr_types::NodeId;
+use tyr_types::{NodeId, Timestamp};
 
 use super::codec;
+use super::node::Body;
 use super::trace::{Brief, BriefRecord, Place, record_subject, subject};
 use super::{Happening, World};
 
@@ -48,7 +50,7 @@ impl World {
         }
         match to {
             Address::Node(node) => {
-                let is_there = self.nodes[usize::from(node.0)].process.is_some();
+                let is_there = self.nodes[usize::from(node.0)].is_running();
                 if is_there && self.monitors.map().is_live(node) {
                     self.knowledge.heard(node, &envelope.body);
                 }
@@ -59,12 +61,25 @@ impl World {
         }
     }
 
-    /// Hands an event to a node, and does what it asks for.
+    /// Hands an event to a node, and does what it asks for. Nothing comes of it when no process
+    /// runs there; while it is paused, later.
     pub(super) fn step_node(&mut self, node: NodeId, event: Event) {
+        let machine = &mut self.nodes[usize::from(node.0)];
+        if !machine.is_running() {
+            return;
+        }
+        if machine.is_paused(self.now_us) {
+            return machine.inbox.push_back(event);
+        }
+        if let (now, Body::Real(real)) = (machine.now(self.now_us), &mut machine.body) {
+            let asked = real.step(now, event);
+            self.carry_out(node, asked);
+            return self.round(node, false);
+        }
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some(event);
         while let Some(event) = next.take() {
-            self.nodes[usize::from(node.0)].step(self.now_us, event, &mut effects);
+            self.nodes[usize::from(node.0)].step_model(self.now_us, event, &mut effects);
             for effect in effects.drain(..) {
                 match effect {
                     Effect::Resume => next = Some(Event::Resume),
@@ -75,70 +90,97 @@ impl World {
         self.effects = effects;
     }
 
+    /// Does what a node over a model asks for.
     fn execute(&mut self, node: NodeId, effect: Effect) {
         match effect {
             Effect::Send { to, envelope } => self.send(to, envelope),
             Effect::Persist { number, record, is_synced } => {
-                self.counters.records += 1;
-                if self.tracer.wants(record_subject(&record)) {
-                    let text = format_args!("writes     {}", BriefRecord(&record));
-                    self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
-                }
-                let is_counted = self.monitors.map().is_live(node);
+                let log_len = self.nodes[usize::from(node.0)].log_len() + 1;
+                self.logged(node, &record, log_len);
                 let machine = &mut self.nodes[usize::from(node.0)];
-                if is_counted {
-                    let log_len = machine.disk.len() + 1;
-                    self.knowledge.wrote(node, &record, log_len);
-                    if let Record::Installed { blob, chunk, copy } = &record {
-                        let copied = self.lineage.copied((blob.clone(), *chunk), copy.at);
-                        self.knowledge.copied(node, copied, log_len);
-                    }
-                }
-                if let Some(sync_us) = machine.disk.write(number, record, is_synced) {
-                    let start = machine.starts;
+                let start = machine.starts;
+                let Body::Model(model) = &mut machine.body else { return };
+                if let Some(sync_us) = model.disk.write(number, record, is_synced) {
                     self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
                 }
             }
             Effect::Serve { request, at } => {
                 if let (true, Some(at)) = (request.is_copy, at) {
-                    self.follow(node);
-                    let keyspace = request.blob.keyspace.0 as usize - 1;
-                    let chunk_size = self.setup.keyspaces[keyspace].chunk_size;
-                    let chunk = (request.blob.clone(), request.range.start / chunk_size);
-                    self.lineage.copy(node, chunk, at);
-                    self.counters.copies += 1;
+                    let chunk = (request.blob.clone(), self.chunk_of(&request));
+                    self.note_copy(node, chunk, at);
                 }
-                let machine = &mut self.nodes[usize::from(node.0)];
-                if let Some((to, envelope)) = machine.serve(request, at) {
+                let served = self.nodes[usize::from(node.0)].serve(request, at);
+                if let Some((to, envelope)) = served {
                     self.send(to, envelope);
                 }
             }
             Effect::List { request, .. } => panic!("no client lists anything: {request:?}"),
-            Effect::Found(finding) => {
-                self.counters.findings += 1;
-                if self.tracer.is_on() {
-                    let text = format_args!("found      {finding}");
-                    self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
-                }
-            }
+            Effect::Found(finding) => self.found(node, &finding),
             Effect::Resume => unreachable!("the caller sees to it"),
+        }
+    }
+
+    /// A node gives a record to its log, which is so long with it.
+    pub(super) fn logged(&mut self, node: NodeId, record: &Record, log_len: usize) {
+        self.counters.records += 1;
+        if self.tracer.wants(record_subject(record)) {
+            let text = format_args!("writes     {}", BriefRecord(record));
+            self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
+        }
+        if !self.monitors.map().is_live(node) {
+            return;
+        }
+        self.knowledge.wrote(node, record, log_len);
+        if let Record::Installed { blob, chunk, copy } = record {
+            let copied = self.lineage.copied((blob.clone(), *chunk), copy.at);
+            self.knowledge.copied(node, copied, log_len);
+        }
+    }
+
+    /// A node's chunk is copied, or a piece of it, as it is at `at`.
+    pub(super) fn note_copy(&mut self, node: NodeId, chunk: ChunkName, at: Timestamp) {
+        self.follow(node);
+        self.lineage.copy(node, chunk, at);
+        self.counters.copies += 1;
+    }
+
+    /// The chunk that a read is of.
+    pub(super) fn chunk_of(&self, request: &ReadRequest) -> u64 {
+        let keyspace = request.blob.keyspace.0 as usize - 1;
+        request.range.start / self.setup.keyspaces[keyspace].chunk_size
+    }
+
+    /// A node found something in comparing replicas.
+    pub(super) fn found(&mut self, node: NodeId, finding: &Finding) {
+        self.counters.findings += 1;
+        if self.tracer.is_on() {
+            let text = format_args!("found      {finding}");
+            self.tracer.line(self.now_us, &Place(Address::Node(node)), &text);
         }
     }
 
     /// What need not be synced at once is synced soon.
     pub(super) fn flush(&mut self, node: NodeId, start: u64) {
-        if let Some(sync_us) = self.nodes[usize::from(node.0)].disk.flush() {
-            self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
+        match &mut self.nodes[usize::from(node.0)].body {
+            Body::Real(_) => self.round(node, true),
+            Body::Model(model) => {
+                if let Some(sync_us) = model.disk.flush() {
+                    self.queue.push(self.now_us + sync_us, Happening::Synced { node, start });
+                }
+            }
         }
     }
 
-    /// A sync has ended: tells those who wait for it.
+    /// A sync has ended, or a step of it: tells those who wait for it.
     pub(super) fn synced(&mut self, node: NodeId, start: u64) {
         if !self.runs(node, start) {
             return;
         }
+        let Body::Model(model) = &mut self.nodes[usize::from(node.0)].body else {
+            return self.sync(node, start);
+        };
         self.counters.syncs += 1;
-        let synced = self.nodes[usize::from(node.0)].disk.end_sync();
+        let synced = model.disk.end_sync();
         if let Some(next_us) = synced.next_us {
             self.queue.push(self.now_us + next_us, Happening::Synced { node, start });
         }
@@ -153,6 +195,6 @@ impl World {
     /// Whether the process of this start is there, running or paused.
     pub(super) fn runs(&self, node: NodeId, start: u64) -> bool {
         let machine = &self.nodes[usize::from(node.0)];
-        machine.starts == start && machine.process.is_some()
+        machine.starts == start && machine.is_running()
     }
 }

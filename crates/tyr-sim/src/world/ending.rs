@@ -11,6 +11,7 @@ use tyr_protocol::map::NodeState;
 use tyr_types::BlobName;
 
 use super::World;
+use super::node::Body;
 use crate::checker::{self, Allowed, Replicas};
 use crate::random::Random;
 use crate::report::Report;
@@ -46,8 +47,8 @@ impl World {
             let s = self.setup.duration_us / 1_000_000;
             let mut text =
                 format!("liveness: everything was mended at {s} s, and {max_s} s later {left}");
-            for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
-                let _ = write!(text, "\n{}", process.member.brief());
+            for member in self.nodes.iter().filter_map(super::Node::member) {
+                let _ = write!(text, "\n{}", member.brief());
             }
             self.violations.push(text);
         }
@@ -88,15 +89,18 @@ impl World {
             }
         }
         for machine in &self.nodes {
-            let Some(process) = &machine.process else { continue };
-            let (in_flight, reads) = (process.member.in_flight(), process.member.waiting_reads());
+            let Some(member) = machine.member() else { continue };
+            let (in_flight, reads) = (member.in_flight(), member.waiting_reads());
             if in_flight > 0 {
                 return Some(format!("{in_flight} are in flight"));
             }
             if reads > 0 {
                 return Some(format!("{reads} reads wait at node {}", machine.id.0));
             }
-            if let Some((blob, chunk)) = process.store.rot().any() {
+            if let Body::Model(model) = &machine.body
+                && let Some(process) = &model.process
+                && let Some((blob, chunk)) = process.store.rot().any()
+            {
                 return Some(format!("node {} cannot read {blob} chunk {chunk}", machine.id.0));
             }
         }
@@ -105,8 +109,8 @@ impl World {
 
     /// What holds in every machine between steps.
     pub(super) fn check_machines(&mut self) {
-        for process in self.nodes.iter().filter_map(|machine| machine.process.as_ref()) {
-            process.member.invariants();
+        for member in self.nodes.iter().filter_map(super::Node::member) {
+            member.invariants();
         }
         for client in &self.clients {
             client.session.invariants();
@@ -126,10 +130,10 @@ impl World {
         let applied = self.lineage.applied();
         let map = Arc::clone(self.monitors.map());
         let holders = |blob: &BlobName, chunk: u64| map.holders(blob, chunk).to_vec();
-        let running = self.nodes.iter().filter_map(|machine| {
-            machine.process.as_ref().map(|process| (machine.id, &process.store))
-        });
-        let replicas = Replicas { stores: running.collect(), holders: &holders };
+        let running = self.nodes.iter_mut();
+        let running = running.filter_map(|machine| Some((machine.id, machine.replica()?)));
+        let chunk_sizes = self.setup.store().chunk_sizes;
+        let replicas = Replicas { chunk_sizes, nodes: running.collect(), holders: &holders };
         let is_settled = self.violations.is_empty();
         let replicas = is_settled.then_some(&replicas);
         let history = self.runner.history();

@@ -12,6 +12,7 @@ use tyr_protocol::member::ChunkName;
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::World;
+use super::node::Body;
 use crate::checker::Applied;
 use crate::store::{Done, SimStore};
 
@@ -25,6 +26,8 @@ pub type Contents = HashMap<ChunkName, Content, FixedState>;
 #[derive(Debug)]
 pub struct Lineage {
     nodes: Vec<Contents>,
+    /// What was in what the last process of each node held when it ended.
+    ended: Vec<Contents>,
     /// What is in copies that were made, by the timestamp they were read at.
     copies: HashMap<(ChunkName, Timestamp), Content, FixedState>,
 }
@@ -33,7 +36,7 @@ impl Lineage {
     /// So many nodes that hold nothing.
     pub fn new(nodes: u16) -> Self {
         let nodes = vec![HashMap::default(); nodes.into()];
-        Self { nodes, copies: HashMap::default() }
+        Self { ended: nodes.clone(), nodes, copies: HashMap::default() }
     }
 
     /// A node did this.
@@ -56,9 +59,28 @@ impl Lineage {
         }
     }
 
-    /// A node holds nothing any more, until its log is read again.
+    /// A node's process ended: it holds nothing any more, until its log is read again.
     pub fn lose(&mut self, node: NodeId) {
+        let node = usize::from(node.0);
+        self.ended[node] = std::mem::take(&mut self.nodes[node]);
+    }
+
+    /// A node's disk is another one, empty.
+    pub fn replace(&mut self, node: NodeId) {
         self.nodes[usize::from(node.0)].clear();
+        self.ended[usize::from(node.0)].clear();
+    }
+
+    /// A node that starts has a base that goes so far, chunk by chunk, of what there was when the
+    /// process before ended.
+    pub fn find_again(&mut self, node: NodeId, folded_at: impl Fn(&ChunkName) -> Timestamp) {
+        let node = usize::from(node.0);
+        let mut contents = std::mem::take(&mut self.ended[node]);
+        for (chunk, content) in &mut contents {
+            let folded_at = folded_at(chunk);
+            content.retain(|(_, at)| *at <= folded_at);
+        }
+        self.nodes[node] = contents;
     }
 
     /// What is in a base that was folded from what a node holds.
@@ -109,14 +131,16 @@ impl Lineage {
 }
 
 impl World {
-    /// Looks at what a node has done. What it lets go of is gone from its base at once, and does
-    /// not come into one that is on its way to the disk.
+    /// Looks at what a node has done. What it lets go of is gone from its base at once where that
+    /// is a model's, and does not come into one that is on its way to the disk.
     pub(super) fn follow(&mut self, node: NodeId) {
         let machine = &mut self.nodes[usize::from(node.0)];
-        let Some(process) = &mut machine.process else { return };
-        let done = process.store.take_done();
-        for base in machine.disk.base_mut().into_iter().chain(process.cutting.base_mut()) {
-            base.lose(&done);
+        let done = machine.take_done();
+        if let Body::Model(model) = &mut machine.body {
+            let coming = model.process.as_mut().and_then(|it| it.cutting.base_mut());
+            for base in model.disk.base_mut().into_iter().chain(coming) {
+                base.lose(&done);
+            }
         }
         self.lineage.take(node, done);
     }

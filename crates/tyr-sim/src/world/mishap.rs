@@ -7,6 +7,7 @@ use tyr_protocol::member::ChunkName;
 use tyr_protocol::message::Address;
 use tyr_types::{ByteRange, NodeId};
 
+use super::node::{Body, End};
 use super::trace::Place;
 use super::{Happening, TICK_US, World};
 use crate::fault::Fault;
@@ -21,19 +22,12 @@ impl World {
             self.tracer.line(self.now_us, &"fault", &format_args!("{fault:?}"));
         }
         match fault {
-            Fault::Crash(node) => self.end(node, super::Node::crash),
-            Fault::Stop(node) => self.end(node, super::Node::stop),
+            Fault::Crash(node) => self.end(node, End::Crash),
+            Fault::Stop(node) => self.end(node, End::Stop),
             Fault::Restart(node) => self.restart(node),
-            Fault::Replace(node) => {
-                self.end(node, super::Node::crash);
-                if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
-                    machine.disk.replace();
-                    self.knowledge.lose(node, 0);
-                    self.start(node);
-                }
-            }
+            Fault::Replace(node) => self.replace(node),
             Fault::PowerLoss => {
-                self.all().for_each(|node| self.end(node, super::Node::crash));
+                self.all().for_each(|node| self.end(node, End::PowerLoss));
             }
             Fault::RestartAll => self.all().for_each(|node| {
                 // Not those that an operator adds later.
@@ -52,10 +46,10 @@ impl World {
                 self.with(node, |machine| machine.clock.jump(by_us));
             }
             Fault::SlowDisk(node, times) => {
-                self.with(node, |machine| machine.disk.slow_down(times));
+                self.with(node, |machine| machine.slow_down(times));
             }
-            Fault::FullDisk(node) => self.with(node, |machine| machine.disk.fill(true)),
-            Fault::RoomOnDisk(node) => self.with(node, |machine| machine.disk.fill(false)),
+            Fault::FullDisk(node) => self.with(node, |machine| machine.fill(true)),
+            Fault::RoomOnDisk(node) => self.with(node, |machine| machine.fill(false)),
             Fault::Rot(node) => self.rot(node),
             Fault::Pause(node, lasts_us) => {
                 let until_us = self.now_us + lasts_us;
@@ -88,6 +82,17 @@ impl World {
         }
     }
 
+    /// The machine starts again with another disk, empty.
+    fn replace(&mut self, node: NodeId) {
+        self.end(node, End::Crash);
+        if let Some(machine) = self.nodes.get_mut(usize::from(node.0)) {
+            machine.replace();
+            self.lineage.replace(node);
+            self.knowledge.lose(node, 0);
+            self.start(node);
+        }
+    }
+
     /// The numbers of all machines.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..u16::try_from(self.nodes.len()).expect("nodes are numbered by u16")).map(NodeId)
@@ -103,8 +108,9 @@ impl World {
     /// do can read it: what nobody can read is lost, whatever anybody does.
     fn rot(&mut self, node: NodeId) {
         let map = Arc::clone(self.monitors.map());
-        let store = |node: NodeId| {
-            self.nodes.get(usize::from(node.0))?.process.as_ref().map(|process| &process.store)
+        let store = |node: NodeId| match &self.nodes.get(usize::from(node.0))?.body {
+            Body::Model(model) => model.process.as_ref().map(|process| &process.store),
+            Body::Real(_) => None,
         };
         let Some(own) = store(node) else { return };
         let is_able = |name: &ChunkName| {
@@ -127,25 +133,31 @@ impl World {
         let range = ByteRange { start, end: random.between(start + 1, end) };
         let name = name.clone();
         self.with(node, |machine| {
-            if let Some(process) = &mut machine.process {
+            if let Body::Model(model) = &mut machine.body
+                && let Some(process) = &mut model.process
+            {
                 process.store.spoil(&name, range);
             }
         });
     }
 
     /// The process of a node ends, one way or the other.
-    fn end(&mut self, node: NodeId, ends: fn(&mut super::Node) -> bool) {
-        if usize::from(node.0) < self.nodes.len() {
+    fn end(&mut self, node: NodeId, end: End) {
+        let Some(is_running) = self.nodes.get(usize::from(node.0)).map(super::Node::is_running)
+        else {
+            return;
+        };
+        if is_running {
+            self.follow(node);
             self.lineage.lose(node);
-            let machine = &mut self.nodes[usize::from(node.0)];
-            ends(machine);
-            self.knowledge.lose(node, machine.disk.len());
         }
+        let machine = &mut self.nodes[usize::from(node.0)];
+        machine.end(end);
+        self.knowledge.lose(node, machine.log_len());
     }
 
     fn restart(&mut self, node: NodeId) {
-        let is_down = |machine: &super::Node| machine.process.is_none();
-        if self.nodes.get(usize::from(node.0)).is_some_and(is_down) {
+        if self.nodes.get(usize::from(node.0)).is_some_and(|machine| !machine.is_running()) {
             self.start(node);
         }
     }
@@ -154,9 +166,19 @@ impl World {
     pub(super) fn start(&mut self, node: NodeId) {
         let machine = &mut self.nodes[usize::from(node.0)];
         machine.start();
-        let (start, records) = (machine.starts, machine.disk.len());
-        if let Some(base) = machine.disk.base() {
-            self.lineage.find(node, base.content.clone());
+        let (start, records) = (machine.starts, machine.log_len());
+        if !machine.is_running() {
+            return;
+        }
+        match &machine.body {
+            Body::Model(model) => {
+                if let Some(base) = model.disk.base() {
+                    self.lineage.find(node, base.content.clone());
+                }
+            }
+            Body::Real(real) => {
+                self.lineage.find_again(node, |chunk| real.found().folded_at(chunk));
+            }
         }
         self.plan_cutting(node, start);
         // Processes do not tick in step.
@@ -175,8 +197,7 @@ impl World {
         if machine.is_paused(self.now_us) {
             return;
         }
-        let inbox = machine.process.as_mut().map(|process| std::mem::take(&mut process.inbox));
-        for event in inbox.into_iter().flatten() {
+        for event in std::mem::take(&mut machine.inbox) {
             self.step_node(node, event);
         }
     }
@@ -192,13 +213,13 @@ impl World {
         for node in self.all() {
             let machine = &mut self.nodes[usize::from(node.0)];
             machine.clock.mend();
-            machine.disk.fill(false);
-            machine.disk.slow_down(1);
+            machine.fill(false);
+            machine.slow_down(1);
             machine.paused_until_us = 0;
-            let (is_broken, has_been) = (machine.disk.is_broken(), machine.starts > 0);
+            let (is_broken, has_been) = (machine.is_broken(), machine.starts > 0);
             self.unpause(node);
             if is_broken {
-                self.end(node, super::Node::crash);
+                self.end(node, End::Crash);
             }
             if has_been {
                 self.restart(node);

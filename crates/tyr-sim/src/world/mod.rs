@@ -13,8 +13,9 @@
 //!   0 ──── faults, clients begin work ────► duration ──── everything mended ────► all has ended
 //! ```
 //!
-//! The parts: [`node`], [`client`] and [`monitors`] are who takes part; [`mishap`] lets faults
-//! happen; [`effect`] does what nodes ask for; [`checkpoint`] cuts their logs; [`trace`] writes
+//! The parts: [`node`], [`client`] and [`monitors`] are who takes part; a node is one over a
+//! [`model`] of a store, whose log [`checkpoint`] cuts, or over the [`real`] one, which [`keeping`]
+//! keeps; [`mishap`] lets faults happen; [`effect`] does what nodes ask for; [`trace`] writes
 //! down; [`ending`] says when all has ended, and looks at what is there then; [`lineage`] says what
 //! came from where, [`knowledge`] when too much was lost to judge.
 
@@ -25,14 +26,17 @@ mod codec;
 pub mod disk;
 mod effect;
 mod ending;
+mod keeping;
 mod knowledge;
 mod lineage;
 mod mishap;
+mod model;
 pub mod monitors;
 pub mod network;
 pub mod node;
 pub(crate) mod panic;
 pub mod queue;
+pub mod real;
 #[cfg(test)]
 mod tests;
 pub mod trace;
@@ -40,6 +44,8 @@ pub mod trace;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use tyr_engine::lists::Listing;
+use tyr_engine::reads::Fetch;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Effect, Event};
 use tyr_protocol::message::{Address, Envelope};
@@ -67,8 +73,14 @@ const TICK_US: u64 = 50_000;
 enum Happening {
     /// A message arrives.
     Arrive { to: Address, envelope: Envelope },
-    /// A sync of the node's disk has ended, that the process of this start began.
+    /// A sync of the node's disk has ended, or a step of it, that the process of this start began.
     Synced { node: NodeId, start: u64 },
+    /// The process of this start makes some more of a segment of its log.
+    Prepare { node: NodeId, start: u64 },
+    /// A read of the process of this start, that takes the disk, ends.
+    Fetch { node: NodeId, start: u64, fetch: Box<Fetch> },
+    /// A listing of the process of this start ends.
+    List { node: NodeId, start: u64, listing: Box<Listing> },
     /// Time for the process of this start to look around.
     TickNode { node: NodeId, start: u64 },
     /// The process of this start goes on with cutting its log.
@@ -202,6 +214,9 @@ impl World {
         match happening {
             Happening::Arrive { to, envelope } => self.arrive(to, envelope),
             Happening::Synced { node, start } => self.synced(node, start),
+            Happening::Prepare { node, start } => self.prepare(node, start),
+            Happening::Fetch { node, start, fetch } => self.fetch(node, start, fetch),
+            Happening::List { node, start, listing } => self.list(node, start, listing),
             Happening::TickNode { node, start } => {
                 if self.runs(node, start) {
                     self.step_node(node, Event::Tick);

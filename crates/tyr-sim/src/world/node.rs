@@ -1,20 +1,24 @@
 //! A node: a machine with clocks and a disk, and the process on it, while one runs.
+//!
+//! What it has on its disk, and how, is one of two things ([`Body`]): a model of a store, or the
+//! store itself, as in a node.
 
 use std::collections::VecDeque;
 
+use tyr_protocol::Rule;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
-use tyr_protocol::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
-use tyr_protocol::movement::{self, scrub::ScrubConfig};
+use tyr_protocol::message::{Address, Envelope, Now, ReadRequest};
+use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::wire::LEVEL;
-use tyr_protocol::{Rule, View};
 use tyr_types::{NodeId, Timestamp};
 
-use super::checkpoint::{Cutting, Rhythm};
 use super::clock::Clock;
-use super::disk::Disk;
+use super::model::Model;
+use super::real::Real;
+use crate::checker::Replica;
 use crate::random::Random;
-use crate::setup::Setup;
-use crate::store::{Reading, SimStore, StoreConfig};
+use crate::setup::{Setup, Stores};
+use crate::store::Done;
 
 /// A machine that may run a node.
 pub struct Node {
@@ -22,49 +26,57 @@ pub struct Node {
     pub id: NodeId,
     /// Its clocks.
     pub clock: Clock,
-    /// Its disk.
-    pub disk: Disk,
-    /// When its log is cut.
-    pub rhythm: Rhythm,
-    /// What runs on it.
-    pub process: Option<Process>,
+    /// Its disk, and what runs on it.
+    pub body: Body,
     /// So often a process was started on it.
     pub starts: u64,
     /// Until then the process does nothing.
     pub paused_until_us: u64,
+    /// What came while the process was paused.
+    pub inbox: VecDeque<Event>,
     broken: Option<Rule>,
-    store: StoreConfig,
+    read_timeout_us: u64,
     scrub: ScrubConfig,
     /// Whether its first process is of the feature level before.
     is_older: bool,
 }
 
-/// A process: all that is lost when it is killed.
-pub struct Process {
-    /// What decides.
-    pub member: Member,
-    /// What is applied.
-    pub store: SimStore,
-    /// What came while it was paused.
-    pub inbox: VecDeque<Event>,
-    /// How far it is with cutting its log.
-    pub cutting: Cutting,
+/// A disk, and what runs on it.
+pub enum Body {
+    /// A log of records, and what was applied in memory.
+    Model(Box<Model>),
+    /// Files, and what a node does about them.
+    Real(Box<Real>),
+}
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is killed, and perhaps the machine loses power: chance decides.
+    Crash,
+    /// The machine loses power.
+    PowerLoss,
+    /// In order: its log is durable as it is.
+    Stop,
 }
 
 impl Node {
     /// A machine with an empty disk that nothing runs on.
     pub fn new(id: NodeId, setup: &Setup) -> Self {
-        let stream = |name| Random::of(setup.seed, name, id.0.into());
+        let clock = Clock::new(setup.clocks, &mut Random::of(setup.seed, "clock", id.0.into()));
+        let body = match setup.stores {
+            Stores::Model => Body::Model(Box::new(Model::new(id, setup))),
+            Stores::Real => Body::Real(Box::new(Real::new(id, setup))),
+        };
         Self {
             id,
-            clock: Clock::new(setup.clocks, &mut stream("clock")),
-            disk: Disk::new(setup.disks, stream("disk")),
-            rhythm: Rhythm::new(setup.disks.checkpoint_us, stream("checkpoint")),
-            process: None,
+            clock,
+            body,
             starts: 0,
             paused_until_us: 0,
+            inbox: VecDeque::new(),
             broken: setup.broken,
-            store: setup.store(),
+            read_timeout_us: setup.versions.read_timeout_us,
             scrub: setup.scrub,
             is_older: setup.is_older && id.0 < setup.nodes,
         }
@@ -75,12 +87,12 @@ impl Node {
         Now { wall_us: self.clock.wall_us(now_us), monotonic_us: self.clock.monotonic_us(now_us) }
     }
 
-    /// Starts a process on what is on the disk.
+    /// Starts a process on what is on the disk. One that finds no room there ends at once.
     pub fn start(&mut self) {
         self.starts += 1;
         self.paused_until_us = 0;
         let config = MemberConfig {
-            read_timeout_us: self.store.policy.read_timeout_us,
+            read_timeout_us: self.read_timeout_us,
             scrub: self.scrub,
             level: self.level(),
             ..MemberConfig::default()
@@ -89,16 +101,10 @@ impl Node {
         if let Some(rule) = self.broken {
             member.break_rule(rule);
         }
-        let (base, records) = self.disk.open();
-        let mut store = match base {
-            Some(base) => base.store.clone(),
-            None => SimStore::new(self.id, self.store.clone()),
-        };
-        for record in records {
-            member.replay(record.clone(), &mut store);
+        match &mut self.body {
+            Body::Model(model) => model.start(member),
+            Body::Real(real) => real.start(member),
         }
-        let (inbox, cutting) = (VecDeque::new(), Cutting::Idle);
-        self.process = Some(Process { member, store, inbox, cutting });
     }
 
     /// The highest feature level that its program speaks.
@@ -106,25 +112,112 @@ impl Node {
         if self.is_older && self.starts <= 1 { LEVEL - 1 } else { LEVEL }
     }
 
-    /// Kills the process. `false` when none ran.
-    pub fn crash(&mut self) -> bool {
-        let was_running = self.process.take().is_some();
-        if was_running {
-            self.disk.crash();
+    /// Hands an event to a process over a model; nothing comes of it where none runs.
+    pub fn step_model(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
+        let now = self.now(now_us);
+        if let Body::Model(model) = &mut self.body
+            && let Some(process) = &mut model.process
+        {
+            process.member.step(now, event, &mut process.store, effects);
         }
-        was_running
     }
 
-    /// Ends the process in order: its log is durable as it is. `false` when none ran.
-    pub fn stop(&mut self) -> bool {
-        self.disk.settle();
-        self.crash()
+    /// Reads a model for whoever asked.
+    pub fn serve(
+        &self,
+        request: ReadRequest,
+        at: Option<Timestamp>,
+    ) -> Option<(Address, Envelope)> {
+        match &self.body {
+            Body::Model(model) => model.serve(request, at),
+            Body::Real(_) => None,
+        }
+    }
+
+    /// Ends the process, if one runs.
+    pub fn end(&mut self, end: End) {
+        self.inbox.clear();
+        match &mut self.body {
+            Body::Model(model) => model.end(end),
+            Body::Real(real) => real.end(end),
+        }
+    }
+
+    /// The member that runs.
+    pub fn member(&self) -> Option<&Member> {
+        match &self.body {
+            Body::Model(model) => model.process.as_ref().map(|process| &process.member),
+            Body::Real(real) => real.member(),
+        }
+    }
+
+    /// Whether a process runs.
+    pub fn is_running(&self) -> bool {
+        self.member().is_some()
+    }
+
+    /// Records that were given to the log, and are not lost.
+    pub fn log_len(&self) -> usize {
+        match &self.body {
+            Body::Model(model) => model.disk.len(),
+            Body::Real(real) => real.log_len(),
+        }
+    }
+
+    /// Whether the log, or the store, did not take something since the process started.
+    pub fn is_broken(&self) -> bool {
+        match &self.body {
+            Body::Model(model) => model.disk.is_broken(),
+            Body::Real(real) => real.is_broken(),
+        }
+    }
+
+    /// Another disk, empty, takes its disk's place.
+    pub fn replace(&mut self) {
+        match &mut self.body {
+            Body::Model(model) => model.disk.replace(),
+            Body::Real(real) => real.replace(),
+        }
+    }
+
+    /// From now on nothing can be written to the disk, or everything again.
+    pub fn fill(&mut self, is_full: bool) {
+        match &mut self.body {
+            Body::Model(model) => model.disk.fill(is_full),
+            Body::Real(real) => real.fill(is_full),
+        }
+    }
+
+    /// A sync takes so many times longer; 1 is as always.
+    pub fn slow_down(&mut self, times: u32) {
+        match &mut self.body {
+            Body::Model(model) => model.disk.slow_down(times),
+            Body::Real(real) => real.slow_down(times),
+        }
+    }
+
+    /// What its process has done since this was asked last, for the checker.
+    pub fn take_done(&mut self) -> Vec<Done> {
+        match &mut self.body {
+            Body::Model(model) => {
+                model.process.as_mut().map(|process| process.store.take_done()).unwrap_or_default()
+            }
+            Body::Real(real) => real.take_done(),
+        }
+    }
+
+    /// The chunks that its process holds; `None` when none runs.
+    pub fn replica(&mut self) -> Option<Replica> {
+        match &mut self.body {
+            Body::Model(model) => model.process.as_ref().map(|process| process.store.replica()),
+            Body::Real(real) => real.replica(),
+        }
     }
 
     /// The incarnation of the process that runs, or the highest that the last one can have had.
     pub fn incarnation(&self) -> u64 {
-        match &self.process {
-            Some(process) => process.member.incarnation(),
+        match self.member() {
+            Some(member) => member.incarnation(),
             None => incarnation(self.starts + 1) - 1,
         }
     }
@@ -132,42 +225,5 @@ impl Node {
     /// Whether its process is paused now.
     pub fn is_paused(&self, now_us: u64) -> bool {
         now_us < self.paused_until_us
-    }
-
-    /// Hands an event to the process. Nothing comes of it when none runs; while it is paused,
-    /// later.
-    pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
-        let (now, is_paused) = (self.now(now_us), self.is_paused(now_us));
-        let Some(process) = &mut self.process else { return };
-        if is_paused {
-            process.inbox.push_back(event);
-        } else {
-            process.member.step(now, event, &mut process.store, effects);
-        }
-    }
-
-    /// Reads the store for whoever asked; answers the message with what was found.
-    pub fn serve(
-        &self,
-        request: ReadRequest,
-        at: Option<Timestamp>,
-    ) -> Option<(Address, Envelope)> {
-        let Process { member, store, .. } = self.process.as_ref()?;
-        let ReadRequest { read, asker, blob, range, is_copy, .. } = request;
-        let number = range.start / store.chunk_size(blob.keyspace);
-        let chunk = (blob, number);
-        let found = match (is_copy, at) {
-            (true, Some(at)) => store
-                .export(&chunk, range, at)
-                .map(|copy| Body::Movement(movement::Message::Copied { read, chunk, copy })),
-            (true, None) => panic!("violation: a copy is read at no timestamp"),
-            (false, at) => store.read(&chunk.0, range, at).map(|reading| {
-                let Reading { version, bytes, size } = reading;
-                let clock = member.clock();
-                Body::Part(ReadPart { read, range, at, version, bytes, size, clock })
-            }),
-        };
-        let body = found.unwrap_or_else(|abort| Body::Refused { read, abort });
-        Some((asker, member.envelope(body)))
     }
 }

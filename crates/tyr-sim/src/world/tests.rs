@@ -25,6 +25,17 @@ fn clocks_that_are_hours_and_days_apart_hold_nobody_up() {
     }
 }
 
+/// What is simulated is what runs.
+#[test]
+fn a_cluster_over_the_store_itself_keeps_every_promise() {
+    for (name, seed) in [("real-steady", 0), ("real-kills", 0), ("real-moves", 0)] {
+        let report = run(name, seed);
+        assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
+        let counters = report.counters;
+        assert!(counters.cuts > 5 && counters.fetches > 20, "{name}: {counters:?}");
+    }
+}
+
 /// A run in which this goes wrong, and nothing else.
 fn run_with(faults: &str, seed: u64) -> Report {
     let text = format!("nodes 3, clients 4, 12 s; workload bank; disks checkpoint never\n{faults}");
@@ -169,7 +180,7 @@ fn monitors_that_follow_others_go_on_with_what_these_had_agreed_on() {
 
 #[test]
 fn the_same_seed_twice_is_the_same_run() {
-    for name in ["standard", "chaos"] {
+    for name in ["standard", "chaos", "real-kills"] {
         let [first, second] = [(); 2].map(|()| run(name, 5));
         assert_eq!((first.trace_hash, first.steps), (second.trace_hash, second.steps));
         assert_eq!(first.history, second.history);

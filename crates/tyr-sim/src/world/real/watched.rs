@@ -1,0 +1,116 @@
+//! Holdings that are watched: what is done to them is written down for the checker.
+
+use tyr_engine::{Held, Holdings};
+use tyr_protocol::commit::Outcomes;
+use tyr_protocol::member::{ChunkName, LateAnswers, Store};
+use tyr_protocol::movement::ChunkCopy;
+use tyr_protocol::versions::Usage;
+use tyr_protocol::{Chain, View};
+use tyr_types::{BlobName, ByteRange, KeyspaceId, NodeId, Operation, Timestamp, Transaction};
+
+use crate::store::Done;
+
+/// What a simulated node holds in the real store.
+#[derive(Debug)]
+pub struct Watched {
+    node: NodeId,
+    holdings: Holdings,
+    done: Vec<Done>,
+}
+
+impl Watched {
+    /// Watches what a node holds.
+    pub fn new(node: NodeId, holdings: Holdings) -> Self {
+        Self { node, holdings, done: Vec::new() }
+    }
+
+    /// What was done since this was asked last.
+    pub fn take_done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.done)
+    }
+}
+
+impl Held for Watched {
+    fn holdings(&self) -> &Holdings {
+        &self.holdings
+    }
+
+    fn holdings_mut(&mut self) -> &mut Holdings {
+        &mut self.holdings
+    }
+}
+
+impl Store for Watched {
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+        if let Some(position) = chain.position(self.node) {
+            let part = &chain.hops()[position].part;
+            for entry in &transaction.blobs {
+                if entry.operations.iter().any(Operation::is_write) {
+                    let chunks = self.holdings.touched(entry, part);
+                    let name = |chunk| (entry.blob.clone(), chunk);
+                    let done = |chunk| Done::Applied(transaction.id, at, name(chunk));
+                    self.done.extend(chunks.into_iter().map(done));
+                }
+            }
+        }
+        self.holdings.apply(transaction, chain, at)
+    }
+
+    fn await_base(&mut self, chunk: &ChunkName) {
+        self.holdings.await_base(chunk);
+    }
+
+    fn is_awaited(&self, chunk: &ChunkName) -> bool {
+        self.holdings.is_awaited(chunk)
+    }
+
+    fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers> {
+        self.done.push(Done::Installed(chunk.clone(), copy.at));
+        self.holdings.install(chunk, copy)
+    }
+
+    fn release(&mut self, chunk: &ChunkName) {
+        self.done.push(Done::Released(chunk.clone()));
+        self.holdings.release(chunk);
+    }
+
+    fn clear(&mut self) {
+        self.done.push(Done::Cleared);
+        self.holdings.clear();
+    }
+
+    fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        self.holdings.held(after, limit)
+    }
+
+    fn usage(&mut self, blob: &BlobName, usage: &Usage) {
+        self.holdings.usage(blob, usage);
+    }
+
+    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
+        self.holdings.usage_as_of(blob)
+    }
+}
+
+impl View for Watched {
+    fn newest_overlapping(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Timestamp {
+        self.holdings.newest_overlapping(blob, range, is_attributes)
+    }
+
+    fn stat(&self, blob: &BlobName) -> Option<u64> {
+        self.holdings.stat(blob)
+    }
+
+    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
+        self.holdings.matches(blob, offset, expected)
+    }
+
+    fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
+        self.holdings.chunk_size(keyspace)
+    }
+}
