@@ -31,11 +31,15 @@ impl BlobState {
     /// Takes what the base lacks up to `at`, which must be registered as a reader; `None` when it
     /// lacks nothing.
     ///
+    /// A chunk that was copied here as of later is left to the next fold: it came after the place
+    /// where this one cuts the log, and versions of its moment are kept for nobody.
+    ///
     /// # Panics
     /// When the version as of `at` is gone: then a fold would let go of a log that is still needed.
     pub fn capture(&mut self, at: Timestamp) -> Option<Captured> {
-        // A chunk that was copied here has nothing to tell of before.
-        let at = at.max(self.included_to);
+        if at < self.included_to {
+            return None;
+        }
         let attributes =
             self.attributes_at(at).expect("a fold's own snapshot keeps the versions it needs");
         if attributes.version <= self.folded_at {

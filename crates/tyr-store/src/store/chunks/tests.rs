@@ -235,6 +235,30 @@ fn what_lies_above_a_copy_is_done_also_where_it_is_from_before_a_fold() {
     assert_eq!(read(&store, 1, None).unwrap().bytes, "copy!");
 }
 
+/// A fold waits, for readers or for the log; meanwhile chunks come by copy, and are written.
+#[test]
+fn what_was_copied_since_a_fold_began_is_left_to_the_next() {
+    let store = store();
+    let pieces = [(0, Bytes::from_static(b"copy"))];
+    let copy = Installed {
+        at: at(9),
+        version: at(8),
+        pieces: &pieces,
+        size: None,
+        size_version: Timestamp::ZERO,
+    };
+    store.install_chunk(&stored_name(&blob(), 1), place(1), copy).unwrap();
+    for when in 10..12 {
+        apply(&store, 1, &write(SIZE, b"over"), when, 12);
+    }
+    fold(&store, 5);
+    assert_eq!(store.base().attributes(&stored_name(&blob(), 1)).unwrap(), None);
+    fold(&store, 12);
+    let base = store.base().attributes(&stored_name(&blob(), 1)).unwrap().unwrap();
+    assert_eq!((base.version, base.folded_at), (at(11), at(12)));
+    assert_eq!(read(&store, 1, None).unwrap().bytes, "over");
+}
+
 /// What is done to the chunk, at even times; `late` ones come after the next one.
 #[derive(Clone, Debug)]
 enum Step {
