@@ -192,7 +192,9 @@ impl Session {
         open.sent = None;
         let is_final =
             |abort: &&Abort| matches!(abort.kind, ErrorKind::SnapshotTooOld | ErrorKind::Corrupt);
-        let is_refused = !open.tries.iter().any(|tried| tried.is_open);
+        // Who does not hold the chunk any more may be gone, and never answer.
+        let may_answer = |tried: &Try| tried.is_open && holders.contains(&tried.node);
+        let is_refused = !open.tries.iter().any(may_answer);
         let call = open.call;
         match open.refusal.as_ref().filter(is_final).cloned() {
             Some(abort) if is_refused => self.is_gone(call, abort, effects),

@@ -119,6 +119,26 @@ fn a_read_whose_versions_are_gone_everywhere_is_placed_anew_unless_the_caller_pl
     }
 }
 
+/// V4.
+#[test]
+fn a_read_whose_versions_are_gone_does_not_wait_for_who_holds_the_chunk_no_more() {
+    let mut client = Client::new();
+    client.session.sizes.note(&blob("a"), 3 * CHUNK);
+    client.read("a", range(CHUNK, 2 * CHUNK), Place::At(time(50)));
+    let (silent, request) = client.asked_one();
+    let mut newer = later(&client.session.map, 1);
+    newer.nodes.get_mut(&silent).unwrap().state = crate::map::NodeState::Down;
+    client.receive_of(newer.epoch, NodeId(0), Body::NewerMap(Arc::new(newer)));
+    for _ in client.replicas("a", 1) {
+        assert!(client.done.is_empty());
+        let (to, again) = client.asked_one();
+        assert!(to != silent && again == request);
+        let abort = abort(ErrorKind::SnapshotTooOld);
+        client.receive(to, Body::Refused { read: request.read, abort });
+    }
+    assert_eq!(client.refusal().kind, ErrorKind::SnapshotTooOld);
+}
+
 #[test]
 fn a_newer_epoch_in_an_answer_makes_it_ask_for_the_map_once() {
     let mut client = Client::new();
