@@ -1,6 +1,7 @@
 //! The client against nodes that a test plays, and against nodes that run in this process.
 
 mod cluster;
+mod copies;
 mod format;
 mod listings;
 mod quota;

@@ -33,6 +33,9 @@ use super::status::{Bootstrap, Leadership, Status};
 /// Between two looks for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// How often it is tried to note something of a node while it tells something new of itself.
+const NOTES_MAX: usize = 8;
+
 /// Most numbers of nodes; the rest have a meaning elsewhere or none.
 const NODES_MAX: u16 = u16::MAX - 1;
 
@@ -279,7 +282,9 @@ impl Monitor {
             };
             // Whether it is a monitor is decided by whoever appoints it.
             let is_monitor = again.map_or(record.is_monitor, |(_, known)| known.is_monitor);
-            let value = NodeRecord { is_monitor, ..record }.encode();
+            // What was told before and comes late takes nothing back.
+            let notch = again.map_or(record.notch, |(_, known)| known.notch.max(record.notch));
+            let value = NodeRecord { is_monitor, notch, ..record }.encode();
             let put = Transaction::new().when(path.clone(), expected).put(path, value);
             (NodeId(number), put)
         };
@@ -292,7 +297,7 @@ impl Monitor {
         self.be_current().await?;
         let id = u64::from(node.0);
         let known = record::record(&self.shared.committed.read(), node);
-        let Some(mut record) = known else {
+        let Some(record) = known else {
             let text = format!("node {} is not known; let it join first", node.0);
             return Err(refused(Error::not_found(text)));
         };
@@ -313,9 +318,30 @@ impl Monitor {
             let changed = raft.change_membership(ChangeMembers::RemoveVoters(ids), false);
             changed.await.map_err(failed)?;
         }
-        record.is_monitor = is_monitor;
-        let put = Transaction::new().put(reserved::node(node), record.encode());
-        self.write(&Actor::System, put).await.map(|_| ())
+        self.note_monitor(node, is_monitor).await
+    }
+
+    /// Notes in what the node told of itself whether it is a monitor, and leaves the rest as it is.
+    async fn note_monitor(&self, node: NodeId, is_monitor: bool) -> Result<(), Fault> {
+        let path = reserved::node(node);
+        for _ in 0..NOTES_MAX {
+            let put = {
+                let store = self.shared.committed.read();
+                let entry = store.get(path.as_str()).map(|entry| entry.changed);
+                let (Some(revision), Some(known)) = (entry, record::record(&store, node)) else {
+                    return Ok(()); // It was forgotten meanwhile.
+                };
+                let value = NodeRecord { is_monitor, ..known }.encode();
+                let expected = Expected::Revision(revision);
+                Transaction::new().when(path.clone(), expected).put(path.clone(), value)
+            };
+            let written = self.write(&Actor::System, put).await;
+            // Where the node told something of itself in between, it is noted in that.
+            if !matches!(&written, Err(Fault::Refused(refusal)) if refusal.is_conflict()) {
+                return written.map(|_| ());
+            }
+        }
+        Err(refused(Error::unavailable("the node tells new things of itself all the time; again")))
     }
 
     fn status(&self, leadership: Option<Leadership>) -> Status {

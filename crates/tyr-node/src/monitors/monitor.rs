@@ -24,7 +24,7 @@ use super::consensus::network::Network;
 use super::consensus::types::Raft;
 use super::control::{Answer, Connect, Hello, Peers, Proposal, Question, Request, Sender};
 use super::leadership::{self, batch};
-use super::metadata::{Actor, Transaction, reserved};
+use super::metadata::{Actor, Expected, Transaction, reserved};
 use super::options::MonitorOptions;
 use super::record;
 
@@ -298,14 +298,25 @@ impl Monitor {
     /// What is to be written so that the others know of this node what it tells.
     fn report(&self) -> Option<Transaction> {
         let MonitorOptions { node, record, .. } = &self.shared.options;
-        let known = record::record(&self.shared.committed.read(), *node);
+        let path = reserved::node(*node);
+        let (known, entry) = {
+            let store = self.shared.committed.read();
+            (record::record(&store, *node), store.get(path.as_str()).map(|it| it.changed))
+        };
         let mut wanted = record.clone();
         if let Some(known) = &known {
             // Whether it is a monitor is decided by others from then on.
             wanted.is_monitor = known.is_monitor;
+            // How far its folder has counted is told by the node when that is durable.
+            if known.identity == wanted.identity {
+                wanted.notch = known.notch;
+            }
         }
         let is_known = known.as_ref() == Some(&wanted);
-        (!is_known).then(|| Transaction::new().put(reserved::node(*node), wanted.encode()))
+        // What was written since then, a notch among it, is not taken back: it is looked at again.
+        let expected = entry.map_or(Expected::Absent, Expected::Revision);
+        let put = || Transaction::new().when(path.clone(), expected).put(path, wanted.encode());
+        (!is_known).then(put)
     }
 }
 

@@ -4,7 +4,8 @@
 //! a node that comes back elsewhere writes it anew and no map changes.
 //!
 //! ```text
-//!   | version | fields of version 1, in postcard | feature level | what later releases add |
+//!   | version | fields of version 1, in postcard | feature level | notch, in postcard
+//!   | what later releases add |
 //! ```
 
 use std::collections::BTreeMap;
@@ -50,6 +51,9 @@ pub struct NodeRecord {
     pub version: String,
     /// The highest feature level that the program speaks.
     pub level: u8,
+    /// How far its folder had counted when it wrote this: a folder that has counted less is an
+    /// older copy of it. 0 where a program of before wrote it.
+    pub notch: u64,
 }
 
 /// The fields of version 1.
@@ -92,6 +96,7 @@ impl NodeRecord {
             incarnation: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             level: level::spoken(),
+            notch: 0,
         }
     }
 
@@ -138,7 +143,8 @@ impl NodeRecord {
         let bytes = postcard::to_extend(&fields, vec![RECORD_VERSION]);
         let mut bytes = bytes.expect("plain values can be written");
         bytes.push(self.level);
-        bytes.into()
+        let bytes = postcard::to_extend(&self.notch, bytes);
+        bytes.expect("plain values can be written").into()
     }
 
     /// The record of these bytes.
@@ -149,10 +155,17 @@ impl NodeRecord {
         let broken = || Error::corrupt("what a node told of itself cannot be read");
         let (version, rest) = bytes.split_first().ok_or_else(broken)?;
         let (fields, rest): (Fields, _) = postcard::take_from_bytes(rest).map_err(|_| broken())?;
-        let level = match *version {
-            RECORD_VERSION_BEFORE => LEVEL_FIRST,
-            RECORD_VERSION => *rest.first().ok_or_else(broken)?,
+        let (level, rest) = match *version {
+            RECORD_VERSION_BEFORE => (LEVEL_FIRST, &[][..]),
+            RECORD_VERSION => {
+                let (level, rest) = rest.split_first().ok_or_else(broken)?;
+                (*level, rest)
+            }
             _ => return Err(broken()),
+        };
+        let notch = match rest {
+            [] => 0,
+            rest => postcard::take_from_bytes(rest).map_err(|_| broken())?.0,
         };
         let Fields {
             identity,
@@ -174,6 +187,7 @@ impl NodeRecord {
             incarnation,
             version,
             level,
+            notch,
         })
     }
 }
@@ -218,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_and_older_and_newer_programs_read_each_others() {
-        let record = NodeRecord { level: 4, domain: Some(2), ..NodeRecord::at("b:2") };
+        let record = NodeRecord { level: 4, domain: Some(2), notch: 9, ..NodeRecord::at("b:2") };
         let bytes = record.encode();
         assert_eq!(NodeRecord::decode(&bytes).unwrap(), record);
         let later = [&bytes[..], b"what a later release adds"].concat();
@@ -226,7 +240,10 @@ mod tests {
         let known = NodeRecord::decode(&before()).unwrap();
         assert_eq!((known.level, known.incarnation, known.identity), (LEVEL_FIRST, 9, 7));
         assert_eq!((known.domain, known.version.as_str()), (Some(3), "0.1.0"));
-        for len in 0..bytes.len() {
+        let (_, uncounted) = bytes.split_last().unwrap();
+        let before = NodeRecord { notch: 0, ..record };
+        assert_eq!(NodeRecord::decode(uncounted).unwrap(), before, "of a program that counts not");
+        for len in 0..uncounted.len() {
             assert!(NodeRecord::decode(&bytes[..len]).is_err(), "cut to {len}");
         }
     }

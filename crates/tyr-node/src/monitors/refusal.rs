@@ -25,6 +25,13 @@ enum Kind {
     Corrupt,
 }
 
+impl Refusal {
+    /// Whether a condition did not hold.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.kind, Kind::Conflict)
+    }
+}
+
 impl From<ErrorKind> for Kind {
     fn from(kind: ErrorKind) -> Self {
         match kind {

@@ -30,6 +30,10 @@ pub struct Identity {
     starts: u64,
     /// Where other nodes were when last heard of.
     peers: Vec<String>,
+    /// The highest notch that the cluster may know of this folder; none in one that a program of
+    /// before wrote last, of which that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notch: Option<u64>,
 }
 
 impl Identity {
@@ -71,7 +75,7 @@ impl Identity {
             .fill(&mut bytes)
             .map_err(|_| Error::unavailable("the system gives no random numbers"))?;
         let drawn = format!("{:032x}", u128::from_le_bytes(bytes));
-        Ok(Self { drawn, node: None, cluster: None, starts: 0, peers: Vec::new() })
+        Ok(Self { drawn, node: None, cluster: None, starts: 0, peers: Vec::new(), notch: None })
     }
 
     /// What was drawn.
@@ -96,6 +100,20 @@ impl Identity {
     /// How often it was started, this time included.
     pub fn starts(&self) -> u64 {
         self.starts
+    }
+
+    /// The highest notch that the cluster may know of this folder.
+    pub fn notch(&self) -> Option<u64> {
+        self.notch
+    }
+
+    /// Raises the notch above what it was and what is known of it, durably.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn raise_notch(&mut self, folder: &Path, known: u64) -> Result<()> {
+        self.notch = Some(self.notch.unwrap_or_default().max(known) + 1);
+        self.write(folder)
     }
 
     /// Where other nodes were when last heard of.

@@ -11,12 +11,11 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tyr_protocol::map::{Change, ClusterMap, Membership};
@@ -24,7 +23,7 @@ use tyr_protocol::message::Envelope;
 use tyr_protocol::wire;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
-use super::identity::Identity;
+use super::notch::{Notch, RAISE_EVERY};
 use super::outlet::Leader;
 use crate::gossip::Gossip;
 use crate::monitors::control::{Answering, MetadataClient};
@@ -50,36 +49,33 @@ const NOBODY: u32 = u32::MAX;
 /// What a node knows of its cluster.
 pub(crate) struct Liaison {
     node: NodeId,
-    folder: PathBuf,
     client: MetadataClient,
     monitor: Option<Monitor>,
     network: Network,
     gate: Arc<Gate>,
     users: Arc<Users>,
     quotas: Arc<Quotas>,
-    identity: Mutex<Identity>,
+    /// Whether its folder is as new as what the cluster has seen of it.
+    notch: Notch,
     leader: AtomicU32,
     records: RwLock<BTreeMap<NodeId, NodeRecord>>,
     monitors: RwLock<BTreeSet<NodeId>>,
     map: RwLock<Option<Arc<ClusterMap>>>,
     gossip: OnceLock<Gossip>,
-    /// What the node tells of itself, and whether it asks to join although it was there before.
-    record: NodeRecord,
+    /// Whether it asks to join although it was there before.
     is_joining: bool,
 }
 
 /// What a liaison is made of.
 pub(crate) struct Parts {
     pub node: NodeId,
-    pub folder: PathBuf,
     pub client: MetadataClient,
     pub monitor: Option<Monitor>,
     pub network: Network,
     pub gate: Arc<Gate>,
     pub users: Arc<Users>,
     pub quotas: Arc<Quotas>,
-    pub identity: Identity,
-    pub record: NodeRecord,
+    pub notch: Notch,
     pub is_joining: bool,
 }
 
@@ -127,35 +123,22 @@ impl Drop for Thread {
 impl Liaison {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
-        let Parts {
-            node,
-            folder,
-            client,
-            monitor,
-            network,
-            gate,
-            users,
-            quotas,
-            identity,
-            record,
-            is_joining,
-        } = parts;
+        let Parts { node, client, monitor, network, gate, users, quotas, notch, is_joining } =
+            parts;
         let liaison = Arc::new(Self {
             node,
-            folder,
             client,
             monitor,
             network,
             gate,
             users,
             quotas,
-            identity: Mutex::new(identity),
+            notch,
             leader: AtomicU32::new(NOBODY),
             records: RwLock::default(),
             monitors: RwLock::default(),
             map: RwLock::default(),
             gossip: OnceLock::new(),
-            record,
             is_joining,
         });
         runtime.spawn(Arc::clone(&liaison).follow());
@@ -197,6 +180,11 @@ impl Liaison {
         self.records.read().clone()
     }
 
+    /// Why the node takes no part, if its folder is older than what the cluster has seen of it.
+    pub fn refusal(&self) -> Option<&str> {
+        self.notch.refusal()
+    }
+
     /// Asks the monitors.
     pub fn client(&self) -> &MetadataClient {
         &self.client
@@ -206,6 +194,10 @@ impl Liaison {
     async fn follow(self: Arc<Self>) {
         loop {
             if let Err(error) = self.follow_once().await {
+                if self.refusal().is_some() {
+                    tracing::error!(%error, "the node takes no part");
+                    return;
+                }
                 if error.kind() != ErrorKind::SnapshotTooOld {
                     tracing::warn!(%error, "the service metadata is not followed for a moment");
                 }
@@ -217,11 +209,11 @@ impl Liaison {
     async fn follow_once(&self) -> Result<()> {
         if self.monitor.is_none() {
             // Until the others know of it there is no map with it.
-            self.client.admit(Some(self.node), self.record.clone()).await?;
+            self.notch.prove(&self.client).await?;
         }
         let bootstrap = self.client.bootstrap().await?;
         let cluster = bootstrap.cluster.ok_or_else(forming)?;
-        self.identity.lock().join(&self.folder, cluster)?;
+        self.notch.join(cluster)?;
         let map = bootstrap.cluster_map()?;
         if self.map().is_some_and(|known| known.epoch > map.epoch) {
             return Err(Error::unavailable("a monitor is behind what is known here already"));
@@ -229,6 +221,9 @@ impl Liaison {
         let nodes = bootstrap.nodes.into_iter().map(|(node, record)| (NodeId(node), record));
         *self.records.write() = nodes.collect();
         self.place_nodes();
+        if self.monitor.is_some() {
+            self.notch.prove(&self.client).await?;
+        }
         let users_of = self.list_users().await?;
         let quotas_of = self.list_quotas().await?;
         self.learn_map(map);
@@ -238,12 +233,18 @@ impl Liaison {
             self.client.watch(reserved::QUOTAS, quotas_of),
         ];
         self.join_if_new().await?;
+        let first = tokio::time::Instant::now() + RAISE_EVERY;
+        let mut raising = tokio::time::interval_at(first, RAISE_EVERY);
         let [cluster, users, quotas] = &mut watches;
         loop {
             let (happenings, _) = tokio::select! {
                 next = cluster.next() => next?,
                 next = users.next() => next?,
                 next = quotas.next() => next?,
+                _ = raising.tick() => {
+                    self.notch.prove(&self.client).await?;
+                    continue;
+                }
             };
             for happening in happenings {
                 self.learn(happening);
@@ -307,7 +308,7 @@ impl Liaison {
             others.flat_map(|(_, record)| record.addresses.iter().take(1).cloned()).collect();
         drop(records);
         self.client.learn(peers.iter().cloned());
-        if let Err(error) = self.identity.lock().remember(&self.folder, peers) {
+        if let Err(error) = self.notch.remember(peers) {
             tracing::warn!(%error, "where other nodes are is not remembered");
         }
     }
@@ -355,7 +356,7 @@ impl Liaison {
         if !is_out || map.nodes.contains_key(&self.node) && !self.is_joining {
             return Ok(());
         }
-        let newcomer = self.record.newcomer(self.node);
+        let newcomer = self.notch.record().newcomer(self.node);
         match self.client.propose(Change::Join(vec![newcomer])).await {
             Ok(_) => Ok(()),
             // Another change is under way, or it has happened meanwhile.
@@ -392,6 +393,9 @@ impl MonitorInlet for Liaison {
 
 impl Leader for Liaison {
     fn leader(&self) -> Option<NodeId> {
+        if !self.notch.is_proven() {
+            return None; // Nothing is asked for in the name of a folder that may be an old copy.
+        }
         if let Some(monitor) = &self.monitor {
             return monitor.leader();
         }

@@ -12,6 +12,7 @@
 mod census;
 mod identity;
 mod liaison;
+mod notch;
 mod observation;
 mod options;
 mod outlet;

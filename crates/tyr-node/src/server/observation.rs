@@ -19,6 +19,7 @@ use tyr_protocol::movement::scrub::ScrubCounts;
 use tyr_types::NodeId;
 
 use super::Server;
+use super::liaison::Liaison;
 use crate::agent::keeper::Keeper;
 use crate::gossip::{Gossip, GossipStatistics, NodeView};
 use crate::histogram::Times;
@@ -45,6 +46,7 @@ struct Parts {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     monitor: Option<Monitor>,
+    liaison: Arc<Liaison>,
     traces: Option<Arc<Outbox>>,
     started: Instant,
     pace: Mutex<Pace>,
@@ -341,6 +343,7 @@ impl Observer {
             gossip: server.gossip.clone(),
             quotas: Arc::clone(&server.quotas),
             monitor: server.monitor.clone(),
+            liaison: Arc::clone(&server.liaison),
             traces: server.exporter.as_ref().map(Exporter::outbox).cloned(),
             started: Instant::now(),
             pace: Mutex::default(),
@@ -408,9 +411,9 @@ impl Observer {
     pub fn live(&self) -> Health {
         let failure = self.0.driver.look(|engine| engine.failure().map(ToString::to_string));
         let monitor = self.0.monitor.as_ref().and_then(|monitor| monitor.check().err());
-        Health {
-            reasons: failure.into_iter().chain(monitor.map(|error| error.to_string())).collect(),
-        }
+        let refusal = self.0.liaison.refusal().map(str::to_owned);
+        let monitor = monitor.map(|error| error.to_string());
+        Health { reasons: failure.into_iter().chain(monitor).chain(refusal).collect() }
     }
 
     /// Whether the node serves.

@@ -19,7 +19,7 @@ use crate::server::{Formation, Server, ServerOptions};
 /// Where the node was, as its peers and clients know it: it starts again at the same address.
 const PLACE: &str = "127.0.0.1:17391";
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
