@@ -283,8 +283,9 @@ impl Monitor {
             // Whether it is a monitor is decided by whoever appoints it.
             let is_monitor = again.map_or(record.is_monitor, |(_, known)| known.is_monitor);
             // What was told before and comes late takes nothing back.
-            let notch = again.map_or(record.notch, |(_, known)| known.notch.max(record.notch));
-            let value = NodeRecord { is_monitor, notch, ..record }.encode();
+            let generation = again
+                .map_or(record.generation, |(_, known)| known.generation.max(record.generation));
+            let value = NodeRecord { is_monitor, generation, ..record }.encode();
             let put = Transaction::new().when(path.clone(), expected).put(path, value);
             (NodeId(number), put)
         };

@@ -309,11 +309,12 @@ impl Monitor {
             wanted.is_monitor = known.is_monitor;
             // How far its folder has counted is told by the node when that is durable.
             if known.identity == wanted.identity {
-                wanted.notch = known.notch;
+                wanted.generation = known.generation;
             }
         }
         let is_known = known.as_ref() == Some(&wanted);
-        // What was written since then, a notch among it, is not taken back: it is looked at again.
+        // What was written since then, a generation among it, is not taken back: it is looked at
+        // again.
         let expected = entry.map_or(Expected::Absent, Expected::Revision);
         let put = || Transaction::new().when(path.clone(), expected).put(path, wanted.encode());
         (!is_known).then(put)

@@ -4,7 +4,7 @@
 //! a node that comes back elsewhere writes it anew and no map changes.
 //!
 //! ```text
-//!   | version | fields of version 1, in postcard | feature level | notch, in postcard
+//!   | version | fields of version 1, in postcard | feature level | generation, in postcard
 //!   | what later releases add |
 //! ```
 
@@ -53,7 +53,7 @@ pub struct NodeRecord {
     pub level: u8,
     /// How far its folder had counted when it wrote this: a folder that has counted less is an
     /// older copy of it. 0 where a program of before wrote it.
-    pub notch: u64,
+    pub generation: u64,
 }
 
 /// The fields of version 1.
@@ -96,7 +96,7 @@ impl NodeRecord {
             incarnation: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             level: level::spoken(),
-            notch: 0,
+            generation: 0,
         }
     }
 
@@ -143,7 +143,7 @@ impl NodeRecord {
         let bytes = postcard::to_extend(&fields, vec![RECORD_VERSION]);
         let mut bytes = bytes.expect("plain values can be written");
         bytes.push(self.level);
-        let bytes = postcard::to_extend(&self.notch, bytes);
+        let bytes = postcard::to_extend(&self.generation, bytes);
         bytes.expect("plain values can be written").into()
     }
 
@@ -163,7 +163,7 @@ impl NodeRecord {
             }
             _ => return Err(broken()),
         };
-        let notch = match rest {
+        let generation = match rest {
             [] => 0,
             rest => postcard::take_from_bytes(rest).map_err(|_| broken())?.0,
         };
@@ -187,7 +187,7 @@ impl NodeRecord {
             incarnation,
             version,
             level,
-            notch,
+            generation,
         })
     }
 }
@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_and_older_and_newer_programs_read_each_others() {
-        let record = NodeRecord { level: 4, domain: Some(2), notch: 9, ..NodeRecord::at("b:2") };
+        let record =
+            NodeRecord { level: 4, domain: Some(2), generation: 9, ..NodeRecord::at("b:2") };
         let bytes = record.encode();
         assert_eq!(NodeRecord::decode(&bytes).unwrap(), record);
         let later = [&bytes[..], b"what a later release adds"].concat();
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!((known.level, known.incarnation, known.identity), (LEVEL_FIRST, 9, 7));
         assert_eq!((known.domain, known.version.as_str()), (Some(3), "0.1.0"));
         let (_, uncounted) = bytes.split_last().unwrap();
-        let before = NodeRecord { notch: 0, ..record };
+        let before = NodeRecord { generation: 0, ..record };
         assert_eq!(NodeRecord::decode(uncounted).unwrap(), before, "of a program that counts not");
         for len in 0..uncounted.len() {
             assert!(NodeRecord::decode(&bytes[..len]).is_err(), "cut to {len}");

@@ -30,10 +30,10 @@ pub struct Identity {
     starts: u64,
     /// Where other nodes were when last heard of.
     peers: Vec<String>,
-    /// The highest notch that the cluster may know of this folder; none in one that a program of
-    /// before wrote last, of which that is not known.
+    /// The highest generation that the cluster may know of this folder; none where a program
+    /// without generations wrote it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    notch: Option<u64>,
+    generation: Option<u64>,
 }
 
 impl Identity {
@@ -75,7 +75,14 @@ impl Identity {
             .fill(&mut bytes)
             .map_err(|_| Error::unavailable("the system gives no random numbers"))?;
         let drawn = format!("{:032x}", u128::from_le_bytes(bytes));
-        Ok(Self { drawn, node: None, cluster: None, starts: 0, peers: Vec::new(), notch: None })
+        Ok(Self {
+            drawn,
+            node: None,
+            cluster: None,
+            starts: 0,
+            peers: Vec::new(),
+            generation: None,
+        })
     }
 
     /// What was drawn.
@@ -102,17 +109,17 @@ impl Identity {
         self.starts
     }
 
-    /// The highest notch that the cluster may know of this folder.
-    pub fn notch(&self) -> Option<u64> {
-        self.notch
+    /// The highest generation that the cluster may know of this folder.
+    pub fn generation(&self) -> Option<u64> {
+        self.generation
     }
 
-    /// Raises the notch above what it was and what is known of it, durably.
+    /// Raises the generation above what it was and what is known of it, durably.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses.
-    pub fn raise_notch(&mut self, folder: &Path, known: u64) -> Result<()> {
-        self.notch = Some(self.notch.unwrap_or_default().max(known) + 1);
+    pub fn raise_generation(&mut self, folder: &Path, known: u64) -> Result<()> {
+        self.generation = Some(self.generation.unwrap_or_default().max(known) + 1);
         self.write(folder)
     }
 

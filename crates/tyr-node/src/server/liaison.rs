@@ -23,7 +23,7 @@ use tyr_protocol::message::Envelope;
 use tyr_protocol::wire;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
-use super::notch::{Notch, RAISE_EVERY};
+use super::generation::{Generation, RAISE_EVERY};
 use super::outlet::Leader;
 use crate::gossip::Gossip;
 use crate::monitors::control::{Answering, MetadataClient};
@@ -56,7 +56,7 @@ pub(crate) struct Liaison {
     users: Arc<Users>,
     quotas: Arc<Quotas>,
     /// Whether its folder is as new as what the cluster has seen of it.
-    notch: Notch,
+    generation: Generation,
     leader: AtomicU32,
     records: RwLock<BTreeMap<NodeId, NodeRecord>>,
     monitors: RwLock<BTreeSet<NodeId>>,
@@ -75,7 +75,7 @@ pub(crate) struct Parts {
     pub gate: Arc<Gate>,
     pub users: Arc<Users>,
     pub quotas: Arc<Quotas>,
-    pub notch: Notch,
+    pub generation: Generation,
     pub is_joining: bool,
 }
 
@@ -123,7 +123,7 @@ impl Drop for Thread {
 impl Liaison {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
-        let Parts { node, client, monitor, network, gate, users, quotas, notch, is_joining } =
+        let Parts { node, client, monitor, network, gate, users, quotas, generation, is_joining } =
             parts;
         let liaison = Arc::new(Self {
             node,
@@ -133,7 +133,7 @@ impl Liaison {
             gate,
             users,
             quotas,
-            notch,
+            generation,
             leader: AtomicU32::new(NOBODY),
             records: RwLock::default(),
             monitors: RwLock::default(),
@@ -182,7 +182,7 @@ impl Liaison {
 
     /// Why the node takes no part, if its folder is older than what the cluster has seen of it.
     pub fn refusal(&self) -> Option<&str> {
-        self.notch.refusal()
+        self.generation.refusal()
     }
 
     /// Asks the monitors.
@@ -209,11 +209,11 @@ impl Liaison {
     async fn follow_once(&self) -> Result<()> {
         if self.monitor.is_none() {
             // Until the others know of it there is no map with it.
-            self.notch.prove(&self.client).await?;
+            self.generation.prove(&self.client).await?;
         }
         let bootstrap = self.client.bootstrap().await?;
         let cluster = bootstrap.cluster.ok_or_else(forming)?;
-        self.notch.join(cluster)?;
+        self.generation.join(cluster)?;
         let map = bootstrap.cluster_map()?;
         if self.map().is_some_and(|known| known.epoch > map.epoch) {
             return Err(Error::unavailable("a monitor is behind what is known here already"));
@@ -222,7 +222,7 @@ impl Liaison {
         *self.records.write() = nodes.collect();
         self.place_nodes();
         if self.monitor.is_some() {
-            self.notch.prove(&self.client).await?;
+            self.generation.prove(&self.client).await?;
         }
         let users_of = self.list_users().await?;
         let quotas_of = self.list_quotas().await?;
@@ -242,7 +242,7 @@ impl Liaison {
                 next = users.next() => next?,
                 next = quotas.next() => next?,
                 _ = raising.tick() => {
-                    self.notch.prove(&self.client).await?;
+                    self.generation.prove(&self.client).await?;
                     continue;
                 }
             };
@@ -308,7 +308,7 @@ impl Liaison {
             others.flat_map(|(_, record)| record.addresses.iter().take(1).cloned()).collect();
         drop(records);
         self.client.learn(peers.iter().cloned());
-        if let Err(error) = self.notch.remember(peers) {
+        if let Err(error) = self.generation.remember(peers) {
             tracing::warn!(%error, "where other nodes are is not remembered");
         }
     }
@@ -356,7 +356,7 @@ impl Liaison {
         if !is_out || map.nodes.contains_key(&self.node) && !self.is_joining {
             return Ok(());
         }
-        let newcomer = self.notch.record().newcomer(self.node);
+        let newcomer = self.generation.record().newcomer(self.node);
         match self.client.propose(Change::Join(vec![newcomer])).await {
             Ok(_) => Ok(()),
             // Another change is under way, or it has happened meanwhile.
@@ -393,7 +393,7 @@ impl MonitorInlet for Liaison {
 
 impl Leader for Liaison {
     fn leader(&self) -> Option<NodeId> {
-        if !self.notch.is_proven() {
+        if !self.generation.is_proven() {
             return None; // Nothing is asked for in the name of a folder that may be an old copy.
         }
         if let Some(monitor) = &self.monitor {

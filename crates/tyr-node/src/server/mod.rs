@@ -10,9 +10,9 @@
 //! member; then the gate opens. Stopping: the other way round.
 
 mod census;
+mod generation;
 mod identity;
 mod liaison;
-mod notch;
 mod observation;
 mod options;
 mod outlet;

@@ -17,9 +17,9 @@ use tyr_store::store::Store;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::census::Census;
+use super::generation::{self, Generation, PEERS_PATIENCE};
 use super::identity::Identity;
 use super::liaison::{Control, Liaison, Parts, Thread};
-use super::notch::{self, Notch, PEERS_PATIENCE};
 use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
 use super::upkeep::Upkeep;
@@ -89,7 +89,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
-    let notch = Notch::new(node, options.folder.clone(), who.record, who.identity);
+    let generation = Generation::new(node, options.folder.clone(), who.record, who.identity);
     let parts = Parts {
         node,
         client,
@@ -98,7 +98,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         gate: Arc::clone(&gate),
         users,
         quotas: Arc::clone(&quotas),
-        notch,
+        generation,
         is_joining: who.is_joining,
     };
     let liaison = Liaison::start(parts, &control.handle);
@@ -192,7 +192,7 @@ fn settle(options: &ServerOptions, control: &Thread, connect: &Arc<dyn Connect>)
     };
     let node = identity.settle(&options.folder, wanted)?;
     // Before anything of it takes part: not its monitor either, which would vote by an old journal.
-    if identity.notch().is_some() && !identity.peers().is_empty() {
+    if identity.generation().is_some() && !identity.peers().is_empty() {
         let at_peers = ClientOptions {
             cluster: identity.cluster(),
             sender: control::Sender::Node(node.0),
@@ -201,7 +201,7 @@ fn settle(options: &ServerOptions, control: &Thread, connect: &Arc<dyn Connect>)
             ..ClientOptions::at(identity.peers())
         };
         let client = MetadataClient::new(at_peers, Arc::clone(connect))?;
-        let asked = notch::ask_peers(&client, &identity, node, &options.folder);
+        let asked = generation::ask_peers(&client, &identity, node, &options.folder);
         control.handle.block_on(asked)?;
     }
     Ok(Who { identity, node, incarnation, record, token, is_joining })

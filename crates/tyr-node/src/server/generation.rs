@@ -1,13 +1,13 @@
 //! Whether a node's folder is as new as what the cluster has seen of the node (M4).
 //!
 //! A folder that was put back from a copy lacks what the node has promised and acknowledged since,
-//! and nothing in it says so. So the node counts: a number in its folder, the *notch*, is raised
-//! durably, then told to the cluster, and only then does the node ask for a lease. The cluster
-//! never knows a higher notch than the folder has, whenever the node stops, unless the folder is
-//! not the one that it was.
+//! and nothing in it says so. So the node counts: a number in its folder, the *generation*, is
+//! raised durably, then told to the cluster, and only then does the node ask for a lease. The
+//! cluster never knows a higher generation than the folder has, whenever the node stops, unless
+//! the folder is not the one that it was.
 //!
 //! ```text
-//!   start ─► do other nodes know a higher notch? ─yes─► refused, before its monitor votes
+//!   start ─► do other nodes know a higher generation? ─yes─► refused, before its monitor votes
 //!     │ no, or nobody answers
 //!     └─► do the monitors? ─yes─► refused, before it has a lease
 //!           │ no
@@ -37,10 +37,10 @@ pub(super) const RAISE_EVERY: Duration = Duration::from_secs(600);
 pub(super) const PEERS_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A node's folder as its cluster knows it.
-pub(crate) struct Notch {
+pub(crate) struct Generation {
     node: NodeId,
     folder: PathBuf,
-    /// What the node tells of itself, but for the notch.
+    /// What the node tells of itself, but for the generation.
     record: NodeRecord,
     identity: Mutex<Identity>,
     /// When the cluster last took note of a higher one.
@@ -48,7 +48,7 @@ pub(crate) struct Notch {
     refusal: OnceLock<String>,
 }
 
-impl Notch {
+impl Generation {
     /// Of a node that has just started.
     pub fn new(node: NodeId, folder: PathBuf, record: NodeRecord, identity: Identity) -> Self {
         let identity = Mutex::new(identity);
@@ -89,7 +89,7 @@ impl Notch {
     /// Tells the cluster of the node, if the folder is as new as what the cluster knows of it.
     ///
     /// # Errors
-    /// `InvalidArgument` when it is older, which is [kept](Notch::refusal); as
+    /// `InvalidArgument` when it is older, which is [kept](Generation::refusal); as
     /// [`MetadataClient::admit`] when the monitors do not take it; `Unavailable` when the disk
     /// refuses.
     pub async fn prove(&self, client: &MetadataClient) -> Result<()> {
@@ -97,7 +97,7 @@ impl Notch {
         let known = entry.and_then(|entry| NodeRecord::decode(&entry.value).ok());
         // Who calls is not on time to the moment.
         let is_due = self.raised.lock().is_none_or(|raised| raised.elapsed() >= RAISE_EVERY / 2);
-        let notch = {
+        let generation = {
             let mut identity = self.identity.lock();
             if let Some(known) = &known
                 && let Err(error) = check(&identity, self.node, &self.folder, known)
@@ -106,12 +106,12 @@ impl Notch {
                 return Err(error);
             }
             if is_due {
-                let known = known.map_or(0, |known| known.notch);
-                identity.raise_notch(&self.folder, known)?;
+                let known = known.map_or(0, |known| known.generation);
+                identity.raise_generation(&self.folder, known)?;
             }
-            identity.notch().unwrap_or_default()
+            identity.generation().unwrap_or_default()
         };
-        client.admit(Some(self.node), NodeRecord { notch, ..self.record.clone() }).await?;
+        client.admit(Some(self.node), NodeRecord { generation, ..self.record.clone() }).await?;
         if is_due {
             *self.raised.lock() = Some(Instant::now());
         }
@@ -137,7 +137,7 @@ pub(super) async fn ask_peers(
 /// wrote last nothing can be said.
 fn check(identity: &Identity, node: NodeId, folder: &Path, known: &NodeRecord) -> Result<()> {
     let is_same = identity.drawn()? == known.identity;
-    let is_older = identity.notch().is_some_and(|own| own < known.notch);
+    let is_older = identity.generation().is_some_and(|own| own < known.generation);
     match is_same && is_older {
         false => Ok(()),
         true => Err(Error::invalid(format!(
@@ -157,8 +157,8 @@ fn check(identity: &Identity, node: NodeId, folder: &Path, known: &NodeRecord) -
 mod tests {
     use super::*;
 
-    fn known(identity: &Identity, notch: u64) -> NodeRecord {
-        NodeRecord { identity: identity.drawn().unwrap(), notch, ..NodeRecord::at("a:1") }
+    fn known(identity: &Identity, generation: u64) -> NodeRecord {
+        NodeRecord { identity: identity.drawn().unwrap(), generation, ..NodeRecord::at("a:1") }
     }
 
     /// M4.
@@ -167,13 +167,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, node) = (folder.path(), NodeId(3));
         let mut identity = Identity::begin(path).unwrap();
-        identity.raise_notch(path, 0).unwrap();
+        identity.raise_generation(path, 0).unwrap();
         let copy = std::fs::read(path.join("node.json")).unwrap();
-        for notch in 2..6 {
+        for generation in 2..6 {
             identity = Identity::begin(path).unwrap();
-            assert!(check(&identity, node, path, &known(&identity, notch - 1)).is_ok());
-            identity.raise_notch(path, notch - 1).unwrap();
-            assert_eq!(identity.notch(), Some(notch));
+            assert!(check(&identity, node, path, &known(&identity, generation - 1)).is_ok());
+            identity.raise_generation(path, generation - 1).unwrap();
+            assert_eq!(identity.generation(), Some(generation));
         }
         assert!(check(&identity, node, path, &known(&identity, 5)).is_ok());
         std::fs::write(path.join("node.json"), copy).unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     /// M4: a stop between any two steps of a start leaves a folder that is not taken for older.
     #[test]
-    fn a_node_that_stops_before_the_cluster_knows_its_notch_is_not_refused() {
+    fn a_node_that_stops_before_the_cluster_knows_its_generation_is_not_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let mut at_cluster = 0;
@@ -196,10 +196,10 @@ mod tests {
             let mut identity = Identity::begin(path).unwrap();
             assert!(check(&identity, NodeId(3), path, &known(&identity, at_cluster)).is_ok());
             if n % 3 > 0 {
-                identity.raise_notch(path, at_cluster).unwrap();
+                identity.raise_generation(path, at_cluster).unwrap();
             }
             if n % 3 > 1 {
-                at_cluster = identity.notch().unwrap();
+                at_cluster = identity.generation().unwrap();
             }
         }
         assert!(at_cluster > 6);
@@ -210,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut identity = Identity::begin(folder.path()).unwrap();
         assert!(check(&identity, NodeId(3), folder.path(), &known(&identity, 7)).is_ok());
-        identity.raise_notch(folder.path(), 7).unwrap();
-        assert_eq!(Identity::begin(folder.path()).unwrap().notch(), Some(8));
+        identity.raise_generation(folder.path(), 7).unwrap();
+        assert_eq!(Identity::begin(folder.path()).unwrap().generation(), Some(8));
     }
 }
