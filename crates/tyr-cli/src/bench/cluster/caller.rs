@@ -17,6 +17,9 @@ const LATENCY_MAX_NS: u64 = 60_000_000_000;
 /// Latencies are kept to one in a thousand.
 const LATENCY_DIGITS: u8 = 3;
 
+/// For so long nodes are paused: less than after which they are declared down.
+const PAUSE_MAX: Duration = Duration::from_millis(1_500);
+
 /// What all callers share.
 struct Shared {
     is_over: Cell<bool>,
@@ -43,28 +46,41 @@ pub async fn run(pattern: &Pattern, processes: &Processes, measured: Duration) -
         latencies: RefCell::new(latencies),
     };
     let callers = (0..pattern.case.callers).map(|number| repeat(pattern, number, &shared));
-    let (figures, ended) = join(clock(&shared, processes, measured), try_join_all(callers)).await;
+    let clock = clock(&shared, processes, (measured, pattern.case.is_full()));
+    let (figures, ended) = join(clock, try_join_all(callers)).await;
     ended?;
     pattern.verify(shared.count_total.get()).await?;
     Ok(figures)
 }
 
-/// Begins and ends the measured time.
-async fn clock(shared: &Shared, processes: &Processes, measured: Duration) -> Figures {
+/// Begins and ends the measured time; with `is_full`, the other nodes than the first are paused.
+async fn clock(
+    shared: &Shared,
+    processes: &Processes,
+    (measured, is_full): (Duration, bool),
+) -> Figures {
+    let (paused, measured) = match is_full {
+        true => (Some(processes.pause_others()), measured.min(PAUSE_MAX)),
+        false => (None, measured),
+    };
     tokio::time::sleep(measured / 5).await;
     shared.is_measuring.set(true);
-    let (moment, cpu) = (Moment::now(), processes.cpu());
+    let (moment, cpu, nodes_cpu) = (Moment::now(), processes.cpu(), processes.nodes_cpu());
     let until = Instant::now() + measured;
     while Instant::now() < until && !shared.is_over.get() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let (cost, cpu) = (moment.cost(), processes.cpu().saturating_sub(cpu));
+    let nodes_cpu = processes.nodes_cpu().saturating_sub(nodes_cpu);
     shared.is_measuring.set(false);
     shared.is_over.set(true);
+    drop(paused);
     let count = shared.count.get();
     let mut figures = Figures::default();
     figures.set("per_s", count as f64 / cost.wall.as_secs_f64());
-    figures.set("cpu_us", cpu.as_secs_f64() * 1e6 / count.max(1) as f64);
+    let each_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / count.max(1) as f64;
+    figures.set("cpu_us", each_us(cpu));
+    figures.set("nodes_cpu_us", each_us(nodes_cpu));
     figures.set("aborts", shared.aborts.get() as f64);
     for (name, quantile) in [("p50_us", 0.5), ("p99_us", 0.99)] {
         figures.set(name, shared.latencies.borrow().value_at_quantile(quantile) as f64 / 1e3);

@@ -110,7 +110,17 @@ fn measure_case(
 }
 
 fn as_text(measured: &[Measured]) -> String {
-    let heads = ["case", "in flight", "per s", "MB/s", "CPU µs each", "p50 ms", "p99 ms", "aborts"];
+    let heads = [
+        "case",
+        "in flight",
+        "per s",
+        "MB/s",
+        "CPU µs each",
+        "of nodes",
+        "p50 ms",
+        "p99 ms",
+        "aborts",
+    ];
     let rows: Vec<_> = measured.iter().map(|(case, runs)| case.as_row(runs)).collect();
-    table(&heads, &rows, &[1, 2, 3, 4, 5, 6, 7])
+    table(&heads, &rows, &[1, 2, 3, 4, 5, 6, 7, 8])
 }

@@ -1,24 +1,59 @@
-//! CPU time of several processes, as Linux tells it: in hundredths of a second.
+//! The nodes' processes: their CPU time, as Linux tells it, in hundredths of a second; and all but
+//! the first held up for a moment.
 
 use std::fs;
 use std::time::Duration;
 
-/// Processes whose CPU time is added up, this one among them.
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The processes of a cluster's nodes.
 pub struct Processes {
-    ids: Vec<u32>,
+    nodes: Vec<u32>,
 }
 
+/// All nodes but the first are paused until this goes.
+pub struct Paused<'p>(&'p Processes);
+
 impl Processes {
-    /// This process and those.
-    pub fn new(mut ids: Vec<u32>) -> Self {
-        ids.push(std::process::id());
-        Self { ids }
+    /// Those of nodes, in their order.
+    pub fn new(nodes: Vec<u32>) -> Self {
+        Self { nodes }
     }
 
-    /// CPU time of all so far, user and kernel.
-    pub fn cpu(&self) -> Duration {
-        self.ids.iter().filter_map(|id| cpu_of(&fs::read_to_string(stat(*id)).ok()?)).sum()
+    /// CPU time of the nodes so far, user and kernel.
+    pub fn nodes_cpu(&self) -> Duration {
+        self.nodes.iter().map(|id| cpu(*id)).sum()
     }
+
+    /// The same, with that of this process.
+    pub fn cpu(&self) -> Duration {
+        self.nodes_cpu() + cpu(std::process::id())
+    }
+
+    /// Pauses all nodes but the first: what begins there is not finished, and soon it is full.
+    pub fn pause_others(&self) -> Paused<'_> {
+        self.signal_others(Signal::STOP);
+        Paused(self)
+    }
+
+    fn signal_others(&self, signal: Signal) {
+        for id in self.nodes.iter().skip(1) {
+            let process = i32::try_from(*id).ok().and_then(Pid::from_raw);
+            // One that has ended shows when it is asked for something.
+            let _ = process.map(|process| kill_process(process, signal));
+        }
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.signal_others(Signal::CONT);
+    }
+}
+
+fn cpu(id: u32) -> Duration {
+    let stat = fs::read_to_string(stat(id)).ok();
+    stat.and_then(|stat| cpu_of(&stat)).unwrap_or_default()
 }
 
 fn stat(id: u32) -> String {
@@ -42,5 +77,6 @@ mod tests {
         assert_eq!(cpu_of(stat), Some(Duration::from_millis(750)));
         assert_eq!(cpu_of("garbage"), None);
         assert!(Processes::new(Vec::new()).cpu() < Duration::from_secs(3600));
+        assert_eq!(Processes::new(Vec::new()).nodes_cpu(), Duration::ZERO);
     }
 }
