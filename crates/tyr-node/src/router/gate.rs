@@ -27,7 +27,7 @@ use super::access::{Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 use super::quota::{Quotas, makes_room};
 use super::room::Room;
-use crate::processor::driver::{Driver, Outlet};
+use crate::processor::driver::{Backlog, Driver, Outlet};
 
 /// Reads that wait at a node above which no new ones are let in.
 const READS_WAITING_MAX: usize = 16_384;
@@ -240,7 +240,8 @@ impl Gate {
         (transaction, ends): (&Transaction, &Ends),
     ) -> Result<bool> {
         let has_room = parts.driver.has_room();
-        self.check(!has_room && !parts.driver.may_wait(client, transaction.payload_len()))?;
+        let is_full = !has_room && !parts.driver.may_wait(client, transaction.payload_len());
+        self.check(is_full, || crowded(parts.driver.backlog()))?;
         self.check_disk(transaction)?;
         let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
         count(parts.room.check(chain), &self.refused.overload)?;
@@ -251,7 +252,8 @@ impl Gate {
     /// Lets a client's transaction wait until there is room for it; `None` when that is so.
     fn let_wait(&self, parts: &Parts, client: u64, envelope: Envelope) -> Option<Envelope> {
         let Body::Submit { transaction, .. } = &envelope.body else { return Some(envelope) };
-        let (len, body) = (transaction.payload_len(), reply(transaction, &crowded()));
+        let refusal = crowded(parts.driver.backlog());
+        let (len, body) = (transaction.payload_len(), reply(transaction, &refusal));
         let refusal = answer(parts, &envelope, body);
         if let Err(refusal) = parts.driver.wait((client, len), (envelope, refusal)) {
             self.refused.overload.fetch_add(1, Ordering::Relaxed);
@@ -321,15 +323,16 @@ impl Gate {
 
     fn check_read_room(&self, parts: &Parts) -> Result<()> {
         let waiting = parts.driver.counts.waiting_reads.load(Ordering::Relaxed);
-        self.check(waiting >= READS_WAITING_MAX || parts.driver.is_overloaded())
+        let is_full = waiting >= READS_WAITING_MAX || parts.driver.is_overloaded();
+        self.check(is_full, || crowded(None))
     }
 
-    fn check(&self, is_full: bool) -> Result<()> {
+    fn check(&self, is_full: bool, refusal: impl FnOnce() -> Error) -> Result<()> {
         if !is_full {
             return Ok(());
         }
         self.refused.overload.fetch_add(1, Ordering::Relaxed);
-        Err(crowded())
+        Err(refusal())
     }
 }
 
@@ -424,10 +427,22 @@ fn answer(parts: &Parts, asked: &Envelope, body: Body) -> Envelope {
     Envelope { epoch, incarnation: 0, from, body }
 }
 
-fn crowded() -> Error {
-    Error::unavailable(
-        "the node has more to do than it can; nothing was done, try again in a moment",
-    )
+/// Why nothing new is begun.
+fn crowded(backlog: Option<Backlog>) -> Error {
+    let Some(Backlog { slowest }) = backlog else {
+        return Error::unavailable(
+            "the node has more to do than it can; nothing was done, try again in a moment",
+        );
+    };
+    let who = match slowest {
+        Some(NodeId(node)) => format!("node {node}"),
+        None => "a node that has not answered the monitors yet".to_owned(),
+    };
+    Error::unavailable(format!(
+        "the node remembers as many outcomes as it may, because {who} is not done with older \
+         transactions; nothing was done. It goes on when that node does, or is declared down: \
+         look what holds it up (tyr status)"
+    ))
 }
 
 /// Counts what is refused.
@@ -477,6 +492,14 @@ mod tests {
     use tyr_types::Bytes;
 
     use super::*;
+
+    /// F10.
+    #[test]
+    fn who_is_refused_for_what_is_remembered_is_told_which_node_is_behind() {
+        let error = crowded(Some(Backlog { slowest: Some(NodeId(3)) }));
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("because node 3 is not done"), "{error}");
+    }
 
     #[test]
     fn a_node_whose_program_is_too_old_for_the_cluster_is_refused_by_name() {

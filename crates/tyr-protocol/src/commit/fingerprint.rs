@@ -122,6 +122,7 @@ impl Commit {
             has_heard: _,  // Changes when outcomes were noted.
             done_to_us,
             window_us,
+            slowest: _, // Only told.
             owed,
             crowd: _,   // Counted anew with each tick.
             singles: _, // Follows from the map.

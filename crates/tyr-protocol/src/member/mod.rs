@@ -339,6 +339,17 @@ impl Member {
         self.commit.finished()
     }
 
+    /// Whether so many outcomes are remembered that nothing new may be begun (F10).
+    pub fn remembers_too_much(&self) -> bool {
+        self.commit.remembers_too_much()
+    }
+
+    /// The node that all others remember outcomes for: it is done with what began the least far.
+    /// `None` before the monitors have told.
+    pub fn slowest(&self) -> Option<NodeId> {
+        self.commit.slowest()
+    }
+
     /// Whether there is room for new transactions. Without it, what a client submits again and
     /// nobody here knows of is not taken in: the client asks again later. What is submitted for the
     /// first time the driver refuses by itself.

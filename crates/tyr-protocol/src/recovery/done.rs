@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use tyr_types::Timestamp;
+use tyr_types::{NodeId, Timestamp};
 
 use crate::commit::{Commit, OUTCOME_WINDOW_US, OUTCOMES_MAX};
 use crate::lease::OutcomeRetention;
@@ -88,6 +88,11 @@ impl Commit {
         self.recovery.as_ref().is_some_and(|recovery| recovery.memory.is_full())
     }
 
+    /// The node that is done the least far, as the monitors said last.
+    pub(crate) fn slowest(&self) -> Option<NodeId> {
+        self.recovery.as_ref().and_then(|recovery| recovery.slowest)
+    }
+
     /// Whether what began then may have been forgotten here.
     pub(crate) fn is_forgotten(&self, begun: Timestamp) -> bool {
         let recovery = self.recovery.as_ref();
@@ -105,6 +110,7 @@ impl Commit {
         }
         recovery.memory.raise_floor(of_all.done_to_us);
         recovery.window_us = of_all.window_us.clamp(WINDOW_MIN_US, OUTCOME_WINDOW_US);
+        recovery.slowest = of_all.slowest;
     }
 
     /// Looks, with each tick, how far this node is; `oldest_us` is when the oldest transaction in

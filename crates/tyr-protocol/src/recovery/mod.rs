@@ -42,7 +42,7 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{KeyspaceId, TransactionId};
+use tyr_types::{KeyspaceId, NodeId, TransactionId};
 
 pub(crate) use self::inquiry::{Inquiry, NEVER_BEGUN};
 pub use self::message::{Known, Message};
@@ -81,6 +81,8 @@ pub(crate) struct Recovery {
     pub has_heard: bool,
     /// For how long outcomes are remembered at least.
     pub window_us: u64,
+    /// Which node the others cannot forget for, as the monitors said last.
+    pub slowest: Option<NodeId>,
     /// Aborts that somebody asked for, with the attempt in which; said when they are durable (F9).
     pub owed: BTreeMap<TransactionId, Attempt>,
     /// How many transactions were in flight and not applied at the last tick.
@@ -101,6 +103,7 @@ impl Default for Recovery {
             done_to_us: 0,
             has_heard: false,
             window_us: OUTCOME_WINDOW_US,
+            slowest: None,
             owed: BTreeMap::new(),
             crowd: 0,
             singles: BTreeSet::new(),

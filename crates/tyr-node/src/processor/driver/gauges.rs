@@ -12,7 +12,7 @@ use tyr_protocol::movement::scrub::Finding;
 use tyr_types::Error;
 
 use super::Driver;
-use super::pace::{Amount, Load, Pace};
+use super::pace::{Amount, Backlog, Load, Pace};
 use super::stopwatch::Stopwatch;
 use crate::clock;
 use crate::trace::Watch;
@@ -47,6 +47,9 @@ impl Gauges {
             len: engine.member().in_flight_len(),
         };
         let load = self.pace.note(clock::steady_us(), Amount { count, len }, in_flight);
+        let member = engine.member();
+        let backlog = || Backlog { slowest: member.slowest() };
+        let load = Load { backlog: member.remembers_too_much().then(backlog), ..load };
         engine.set_room(load.has_room(Amount::default()));
         load
     }

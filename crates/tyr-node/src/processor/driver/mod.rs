@@ -40,6 +40,7 @@ use self::admission::AdmissionQueue;
 pub use self::answers::AnswerStatistics;
 pub(crate) use self::answers::Answers;
 use self::gauges::{Gauges, Surroundings};
+pub(crate) use self::pace::Backlog;
 use self::pace::{Amount, Load};
 use self::syncer::Syncer;
 use crate::clock;
@@ -256,6 +257,11 @@ impl Driver {
     pub fn has_room(&self) -> bool {
         let inbox = self.inbox.lock();
         inbox.has_room() && inbox.admission.is_empty()
+    }
+
+    /// More outcomes than there is room for, if that is so: nothing new may be begun.
+    pub fn backlog(&self) -> Option<Backlog> {
+        self.inbox.lock().load.backlog
     }
 
     /// Whether one more transaction of a client, of `len` bytes, may wait until there is room.

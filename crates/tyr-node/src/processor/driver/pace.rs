@@ -8,6 +8,8 @@
 //! while there is not. It never goes below what a few clients have in flight, so that a pause, as
 //! when a node is gone and nothing is finished at all, turns nobody away.
 
+use tyr_types::NodeId;
+
 /// Of transactions: their number, and the bytes that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
@@ -17,24 +19,35 @@ pub(super) struct Amount {
     pub len: u64,
 }
 
+/// More outcomes are remembered than a node has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    /// The node that is not done with what all others remember, if that is known.
+    pub slowest: Option<NodeId>,
+}
+
 /// What is in flight, and how much may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub in_flight: Amount,
     pub may: Amount,
+    /// So many outcomes are remembered that nothing may be begun (F10).
+    pub backlog: Option<Backlog>,
 }
 
 impl Load {
     /// Whether something more may be begun, besides what waits.
     pub fn has_room(&self, waiting: Amount) -> bool {
-        let Self { in_flight, may } = self;
-        in_flight.count + waiting.count < may.count && in_flight.len + waiting.len < may.len
+        let Self { in_flight, may, backlog } = self;
+        let has_room =
+            in_flight.count + waiting.count < may.count && in_flight.len + waiting.len < may.len;
+        has_room && backlog.is_none()
     }
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { in_flight: Amount::default(), may: MOST }
+        Self { in_flight: Amount::default(), may: MOST, backlog: None }
     }
 }
 
@@ -116,7 +129,8 @@ impl Pace {
             self.count.note(elapsed_us, finished.count, in_flight.count);
             self.len.note(elapsed_us, finished.len, in_flight.len);
         }
-        Load { in_flight, may: Amount { count: self.count.now, len: self.len.now } }
+        let may = Amount { count: self.count.now, len: self.len.now };
+        Load { in_flight, may, ..Load::default() }
     }
 }
 

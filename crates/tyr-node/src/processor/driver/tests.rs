@@ -185,8 +185,10 @@ fn a_condition_that_does_not_hold_is_a_conflict_and_changes_nothing() {
 #[test]
 fn who_waits_goes_in_as_soon_as_there_is_room_and_no_more_than_there_is() {
     let of = |count| Amount { count, len: 0 };
-    let load =
-        |in_flight| Load { in_flight: of(in_flight), may: Amount { len: 1 << 20, ..of(10) } };
+    let load = |in_flight| {
+        let may = Amount { len: 1 << 20, ..of(10) };
+        Load { in_flight: of(in_flight), may, backlog: None }
+    };
     let mut inbox = Inbox::default();
     inbox.settle(load(10));
     for number in 0..3 {
@@ -202,6 +204,9 @@ fn who_waits_goes_in_as_soon_as_there_is_room_and_no_more_than_there_is() {
     }
     inbox.settle(load(10));
     assert!(inbox.work.is_empty() && !inbox.has_room());
+    let backlog = Some(Backlog { slowest: Some(NodeId(3)) });
+    inbox.settle(Load { backlog, ..load(0) });
+    assert!(inbox.work.is_empty() && !inbox.has_room(), "nothing more is to be remembered");
     inbox.settle(load(8));
     assert_eq!(inbox.work.len(), 2, "with those two ten are in flight");
     assert!(!inbox.admission.is_empty());

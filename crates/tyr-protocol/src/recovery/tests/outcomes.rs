@@ -204,6 +204,16 @@ fn a_promise_outlives_what_began_before_the_transaction() {
     assert!(nodes.applied(2).is_empty(), "its client was told that it is aborted");
 }
 
+/// F10: who is full of outcomes can say for whom they are remembered.
+#[test]
+fn a_node_knows_whom_all_others_remember_for() {
+    let mut nodes = without(None);
+    assert_eq!(nodes.nodes[0].0.slowest(), None);
+    let slowest = Some(NodeId(2));
+    nodes.step(0, Event::Retain(OutcomeRetention { slowest, ..OutcomeRetention::UNKNOWN }));
+    assert_eq!(nodes.nodes[0].0.slowest(), slowest);
+}
+
 /// F11: all have forgotten a commit; while a question about it is being given up, a pass of it
 /// arrives that the network held back. Whoever takes it in must become rid of it again, or nobody
 /// forgets anything any more (F10).
