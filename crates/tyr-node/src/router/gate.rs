@@ -368,7 +368,10 @@ impl Receive for Gate {
         if is_answered {
             parts.outlet.flush();
         }
-        parts.driver.receive(admitted.into_iter());
+        // Where all is refused there is nothing to work off.
+        if !admitted.is_empty() {
+            parts.driver.receive(admitted.into_iter());
+        }
     }
 
     fn unread(&self, peer: &Arc<Peer>, unread: Unread) {
@@ -483,54 +486,4 @@ fn refused(request: &ReadRequest, error: &Error) -> Body {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use tyr_protocol::wire::{Hello, LEVEL};
-    use tyr_types::KeyspaceConfig;
-
-    use tyr_types::Bytes;
-
-    use super::*;
-
-    /// F10.
-    #[test]
-    fn who_is_refused_for_what_is_remembered_is_told_which_node_is_behind() {
-        let error = crowded(Some(Backlog { slowest: Some(NodeId(3)) }));
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.message().contains("because node 3 is not done"), "{error}");
-    }
-
-    #[test]
-    fn a_node_whose_program_is_too_old_for_the_cluster_is_refused_by_name() {
-        let gate = Gate::new(Arc::new(Users::unchecked()), None);
-        let hello = |level: u8| Hello {
-            level,
-            cluster: None,
-            sender: Address::Node(NodeId(1)),
-            receiver: None,
-            incarnation: 1,
-            token: Bytes::new(),
-        };
-        let come = |hello: &Hello| {
-            let from = SocketAddr::from(([127, 0, 0, 1], 1));
-            gate.authenticate(&Introduction { hello, certificate: None, from, is_caller: true })
-        };
-        assert!(come(&hello(LEVEL)).is_ok(), "no map is known yet");
-        let mut map = ClusterMap::of(3, &[KeyspaceConfig::default()]);
-        gate.learn(Arc::new(map.clone()));
-        assert!(come(&hello(LEVEL)).is_ok());
-        map.level = LEVEL + 1;
-        gate.learn(Arc::new(map));
-        let error = come(&hello(LEVEL)).unwrap_err();
-        let expected = format!(
-            "this cluster uses feature level {}; this program speaks up to {LEVEL}: it is of an \
-             older release; upgrade it",
-            LEVEL + 1
-        );
-        assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArgument, &expected[..]));
-        assert!(come(&hello(LEVEL + 1)).is_ok());
-        let client = Hello { sender: Address::Client(7), ..hello(LEVEL) };
-        assert!(come(&client).is_ok(), "clients may be older");
-    }
-}
+mod tests;

@@ -269,6 +269,12 @@ impl Driver {
         self.inbox.lock().admission.has_place(client, len)
     }
 
+    /// Nothing new may be begun until a round has measured how much may.
+    #[cfg(test)]
+    pub fn take_no_more(&self) {
+        self.inbox.lock().load.may = Amount::default();
+    }
+
     /// A transaction of a client waits a moment until there is room, with what the client is told
     /// when there is none in time.
     ///
