@@ -17,9 +17,6 @@ const LATENCY_MAX_NS: u64 = 60_000_000_000;
 /// Latencies are kept to one in a thousand.
 const LATENCY_DIGITS: u8 = 3;
 
-/// For so long nodes are paused: less than after which they are declared down.
-const PAUSE_MAX: Duration = Duration::from_millis(1_500);
-
 /// What all callers share.
 struct Shared {
     is_over: Cell<bool>,
@@ -46,23 +43,14 @@ pub async fn run(pattern: &Pattern, processes: &Processes, measured: Duration) -
         latencies: RefCell::new(latencies),
     };
     let callers = (0..pattern.case.callers).map(|number| repeat(pattern, number, &shared));
-    let clock = clock(&shared, processes, (measured, pattern.case.is_full()));
-    let (figures, ended) = join(clock, try_join_all(callers)).await;
+    let (figures, ended) = join(clock(&shared, processes, measured), try_join_all(callers)).await;
     ended?;
     pattern.verify(shared.count_total.get()).await?;
     Ok(figures)
 }
 
-/// Begins and ends the measured time; with `is_full`, the other nodes than the first are paused.
-async fn clock(
-    shared: &Shared,
-    processes: &Processes,
-    (measured, is_full): (Duration, bool),
-) -> Figures {
-    let (paused, measured) = match is_full {
-        true => (Some(processes.pause_others()), measured.min(PAUSE_MAX)),
-        false => (None, measured),
-    };
+/// Begins and ends the measured time.
+async fn clock(shared: &Shared, processes: &Processes, measured: Duration) -> Figures {
     tokio::time::sleep(measured / 5).await;
     shared.is_measuring.set(true);
     let (moment, cpu, nodes_cpu) = (Moment::now(), processes.cpu(), processes.nodes_cpu());
@@ -74,7 +62,6 @@ async fn clock(
     let nodes_cpu = processes.nodes_cpu().saturating_sub(nodes_cpu);
     shared.is_measuring.set(false);
     shared.is_over.set(true);
-    drop(paused);
     let count = shared.count.get();
     let mut figures = Figures::default();
     figures.set("per_s", count as f64 / cost.wall.as_secs_f64());

@@ -29,8 +29,6 @@ pub enum Work {
     Hot,
     /// The same, by more than a node takes at a time: who is refused tries again after a moment.
     Crowd,
-    /// The same, at a node that is full: what is counted is refused.
-    Refused,
     /// The same, in any minute of a day.
     Spread,
     /// The same, in one minute, by reading and writing.
@@ -61,7 +59,6 @@ impl Case {
         [
             of(Work::Hot, &[1, 8, 32, 128]),
             of(Work::Crowd, &[128, 1024, 4096, 8192]),
-            of(Work::Refused, &[4096]),
             of(Work::Spread, &[1, 8, 32, 128]),
             of(Work::ByReading, &[32]),
             of(Work::Read, &[1, 32, 128]),
@@ -77,7 +74,6 @@ impl Case {
         let work = match self.work {
             Work::Hot => "transactions, one minute".to_owned(),
             Work::Crowd => "transactions of a crowd, one minute".to_owned(),
-            Work::Refused => "transactions refused by a full node".to_owned(),
             Work::Spread => "transactions, a day".to_owned(),
             Work::ByReading => "transactions by reading, one minute".to_owned(),
             Work::Read => "reads of 800 B, zipf".to_owned(),
@@ -92,17 +88,10 @@ impl Case {
         LARGE_CHUNK
     }
 
-    /// Whether the node that it asks is to be full.
-    pub fn is_full(&self) -> bool {
-        self.work == Work::Refused
-    }
-
     /// Payload bytes of one operation.
     fn len(&self) -> u64 {
         match self.work {
-            Work::Hot | Work::Crowd | Work::Refused | Work::Spread | Work::ByReading => {
-                RECORD_LEN as u64
-            }
+            Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => RECORD_LEN as u64,
             Work::Read => READ_LEN,
             Work::Write(len) | Work::ReadLarge(len) => len,
         }
@@ -164,12 +153,7 @@ impl Pattern {
     /// What the cluster says.
     pub async fn prepare(&self) -> Result<()> {
         match self.case.work {
-            Work::Hot
-            | Work::Crowd
-            | Work::Refused
-            | Work::Spread
-            | Work::ByReading
-            | Work::Write(_) => {}
+            Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
             Work::Read => {
                 for number in 0..GENERATORS {
                     self.keyspace.put(series(number), vec![1; SERIES_LEN]).await?;
@@ -192,10 +176,6 @@ impl Pattern {
         match self.case.work {
             Work::Hot => self.measure(random, NOON).await.map(|()| 0),
             Work::Crowd => self.measure_in_crowd(random).await,
-            Work::Refused => match self.measure(random, NOON).await {
-                Err(error) if error.kind() == ErrorKind::Unavailable => Ok(1),
-                done => done.map(|()| 0),
-            },
             Work::Spread => {
                 let minute = random.below(MINUTES);
                 self.measure(random, minute).await.map(|()| 0)
@@ -297,7 +277,7 @@ impl Pattern {
     pub async fn verify(&self, count: u64) -> Result<()> {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => {}
-            Work::Refused | Work::Read | Work::Write(_) | Work::ReadLarge(_) => return Ok(()),
+            Work::Read | Work::Write(_) | Work::ReadLarge(_) => return Ok(()),
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
         let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);

@@ -1,18 +1,12 @@
-//! The nodes' processes: their CPU time, as Linux tells it, in hundredths of a second; and all but
-//! the first held up for a moment.
+//! CPU time of the nodes' processes, as Linux tells it: in hundredths of a second.
 
 use std::fs;
 use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process};
 
 /// The processes of a cluster's nodes.
 pub struct Processes {
     nodes: Vec<u32>,
 }
-
-/// All nodes but the first are paused until this goes.
-pub struct Paused<'p>(&'p Processes);
 
 impl Processes {
     /// Those of nodes, in their order.
@@ -28,26 +22,6 @@ impl Processes {
     /// The same, with that of this process.
     pub fn cpu(&self) -> Duration {
         self.nodes_cpu() + cpu(std::process::id())
-    }
-
-    /// Pauses all nodes but the first: what begins there is not finished, and soon it is full.
-    pub fn pause_others(&self) -> Paused<'_> {
-        self.signal_others(Signal::STOP);
-        Paused(self)
-    }
-
-    fn signal_others(&self, signal: Signal) {
-        for id in self.nodes.iter().skip(1) {
-            let process = i32::try_from(*id).ok().and_then(Pid::from_raw);
-            // One that has ended shows when it is asked for something.
-            let _ = process.map(|process| kill_process(process, signal));
-        }
-    }
-}
-
-impl Drop for Paused<'_> {
-    fn drop(&mut self) {
-        self.0.signal_others(Signal::CONT);
     }
 }
 
