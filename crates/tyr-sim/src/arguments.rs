@@ -232,6 +232,14 @@ pub struct ExploreArguments {
     #[arg(long, default_value_t = 0)]
     pub impatience: u8,
 
+    /// How often a long time passes, and all forget what everyone is done with
+    #[arg(long, default_value_t = 0)]
+    pub forgettings: u8,
+
+    /// The first node was down before: it gets what is written, and is no authority
+    #[arg(long = "returning")]
+    pub is_first_returning: bool,
+
     /// Give a case up after so many states, of some 50 bytes each
     #[arg(long, default_value_t = 10_000_000, value_name = "STATES")]
     pub states_max: usize,
@@ -250,17 +258,18 @@ impl ExploreArguments {
     pub fn cases(&self) -> Vec<Case> {
         let is_meant = |case: &Case| {
             self.case.as_ref().is_none_or(|name| name == case.name)
-                && (self.crashes == 0 || case.replication() > 1)
+                && (self.crashes == 0 && !self.is_first_returning || case.replication() > 1)
                 && (!self.has_one_clock || case.ahead_us == CLOCKS[0])
         };
         let meant = Case::all().into_iter().filter(is_meant);
-        meant.map(|case| case.first(self.transactions)).collect()
+        let first = meant.map(|case| case.first(self.transactions));
+        first.map(|case| if self.is_first_returning { case.returning() } else { case }).collect()
     }
 
     /// How far each is gone through.
     pub fn bounds(&self) -> Result<Bounds> {
-        let Self { crashes, losses, impatience, states_max, .. } = *self;
-        let mishaps = Mishaps { crashes, losses, impatience };
+        let Self { crashes, losses, impatience, forgettings, states_max, .. } = *self;
+        let mishaps = Mishaps { crashes, losses, impatience, forgettings };
         let broken = self.broken.as_deref().map(rule).transpose()?;
         Ok(Bounds { mishaps, states_max, broken, ..Bounds::default() })
     }

@@ -37,7 +37,7 @@ pub enum Decision {
 
 impl Decision {
     /// Whether nobody could tell what became of it: that is no outcome, and gives way to one (F11).
-    pub(crate) fn is_given_up(&self) -> bool {
+    pub fn is_given_up(&self) -> bool {
         match self {
             Self::Commit(_) => false,
             Self::Abort(abort) => abort.kind == ErrorKind::TimedOut,

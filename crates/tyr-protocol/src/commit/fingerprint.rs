@@ -4,7 +4,7 @@
 //! Two machines of one node with the same fingerprint answer the same events with the same effects,
 //! but for the words of an abort. So what is only compared is written down as its rank (arrivals)
 //! or distance (the clock of `Tick`), and what nobody asks is left out: how often something was
-//! counted, and when outcomes were noted, which matters below the floor only.
+//! counted; and of when outcomes were noted only which floors let them go (F10) is written down.
 //! The structs are taken apart by name, so that whoever adds a field has to decide about it here.
 
 use std::hash::{Hash, Hasher};
@@ -22,8 +22,10 @@ impl Commit {
     /// Feeds all that the machine will ever do depends on to `hasher`, the same for the same; for
     /// a search over all orders of events that wants to know where it has been.
     ///
-    /// Exact as long as the clock of `Tick` moves by less than [`super::OUTCOME_WINDOW_US`] in all.
-    pub fn fingerprint(&self, hasher: &mut impl Hasher) {
+    /// Exact as long as the clock of `Tick` moves by less than [`super::OUTCOME_WINDOW_US`] in all,
+    /// the monitors were heard before there was anything to remember, and `floors`, ascending, are
+    /// all that they may ever tell (F10).
+    pub fn fingerprint(&self, floors: &[u64], hasher: &mut impl Hasher) {
         let Self {
             node,
             clock,
@@ -52,7 +54,7 @@ impl Commit {
         }
         self.hash_claims(hasher);
         if let Some(recovery) = recovery {
-            self.hash_recovery(recovery, hasher);
+            self.hash_recovery(recovery, floors, hasher);
         }
     }
 
@@ -111,7 +113,7 @@ impl Commit {
         }
     }
 
-    fn hash_recovery(&self, recovery: &Recovery, hasher: &mut impl Hasher) {
+    fn hash_recovery(&self, recovery: &Recovery, floors: &[u64], hasher: &mut impl Hasher) {
         let Recovery {
             map,
             memory,
@@ -119,7 +121,7 @@ impl Commit {
             has_one_authority,
             elapsed_us: _, // What it is compared with is taken from it.
             past: _,       // Of minutes, which no search takes.
-            has_heard: _,  // Changes when outcomes were noted.
+            has_heard: _,  // From the beginning on.
             done_to_us,
             window_us,
             slowest: _, // Only told.
@@ -131,8 +133,9 @@ impl Commit {
         (done_to_us, window_us, owed, memory.floor()).hash(hasher);
         let mut entries: Vec<_> = memory.iter().collect();
         entries.sort_unstable_by_key(|(id, _)| **id);
-        for (id, Entry { attempt, finished_in, outcome, answers, is_closed, .. }) in entries {
-            (id, attempt, finished_in, is_closed).hash(hasher);
+        for (id, entry) in entries {
+            let Entry { attempt, finished_in, outcome, answers, is_closed, .. } = entry;
+            (id, attempt, finished_in, is_closed, entry.goes_with(floors)).hash(hasher);
             hash_outcomes(answers, hasher);
             if let Some((decision, outcomes)) = outcome {
                 hash_decision(decision, hasher);

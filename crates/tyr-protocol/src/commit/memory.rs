@@ -62,6 +62,14 @@ pub(crate) struct Entry {
     noted: u64,
 }
 
+#[cfg(feature = "broken-rules")]
+impl Entry {
+    /// The first of these floors, ascending, with which it goes, by its place.
+    pub fn goes_with(&self, floors: &[u64]) -> usize {
+        floors.partition_point(|floor| *floor < self.noted)
+    }
+}
+
 /// What became of a transaction, as one node tells it another that was not there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remembered {

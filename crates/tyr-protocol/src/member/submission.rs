@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ErrorKind, Operation, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, Operation, Timestamp, Transaction};
 
 use super::execution::refused;
 use super::{Store, Turn};
@@ -43,7 +43,7 @@ impl<S: Store> Turn<'_, S> {
             let decision = refused(ErrorKind::InvalidArgument, error.message().to_owned());
             return self.reply(id, decision, Outcomes::new());
         }
-        let is_remembered = self.remembers(id);
+        let is_remembered = self.member.commit.remembers(id);
         let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
         let is_dropped = keyspaces.any(|keyspace| map.is_dropped(keyspace));
         if is_dropped && !is_retry && !is_remembered {
@@ -123,13 +123,6 @@ impl<S: Store> Turn<'_, S> {
         };
         self.member.commit.complete(id, &mut outcomes);
         lacks_answers(transaction, &outcomes)
-    }
-
-    /// Whether this node knows something of the transaction.
-    fn remembers(&self, id: TransactionId) -> bool {
-        let commit = &self.member.commit;
-        let is_noted = |recovery: &recovery::Recovery| recovery.memory.get(id).is_some();
-        commit.records.slot(id).is_some() || commit.recovery.as_deref().is_some_and(is_noted)
     }
 
     /// Whether a transaction that began then may have been forgotten here.

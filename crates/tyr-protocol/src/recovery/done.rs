@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
-use tyr_types::{NodeId, Timestamp};
+use tyr_types::{NodeId, Timestamp, TransactionId};
 
+use super::Recovery;
 use crate::commit::{Commit, OUTCOME_WINDOW_US, OUTCOMES_MAX};
 use crate::lease::OutcomeRetention;
 use crate::rule::Rule;
@@ -50,6 +51,12 @@ impl Past {
 }
 
 impl Commit {
+    /// Whether nothing is in flight here, nor asked about in a ballot of this node.
+    pub fn is_at_rest(&self) -> bool {
+        let is_asking = |recovery: &Recovery| !recovery.inquiries.is_empty();
+        self.is_empty() && !self.recovery.as_deref().is_some_and(is_asking)
+    }
+
     /// Up to where this node is done, as of the last tick: everything that began at or before this
     /// clock has ended here, if not durably yet, the window ago or longer.
     pub(crate) fn done_to_us(&self) -> u64 {
@@ -93,8 +100,14 @@ impl Commit {
         self.recovery.as_ref().and_then(|recovery| recovery.slowest)
     }
 
-    /// Whether what began then may have been forgotten here.
-    pub(crate) fn is_forgotten(&self, begun: Timestamp) -> bool {
+    /// Whether something is known here of the transaction.
+    pub fn remembers(&self, id: TransactionId) -> bool {
+        let is_noted = |recovery: &Recovery| recovery.memory.get(id).is_some();
+        self.records.slot(id).is_some() || self.recovery.as_deref().is_some_and(is_noted)
+    }
+
+    /// Whether what began then may have been forgotten here (F11).
+    pub fn is_forgotten(&self, begun: Timestamp) -> bool {
         let recovery = self.recovery.as_ref();
         recovery.is_some_and(|recovery| recovery.memory.is_forgotten(begun))
             && self.rules.hold(Rule::F11)
@@ -117,11 +130,28 @@ impl Commit {
     /// flight began.
     pub(crate) fn review_done(&mut self, oldest_us: Option<u64>) {
         let clock_us = self.clock.clock;
-        let is_waiting_for_all = self.rules.hold(Rule::F10);
         let Some(recovery) = &mut self.recovery else { return };
         let (elapsed_us, window_us) = (recovery.elapsed_us, recovery.window_us);
         recovery.past.note(elapsed_us, clock_us, window_us);
         let horizon_us = recovery.past.before(elapsed_us, window_us);
+        self.be_done(oldest_us, horizon_us);
+    }
+
+    /// Looks how far this node is at a tick for which the clock was `horizon_us` the window ago,
+    /// and forgets up to the floor: for a search over all orders of events, in which no time
+    /// passes.
+    #[cfg(feature = "broken-rules")]
+    pub fn done_since(&mut self, horizon_us: u64) -> u64 {
+        let oldest_us = self.records.iter().map(|(_, record)| record.begun.clock).min();
+        self.be_done(oldest_us, horizon_us);
+        self.done_to_us()
+    }
+
+    /// This node is done with what began before the oldest in flight, but not later than the
+    /// window ago.
+    fn be_done(&mut self, oldest_us: Option<u64>, horizon_us: u64) {
+        let is_waiting_for_all = self.rules.hold(Rule::F10);
+        let Some(recovery) = &mut self.recovery else { return };
         let asked_about = recovery.inquiries.values().map(|inquiry| inquiry.begun.clock);
         let oldest_us = asked_about.chain(oldest_us).min();
         let done_to_us = oldest_us.map_or(horizon_us, |it| it.saturating_sub(1).min(horizon_us));

@@ -53,6 +53,8 @@ pub struct Case {
     pub replicas: [&'static [u16]; 2],
     /// How far the nodes' clocks are ahead.
     pub ahead_us: [u64; NODES as usize],
+    /// Whether the first node was down before: it gets what is written, and is no authority.
+    pub is_first_returning: bool,
     /// The transactions.
     pub plans: Vec<Plan>,
 }
@@ -115,7 +117,8 @@ impl Case {
         for (name, plans) in library() {
             for replicas in LAYOUTS {
                 for ahead_us in CLOCKS {
-                    cases.push(Self { name, replicas, ahead_us, plans: plans.clone() });
+                    let (is_first_returning, plans) = (false, plans.clone());
+                    cases.push(Self { name, replicas, ahead_us, is_first_returning, plans });
                 }
             }
         }
@@ -129,7 +132,8 @@ impl Case {
         ahead_us: [u64; NODES as usize],
     ) -> Option<Self> {
         let found = library().into_iter().find(|(other, _)| *other == name);
-        found.map(|(name, plans)| Self { name, replicas, ahead_us, plans })
+        let is_first_returning = false;
+        found.map(|(name, plans)| Self { name, replicas, ahead_us, is_first_returning, plans })
     }
 
     /// Only its first transactions.
@@ -137,6 +141,13 @@ impl Case {
     pub fn first(mut self, transactions: usize) -> Self {
         self.plans.truncate(transactions);
         self
+    }
+
+    /// The same, but the first node was down before. Nothing was written yet, so it has all there
+    /// is; but it serves nothing, and takes part in chains without being an authority.
+    #[must_use]
+    pub fn returning(self) -> Self {
+        Self { is_first_returning: true, ..self }
     }
 
     /// How many replicas a blob has.
@@ -158,7 +169,10 @@ impl Case {
             live_replicas_min,
             ..KeyspaceConfig::default()
         };
-        let map = ClusterMap::of(NODES, &[config]);
+        let mut map = ClusterMap::of(NODES, &[config]);
+        if self.is_first_returning {
+            map = with_first_returning(&map);
+        }
         let names = [0, 1].map(|blob: Blob| {
             let wanted: Vec<NodeId> =
                 self.replicas[blob].iter().map(|node| NodeId(*node)).collect();
@@ -167,7 +181,7 @@ impl Case {
                 key: Key::new(format!("{}{number}", ["a", "b"][blob])).expect("short"),
             };
             let mut names = (0..10_000).map(name);
-            let found = names.find(|name| map.holders(name, 0).as_slice() == wanted);
+            let found = names.find(|name| replicas(&map, name) == wanted);
             found.expect("of thousands of keys some lie on any replicas")
         });
         (map, names)
@@ -209,6 +223,22 @@ impl Case {
         }
         transaction
     }
+}
+
+/// The nodes that have what is written of this blob, in node order.
+pub fn replicas(map: &ClusterMap, name: &BlobName) -> Vec<NodeId> {
+    let mut replicas = [map.recipients(name, 0), map.holders(name, 0)].concat();
+    replicas.sort_unstable();
+    replicas
+}
+
+/// The map after the first node was down and has started again.
+fn with_first_returning(map: &ClusterMap) -> ClusterMap {
+    let (node, has_disk, level) = (NodeId(0), true, map.level);
+    let incarnation = map.incarnation(node).unwrap_or_default() + 1;
+    let changes = [Change::Down(node), Change::Return { node, incarnation, has_disk, level }];
+    let changed = |map: ClusterMap, change: &Change| map.changed(change).expect("others have it");
+    changes.iter().fold(map.clone(), changed)
 }
 
 /// The map without that node, in the next epoch; `None` when nobody else holds what it holds (F7).

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Reading order: [`case`] is what is explored, [`node`] a node, [`shelf`] what it has applied,
-//! [`table`] what was computed, [`world`] what can happen, [`search`] the way through it,
+//! [`table`] what was computed, [`world`] what can happen, [`clients`] what is asked and answered,
+//! [`forgetting`] how all agree on what nobody needs, [`search`] the way through all of it,
 //! [`verdict`] what must be so at the end; in every state of a node its invariants hold.
 //! `docs/internals/explore.md` has what was found, and what the search does not see.
 //!
@@ -22,6 +23,8 @@
 //! search: some 50 bytes a state, and some KiB a node state.
 
 pub mod case;
+mod clients;
+mod forgetting;
 mod node;
 mod search;
 mod shelf;

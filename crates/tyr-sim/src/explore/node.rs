@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{self, Commit, Decision, Effect};
+use tyr_protocol::lease::OutcomeRetention;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Body;
 use tyr_protocol::{Part, Rule};
@@ -26,12 +27,15 @@ pub enum Ending {
     Committed(Timestamp),
     /// It did not.
     Aborted(ErrorKind),
+    /// It was too late to tell (F11).
+    GivenUp,
 }
 
 impl From<&Decision> for Ending {
     fn from(decision: &Decision) -> Self {
         match decision {
             Decision::Commit(at) => Self::Committed(*at),
+            given_up if given_up.is_given_up() => Self::GivenUp,
             Decision::Abort(abort) => Self::Aborted(abort.kind),
         }
     }
@@ -42,22 +46,28 @@ impl Ending {
     pub fn committed_at(self) -> Option<Timestamp> {
         match self {
             Self::Committed(at) => Some(at),
-            Self::Aborted(_) => None,
+            Self::Aborted(_) | Self::GivenUp => None,
         }
     }
 
-    fn is_same(self, other: Self) -> bool {
-        self.committed_at() == other.committed_at()
+    /// What is known to whom both were said; `None` when only one of them can be so.
+    pub fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::GivenUp, known) | (known, Self::GivenUp) => Some(known),
+            (Self::Committed(at), Self::Committed(other)) => (at == other).then_some(self),
+            (Self::Aborted(_), Self::Aborted(_)) => Some(self),
+            (Self::Committed(_), Self::Aborted(_)) | (Self::Aborted(_), Self::Committed(_)) => None,
+        }
     }
 }
 
 /// What can happen to a node.
 #[derive(Clone, Debug)]
 pub enum Happening {
-    /// A client submits a transaction.
-    Submit(Arc<Transaction>),
-    /// A client asks again (F4).
-    Retry(Arc<Transaction>),
+    /// A client submits a transaction, at this clock.
+    Submit(Arc<Transaction>, u64),
+    /// A client asks again about what it submitted then (F4).
+    Retry(Arc<Transaction>, u64),
     /// A message of another node.
     Message(Body),
     /// What the machine asked to be made durable is, or `Resume`.
@@ -66,6 +76,12 @@ pub enum Happening {
     Install(Arc<ClusterMap>),
     /// So much time passes that everything held up is asked about (F6).
     Tick,
+    /// Much more time passes: the clock is this now.
+    Age(u64),
+    /// It tells the monitors how far it is done, its clock having been this then (F10).
+    Renew(u64),
+    /// The monitors tell it how far all are done (F10).
+    Retain(u64),
 }
 
 /// What comes of a step.
@@ -77,6 +93,8 @@ pub struct Outcome {
     pub own: Vec<commit::Event>,
     /// Answers to clients.
     pub answers: Vec<(Number, Ending)>,
+    /// How far it is done, for the monitors.
+    pub done_to_us: Option<u64>,
 }
 
 /// A node that is up.
@@ -106,6 +124,8 @@ impl Node {
         let install = commit::Event::Install { map: Arc::clone(map) };
         commit.step(0, install, &shelf, &mut Vec::new());
         commit.observe(Timestamp { epoch: map.epoch, clock: BEGIN_US + ahead_us, node: id.0 });
+        // A node hears the monitors before it does anything; nobody is done with anything yet.
+        commit.step(0, retain(0), &shelf, &mut Vec::new());
         if let Some(rule) = broken {
             commit.break_rule(rule);
         }
@@ -138,9 +158,14 @@ impl Node {
         self.endings.get(number).copied().flatten()
     }
 
-    /// Whether nothing is in flight here.
+    /// Whether nothing is in flight here, nor asked about.
     pub fn is_idle(&self) -> bool {
-        self.commit.is_empty()
+        self.commit.is_at_rest()
+    }
+
+    /// Whether something is in flight here.
+    pub fn is_busy(&self) -> bool {
+        !self.commit.is_empty()
     }
 
     /// What is in flight here, in words.
@@ -148,9 +173,9 @@ impl Node {
         self.commit.brief()
     }
 
-    /// Feeds all that its future depends on to `hasher`.
-    pub fn fingerprint(&self, hasher: &mut impl Hasher) {
-        self.commit.fingerprint(hasher);
+    /// Feeds all that its future depends on to `hasher`; `floors` are all that there may be.
+    pub fn fingerprint(&self, floors: &[u64], hasher: &mut impl Hasher) {
+        self.commit.fingerprint(floors, hasher);
         self.shelf.fingerprint(hasher);
         // Which map an epoch has depends on who went down.
         self.map.live().for_each(|node| node.hash(hasher));
@@ -162,14 +187,21 @@ impl Node {
     /// # Errors
     /// What is wrong with what the machine made of it.
     pub fn step(&mut self, happening: &Happening) -> Result<Outcome, String> {
+        let mut outcome = Outcome::default();
         let event = match happening {
-            Happening::Submit(transaction) | Happening::Retry(transaction) => {
+            Happening::Submit(transaction, begun_us) | Happening::Retry(transaction, begun_us) => {
+                let begun = Timestamp { clock: *begun_us, ..Timestamp::ZERO };
+                // A head answers so by itself; the machine alone does not look (F11).
+                if !self.commit.remembers(transaction.id) && self.commit.is_forgotten(begun) {
+                    outcome.answers.push((number(transaction.id), Ending::GivenUp));
+                    return Ok(outcome);
+                }
+                self.observe(*begun_us);
                 // Blobs are guessed to be empty.
                 let chain = self.map.chain(transaction, &Ends::new());
                 let chain = chain.map_err(|abort| format!("there is no chain: {abort:?}"))?;
                 let transaction = Arc::clone(transaction);
-                let begun = Timestamp { clock: 1, ..Timestamp::ZERO };
-                match matches!(happening, Happening::Retry(_)) {
+                match matches!(happening, Happening::Retry(..)) {
                     false => commit::Event::Submit { transaction, chain, begun },
                     true => commit::Event::Retry { transaction, chain, begun },
                 }
@@ -188,8 +220,21 @@ impl Node {
                 self.elapsed_us += TICK_US;
                 commit::Event::Tick { elapsed_us: self.elapsed_us }
             }
+            Happening::Age(clock_us) => {
+                self.observe(*clock_us);
+                return Ok(outcome);
+            }
+            Happening::Renew(horizon_us) => {
+                outcome.done_to_us = Some(self.commit.done_since(*horizon_us));
+                return Ok(outcome);
+            }
+            Happening::Retain(floor_us) => {
+                self.commit.step(0, retain(*floor_us), &self.shelf, &mut Vec::new());
+                // The next tick forgets.
+                self.commit.done_since(0);
+                return Ok(outcome);
+            }
         };
-        let mut outcome = Outcome::default();
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let mut effects = Vec::new();
@@ -263,20 +308,26 @@ impl Node {
         Ok(())
     }
 
+    fn observe(&mut self, clock_us: u64) {
+        let clock = self.commit.clock();
+        self.commit.observe(Timestamp { clock: clock.clock.max(clock_us), ..clock });
+    }
+
     /// Notes what became of a transaction: always the same.
     fn ends(&mut self, number: Number, ending: Ending) -> Result<(), String> {
         if self.endings.len() <= number {
             self.endings.resize(number + 1, None);
         }
-        match self.endings[number] {
-            Some(known) if !known.is_same(ending) => {
-                Err(format!("transaction {number} ended {known:?} here, and now {ending:?}"))
-            }
-            Some(_) => Ok(()),
-            None => {
-                self.endings[number] = Some(ending);
-                Ok(())
-            }
-        }
+        let known = self.endings[number].unwrap_or(ending);
+        let Some(both) = known.and(ending) else {
+            return Err(format!("transaction {number} ended {known:?} here, and now {ending:?}"));
+        };
+        self.endings[number] = Some(both);
+        Ok(())
     }
+}
+
+/// The monitors say how far all are done.
+fn retain(done_to_us: u64) -> commit::Event {
+    commit::Event::Retain(OutcomeRetention { done_to_us, ..OutcomeRetention::UNKNOWN })
 }

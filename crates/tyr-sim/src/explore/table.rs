@@ -60,6 +60,8 @@ pub struct Step {
     pub posted: SmallVec<[EventNumber; 4]>,
     /// What clients are told.
     pub answers: SmallVec<[(Number, Ending); 1]>,
+    /// What the monitors are told: how far the node is done.
+    pub done_to_us: Option<u64>,
 }
 
 /// All that was computed.
@@ -71,6 +73,8 @@ pub struct Table {
     event_numbers: HashMap<Vec<u8>, EventNumber, FixedState>,
     step_numbers: HashMap<(NodeState, EventNumber), u32, FixedState>,
     steps: Vec<Step>,
+    /// All floors that there may be, ascending.
+    floors: Vec<u64>,
 }
 
 /// 128 bits that stand for what `feed` feeds: of a billion things, two different ones have the same
@@ -102,6 +106,11 @@ impl Hasher for Gatherer {
 }
 
 impl Table {
+    /// Nothing is computed yet; `floors` are all that there may be, ascending.
+    pub fn new(floors: Vec<u64>) -> Self {
+        Self { floors, ..Self::default() }
+    }
+
     /// The node of this number.
     pub fn node(&self, number: NodeState) -> &Node {
         &self.nodes[number as usize]
@@ -124,7 +133,7 @@ impl Table {
 
     /// The number of this node state.
     pub fn keep_node(&mut self, node: Node) -> NodeState {
-        let print = fingerprint(|gatherer| node.fingerprint(gatherer));
+        let print = fingerprint(|gatherer| node.fingerprint(&self.floors, gatherer));
         let next = u32::try_from(self.nodes.len()).expect("memory ends before 2^32 nodes do");
         let number = *self.node_numbers.entry(print).or_insert(next);
         if number == next {
@@ -176,7 +185,8 @@ impl Table {
         });
         let posted = sent.chain(own).map(|posted| self.keep_event(posted)).collect();
         let node_after = self.keep_node(after);
-        Ok(Step { node: node_after, posted, answers: outcome.answers.into() })
+        let (answers, done_to_us) = (outcome.answers.into(), outcome.done_to_us);
+        Ok(Step { node: node_after, posted, answers, done_to_us })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tyr_protocol::Rule;
 
-use super::case::{CLOCKS, LAYOUTS};
+use super::case::{Act, CLOCKS, LAYOUTS, Plan};
 use super::*;
 
 /// Where the blobs lie, by place in [`LAYOUTS`].
@@ -10,10 +10,11 @@ const APART: usize = 0;
 const OVERLAPPING: usize = 2;
 const TOGETHER: usize = 4;
 
-const HEALTHY: Mishaps = Mishaps { crashes: 0, losses: 0, impatience: 0 };
+const HEALTHY: Mishaps = Mishaps { crashes: 0, losses: 0, impatience: 0, forgettings: 0 };
 const CRASH: Mishaps = Mishaps { crashes: 1, ..HEALTHY };
 const LOSS: Mishaps = Mishaps { losses: 1, ..HEALTHY };
 const IMPATIENCE: Mishaps = Mishaps { impatience: 1, ..HEALTHY };
+const FORGETTING: Mishaps = Mishaps { forgettings: 1, ..HEALTHY };
 
 /// A case of so many transactions, with clocks that disagree.
 fn case(name: &str, layout: usize, transactions: usize) -> Case {
@@ -70,9 +71,29 @@ fn any_message_may_be_lost_and_anyone_may_ask_too_early() {
     assert!(states > 5_000, "{states}");
 }
 
+/// F10, F11.
+#[test]
+fn what_all_are_done_with_may_be_forgotten_at_any_moment() {
+    let mut states = complete(case("after", APART, 1), Mishaps { losses: 1, ..FORGETTING });
+    states += complete(case("after", APART, 1), Mishaps { impatience: 1, ..FORGETTING });
+    states += complete(case("read", TOGETHER, 1).returning(), FORGETTING);
+    states += complete(case("read", OVERLAPPING, 1), Mishaps { crashes: 1, ..FORGETTING });
+    assert!(states > 50_000, "{states}");
+}
+
+/// F9, F12.
+#[test]
+fn a_node_may_go_down_where_somebody_asks_too_early() {
+    let states = complete(case("read", OVERLAPPING, 1), Mishaps { impatience: 1, ..CRASH });
+    assert!(states > 5_000, "{states}");
+}
+
 #[test]
 fn what_sleeps_hides_no_state() {
     let cases = [
+        (case("read", OVERLAPPING, 1), Mishaps { crashes: 1, ..FORGETTING }),
+        (case("read", TOGETHER, 1).returning(), FORGETTING),
+        (case("after", APART, 1), Mishaps { impatience: 1, ..FORGETTING }),
         (case("after", APART, 3), HEALTHY),
         (case("after", TOGETHER, 1), CRASH),
         (case("mixed", OVERLAPPING, 1), CRASH),
@@ -96,6 +117,33 @@ fn a_search_stops_at_its_bound_and_says_so() {
     let findings = explore(case("mixed", OVERLAPPING, 3), bounds);
     assert!(!findings.is_complete && findings.violation.is_none());
     assert_eq!(findings.states, 100);
+}
+
+#[test]
+fn the_search_finds_what_each_rule_of_forgetting_is_for() {
+    let with = |impatience| Mishaps { impatience, ..FORGETTING };
+    let rules = [
+        (Rule::F10, case("after", OVERLAPPING, 1).returning(), "replicas of blob 0 differ"),
+        (Rule::F11, case("after", APART, 1), "ended Committed"),
+    ];
+    for (rule, case, expected) in rules {
+        let Violation { what, run } = without(rule, case, with(1));
+        assert!(what.contains(expected), "without {rule:?}: {what}\n{}", run.join("\n"));
+    }
+}
+
+/// F12: a condition does not hold yet, and its client is told so; later it would, but who refused
+/// it is lost, and nobody else has it when the client's second question comes.
+#[test]
+fn the_search_finds_what_questions_run_nothing_for() {
+    let plan = |acts: &[Act], after| Plan { acts: acts.to_vec(), after };
+    let plans =
+        vec![plan(&[Act::Compare(0, 1), Act::Write(1)], None), plan(&[Act::Write(0)], Some(0))];
+    let case = Case { plans, ..case("compare", TOGETHER, 2) };
+    let mishaps = Mishaps { impatience: 1, ..CRASH };
+    let Violation { what, run } = without(Rule::F12, case, mishaps);
+    let expected = "was Some(Aborted(Conflict)), and is now Committed";
+    assert!(what.contains(expected), "{what}\n{}", run.join("\n"));
 }
 
 /// What is wrong when the rule does not hold.

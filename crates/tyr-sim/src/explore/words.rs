@@ -11,10 +11,13 @@ use super::node::Happening;
 /// What happens, in a line.
 pub fn of(happening: &Happening) -> String {
     match happening {
-        Happening::Submit(transaction) => format!("submit {}", number(transaction.id)),
-        Happening::Retry(transaction) => format!("retry {}", number(transaction.id)),
+        Happening::Submit(transaction, _) => format!("submit {}", number(transaction.id)),
+        Happening::Retry(transaction, _) => format!("retry {}", number(transaction.id)),
         Happening::Install(map) => format!("install epoch {}", map.epoch.0),
         Happening::Tick => "time passes".to_owned(),
+        Happening::Age(clock_us) => format!("the clock is {clock_us}"),
+        Happening::Renew(horizon_us) => format!("says how far it was done at {horizon_us}"),
+        Happening::Retain(floor_us) => format!("all are done to {floor_us}"),
         Happening::Done(event) => done(event),
         Happening::Message(Body::Commit(message)) => of_commit(message),
         Happening::Message(Body::Recovery(message)) => of_recovery(message),

@@ -1,7 +1,6 @@
 //! A state of the cluster, and all that can happen next.
 //!
-//! Clients submit at the beginning, or when the transaction is answered that they come after. A
-//! message is delivered at any time after it was sent; to a node whose map is older than the
+//! A message is delivered at any time after it was sent; to a node whose map is older than the
 //! sender's, when it has the sender's (that is how members do it), and never to a node that knows
 //! that the sender is down. What a node asks to be made durable becomes so at any time, in any
 //! order. A node that is down stays down, and every other one hears of it at any time, by
@@ -14,10 +13,12 @@ use smallvec::SmallVec;
 use tyr_protocol::Rule;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::map::ClusterMap;
-use tyr_types::{BlobName, ErrorKind, NodeId, Transaction};
+use tyr_types::{BlobName, NodeId, Transaction};
 
 use super::case::{self, Case, NODES, Number};
-use super::node::{Ending, Happening, Node};
+use super::clients::Client;
+use super::forgetting::{self, Round};
+use super::node::{Happening, Node};
 use super::table::{EventNumber, NodeState, Posted, Source, Table};
 use super::verdict;
 
@@ -37,32 +38,28 @@ pub struct Mishaps {
     pub crashes: u8,
     /// Messages between nodes that are lost.
     pub losses: u8,
-    /// How often a node, or a client, asks about what was held up although it was not (F4, F6).
+    /// How often a node, or a client, asks about what was held up although it was not (F4, F6); a
+    /// client also about what it was answered, as when it asked before that.
     pub impatience: u8,
-}
-
-/// A client's side of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Client {
-    /// Not submitted yet.
-    Idle,
-    /// Submitted, not answered.
-    Waiting,
-    /// Answered.
-    Answered(Ending),
+    /// How often a long time passes, and all forget what everyone is done with (F10).
+    pub forgettings: u8,
 }
 
 /// A state of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    nodes: [NodeState; NODES as usize],
+    pub(super) nodes: [NodeState; NODES as usize],
     /// What is on its way, ascending; the same twice if it is so twice. In the order sent once it
     /// is calm.
     pending: SmallVec<[EventNumber; 20]>,
-    clients: SmallVec<[Client; 3]>,
-    down: Option<NodeId>,
+    pub(super) clients: SmallVec<[Client; 3]>,
+    /// In which era each client submitted its transaction.
+    pub(super) eras: SmallVec<[u8; 3]>,
+    /// What the monitors have heard since they last told how far all are done.
+    pub(super) round: Round,
+    pub(super) down: Option<NodeId>,
     /// What may still go wrong.
-    left: Mishaps,
+    pub(super) left: Mishaps,
     /// How often time has passed for everyone.
     rounds: u8,
 }
@@ -80,6 +77,8 @@ pub enum Action {
     Tick(NodeId),
     /// A client asks again.
     Ask(Number),
+    /// A long time passes: whoever is done with everything says so, and forgets it.
+    Forget,
     /// Time passes for everyone, since nothing else happens.
     Round,
 }
@@ -90,16 +89,16 @@ pub type Actions = SmallVec<[Action; 24]>;
 /// What stays the same in a search, and what was computed in it.
 #[derive(Debug)]
 pub struct Explorer {
-    case: Case,
-    names: [BlobName; 2],
-    map: Arc<ClusterMap>,
+    pub(super) case: Case,
+    pub(super) names: [BlobName; 2],
+    pub(super) map: Arc<ClusterMap>,
     /// The map without each node that can be done without.
     maps: [Option<Arc<ClusterMap>>; NODES as usize],
-    mishaps: Mishaps,
+    pub(super) mishaps: Mishaps,
     /// Whether a transaction has reads or conditions.
-    is_conditional: Vec<bool>,
+    pub(super) is_conditional: Vec<bool>,
     /// The heads of the transactions by the first map, and by that without each node.
-    heads: Vec<[NodeId; 1 + NODES as usize]>,
+    pub(super) heads: Vec<[NodeId; 1 + NODES as usize]>,
     /// What was computed.
     pub table: Table,
     first: World,
@@ -111,14 +110,15 @@ impl Explorer {
         let (map, names) = case.map();
         let maps = [0, 1, 2].map(|node| case::without(&map, NodeId(node)));
         let map = Arc::new(map);
-        let mut table = Table::default();
+        let mut table = Table::new(forgetting::floors(&case, mishaps));
         let nodes = [0, 1, 2].map(|node: u16| {
             let ahead_us = case.ahead_us[usize::from(node)];
             table.keep_node(Node::new(NodeId(node), &map, &names, ahead_us, broken))
         });
         let clients = case.plans.iter().map(|_| Client::Idle).collect();
-        let (pending, down, left, rounds) = (SmallVec::new(), None, mishaps, 0);
-        let first = World { nodes, pending, clients, down, left, rounds };
+        let eras = case.plans.iter().map(|_| 0).collect();
+        let (pending, round, down, left, rounds) = (SmallVec::new(), None, None, mishaps, 0);
+        let first = World { nodes, pending, clients, eras, round, down, left, rounds };
         let (mut is_conditional, mut heads) = (Vec::new(), Vec::new());
         for number in 0..case.plans.len() {
             // When something was read has no say in where it lies.
@@ -204,11 +204,14 @@ impl Explorer {
             }
         }
         if world.left.impatience > 0 {
-            let is_busy = |node: &NodeId| !self.table.node(world.node(*node)).is_idle();
+            let is_busy = |node: &NodeId| self.table.node(world.node(*node)).is_busy();
             actions.extend(world.live().into_iter().filter(is_busy).map(Action::Tick));
             let clients = world.clients.iter().enumerate();
-            let waiting = clients.filter(|(_, client)| **client == Client::Waiting);
-            actions.extend(waiting.map(|(number, _)| Action::Ask(number)));
+            let begun = clients.filter(|(_, client)| **client != Client::Idle);
+            actions.extend(begun.map(|(number, _)| Action::Ask(number)));
+        }
+        if self.is_forgetting_possible(world) {
+            actions.push(Action::Forget);
         }
     }
 
@@ -230,9 +233,10 @@ impl Explorer {
             Action::Crash(node, is_forgetting) => self.crash(&mut world, node, is_forgetting),
             Action::Tick(node) => {
                 world.left.impatience -= 1;
-                let tick = self.tick(node);
+                let tick = self.outside(node, Happening::Tick);
                 self.deliver(&mut world, tick)?;
             }
+            Action::Forget => self.forget(&mut world)?,
             Action::Ask(number) => {
                 world.left.impatience -= 1;
                 self.ask(&mut world, number);
@@ -240,7 +244,7 @@ impl Explorer {
             Action::Round => {
                 world.rounds += 1;
                 for node in world.live() {
-                    let tick = self.tick(node);
+                    let tick = self.outside(node, Happening::Tick);
                     world.post(tick);
                 }
                 for number in 0..world.clients.len() {
@@ -250,29 +254,42 @@ impl Explorer {
                 }
             }
         }
+        self.tell_floor(&mut world);
         Ok(world)
     }
 
     /// Whether it is the same in which order the two happen: all that a step does is change its
     /// node, send, and answer, so they are of different nodes. A crash is of its node too: what
     /// others send there is lost, before it or by it. But two that use up what may go wrong are
-    /// not independent, nor are a crash and an answer on which a client submits.
+    /// not independent, nor are a crash and an answer on which a client submits, or a crash and
+    /// what is said to the monitors.
     pub fn is_independent(&self, one: Action, other: Action) -> bool {
         let (Some(left), Some(right)) = (self.place(one), self.place(other)) else { return false };
         let is_mishap = |action| !matches!(action, Action::Deliver(_));
-        left != right && !(is_mishap(one) && is_mishap(other))
+        let is_crash = |action| matches!(action, Action::Crash(..));
+        let is_news = |action| match action {
+            Action::Deliver(event) => {
+                matches!(self.table.event(event).happening, Happening::Renew(_))
+            }
+            _ => false,
+        };
+        left != right
+            && !(is_mishap(one) && is_mishap(other))
+            && !(is_crash(one) && is_news(other) || is_news(one) && is_crash(other))
     }
 
-    /// Where it happens; `None` when it concerns more than a node.
+    /// Where it happens; `None` when it concerns more than a node. Where a client goes on with
+    /// what it was told first, and may be told less than another node knows, all does (F11).
     fn place(&self, action: Action) -> Option<NodeId> {
+        let is_followed = self.case.plans.iter().any(|plan| plan.after.is_some());
+        if is_followed && self.mishaps.forgettings > 0 {
+            return None;
+        }
         match action {
             Action::Deliver(event) | Action::Lose(event) => Some(self.table.event(event).to),
             Action::Tick(node) => Some(node),
-            Action::Crash(node, _) => {
-                let is_followed = self.case.plans.iter().any(|plan| plan.after.is_some());
-                (!is_followed).then_some(node)
-            }
-            Action::Ask(_) | Action::Round => None,
+            Action::Crash(node, _) => (!is_followed).then_some(node),
+            Action::Ask(_) | Action::Forget | Action::Round => None,
         }
     }
 
@@ -294,6 +311,7 @@ impl Explorer {
             Action::Crash(node, true) => format!("at {}: crash; its answers are lost", node.0),
             Action::Tick(node) => format!("at {}: time passes", node.0),
             Action::Ask(number) => format!("client of {number} asks again"),
+            Action::Forget => "a long time passes".to_owned(),
             Action::Round => "time passes".to_owned(),
         }
     }
@@ -321,11 +339,16 @@ impl Explorer {
         world.clients.iter().all(is_answered) && world.nodes.iter().all(is_idle)
     }
 
-    fn deliver(&mut self, world: &mut World, event: EventNumber) -> Result<(), String> {
+    /// Something arrives at its node.
+    ///
+    /// # Errors
+    /// What is wrong with what comes of it.
+    pub fn deliver(&mut self, world: &mut World, event: EventNumber) -> Result<(), String> {
         let to = self.table.event(event).to;
         let step = self.table.step(world.node(to), event)?;
         world.nodes[usize::from(to.0)] = step.node;
         let (posted, answers) = (step.posted.clone(), step.answers.clone());
+        let done_to_us = step.done_to_us;
         if let Happening::Install(_) = self.table.event(event).happening {
             let table = &self.table;
             let is_heard = |event: &EventNumber| {
@@ -346,52 +369,10 @@ impl Explorer {
         for (number, ending) in answers {
             self.answer(world, number, ending)?;
         }
-        Ok(())
-    }
-
-    /// What only writes is aborted when a client asks before anyone has it (F12), else never.
-    fn answer(&mut self, world: &mut World, number: Number, ending: Ending) -> Result<(), String> {
-        match world.clients[number] {
-            Client::Idle => return Err(format!("transaction {number} is answered, but never was")),
-            Client::Waiting => world.clients[number] = Client::Answered(ending),
-            Client::Answered(known) if known.committed_at() != ending.committed_at() => {
-                return Err(format!("transaction {number} was {known:?}, and is now {ending:?}"));
-            }
-            Client::Answered(_) => return Ok(()),
-        }
-        if let Ending::Aborted(kind) = ending
-            && !self.is_conditional[number]
-            && !(kind == ErrorKind::Unavailable && world.left != self.mishaps)
-        {
-            return Err(format!("transaction {number} only writes, and is aborted: {kind:?}"));
-        }
-        for other in 0..self.case.plans.len() {
-            if self.case.plans[other].after == Some(number) && world.clients[other] == Client::Idle
-            {
-                self.submit(world, other);
-            }
+        if let Some(done_to_us) = done_to_us {
+            self.hear_done(world, to, done_to_us);
         }
         Ok(())
-    }
-
-    fn submit(&mut self, world: &mut World, number: Number) {
-        world.clients[number] = Client::Waiting;
-        let transaction = Arc::new(self.transaction(world, number));
-        self.send(world, number, Happening::Submit(transaction));
-    }
-
-    fn ask(&mut self, world: &mut World, number: Number) {
-        let transaction = Arc::new(self.transaction(world, number));
-        self.send(world, number, Happening::Retry(transaction));
-    }
-
-    /// From a client to the head, by the newest map.
-    fn send(&mut self, world: &mut World, number: Number, happening: Happening) {
-        let epoch = self.newest(world).epoch;
-        let place = world.down.map_or(0, |node| 1 + usize::from(node.0));
-        let to = self.heads[number][place];
-        let posted = Posted { to, from: Source::Client, epoch, happening };
-        world.post(self.table.keep_event(posted));
     }
 
     fn crash(&mut self, world: &mut World, node: NodeId, is_forgetting: bool) {
@@ -419,34 +400,10 @@ impl Explorer {
         }
     }
 
-    /// Transactions answered by this node, so that nobody has made use of the answer yet.
-    fn answered_last(&self, world: &World, node: NodeId) -> impl Iterator<Item = Number> {
-        (0..self.case.plans.len()).filter(move |number| {
-            let is_used = |(other, plan): (usize, &case::Plan)| {
-                plan.after == Some(*number) && world.clients[other] != Client::Idle
-            };
-            matches!(world.clients[*number], Client::Answered(_))
-                && self.heads[*number][0] == node
-                && !self.case.plans.iter().enumerate().any(is_used)
-        })
-    }
-
-    fn newest(&self, world: &World) -> &Arc<ClusterMap> {
+    /// The newest map.
+    pub fn newest(&self, world: &World) -> &Arc<ClusterMap> {
         let without = world.down.and_then(|node| self.maps[usize::from(node.0)].as_ref());
         without.unwrap_or(&self.map)
-    }
-
-    fn tick(&mut self, to: NodeId) -> EventNumber {
-        let (from, epoch) = (Source::Outside, self.map.epoch);
-        self.table.keep_event(Posted { to, from, epoch, happening: Happening::Tick })
-    }
-
-    fn transaction(&self, world: &World, number: Number) -> Transaction {
-        let committed = |other: Number| match world.clients[other] {
-            Client::Answered(ending) => ending.committed_at(),
-            Client::Idle | Client::Waiting => None,
-        };
-        self.case.transaction(number, &self.names, committed)
     }
 
     /// All is done: whether it is as promised.
@@ -463,7 +420,8 @@ impl Explorer {
 }
 
 impl World {
-    fn live(&self) -> SmallVec<[NodeId; NODES as usize]> {
+    /// The nodes that are up.
+    pub fn live(&self) -> SmallVec<[NodeId; NODES as usize]> {
         (0..NODES).map(NodeId).filter(|node| self.is_up(*node)).collect()
     }
 
@@ -479,7 +437,8 @@ impl World {
         self.rounds > STORMY_ROUNDS
     }
 
-    fn post(&mut self, event: EventNumber) {
+    /// Something is on its way.
+    pub fn post(&mut self, event: EventNumber) {
         let place = match self.is_calm() {
             true => self.pending.len(),
             false => self.pending.partition_point(|other| *other < event),
