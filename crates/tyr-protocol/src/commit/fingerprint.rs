@@ -142,10 +142,11 @@ impl Commit {
                 hash_outcomes(outcomes, hasher);
             }
         }
-        for (id, inquiry) in inquiries {
+        for (id, inquiry) in inquiries.iter() {
             let Inquiry {
                 attempt,
                 promised,
+                turn,
                 transaction: _, // It has this id.
                 begun,
                 is_question,
@@ -157,6 +158,7 @@ impl Commit {
                 rounds,
             } = inquiry;
             (id, attempt, promised, waiting, rounds, reports.len(), chains.len()).hash(hasher);
+            turn.hash(hasher);
             (begun, is_question, closing.as_ref().map(|abort| abort.kind)).hash(hasher);
             chains.iter().for_each(|chain| hash_chain(chain, hasher));
             for (node, known) in reports {

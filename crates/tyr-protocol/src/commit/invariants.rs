@@ -65,7 +65,8 @@ impl Commit {
         assert_eq!(self.shared, shared, "those in flight with other nodes are counted");
         if let Some(recovery) = &self.recovery {
             recovery.memory.invariants();
-            for (id, inquiry) in &recovery.inquiries {
+            recovery.inquiries.invariants();
+            for (id, inquiry) in recovery.inquiries.iter() {
                 assert!(inquiry.attempt.coordinator == self.node, "F2: its own attempt: {id:?}");
                 let has_reported = |node: &NodeId| inquiry.reports.contains_key(node);
                 let is_once = !inquiry.waiting.iter().any(has_reported);

@@ -61,7 +61,7 @@ pub use self::memory::{Kept, Marked, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered
 pub use self::outcomes::{Answered, Outcomes};
 use self::record::{Records, Slot, State};
 use crate::abort::Abort;
-use crate::recovery::Recovery;
+use crate::recovery::{Inquiries, Recovery};
 use crate::rule::{Rule, Rules};
 use crate::view::View;
 
@@ -123,6 +123,14 @@ impl Commit {
     /// finds out what became of transactions that are held up.
     pub fn clustered(node: NodeId) -> Self {
         Self { recovery: Some(Box::default()), ..Self::new(node) }
+    }
+
+    /// Asks about so many transactions at a time, in place of [`crate::recovery::BALLOTS_MAX`].
+    pub(crate) fn asking_at_most(mut self, ballots_max: usize) -> Self {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.inquiries = Inquiries::with_places(ballots_max);
+        }
+        self
     }
 
     /// Takes a rule away, for a test that wants to see its checker notice.
@@ -204,7 +212,10 @@ impl Commit {
             }
             Event::Reroute { id, chain } => self.reroute(now_us, id, chain, view, effects),
             Event::Receive(message) => self.receive(now_us, message, view, effects),
-            Event::Recover(message) => self.recover(now_us, message, view, effects),
+            Event::Recover(message) => {
+                self.recover(now_us, message, view, effects);
+                self.take_turns(now_us, view, effects); // One may have ended.
+            }
             Event::Unread { id, level } => self.unread(id, level),
             Event::NotUnderstood { id } => self.not_understood(now_us, id, view, effects),
             Event::Persisted { id, attempt } => {

@@ -27,7 +27,7 @@ impl Commit {
         let is_other = |known_us: u64| known_us != 0 && known_us != begun.clock;
         let record = self.records.slot(id).map(|slot| self.records[slot].begun.clock);
         let Some(recovery) = &self.recovery else { return record.is_some_and(is_other) };
-        let asked_about = recovery.inquiries.get(&id).map(|inquiry| inquiry.begun.clock);
+        let asked_about = recovery.inquiries.get(id).map(|inquiry| inquiry.begun.clock);
         let noted = recovery.memory.get(id).is_some_and(|entry| {
             let is_before = match &entry.outcome {
                 Some((Decision::Commit(at), _)) => at.clock < begun.clock,

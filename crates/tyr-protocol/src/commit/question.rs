@@ -142,13 +142,14 @@ impl Commit {
                 record.unstable,
             );
         }
-        for (id, inquiry) in self.recovery.iter().flat_map(|recovery| &recovery.inquiries) {
+        for (id, inquiry) in self.recovery.iter().flat_map(|recovery| recovery.inquiries.iter()) {
             let _ = writeln!(
                 text,
-                "node {} asks about {:x} attempt {} promised {:?} waiting {:?} reports {:?} \
+                "node {} asks about {:x}: {:?} attempt {} promised {:?} waiting {:?} reports {:?} \
                  closing {} round {}",
                 self.node.0,
                 id.0,
+                inquiry.turn,
                 inquiry.attempt.number,
                 inquiry.promised.map(|promised| (promised.number, promised.coordinator.0)),
                 inquiry.waiting,

@@ -71,6 +71,7 @@ use crate::message::{Address, Body, Envelope, Now};
 use crate::movement::scrub::{ScrubConfig, ScrubCounts, Scrubber};
 use crate::movement::{Progress, Recipient};
 use crate::read::Reads;
+use crate::recovery::BALLOTS_MAX;
 #[cfg(any(test, feature = "broken-rules"))]
 use crate::rule::Rule;
 use crate::wire::LEVEL;
@@ -78,6 +79,8 @@ use crate::wire::LEVEL;
 /// Messages of epochs that are not known here yet that are kept until they are. More are lost, and
 /// come again (F6).
 pub const HELD_MAX: usize = 1024;
+
+const _: () = assert!(4 * BALLOTS_MAX <= HELD_MAX, "ballots of four nodes find room");
 
 /// Transactions that are finished with between two places of the log that say so, at least.
 const FINISHED_MIN: u64 = 64;
@@ -112,6 +115,8 @@ pub struct MemberConfig {
     pub scrub: ScrubConfig,
     /// The highest feature level that its program speaks.
     pub level: u8,
+    /// About so many transactions the node asks at a time what became of them, at least one.
+    pub ballots_max: usize,
 }
 
 impl Default for MemberConfig {
@@ -123,6 +128,7 @@ impl Default for MemberConfig {
             copy_rate: None,
             scrub: ScrubConfig::default(),
             level: LEVEL,
+            ballots_max: BALLOTS_MAX,
         }
     }
 }
@@ -218,7 +224,7 @@ impl Member {
             map: None,
             planned: Vec::new(),
             lease: Holder::new(incarnation),
-            commit: Commit::clustered(node),
+            commit: Commit::clustered(node).asking_at_most(config.ballots_max),
             commit_epoch: None,
             reads: Reads::new(node),
             asked: AskedReads::default(),

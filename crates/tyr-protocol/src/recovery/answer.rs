@@ -223,7 +223,7 @@ impl Commit {
     ) {
         let id = transaction.id;
         let Some(recovery) = &self.recovery else { return };
-        if recovery.inquiries.contains_key(&id) {
+        if recovery.inquiries.contains(id) {
             return; // Under way.
         }
         let Some(slot) = self.records.slot(id) else {

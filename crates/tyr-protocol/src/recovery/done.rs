@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
-use super::Recovery;
+use super::{Inquiries, Recovery};
 use crate::commit::{Commit, OUTCOME_WINDOW_US, OUTCOMES_MAX};
 use crate::lease::OutcomeRetention;
 use crate::rule::Rule;
@@ -53,7 +53,7 @@ impl Past {
 impl Commit {
     /// Whether nothing is in flight here, nor asked about in a ballot of this node.
     pub fn is_at_rest(&self) -> bool {
-        let is_asking = |recovery: &Recovery| !recovery.inquiries.is_empty();
+        let is_asking = |recovery: &Recovery| recovery.inquiries.iter().next().is_some();
         self.is_empty() && !self.recovery.as_deref().is_some_and(is_asking)
     }
 
@@ -73,6 +73,7 @@ impl Commit {
         recovery.window_us = old.window_us;
         recovery.memory.raise_floor(old.memory.floor());
         recovery.singles = old.singles;
+        recovery.inquiries = Inquiries::with_places(old.inquiries.places());
     }
 
     /// For how long this node can remember outcomes.
@@ -152,7 +153,7 @@ impl Commit {
     fn be_done(&mut self, oldest_us: Option<u64>, horizon_us: u64) {
         let is_waiting_for_all = self.rules.hold(Rule::F10);
         let Some(recovery) = &mut self.recovery else { return };
-        let asked_about = recovery.inquiries.values().map(|inquiry| inquiry.begun.clock);
+        let asked_about = recovery.inquiries.iter().map(|(_, inquiry)| inquiry.begun.clock);
         let oldest_us = asked_about.chain(oldest_us).min();
         let done_to_us = oldest_us.map_or(horizon_us, |it| it.saturating_sub(1).min(horizon_us));
         // What was done once stays so; what comes late was begun by somebody who is not done.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tyr_types::{ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
+use super::inquiries::Turn;
 use super::message::{Known, Message};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part};
@@ -26,6 +27,8 @@ pub(crate) struct Inquiry {
     pub attempt: Attempt,
     /// The newest attempt that someone who was asked has promised to, if newer.
     pub promised: Option<Attempt>,
+    /// Whether it is asked.
+    pub turn: Turn,
     pub transaction: Arc<Transaction>,
     /// The cluster's clock when the client first submitted it.
     pub begun: Timestamp,
@@ -53,55 +56,13 @@ enum Conclusion {
 }
 
 impl Commit {
-    /// Begins, or begins anew, to find out what became of a transaction.
-    pub(crate) fn inquire(
-        &mut self,
-        now_us: u64,
-        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
-        is_question: bool,
-        view: &impl View,
-        effects: &mut Vec<Effect>,
-    ) {
-        let id = transaction.id;
-        let attempt = self.next_attempt(id);
-        if self.rules.hold(Rule::F8) {
-            self.promise(id, attempt);
-        }
-        let Some(recovery) = &mut self.recovery else { return };
-        let began_us = recovery.elapsed_us;
-        let (mut chains, is_question, rounds) = match recovery.inquiries.remove(&id) {
-            Some(Inquiry { chains, is_question, rounds, .. }) => {
-                (chains, is_question, (rounds + 1).min(super::ASK_AFTER_DOUBLED_MAX))
-            }
-            None => (Vec::new(), is_question, 0),
-        };
-        if !chains.contains(&chain) {
-            chains.push(chain);
-        }
-        let inquiry = Inquiry {
-            attempt,
-            promised: None,
-            transaction,
-            begun,
-            is_question,
-            closing: None,
-            chains,
-            waiting: BTreeSet::new(),
-            reports: BTreeMap::new(),
-            began_us,
-            rounds,
-        };
-        recovery.inquiries.insert(id, inquiry);
-        self.ask_members(now_us, id, view, effects);
-    }
-
     /// An attempt of this node, above all that it has promised to.
     pub(crate) fn next_attempt(&self, id: TransactionId) -> Attempt {
         let recovery = self.recovery.as_ref();
         let record = self.records.slot(id).map(|slot| self.records[slot].attempt);
         let fence =
             recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
-        let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(&id));
+        let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(id));
         let own = inquiry.map(|inquiry| inquiry.attempt.max(inquiry.promised.unwrap_or_default()));
         let highest = record.max(fence).max(own);
         let epoch = self.clock.epoch;
@@ -111,7 +72,7 @@ impl Commit {
     }
 
     /// Takes part in no attempt older than this one, which this node begins (F8).
-    fn promise(&mut self, id: TransactionId, attempt: Attempt) {
+    pub(super) fn promise(&mut self, id: TransactionId, attempt: Attempt) {
         let clock = self.clock;
         match (self.records.slot(id), &mut self.recovery) {
             (Some(slot), _) => {
@@ -125,7 +86,7 @@ impl Commit {
 
     /// Asks those who were not asked yet: the live nodes of the chains it had and of the one it
     /// has by the newest map.
-    fn ask_members(
+    pub(super) fn ask_members(
         &mut self,
         now_us: u64,
         id: TransactionId,
@@ -134,7 +95,7 @@ impl Commit {
     ) {
         let Some(recovery) = &mut self.recovery else { return };
         let Some(map) = recovery.map.clone() else { return };
-        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(id) else { return };
         let mut members: BTreeSet<NodeId> = BTreeSet::new();
         for chain in &inquiry.chains {
             let live = chain.hops().iter().map(|hop| hop.node).filter(|node| map.is_live(*node));
@@ -186,7 +147,7 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let Some(recovery) = &mut self.recovery else { return };
-        let inquiry = recovery.inquiries.get_mut(&id);
+        let inquiry = recovery.inquiries.get_mut(id);
         let Some(inquiry) = inquiry.filter(|inquiry| inquiry.attempt == attempt) else { return };
         inquiry.promised = inquiry.promised.max(Some(promised));
         if self.node <= promised.coordinator {
@@ -207,7 +168,7 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let Some(recovery) = &mut self.recovery else { return };
-        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(id) else { return };
         let is_current = inquiry.attempt == attempt && inquiry.closing.is_none();
         if !is_current || !inquiry.waiting.remove(&from) {
             return; // Of an earlier round, or it came twice.
@@ -221,8 +182,8 @@ impl Commit {
         self.ask_members(now_us, id, view, effects);
         let is_complete = |inquiry: &Inquiry| inquiry.waiting.is_empty();
         let recovery = self.recovery.as_mut().expect("it was just there");
-        if recovery.inquiries.get(&id).is_some_and(is_complete) {
-            let inquiry = recovery.inquiries.remove(&id).expect("it was just there");
+        if recovery.inquiries.get(id).is_some_and(is_complete) {
+            let inquiry = recovery.inquiries.remove(id).expect("it was just there");
             self.conclude(now_us, inquiry, view, effects);
         }
     }
@@ -303,7 +264,7 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let Some(recovery) = &mut self.recovery else { return };
-        let Some(inquiry) = recovery.inquiries.get_mut(&id) else { return };
+        let Some(inquiry) = recovery.inquiries.get_mut(id) else { return };
         if inquiry.attempt != attempt || inquiry.closing.is_none() {
             return;
         }
@@ -311,7 +272,7 @@ impl Commit {
         if !inquiry.waiting.is_empty() {
             return;
         }
-        let closed = recovery.inquiries.remove(&id).and_then(|inquiry| inquiry.closing);
+        let closed = recovery.inquiries.remove(id).and_then(|inquiry| inquiry.closing);
         recovery.memory.close(id);
         effects.push(Effect::aborted(id, closed.expect("it was just there")));
     }
@@ -373,6 +334,7 @@ impl Commit {
         let inquiry = Inquiry {
             attempt,
             promised: None,
+            turn: Turn::Overdue, // It is asked nobody.
             transaction,
             begun,
             is_question: false,

@@ -23,14 +23,15 @@
 //! Between the answer and the `Clear` what was validated still counts: it may be decided. Only
 //! then it is withdrawn, so that the new attempt waits for nobody who waits for the old.
 //!
-//! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes; [`answer`] is the side
-//! that is asked; [`watch`] finds what is held up, by time or by a new map; [`unread`] is what a
-//! node does not understand; [`restore`] is what is known after a restart; [`done`] is how far this
-//! node is done, so that outcomes can be forgotten. All of it works on the records of the commit
-//! machine.
+//! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes, [`inquiries`] says
+//! whose turn it is; [`answer`] is the side that is asked; [`watch`] finds what is held up, by time
+//! or by a new map; [`unread`] is what a node does not understand; [`restore`] is what is known
+//! after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten. All
+//! of it works on the records of the commit machine.
 
 mod answer;
 pub mod done;
+pub(crate) mod inquiries;
 mod inquiry;
 pub mod message;
 mod restore;
@@ -44,7 +45,11 @@ use std::sync::Arc;
 
 use tyr_types::{KeyspaceId, NodeId, TransactionId};
 
-pub(crate) use self::inquiry::{Inquiry, NEVER_BEGUN};
+pub use self::inquiries::BALLOTS_MAX;
+pub(crate) use self::inquiries::Inquiries;
+#[cfg(feature = "broken-rules")]
+pub(crate) use self::inquiry::Inquiry;
+pub(crate) use self::inquiry::NEVER_BEGUN;
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
 use crate::chain::{Chain, Hop};
@@ -67,7 +72,7 @@ pub(crate) struct Recovery {
     /// Outcomes and fences.
     pub memory: Memory,
     /// The ballots that this node coordinates; at most one a transaction in flight.
-    pub inquiries: BTreeMap<TransactionId, Inquiry>,
+    pub inquiries: Inquiries,
     /// Whether by that map every chunk has the same authority, so that nobody waits for what is
     /// before at another (C9).
     pub has_one_authority: bool,
@@ -96,7 +101,7 @@ impl Default for Recovery {
         Self {
             map: None,
             memory: Memory::default(),
-            inquiries: BTreeMap::new(),
+            inquiries: Inquiries::default(),
             has_one_authority: false,
             elapsed_us: 0,
             past: self::done::Past::default(),

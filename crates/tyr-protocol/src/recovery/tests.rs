@@ -1,6 +1,7 @@
 //! Each rule of recovery by itself, on three nodes that hold everything.
 
 mod too_few;
+mod turns;
 mod unread;
 
 use std::collections::BTreeMap;
@@ -491,7 +492,10 @@ fn much_that_is_applied_does_not_wait_longer_to_be_asked_about() {
     }
     assert_eq!(nodes.nodes[2].0.len(), 1000);
     nodes.wait(&[2]);
-    nodes.run();
+    for _ in 0..1000_usize.div_ceil(BALLOTS_MAX) {
+        nodes.step(2, Event::Tick { elapsed_us: nodes.elapsed_us });
+        nodes.run();
+    }
     assert!(nodes.nodes[2].0.is_empty());
 }
 

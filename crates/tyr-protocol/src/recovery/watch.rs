@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tyr_types::{NodeId, Timestamp, Transaction};
 
+use super::inquiries::Turn;
 use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
@@ -58,7 +59,7 @@ impl Commit {
         if !self.rules.hold(Rule::F4) {
             return self.submit(now_us, (transaction, chain, begun), view, effects);
         }
-        if recovery.inquiries.contains_key(&id) {
+        if recovery.inquiries.contains(id) {
             return;
         }
         let Some(slot) = self.records.slot(id) else {
@@ -132,30 +133,65 @@ impl Commit {
         let Some(recovery) = &mut self.recovery else { return };
         recovery.crowd = crowd;
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
+        recovery.inquiries.make_room(elapsed_us);
         self.review_done(oldest_us);
-        if !self.rules.hold(Rule::F6) {
-            return;
-        }
-        let ask_after_us = self.ask_after_us();
-        let Some(recovery) = &self.recovery else { return };
-        let is_late = |began_us: u64, rounds: u8| elapsed_us >= began_us + (ask_after_us << rounds);
-        let inquiries = recovery.inquiries.values();
-        let late = inquiries.filter(|inquiry| is_late(inquiry.began_us, inquiry.rounds));
-        let late: Vec<_> = late.map(Inquiry::subject).collect();
-        for it in late {
-            self.inquire(now_us, it, false, view, effects);
-        }
-        let held_up: Vec<(Slot, Question)> = self
-            .records
-            .iter()
-            .filter(|(_, record)| self.is_idle(record))
-            .filter_map(|(slot, record)| question(record).map(|question| (slot, question)))
-            .collect();
-        for (slot, question) in held_up {
-            self.ask(now_us, slot, question, view, effects);
+        self.take_turns(now_us, view, effects);
+        if self.rules.hold(Rule::F6) {
+            self.ask_late(now_us, elapsed_us, view, effects);
+            self.ask_held_up(now_us, view, effects);
         }
     }
 
+    /// Ballots that have not heard from all begin anew, those that wait longest first, as long as
+    /// there is a place for them.
+    fn ask_late(
+        &mut self,
+        now_us: u64,
+        elapsed_us: u64,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        let ask_after_us = self.ask_after_us();
+        let Some(recovery) = &self.recovery else { return };
+        let is_late = |it: &Inquiry| elapsed_us >= it.began_us + (ask_after_us << it.rounds);
+        let asked = recovery.inquiries.iter().filter(|(_, it)| it.turn != Turn::PutOff);
+        let late = asked.filter(|(_, it)| is_late(it)).map(|(id, it)| (it.began_us, it.begun, *id));
+        let mut late: Vec<_> = late.collect();
+        late.sort_unstable();
+        for (.., id) in late {
+            let Some(recovery) = &self.recovery else { return };
+            if !recovery.inquiries.has_place() {
+                return; // With a later tick.
+            }
+            if let Some(inquiry) = recovery.inquiries.get(id) {
+                let it = inquiry.subject();
+                self.begin_ballot(now_us, it, false, view, effects);
+            }
+        }
+    }
+
+    /// Asks about what has not got further for too long, what waits longest first: with each tick
+    /// about so much as there are ballots at a time.
+    fn ask_held_up(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
+        let idle = self.records.iter().filter(|(_, record)| self.is_idle(record));
+        let held_up = idle.filter(|(_, record)| question(record).is_some());
+        let held_up = held_up.map(|(slot, record)| (record.touched_us, record.arrival, slot));
+        let mut held_up: Vec<_> = held_up.collect();
+        held_up.sort_unstable();
+        let mut left = self.recovery.as_ref().map_or(0, |recovery| recovery.inquiries.places());
+        for (_, arrival, slot) in held_up {
+            if left == 0 {
+                return;
+            }
+            let record = self.records.get(slot).filter(|record| record.arrival == arrival);
+            if let Some(question) = record.and_then(question) {
+                left -= usize::from(self.ask(now_us, slot, question, view, effects));
+            }
+        }
+    }
+
+    /// Asks about a transaction that is held up; answers whether it did. One that this node would
+    /// have to find out about by itself waits for a place.
     fn ask(
         &mut self,
         now_us: u64,
@@ -163,12 +199,12 @@ impl Commit {
         question: Question,
         view: &impl View,
         effects: &mut Vec<Effect>,
-    ) {
-        let Some(map) = self.recovery.as_ref().and_then(|recovery| recovery.map.clone()) else {
-            return;
-        };
-        let elapsed_us = self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us);
-        let Some(record) = self.records.get(slot) else { return };
+    ) -> bool {
+        let Some(recovery) = &self.recovery else { return false };
+        let Some(map) = recovery.map.clone() else { return false };
+        let (elapsed_us, has_place) = (recovery.elapsed_us, recovery.inquiries.has_place());
+        let Some(record) = self.records.get(slot) else { return false };
+        let is_under_way = recovery.inquiries.contains(record.transaction.id);
         let (transaction, chain) = (record.transaction.clone(), record.chain.clone());
         let (begun, unstable) = (record.begun, record.unstable.clone());
         let id = transaction.id;
@@ -179,6 +215,9 @@ impl Commit {
                     effects.push(Effect::Recover { to: first, message });
                 }
                 Some(_) | None => {
+                    if !is_under_way && !has_place {
+                        return false;
+                    }
                     let it = (transaction, chain, begun);
                     self.inquire_unless_under_way(now_us, it, view, effects);
                 }
@@ -199,6 +238,7 @@ impl Commit {
             record.touched_us = elapsed_us;
             record.asked = record.asked.saturating_add(1);
         }
+        !is_under_way
     }
 
     pub(super) fn inquire_unless_under_way(
@@ -208,10 +248,8 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let is_under_way = self
-            .recovery
-            .as_ref()
-            .is_some_and(|recovery| recovery.inquiries.contains_key(&it.0.id));
+        let is_under_way =
+            self.recovery.as_ref().is_some_and(|recovery| recovery.inquiries.contains(it.0.id));
         if !is_under_way {
             self.inquire(now_us, it, false, view, effects);
         }
@@ -283,7 +321,7 @@ impl Commit {
                 | State::Fenced
                 | State::Persisting(_)
                 | State::Validated(_) => {
-                    self.find_out(now_us, slot, map, view, effects);
+                    self.find_out(slot, map, effects);
                 }
                 State::Applied(_) if self.rules.hold(Rule::F5) => {
                     for by in record.unstable.clone() {
@@ -297,27 +335,21 @@ impl Commit {
             }
         }
         let recovery = self.recovery.as_ref().expect("it was just there");
-        let open = recovery.inquiries.values();
+        let open = recovery.inquiries.iter().map(|(_, inquiry)| inquiry);
         let open = open.filter(|inquiry| inquiry.attempt.epoch < map.epoch);
         let open: Vec<_> = open.map(Inquiry::subject).collect();
         for it in open {
-            self.inquire(now_us, it, false, view, effects);
+            self.put_off(it, effects);
         }
+        self.take_turns(now_us, view, effects);
     }
 
     /// An undecided transaction whose chain the map changed.
-    fn find_out(
-        &mut self,
-        now_us: u64,
-        slot: Slot,
-        map: &ClusterMap,
-        view: &impl View,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn find_out(&mut self, slot: Slot, map: &ClusterMap, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
         let it = (record.transaction.clone(), record.chain.clone(), record.begun);
         if first_live(&it.1, map) == Some(self.node) {
-            self.inquire(now_us, it, false, view, effects);
+            self.put_off(it, effects);
         } else if record.state.is_waiting() {
             // Whoever is first finds those that validated it; this node has not.
             self.unclaim(slot);

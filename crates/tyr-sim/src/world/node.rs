@@ -9,6 +9,7 @@ use tyr_protocol::Rule;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Envelope, Now, ReadRequest};
 use tyr_protocol::movement::scrub::ScrubConfig;
+use tyr_protocol::recovery::BALLOTS_MAX;
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{NodeId, Timestamp};
 
@@ -19,6 +20,9 @@ use crate::checker::Replica;
 use crate::random::Random;
 use crate::setup::{Setup, Stores};
 use crate::store::Done;
+
+/// So few ballots at a time that some are put off whenever the map changes under load.
+const BALLOTS_FEW: usize = 2;
 
 /// A machine that may run a node.
 pub struct Node {
@@ -37,6 +41,8 @@ pub struct Node {
     broken: Option<Rule>,
     read_timeout_us: u64,
     scrub: ScrubConfig,
+    /// Ballots that it asks about at a time: as many as it may, or so few that most are put off.
+    ballots_max: usize,
     /// Whether its first process is of the feature level before.
     is_older: bool,
 }
@@ -78,6 +84,8 @@ impl Node {
             broken: setup.broken,
             read_timeout_us: setup.versions.read_timeout_us,
             scrub: setup.scrub,
+            ballots_max: Random::of(setup.seed, "ballots", id.0.into())
+                .pick(&[BALLOTS_FEW, BALLOTS_MAX]),
             is_older: setup.is_older && id.0 < setup.nodes,
         }
     }
@@ -95,6 +103,7 @@ impl Node {
             read_timeout_us: self.read_timeout_us,
             scrub: self.scrub,
             level: self.level(),
+            ballots_max: self.ballots_max,
             ..MemberConfig::default()
         };
         let mut member = Member::new(self.id, incarnation(self.starts), config);
