@@ -183,7 +183,8 @@ pub enum Body {
         /// The number of the read.
         read: u64,
     },
-    /// The newest map, please. Answered by `NewerMap`, whatever its epoch.
+    /// The newest map, please. A client is answered by `NewerMap`, whatever its epoch; a node if
+    /// its own is older.
     FetchMap,
     /// The blobs that the node is the authority of, please (Q1). Answered by `Keys`, `Refused`, or
     /// `NotHere` with the number of a read.

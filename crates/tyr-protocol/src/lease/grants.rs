@@ -21,6 +21,7 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 use super::config::LeaseConfig;
 use super::effect::Effect;
 use super::event::Event;
+use super::pending::Pending;
 use super::retention::OutcomeRetention;
 use super::seat::{Back, Seat};
 use crate::map::{Change, ClusterMap, Membership, NodeState, losers};
@@ -50,24 +51,6 @@ pub struct Grants {
     /// At most [`PROPOSALS_MAX`].
     pub(super) proposals: VecDeque<(u64, Change)>,
     pub(super) rules: Rules,
-}
-
-/// A change that waits for all who take part, since somebody loses by it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pending {
-    pub map: Arc<ClusterMap>,
-    pub change: Change,
-    /// Who asked for it.
-    pub proposal: Option<u64>,
-    /// Who take part, and have not prepared yet.
-    pub waiting: BTreeSet<NodeId>,
-}
-
-impl Pending {
-    /// Whether a failure waits: nothing else is more urgent.
-    fn is_failure(&self) -> bool {
-        self.proposal.is_none() && matches!(self.change, Change::Down(_) | Change::Return { .. })
-    }
 }
 
 impl Grants {
@@ -130,6 +113,13 @@ impl Grants {
         &self.map
     }
 
+    /// The map in effect, for a node that asks for it and has one of this epoch; none for one that
+    /// has it. Who has none at all says 0.
+    pub fn newer_than(&self, epoch: Epoch) -> Option<Arc<ClusterMap>> {
+        let is_newer = epoch < self.map.epoch || epoch == Epoch(0);
+        is_newer.then(|| Arc::clone(&self.map))
+    }
+
     /// The map that waits for all to have prepared.
     pub fn pending(&self) -> Option<&Arc<ClusterMap>> {
         self.pending.as_ref().map(|pending| &pending.map)
@@ -176,7 +166,7 @@ impl Grants {
                 self.come_back(now_us, node, back, effects);
             }
             Event::Propose { proposal, change } => self.propose(proposal, change, effects),
-            Event::Tick => self.remind(effects),
+            Event::Tick => self.remind(now_us, effects),
             Event::Lead => self.lead(now_us),
         }
         self.advance(now_us, effects);
@@ -253,11 +243,10 @@ impl Grants {
         }
     }
 
-    /// Asks those again who have not prepared.
-    fn remind(&self, effects: &mut Vec<Effect>) {
-        if let Some(Pending { map, waiting, .. }) = &self.pending {
-            let ask = |node: &NodeId| Effect::Prepare { to: *node, map: Arc::clone(map) };
-            effects.extend(waiting.iter().map(ask));
+    /// Asks those again who have not prepared, when it is time to.
+    fn remind(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        if let Some(pending) = &mut self.pending {
+            pending.ask(now_us, effects);
         }
     }
 
@@ -452,8 +441,8 @@ impl Grants {
             true => {
                 // Who has no lease now may get one before the others have prepared.
                 let waiting = self.map.live().collect();
-                self.pending = Some(Pending { map, change, proposal, waiting });
-                self.remind(effects);
+                self.pending = Some(Pending::new(map, change, proposal, waiting));
+                self.remind(now_us, effects);
             }
         }
         Ok(())

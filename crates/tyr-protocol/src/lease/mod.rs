@@ -19,8 +19,9 @@
 //! monitors from after, with a tenth on top for clocks that run at different speeds.
 //!
 //! Reading order: [`config`], then [`holder`], the node's side; [`event`] and [`effect`] are what
-//! goes in and out of [`grants`], the monitors' side; [`seat`] is what those know of a node;
-//! [`retention`] is what goes along with both, for the memory of outcomes (F10).
+//! goes in and out of [`grants`], the monitors' side; [`seat`] is what those know of a node,
+//! [`pending`] a change that waits; [`retention`] is what goes along with both, for the memory of
+//! outcomes (F10).
 //!
 //! This module must not know how monitors agree among themselves: [`Grants`] is a plain value that
 //! they may put under any consensus.
@@ -32,6 +33,7 @@ pub mod grants;
 pub mod holder;
 mod invariants;
 mod level;
+mod pending;
 mod proposal;
 pub mod retention;
 pub mod seat;

@@ -20,11 +20,7 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         match envelope {
-            Envelope { from, body: Body::FetchMap, .. } => {
-                if let Some(map) = self.member.map.clone() {
-                    self.send(from, Body::NewerMap(map));
-                }
-            }
+            Envelope { from, epoch, body: Body::FetchMap, .. } => self.give_map(from, epoch),
             Envelope { from: Address::Monitors | Address::Node(_), body, .. }
                 if matches!(body, Body::NewerMap(_)) =>
             {
@@ -70,6 +66,25 @@ impl<S: Store> Turn<'_, S> {
         self.send(from, Body::NotUnderstood { asked, level: self.member.config.level });
     }
 
+    /// Somebody asks for the map. A node asks because it has seen a newer epoch, and needs no map
+    /// that is none; a client also wants to hear that there is none.
+    fn give_map(&mut self, from: Address, epoch: Epoch) {
+        let is_wanted = match from {
+            Address::Client(_) => true,
+            Address::Node(_) | Address::Monitors => epoch < self.member.epoch(),
+        };
+        if let Some(map) = self.member.map.clone().filter(|_| is_wanted) {
+            self.send(from, Body::NewerMap(map));
+        }
+    }
+
+    /// Sends the newest map to who has an older one: once between two ticks, however much it says.
+    fn show_map(&mut self, to: Address, map: Arc<ClusterMap>) {
+        if self.member.shown.insert(to) {
+            self.send(to, Body::NewerMap(map));
+        }
+    }
+
     /// Keeps a message of an epoch that is not known here, and asks for the map.
     fn hold(&mut self, envelope: Envelope) {
         let from = envelope.from;
@@ -85,7 +100,8 @@ impl<S: Store> Turn<'_, S> {
     /// Asks for the newest map, unless that was done just now.
     pub(super) fn fetch(&mut self, from: Address) {
         let now_us = self.member.now.monotonic_us;
-        let is_asked = |asked_us| now_us.saturating_sub(asked_us) < FETCH_AGAIN_US;
+        let again_us = self.member.outdated_us().unwrap_or(FETCH_AGAIN_US);
+        let is_asked = |asked_us| now_us.saturating_sub(asked_us) < again_us;
         if !self.member.fetched_us.is_some_and(is_asked) {
             self.member.fetched_us = Some(now_us);
             self.send(from, Body::FetchMap);
@@ -114,7 +130,7 @@ impl<S: Store> Turn<'_, S> {
         let is_known = map.is_live(from) && map.incarnation(from) == Some(incarnation);
         if !is_known || !self.member.has_lease() {
             if epoch < map.epoch && map.incarnation(from).is_some() {
-                self.send(Address::Node(from), Body::NewerMap(map));
+                self.show_map(Address::Node(from), map);
             }
             return;
         }
@@ -161,7 +177,7 @@ impl<S: Store> Turn<'_, S> {
         if let Some(map) = self.member.map.clone()
             && epoch < map.epoch
         {
-            self.send(from, Body::NewerMap(map));
+            self.show_map(from, map);
         }
         let asked = match &body {
             Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),

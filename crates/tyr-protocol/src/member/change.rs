@@ -28,6 +28,10 @@ use crate::read::Reads;
 /// microseconds; later it is driven anew under the new map.
 const DRAIN_MIN_US: u64 = 10_000;
 
+/// A node says again that it has prepared after so long, in microseconds, until there is a newer
+/// map: the monitors, who may not have heard it, need not send it the map again.
+const PREPARED_AGAIN_US: u64 = 200_000;
+
 /// Chunks that are looked at in one go when the map changes what is held.
 const PAGE: usize = 1024;
 
@@ -40,13 +44,13 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.now.monotonic_us;
         let planned = &mut self.member.planned;
         match planned.iter_mut().find(|planned| planned.map.epoch == map.epoch) {
-            Some(known) => known.is_told = false, // The answer was lost.
+            Some(known) => known.told_us = None, // The answer was lost.
             None => {
                 if planned.len() == PLANNED_MAX {
                     planned.remove(0); // Long withdrawn: no two are planned at a time.
                 }
-                let (is_prepared, is_durable, is_told) = (false, false, false);
-                planned.push(Planned { map, since_us: now_us, is_prepared, is_durable, is_told });
+                let (is_prepared, is_durable, told_us) = (false, false, None);
+                planned.push(Planned { map, since_us: now_us, is_prepared, is_durable, told_us });
                 planned.sort_by_key(|planned| planned.map.epoch);
             }
         }
@@ -79,10 +83,12 @@ impl<S: Store> Turn<'_, S> {
             let but = self.member.commit.unfinished().collect();
             self.persist(Record::Finished { but }, Some(Promise::Prepared(epoch)));
         }
-        let due = self.member.planned.iter_mut().filter(|it| it.is_durable && !it.is_told);
+        let is_told = |told_us| now_us.saturating_sub(told_us) < PREPARED_AGAIN_US;
+        let is_due = |it: &&mut Planned| it.is_durable && !it.told_us.is_some_and(is_told);
+        let due = self.member.planned.iter_mut().filter(is_due);
         let told: Vec<Epoch> = due
             .map(|planned| {
-                planned.is_told = true;
+                planned.told_us = Some(now_us);
                 planned.map.epoch
             })
             .collect();
@@ -117,6 +123,7 @@ impl<S: Store> Turn<'_, S> {
         }
         self.adopt(map);
         self.member.fetched_us = None;
+        self.member.shown.clear();
         // Who is back is let in as soon as it has the newest map.
         self.member.returned_us = None;
         self.member.lease.hurry();
@@ -289,7 +296,8 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let now_us = self.member.now.monotonic_us;
-        let is_told = |told_us| now_us.saturating_sub(told_us) < super::upkeep::RETURN_AGAIN_US;
+        let again_us = self.member.outdated_us().unwrap_or(super::upkeep::RETURN_AGAIN_US);
+        let is_told = |told_us| now_us.saturating_sub(told_us) < again_us;
         if !self.member.returned_us.is_some_and(is_told) {
             self.member.returned_us = Some(now_us);
             let incarnation = self.member.incarnation;
@@ -302,6 +310,12 @@ impl<S: Store> Turn<'_, S> {
 }
 
 impl Member {
+    /// How long a node waits between two questions to the monitors that its program cannot make
+    /// use of the answer to, in microseconds; none while it can.
+    pub(super) fn outdated_us(&self) -> Option<u64> {
+        self.outdated.as_ref().map(|_| super::upkeep::OUTDATED_AGAIN_US)
+    }
+
     /// Whether the node has left the cluster.
     fn is_out(&self) -> bool {
         let is_out = |map: &Arc<ClusterMap>| map.membership(self.node) == Membership::Out;

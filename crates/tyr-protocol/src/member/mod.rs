@@ -143,8 +143,8 @@ struct Planned {
     is_prepared: bool,
     /// The log is durable so far: the monitors may have been told.
     is_durable: bool,
-    /// Whether they were told since they last asked.
-    is_told: bool,
+    /// When they were last told, since they last asked.
+    told_us: Option<u64>,
 }
 
 /// One node of a cluster.
@@ -208,6 +208,8 @@ pub struct Member {
     fetched_us: Option<u64>,
     /// When the monitors were last told that the node is back.
     returned_us: Option<u64>,
+    /// Who was sent the newest map since the last tick, because theirs is older.
+    shown: BTreeSet<Address>,
     /// Why it takes no part: the cluster uses a feature level that its program does not speak.
     outdated: Option<Error>,
 }
@@ -250,6 +252,7 @@ impl Member {
             is_resume_due: false,
             fetched_us: None,
             returned_us: None,
+            shown: BTreeSet::new(),
             outdated: None,
         }
     }

@@ -7,6 +7,7 @@ mod absence;
 mod checkpoints;
 mod late_questions;
 mod listings;
+mod maps;
 mod restarts;
 mod shelf;
 mod stand;

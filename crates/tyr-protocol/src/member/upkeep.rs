@@ -11,12 +11,17 @@ use crate::movement;
 /// A node that is back says so again after so long, in microseconds.
 pub(super) const RETURN_AGAIN_US: u64 = 200_000;
 
+/// A node whose program is too old for its cluster asks for the map after so long, in microseconds:
+/// it is sent all of it each time, and can make nothing of it.
+pub(super) const OUTDATED_AGAIN_US: u64 = 5_000_000;
+
 impl<S: Store> Turn<'_, S> {
     /// Some time has passed.
     pub(super) fn tick(&mut self) {
         if self.member.is_broken {
             return; // It lets its lease run out.
         }
+        self.member.shown.clear();
         self.follow_day();
         self.return_if_needed();
         self.renew_lease();

@@ -172,6 +172,11 @@ impl Monitors {
         self.grants.map()
     }
 
+    /// The map in effect, for a node that has one of an older epoch.
+    pub fn newer_than(&self, epoch: Epoch) -> Option<Arc<ClusterMap>> {
+        self.grants.newer_than(epoch)
+    }
+
     /// Whether a change is under way.
     pub fn is_changing(&self) -> bool {
         self.grants.pending().is_some() || self.map().next.is_some()
@@ -367,8 +372,10 @@ impl World {
                 Event::Return { node, incarnation, epoch, has_disk, level }
             }
             Body::FetchMap => {
-                let body = Body::NewerMap(Arc::clone(self.monitors.map()));
-                return self.send_from_monitors(Address::Node(node), body);
+                if let Some(map) = self.monitors.newer_than(epoch) {
+                    self.send_from_monitors(Address::Node(node), Body::NewerMap(map));
+                }
+                return;
             }
             body => panic!("monitors are sent what is not for them: {body:?}"),
         };

@@ -220,7 +220,9 @@ impl<'a> Term<'a> {
                 Some(Event::Return { node, incarnation, epoch, has_disk, level })
             }
             Body::FetchMap => {
-                self.send(node, Body::NewerMap(Arc::clone(self.grants.map())));
+                if let Some(map) = self.grants.newer_than(epoch) {
+                    self.send(node, Body::NewerMap(map));
+                }
                 None
             }
             Body::Commit(_)

@@ -223,11 +223,39 @@ fn a_failure_takes_effect_when_those_who_are_alive_have_prepared() {
         alive.iter().for_each(|node| _ = monitors.renew(*node));
         monitors.step(Event::Tick);
     }
+    monitors.now_us += SECOND / 4;
+    monitors.step(Event::Tick);
     assert_eq!(monitors.asked(), [0, 1, 2], "nobody goes by a map with node 0 any more");
     monitors.prepared(1);
     assert_eq!(monitors.state(0), NodeState::Up);
     monitors.prepared(2);
     assert_eq!(monitors.state(0), NodeState::Down);
+}
+
+#[test]
+fn who_has_not_prepared_is_sent_the_map_a_few_times_and_who_has_is_not() {
+    let mut monitors = Monitors::new(4);
+    monitors.propose(Change::Down(NodeId(3)));
+    assert_eq!(monitors.asked(), [0, 1, 2, 3]);
+    monitors.prepared(0);
+    let mut asked = Vec::new();
+    for _ in 0..20 {
+        monitors.now_us += SECOND / 10;
+        (1..4).for_each(|node| _ = monitors.renew(node));
+        monitors.step(Event::Tick);
+        asked.extend(monitors.asked());
+    }
+    assert_eq!(asked, [1, 2, 3].repeat(3));
+}
+
+#[test]
+fn a_node_that_has_the_map_is_not_sent_it_when_it_asks() {
+    let monitors = Monitors::new(3);
+    let epoch = monitors.map().epoch;
+    assert!(monitors.grants.newer_than(epoch).is_none());
+    for older in [Epoch(0), Epoch(epoch.0 - 1)] {
+        assert_eq!(monitors.grants.newer_than(older).map(|map| map.epoch), Some(epoch));
+    }
 }
 
 #[test]

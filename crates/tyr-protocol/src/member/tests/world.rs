@@ -392,8 +392,10 @@ impl World {
                 lease::Event::Return { node, incarnation, epoch, has_disk, level }
             }
             Body::FetchMap => {
-                let map = Arc::clone(self.grants.map());
-                return self.send_as_monitors(node, Body::NewerMap(map));
+                if let Some(map) = self.grants.newer_than(epoch) {
+                    self.send_as_monitors(node, Body::NewerMap(map));
+                }
+                return;
             }
             other => panic!("monitors are not told {other:?}"),
         });
