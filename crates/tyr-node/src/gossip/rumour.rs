@@ -44,7 +44,7 @@ pub struct Rumour {
     /// Nobody reads a snapshot of its blobs below this. It only grows, so that an old rumour errs
     /// to the safe side.
     pub snapshot_floor: Timestamp,
-    /// Whether its memory is full of what is not written back yet.
+    /// Whether its memory is full of what is not written back yet, or of what is in flight.
     pub is_memory_full: bool,
     /// What of each keyspace with a quota counts with it.
     pub totals: BTreeMap<KeyspaceId, Totals>,

@@ -1,8 +1,9 @@
 //! Whether memory has room for what is to be written: here, and at the nodes that get copies of it.
 //!
 //! What is written stays in memory until a fold has brought it to the base. A node that folds more
-//! slowly than others write must not be filled by them, so it tells by rumour that it is full; a
-//! head refuses what would go there, half a second late at most.
+//! slowly than others write must not be filled by them, so it tells by rumour that it is full, as
+//! it does when too much is in flight there; a head refuses what would go there, half a second late
+//! at most.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl Room {
         let Some(chain) = (!full.is_empty()).then(chain).flatten() else { return Ok(()) };
         match chain.hops().iter().map(|hop| hop.node).find(|node| full.contains(node)) {
             Some(node) => Err(Error::unavailable(format!(
-                "the memory of node {}, which gets a copy, is full of what is not written back \
-                 yet; nothing was done, try again in a moment",
+                "the memory of node {}, which gets a copy, is full of what is in flight or not \
+                 written back yet; nothing was done, try again in a moment",
                 node.0
             ))),
             None => Ok(()),

@@ -90,7 +90,7 @@ impl Upkeep {
         Rumour {
             epoch,
             snapshot_floor,
-            is_memory_full: self.room.is_full(),
+            is_memory_full: self.room.is_full() || self.driver.is_crowded(),
             totals: self.quotas.counted(Instant::now()),
         }
     }

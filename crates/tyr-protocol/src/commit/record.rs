@@ -1,8 +1,10 @@
 //! The transactions that this node knows of and has not finished with.
 //!
 //! A record lives from a transaction's arrival until it is applied, passed back, and stable at
-//! every authority whose chunks are held here, or until it is aborted. At a head there are at
-//! most [`super::IN_FLIGHT_MAX`]; at another node, at most that times the number of heads.
+//! every authority whose chunks are held here, or until it is aborted. A head begins one only while
+//! it has fewer than [`super::IN_FLIGHT_MAX`], those of other heads counted; so a node has at most
+//! that times the number of heads, and what those are done with and it has not heard to be stable.
+//! Drivers set bounds that are far lower.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -253,6 +253,11 @@ impl Driver {
         self.inbox.lock().is_full()
     }
 
+    /// Whether so much is in flight that other nodes should begin nothing either that comes here.
+    pub fn is_crowded(&self) -> bool {
+        self.inbox.lock().load.is_crowded()
+    }
+
     /// Whether clients may begin something new: what is in flight is done in good time.
     pub fn has_room(&self) -> bool {
         let inbox = self.inbox.lock();

@@ -7,6 +7,11 @@
 //! time as soon as there has been too much for longer than a burst takes, and raised step by step
 //! while there is not. It never goes below what a few clients have in flight, so that a pause, as
 //! when a node is gone and nothing is finished at all, turns nobody away.
+//!
+//! That is for what is begun here. What other heads send over their chains is in flight here too,
+//! but it is taken however much there is: it has been validated elsewhere. Each of them keeps its
+//! own bound; and a node that has far more in flight ([`CROWD`]) than a head begins tells all by
+//! rumour that nothing new is to come its way.
 
 use tyr_types::NodeId;
 
@@ -43,6 +48,11 @@ impl Load {
             in_flight.count + waiting.count < may.count && in_flight.len + waiting.len < may.len;
         has_room && backlog.is_none()
     }
+
+    /// Whether there is so much that others should begin nothing either that comes here.
+    pub fn is_crowded(&self) -> bool {
+        self.in_flight.count >= CROWD.count || self.in_flight.len >= CROWD.len
+    }
 }
 
 impl Default for Load {
@@ -64,6 +74,10 @@ const BURST_INTERVALS: u32 = 3;
 /// The bounds of the bound.
 const LEAST: Amount = Amount { count: 512, len: 64 << 20 };
 const MOST: Amount = Amount { count: 4096, len: 256 << 20 };
+
+/// With so much in flight nothing new is to come here: what sixteen heads begin at most, and the
+/// bytes that four do. So this is met only where many heads send to one node that falls behind.
+const CROWD: Amount = Amount { count: 16 * MOST.count, len: 4 * MOST.len };
 
 /// One bound: of the number, or of the bytes.
 #[derive(Debug)]
@@ -152,6 +166,13 @@ mod tests {
             may = pace.note(start_us + interval * INTERVAL_US, finished, in_flight).may;
         }
         may
+    }
+
+    #[test]
+    fn what_many_heads_send_crowds_a_node_and_what_one_head_begins_does_not() {
+        let load = |count, len| Load { in_flight: Amount { count, len }, ..Load::default() };
+        assert!(!load(MOST.count, MOST.len).is_crowded());
+        assert!(load(16 * MOST.count, 0).is_crowded() && load(0, 4 * MOST.len).is_crowded());
     }
 
     #[test]
