@@ -128,17 +128,34 @@ impl Chunk {
     }
 
     fn apply_once(&mut self, place: usize, effect: Effect) -> Answers {
-        assert!(
-            effect.at > self.floor || self.floor == Timestamp::ZERO,
-            "violation: {effect:?} is applied below the floor {}",
-            self.floor
-        );
+        if effect.at <= self.floor && self.floor != Timestamp::ZERO {
+            return self.apply_to_base(effect);
+        }
         if place == self.effects.len() {
             return self.add(effect);
         }
         self.check_order(&effect, &self.effects[place..]);
         self.effects.insert(place, effect);
         self.redo(place)
+    }
+
+    /// A transaction was held up for longer than versions stay: what was applied above it, and went
+    /// into the base, overlaps nothing of it (C6).
+    fn apply_to_base(&mut self, effect: Effect) -> Answers {
+        self.check_order(&effect, &self.effects);
+        let footprint = self.footprint(&effect);
+        let place = self.folded.partition_point(|(version, _)| *version < effect.at);
+        for (version, written) in &self.folded[place..] {
+            let is_over = |range: &ByteRange| written.overlaps(*range, false);
+            assert!(
+                *version != effect.at && !self.place.is_first() && !footprint.iter().any(is_over),
+                "violation: {effect:?} is applied after what was folded at {version} (C6)"
+            );
+        }
+        let (written, answers) = effect.cause.happen(self.place, Arc::make_mut(&mut self.base));
+        self.folded.insert(place, (effect.at, written));
+        self.redo(0);
+        answers
     }
 
     fn answers_again(&self, place: usize) -> Answers {

@@ -209,6 +209,41 @@ fn what_overlaps_something_newer_is_not_applied() {
     single(&[(2, write(0, 8, 2)), (1, write(4, 8, 1))]);
 }
 
+/// The second chunk of a blob of two, with the versions gone that it had at these moments.
+fn folded(writes: &[(u64, u64)]) -> Chunk {
+    let mut chunk = Chunk::new(ByteRange { start: CHUNK, end: 2 * CHUNK });
+    writes.iter().for_each(|(number, offset)| late(&mut chunk, *number, *offset));
+    chunk.remove_versions(|_| true);
+    chunk
+}
+
+fn late(chunk: &mut Chunk, number: u64, offset: u64) {
+    let operations = Arc::from([write(CHUNK + offset, 8, number)]);
+    let (id, start) = (TransactionId(number.into()), Start::Known(2 * CHUNK));
+    chunk.apply(time(number), Cause::Transaction { id, operations, start });
+}
+
+/// It was held up for longer than versions stay, and overlaps nothing that came after it.
+#[test]
+fn what_is_applied_below_the_versions_that_went_is_there_beside_them() {
+    let mut chunk = folded(&[(5, 0), (9, 24)]);
+    late(&mut chunk, 7, 8);
+    late(&mut chunk, 3, 16);
+    late(&mut chunk, 11, 0);
+    let whole = folded(&[(3, 16), (5, 0), (7, 8), (9, 24), (11, 0)]);
+    assert_eq!(chunk.latest(), whole.latest());
+    assert!(chunk.content_at(Some(time(8))).is_none(), "what went is gone");
+    let bytes = ByteRange { start: CHUNK + 8, end: CHUNK + 9 };
+    let newest = chunk.newest(bytes, false, time(99));
+    assert_eq!(newest, time(7));
+}
+
+#[test]
+#[should_panic(expected = "violation")]
+fn what_overlaps_what_went_is_not_applied_below_it() {
+    late(&mut folded(&[(5, 0), (9, 24)]), 7, 20);
+}
+
 #[test]
 fn what_was_applied_already_answers_again_and_changes_nothing() {
     let add = |number| {
