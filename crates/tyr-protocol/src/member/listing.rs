@@ -127,12 +127,13 @@ impl Member {
         self.may_list(map.epoch)
     }
 
-    /// The map gives this node chunks that it was a recipient of, or may have been.
+    /// The map gives this node chunks that it was a recipient of, or may have been: since the last
+    /// change of nodes or rings at the latest.
     pub(super) fn note_gained(&mut self, old: Option<&ClusterMap>, map: &ClusterMap) {
         let was_recipient = |old: &ClusterMap| old.recipients_of_any().contains(&self.node);
         if old.is_none_or(was_recipient) {
             self.known_from =
-                self.known_from.max(Timestamp { epoch: map.epoch, ..Timestamp::ZERO });
+                self.known_from.max(Timestamp { epoch: map.moved, ..Timestamp::ZERO });
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tyr_types::{Bytes, Epoch, KeyspaceId, NodeId, Timestamp};
 
 use super::stand::{CLIENT, Stand, map};
-use crate::map::Change;
+use crate::map::{Change, ClusterMap};
 use crate::member::{Effect, Event};
 use crate::message::{Address, Body, Envelope, ListRequest};
 use crate::wire::LEVEL;
@@ -71,6 +71,17 @@ fn a_moment_ahead_of_all_clocks_and_a_keyspace_that_is_none_are_not_listed() {
     let none = none.changed(&Change::ForgetKeyspace(KeyspaceId(1))).unwrap();
     stand.learn(&none);
     assert_eq!(stand.list(none.epoch, at(map.epoch, 5)), "NotFound");
+}
+
+/// A node that starts when others serve already may first hear of a map in which keyspaces only
+/// are new.
+#[test]
+fn who_starts_late_lists_moments_since_the_last_change_of_nodes() {
+    let first = map(3);
+    let second = ClusterMap { epoch: Epoch(first.epoch.0 + 1), ..first.clone() };
+    let mut stand = Stand::new(0, &second);
+    stand.lease();
+    assert_eq!(stand.list(second.epoch, at(first.epoch, 900)), "lists by 2");
 }
 
 #[test]
