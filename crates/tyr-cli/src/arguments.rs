@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
 use crate::cluster::node::NodeCommand;
@@ -62,9 +63,28 @@ pub struct Common {
     #[arg(long, short = 'c', global = true, env = DATA_VARIABLE, value_name = "STORE")]
     pub data: Option<PathBuf>,
 
+    /// Whether the command line names the store, and not only the environment
+    #[arg(skip)]
+    pub is_data_said: bool,
+
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
     #[arg(long = "json", global = true)]
     pub is_json: bool,
+}
+
+impl Arguments {
+    /// The command line of this process.
+    ///
+    /// # Errors
+    /// Help, the version, or what makes no sense.
+    pub fn of_process() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        let levels = std::iter::successors(Some(&matches), |it| Some(it.subcommand()?.1));
+        let mut sources = levels.filter_map(|it| it.value_source("data"));
+        arguments.common.is_data_said = sources.any(|it| it == ValueSource::CommandLine);
+        Ok(arguments)
+    }
 }
 
 /// What to do.

@@ -33,7 +33,6 @@ mod telemetry;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use serde_json::json;
 
 use arguments::Arguments;
@@ -42,7 +41,7 @@ use interrupt::{Interrupt, supervise};
 use session::Session;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::of_process() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tyr::ConnectOptions;
 use tyr::blocking::{Keyspace, Tyr};
 
-use crate::arguments::{Common, DATA_VARIABLE};
+use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -84,8 +84,7 @@ impl Session {
     /// The store, if one is given by `--data`: what only the environment names is for other
     /// commands.
     pub fn data_if_said(&self) -> Option<PathBuf> {
-        let named = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
-        self.common.data.clone().filter(|said| named.as_ref() != Some(said))
+        self.common.data.clone().filter(|_| self.common.is_data_said)
     }
 
     /// Opens the store.

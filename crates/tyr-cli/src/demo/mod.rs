@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use tempfile::TempDir;
-use tyr::Error;
+use tyr::{Error, ErrorKind, Tyr};
 use tyr_telemetry::{Config, Telemetry};
 
 use crate::failure::{Failure, Outcome};
@@ -39,9 +39,10 @@ use work::Work;
 Records this machine's live metrics and a generated load from many writers, one transaction a \
 measurement, while auditors take snapshots and compare aggregates with the measurements under \
 them. Any key, or Ctrl-C, ends it early. At the end every aggregate is recomputed and every \
-checksum verified; the exit code is 1 if anything differs. Without --data it works in a new \
-folder that is removed afterwards. With --cluster it works on nodes of its own, whatever TYR_DATA \
-names; one of them is killed on the way, and started again.
+checksum verified; the exit code is 1 if anything differs. It works in a new folder that is \
+removed afterwards, whatever TYR_DATA names; with --data in that store, in a keyspace `demo` that \
+it makes and leaves there. With --cluster it works on nodes of its own; one of them is killed on \
+the way, and started again.
 
 Examples:
   tyr demo --seconds 5
@@ -78,6 +79,9 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The keyspace that it works in.
+const KEYSPACE: &str = "demo";
+
 /// Time between two frames on a screen.
 const FRAME_TIME: Duration = Duration::from_millis(250);
 /// Time between two lines without one.
@@ -92,7 +96,7 @@ pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
     let place = nodes.as_ref().map_or_else(|| folder.path().to_owned(), Nodes::address);
     let runtime = telemetry::runtime()?;
     let store = session.open_at(&place, Access::Create)?.into_async();
-    let telemetry = runtime.block_on(Telemetry::open(&store, Config::default()))?;
+    let telemetry = runtime.block_on(open(&store))?;
     let mut work = Work::start(&runtime, &telemetry, arguments);
     let mut watcher = Watcher::new(runtime.handle().clone(), telemetry.clone());
     let trouble = nodes.map(|nodes| nodes.trouble(arguments.seconds));
@@ -110,6 +114,20 @@ pub fn run(session: &mut Session, arguments: &DemoArguments) -> Outcome {
     match nodes {
         Some(nodes) => nodes.report(session),
         None => Ok(()),
+    }
+}
+
+/// A keyspace of its own in the store: what others keep there stays as it is.
+async fn open(store: &Tyr) -> Outcome<Telemetry> {
+    let config = Config { keyspace: KEYSPACE.to_owned(), ..Config::default() };
+    match store.create_keyspace(KEYSPACE, config.keyspace_config.clone()).await {
+        Ok(_) => Ok(Telemetry::open(store, config).await?),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Failure::Usage(format!(
+            "the store has a keyspace \"{KEYSPACE}\" already, and the demo writes only into one \
+             that it has made. Leave --data away to have it in a folder of its own, or, if that is \
+             of an earlier demo, drop it first: tyr keyspace drop {KEYSPACE}"
+        ))),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -165,8 +183,15 @@ enum Folder {
 impl Folder {
     fn choose(session: &Session, arguments: &DemoArguments) -> Outcome<Self> {
         if arguments.cluster.is_none() {
-            if let Some(data) = session.data_if_given() {
+            if let Some(data) = session.data_if_said() {
                 return Ok(Self::Given(data));
+            }
+            if let Some(data) = session.data_if_given() {
+                eprintln!(
+                    "tyr: the demo works in a folder of its own, not in {}; --data would have it \
+                     there",
+                    data.display()
+                );
             }
         } else if session.data_if_said().is_some() {
             return Err(Failure::Usage(

@@ -36,7 +36,10 @@ fn the_demo_of_a_cluster_passes_over_the_environment_and_refuses_a_store() {
 #[test]
 fn ctrl_c_ends_the_demo_early_with_its_summary_and_leaves_the_data() {
     let shell = Shell::empty();
-    let mut child = shell.start(["demo", "--seconds", "600", "--writers", "2", "--rate", "500"]);
+    let data = shell.data();
+    let said = ["--data", data.to_str().unwrap()];
+    let demo = ["demo", "--seconds", "600", "--writers", "2", "--rate", "500"];
+    let mut child = shell.start([demo.as_slice(), &said].concat());
     let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     std::io::BufRead::read_line(&mut output, &mut text).unwrap();
@@ -44,8 +47,25 @@ fn ctrl_c_ends_the_demo_early_with_its_summary_and_leaves_the_data() {
     std::io::Read::read_to_string(&mut output, &mut text).unwrap();
     assert!(child.wait().unwrap().success(), "{text}");
     assert!(text.contains("verified:") && text.contains("checked:"), "{text}");
-    shell.ok(["telemetry", "verify"]);
+    shell.ok(["telemetry", "verify", "--keyspace", "demo"]);
+    // Another one would write into what is there.
+    let (code, kind, message) = shell.refused(["demo", "--data", said[1]]);
+    assert_eq!((code, kind.as_str()), (2, "Usage"), "{message}");
+    assert!(message.contains("tyr keyspace drop demo"), "{message}");
     shell.assert_clean();
+}
+
+/// What the environment names is for other commands: it may be a cluster that others use.
+#[test]
+fn the_demo_writes_nothing_into_the_store_that_only_the_environment_names() {
+    let shell = Shell::empty();
+    shell.ok(["keyspace", "create", "mine"]);
+    let output = shell.run(["demo", "--seconds", "0.5", "--writers", "1", "--rate", "100"]);
+    assert!(output.status.success(), "{}", describe(&output));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("in a folder of its own"), "{told}");
+    let keyspaces = shell.json(["keyspace", "list"]);
+    assert_eq!((keyspaces.len(), &keyspaces[0]["name"]), (1, &"mine".into()), "{keyspaces:?}");
 }
 
 #[test]
