@@ -1,6 +1,6 @@
 //! `tyr telemetry ingest` and `replay`: this machine's metrics, lines, datagrams, CSV files.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,7 +55,8 @@ pub struct LiveArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Tags site, cluster, host and job name what is measured; the parameter is measurement.field. Lines \
-that cannot be used are reported and passed over (exit code 1 at the end).
+that cannot be used are reported and passed over (exit code 1 at the end). Lines are recorded as \
+they come; those without a time get that of their coming.
 
 Example:
   echo 'cpu,site=cern,host=node17 load=0.5' | tyr telemetry ingest lines")]
@@ -136,7 +137,7 @@ fn ingest_apmon(session: &mut Session, arguments: &ApmonArguments) -> Outcome {
     report(session, intake.counts())
 }
 
-/// Bytes of lines that are handed on together.
+/// Bytes of lines that are handed on together, at most, but for a single long one.
 const LINES_LEN: usize = 256 << 10;
 
 fn ingest_lines(session: &mut Session, arguments: &LinesArguments) -> Outcome {
@@ -147,7 +148,8 @@ fn ingest_lines(session: &mut Session, arguments: &LinesArguments) -> Outcome {
     let (tags, defaults) = (TagNames::default(), arguments.names.over(default_names()));
     let writer = LineWriter { intake: &intake, tags: &tags, defaults: &defaults };
     let bar = progress::bar(None, Unit::Bytes, session.output.is_json());
-    let (mut input, mut lines) = (io::stdin().lock(), Vec::new());
+    let mut input = BufReader::with_capacity(LINES_LEN, io::stdin().lock());
+    let mut lines = Vec::new();
     loop {
         session.interrupt.check()?;
         let is_over = read_lines(&mut input, &mut lines)
@@ -163,15 +165,18 @@ fn ingest_lines(session: &mut Session, arguments: &LinesArguments) -> Outcome {
     complain(counts)
 }
 
-/// Whole lines of about [`LINES_LEN`] bytes; answers whether the input is over.
-fn read_lines(input: &mut impl BufRead, lines: &mut Vec<u8>) -> io::Result<bool> {
+/// The next line, and those that have come with it: what a program writes into a pipe is recorded
+/// when it comes, not when there is more. Answers whether the input is over.
+fn read_lines(input: &mut BufReader<impl Read>, lines: &mut Vec<u8>) -> io::Result<bool> {
     lines.clear();
-    while lines.len() < LINES_LEN {
-        // One line of any length: it is refused as a whole further on.
-        if input.read_until(b'\n', lines)? == 0 {
-            return Ok(true);
-        }
+    // One line of any length: it is refused as a whole further on.
+    if input.read_until(b'\n', lines)? == 0 {
+        return Ok(true);
     }
+    let come = input.buffer();
+    let whole = come.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    lines.extend_from_slice(&come[..whole]);
+    input.consume(whole);
     Ok(false)
 }
 
@@ -295,14 +300,33 @@ fn complain(counts: IntakeCounts) -> Outcome {
 mod tests {
     use super::*;
 
+    /// What each read gives, as of a pipe that a program writes to.
+    struct Pieces(Vec<&'static [u8]>);
+
+    impl Read for Pieces {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let piece = self.0.remove(0);
+            out[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
     #[test]
-    fn lines_are_handed_on_whole() {
-        let line = [vec![b'a'; LINES_LEN - 1], b"\n".to_vec()].concat();
-        let text = [line.as_slice(), b"b\n", b"c"].concat();
-        let (mut input, mut lines) = (text.as_slice(), Vec::new());
-        assert!(!read_lines(&mut input, &mut lines).unwrap());
-        assert_eq!(lines, line);
-        assert!(read_lines(&mut input, &mut lines).unwrap());
-        assert_eq!(lines, b"b\nc");
+    fn lines_are_handed_on_whole_and_as_soon_as_they_come() {
+        let pieces: Vec<&[u8]> = vec![b"a\nb\nc", b"d", b"e\nf\n", b"g"];
+        let left = |input: &BufReader<Pieces>| input.get_ref().0.len();
+        let (mut input, mut lines) = (BufReader::new(Pieces(pieces)), Vec::new());
+        for (expected, unread) in [(b"a\nb\n".as_slice(), 3), (b"cde\nf\n", 1), (b"g", 0)] {
+            assert!(!read_lines(&mut input, &mut lines).unwrap());
+            assert_eq!(
+                (lines.as_slice(), left(&input)),
+                (expected, unread),
+                "nothing is waited for"
+            );
+        }
+        assert!(read_lines(&mut input, &mut lines).unwrap() && lines.is_empty());
     }
 }
