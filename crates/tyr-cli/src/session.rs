@@ -52,13 +52,30 @@ impl Session {
     /// # Errors
     /// `Usage` when neither `--data` nor `TYR_DATA` names one.
     pub fn data(&self) -> Outcome<PathBuf> {
-        self.common.data.clone().ok_or_else(|| {
+        let data = self.common.data.clone().ok_or_else(|| {
             Failure::Usage(
                 "no store given: say --data DIR or --data tyr://HOST:PORT, or set TYR_DATA to \
                  that"
                     .to_owned(),
             )
-        })
+        })?;
+        match foreign_scheme(&data) {
+            None => Ok(data),
+            Some(scheme) => Err(Failure::Usage(format!(
+                "{} is no store: a cluster's address begins with {SCHEME}, not {scheme}://, and a \
+                 directory that is really called so is ./{}",
+                data.display(),
+                data.display()
+            ))),
+        }
+    }
+
+    /// Whether the store is a cluster, and not a directory.
+    ///
+    /// # Errors
+    /// As [`Session::data`].
+    pub fn is_cluster(&self) -> Outcome<bool> {
+        Ok(address(&self.data()?).is_some())
     }
 
     /// The directory of the store.
@@ -138,6 +155,13 @@ pub const SCHEME: &str = "tyr://";
 /// What follows that, when a store is a cluster.
 pub fn address(data: &Path) -> Option<&str> {
     data.to_str()?.strip_prefix(SCHEME)
+}
+
+/// The scheme of an address that is not that of a cluster.
+fn foreign_scheme(data: &Path) -> Option<&str> {
+    let (scheme, _) = data.to_str()?.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.chars().all(|it| it.is_ascii_alphanumeric());
+    (is_scheme && address(data).is_none()).then_some(scheme)
 }
 
 /// The store that the command opened, if any, for whoever closes it. Clones share it.

@@ -147,14 +147,17 @@ fn list(session: &mut Session) -> Outcome {
                 info.name.to_string(),
                 info.config.durability.name().to_owned(),
                 size_text(info.config.chunk_size),
-                info.config.replication.to_string(),
                 if info.config.is_multi_versioned { "many" } else { "newest" }.to_owned(),
                 if info.config.is_compressed { "lz4" } else { "none" }.to_owned(),
+                info.config.replication.to_string(),
             ]
         })
         .collect();
-    let heads = ["name", "durability", "chunk", "replicas", "versions", "compression"];
-    session.output.line(&table(&heads, &rows, &[2, 3]))?;
+    let heads = ["name", "durability", "chunk", "versions", "compression", "replicas"];
+    // A directory has one copy of everything, whatever a cluster would make of it.
+    let count = heads.len() - usize::from(!session.is_cluster()?);
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row[..count].to_vec()).collect();
+    session.output.line(&table(&heads[..count], &rows, &[2, 5]))?;
     waiting.iter().try_for_each(|(name, nodes)| session.output.line(&loss::warning(name, nodes)))
 }
 
@@ -163,17 +166,22 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
     let info = find(&infos, &arguments.name)?;
     let waiting = loss::waiting_in(session)?;
     let config = &info.config;
+    let replicas = match session.is_cluster()? {
+        true => format!(
+            "\nreplication        {}\nlive replicas min  {}",
+            config.replication,
+            config.live_replicas_needed()
+        ),
+        false => String::new(),
+    };
     let mut text = format!(
         "name               {}\nid                 {}\ndurability         {}\n\
-         chunk size         {} ({})\nreplication        {}\nlive replicas min  {}\n\
-         versions           {}\ncompression        {}",
+         chunk size         {} ({}){replicas}\nversions           {}\ncompression        {}",
         info.name,
         info.id.0,
         config.durability.name(),
         config.chunk_size,
         size_text(config.chunk_size),
-        config.replication,
-        config.live_replicas_needed(),
         if config.is_multi_versioned { "many" } else { "newest only" },
         if config.is_compressed { "lz4" } else { "none" },
     );

@@ -159,6 +159,11 @@ fn a_keyspace_is_made_listed_shown_and_dropped() {
     assert_eq!(shown["multi_versioned"], false);
     assert_eq!(shown["durability"], "sync");
     assert!(shell.text(["keyspace", "show", "two"]).contains("memory"));
+    // A directory has one copy, whatever the keyspace would have in a cluster.
+    for command in [vec!["keyspace", "list"], vec!["keyspace", "show", "two"]] {
+        let text = shell.text(&command);
+        assert!(text.contains("compression") && !text.contains("repli"), "{text}");
+    }
     shell.ok(["keyspace", "drop", "one"]);
     assert_eq!(shell.json(["keyspace", "list"])[0]["name"], "two");
     assert_eq!(shell.refused(["keyspace", "drop", "one"]).0, 3);

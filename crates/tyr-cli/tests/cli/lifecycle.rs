@@ -50,6 +50,11 @@ fn without_a_store_it_says_how_to_name_one() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("--data") && text.contains("TYR_DATA"), "{text}");
+    // Nor is there one behind an address that is not a cluster's: no folder of that name is made.
+    let create = ["keyspace", "create", "ks", "--data", "http://127.0.0.1:7070"];
+    let (code, kind, message) = shell.refused(create);
+    assert_eq!((code, kind.as_str()), (2, "Usage"), "{message}");
+    assert!(message.contains("begins with tyr://"), "{message}");
     let (code, kind, message) = shell.refused(["keyspace", "list"]);
     assert_eq!((code, kind.as_str()), (3, "NotFound"), "{message}");
     assert!(!shell.data().exists(), "looking at a store does not make one");
