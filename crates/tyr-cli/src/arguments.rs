@@ -67,6 +67,10 @@ pub struct Common {
     #[arg(skip)]
     pub is_data_said: bool,
 
+    /// Read a store whose log is damaged, as it was before the damage; else it is refused
+    #[arg(long, global = true)]
+    pub despite_damage: bool,
+
     /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
     #[arg(long = "json", global = true)]
     pub is_json: bool,

@@ -121,7 +121,10 @@ impl Session {
         }
         let options = tyr::Tyr::options();
         let options = match access {
-            Access::Read => options.is_read_only(true).must_exist(true),
+            Access::Read => {
+                let despite_damage = self.common.despite_damage;
+                options.is_read_only(true).despite_damage(despite_damage).must_exist(true)
+            }
             Access::Write => options.must_exist(true),
             Access::Create => options,
         };

@@ -67,6 +67,14 @@ impl Node {
 
     fn start(opened: Opened<Option<FolderLock>>, options: Options) -> Result<Arc<Self>> {
         let Opened { store, log, clock, lock } = opened;
+        if let (Some(damage), false) = (store.damage(), options.is_damage_accepted) {
+            return Err(Error::corrupt(format!(
+                "{}; what was committed after that place cannot be read. To read what is from \
+                 before it, and copy it into a new store, say so: --despite-damage, or \
+                 Options::despite_damage",
+                damage.message()
+            )));
+        }
         let arbiter = Arbiter::new(log, clock);
         let processor = Processor::new(store, arbiter, options);
         let mut threads = Vec::new();

@@ -14,6 +14,9 @@ pub struct Options {
     pub cache_bytes: u64,
     /// Whether the store is opened without changing anything on disk. Default false.
     pub is_read_only: bool,
+    /// Whether a store whose log is damaged opens read-only all the same, as it was before the
+    /// damage. Default false.
+    pub is_damage_accepted: bool,
     /// Whether a missing store is an error instead of being made. Default false.
     pub must_exist: bool,
     /// After this long a snapshot is too old (V1). Default 5 minutes.
@@ -27,6 +30,7 @@ impl Default for Options {
         Self {
             cache_bytes: 128 << 20,
             is_read_only: false,
+            is_damage_accepted: false,
             must_exist: false,
             snapshot_timeout: Duration::from_secs(300),
             fold_log_bytes: 64 << 20,

@@ -33,13 +33,19 @@ impl Options {
     }
 
     /// Whether nothing on disk is changed; default false.
-    ///
-    /// A store whose log is damaged, which cannot be opened otherwise, opens so, as it was before
-    /// the first transaction that cannot be read: [`Tyr::damage`] says which. To go on with what is
-    /// left, copy it into a new store.
     #[must_use]
     pub fn is_read_only(mut self, is_read_only: bool) -> Self {
         self.0.is_read_only = is_read_only;
+        self
+    }
+
+    /// Whether a store whose log is damaged opens read-only all the same; default false: `Corrupt`.
+    ///
+    /// It opens as it was before the first transaction that cannot be read: [`Tyr::damage`] says
+    /// which. To go on with what is left, copy it into a new store.
+    #[must_use]
+    pub fn despite_damage(mut self, despite_damage: bool) -> Self {
+        self.0.is_damage_accepted = despite_damage;
         self
     }
 

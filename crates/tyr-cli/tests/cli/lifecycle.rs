@@ -168,3 +168,35 @@ fn damage_is_found_and_named() {
     assert!(text.contains(name), "{name} in {text}");
     assert_eq!(shell.refused(["get", "ks", "large", "-o", "/dev/null"]).0, 12);
 }
+
+/// What was committed after the damage is missing: nobody reads that without having said so.
+#[test]
+fn a_store_whose_log_is_damaged_is_read_when_somebody_says_so_and_only_then() {
+    let shell = Shell::empty();
+    let tyr = tyr::blocking::Tyr::open(shell.data()).unwrap();
+    let keyspace = tyr.create_keyspace("ks", tyr::KeyspaceConfig::default()).unwrap();
+    for key in ["before", "damaged", "after"] {
+        keyspace.put(key, format!("what is in {key}").into_bytes()).unwrap();
+    }
+    // As a process leaves it that is killed: all is in the log.
+    let killed = shell.path("killed");
+    let copied = std::process::Command::new("cp").arg("-r").args([&shell.data(), &killed]).status();
+    assert!(copied.unwrap().success());
+    tyr.close().unwrap();
+    let is_log = |path: &&std::path::PathBuf| path.extension().is_some_and(|it| it == "log");
+    let paths: Vec<_> = files(&killed).into_iter().map(|(path, _)| path).collect();
+    let log = paths.iter().find(is_log).unwrap();
+    let mut bytes = std::fs::read(log).unwrap();
+    let content = b"what is in damaged";
+    let place = bytes.windows(content.len()).position(|it| it == content).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(log, bytes).unwrap();
+
+    let data = killed.to_str().unwrap();
+    let (code, kind, message) = shell.refused(["get", "ks", "before", "--data", data]);
+    assert_eq!((code, kind.as_str()), (12, "Corrupt"), "{message}");
+    assert!(message.contains("--despite-damage"), "{message}");
+    let despite = |key| ["get", "ks", key, "--data", data, "--despite-damage"];
+    assert_eq!(shell.ok(despite("before")), b"what is in before");
+    assert_eq!(shell.refused(despite("after")).0, 3, "it was committed after the damage");
+}

@@ -58,7 +58,12 @@ fn a_log_damaged_in_the_middle_opens_read_only_as_it_was_before() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(error.message().contains(log), "{error}");
 
-    let tyr = Tyr::options().is_read_only(true).open_blocking(damaged.path()).unwrap();
+    let read_only = Tyr::options().is_read_only(true);
+    let error = read_only.clone().open_blocking(damaged.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.message().contains(log) && error.message().contains("despite"), "{error}");
+
+    let tyr = read_only.despite_damage(true).open_blocking(damaged.path()).unwrap();
     let damage = tyr.damage().unwrap();
     assert_eq!(damage.kind(), ErrorKind::Corrupt);
     assert!(damage.message().contains(log), "{damage}");
