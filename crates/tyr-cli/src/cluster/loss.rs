@@ -12,7 +12,7 @@ use tyr_node::server::NodeId;
 
 use super::Connection;
 use crate::failure::{Failure, Outcome};
-use crate::session::{Session, address};
+use crate::session::Session;
 
 /// `tyr keyspace loss`
 #[derive(Args, Debug)]
@@ -122,7 +122,7 @@ pub fn waiting(map: &ClusterMap) -> Vec<(String, Vec<u16>)> {
 /// # Errors
 /// When the monitors do not answer.
 pub fn waiting_in(session: &Session) -> Outcome<Vec<(String, Vec<u16>)>> {
-    if address(&session.data()?).is_none() {
+    if !session.is_cluster()? {
         return Ok(Vec::new());
     }
     let connection = Connection::open(session)?;

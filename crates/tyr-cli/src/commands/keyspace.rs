@@ -140,24 +140,25 @@ fn list(session: &mut Session) -> Outcome {
     if session.output.is_json() {
         return infos.iter().try_for_each(|info| session.output.json(&waited(info, &waiting)));
     }
+    let is_cluster = session.is_cluster()?;
+    // A directory has one copy of everything, whatever a cluster would make of it.
+    let replicas = |info: &KeyspaceInfo| is_cluster.then(|| info.config.replication.to_string());
     let rows: Vec<Vec<String>> = infos
         .iter()
         .map(|info| {
-            vec![
+            let cells = [
                 info.name.to_string(),
                 info.config.durability.name().to_owned(),
                 size_text(info.config.chunk_size),
                 if info.config.is_multi_versioned { "many" } else { "newest" }.to_owned(),
                 if info.config.is_compressed { "lz4" } else { "none" }.to_owned(),
-                info.config.replication.to_string(),
-            ]
+            ];
+            cells.into_iter().chain(replicas(info)).collect()
         })
         .collect();
     let heads = ["name", "durability", "chunk", "versions", "compression", "replicas"];
-    // A directory has one copy of everything, whatever a cluster would make of it.
-    let count = heads.len() - usize::from(!session.is_cluster()?);
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row[..count].to_vec()).collect();
-    session.output.line(&table(&heads[..count], &rows, &[2, 5]))?;
+    let shown = heads.len() - usize::from(!is_cluster);
+    session.output.line(&table(&heads[..shown], &rows, &[2, 5]))?;
     waiting.iter().try_for_each(|(name, nodes)| session.output.line(&loss::warning(name, nodes)))
 }
 
