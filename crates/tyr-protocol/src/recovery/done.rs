@@ -53,7 +53,7 @@ impl Past {
 impl Commit {
     /// Whether nothing is in flight here, nor asked about in a ballot of this node.
     pub fn is_at_rest(&self) -> bool {
-        let is_asking = |recovery: &Recovery| recovery.inquiries.iter().next().is_some();
+        let is_asking = |recovery: &Recovery| !recovery.inquiries.is_empty();
         self.is_empty() && !self.recovery.as_deref().is_some_and(is_asking)
     }
 

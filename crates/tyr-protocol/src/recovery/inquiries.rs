@@ -129,6 +129,10 @@ impl Inquiries {
         Some(inquiry)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     pub fn contains(&self, id: TransactionId) -> bool {
         self.all.contains_key(&id)
     }
