@@ -24,6 +24,13 @@ const FETCH_US: (u64, u64) = (50, 2_000);
 const SETTLED_US: u64 = 500_000;
 
 impl World {
+    /// When something comes to the process of this start: now, or when its machine goes on after
+    /// a pause; never when that process is no more.
+    fn comes_us(&self, node: NodeId, start: u64) -> Option<u64> {
+        let machine = &self.nodes[usize::from(node.0)];
+        self.runs(node, start).then(|| machine.paused_until_us.max(self.now_us))
+    }
+
     /// The store of the process of this start, when it is a real one and not paused; when it is
     /// paused, what happens is put off.
     fn real(
@@ -32,15 +39,12 @@ impl World {
         start: u64,
         again: impl FnOnce() -> Happening,
     ) -> Option<&mut Real> {
-        if !self.runs(node, start) {
+        let at_us = self.comes_us(node, start)?;
+        if at_us > self.now_us {
+            self.queue.push(at_us, again());
             return None;
         }
-        let machine = &mut self.nodes[usize::from(node.0)];
-        if machine.is_paused(self.now_us) {
-            self.queue.push(machine.paused_until_us, again());
-            return None;
-        }
-        match &mut machine.body {
+        match &mut self.nodes[usize::from(node.0)].body {
             Body::Real(real) => Some(real),
             Body::Model(_) => None,
         }
@@ -118,12 +122,8 @@ impl World {
 
     /// A read that takes the disk comes to its end.
     pub(super) fn fetch(&mut self, node: NodeId, start: u64, fetch: Box<Fetch>) {
-        if !self.runs(node, start) {
-            return;
-        }
-        let machine = &self.nodes[usize::from(node.0)];
-        if machine.is_paused(self.now_us) {
-            let at_us = machine.paused_until_us;
+        let Some(at_us) = self.comes_us(node, start) else { return };
+        if at_us > self.now_us {
             return self.queue.push(at_us, Happening::Fetch { node, start, fetch });
         }
         let is_own = fetch.is_own();
@@ -136,16 +136,12 @@ impl World {
 
     /// A listing comes to its end.
     pub(super) fn list(&mut self, node: NodeId, start: u64, listing: Box<Listing>) {
-        if !self.runs(node, start) {
-            return;
-        }
-        let machine = &self.nodes[usize::from(node.0)];
-        if machine.is_paused(self.now_us) {
-            let at_us = machine.paused_until_us;
+        let Some(at_us) = self.comes_us(node, start) else { return };
+        if at_us > self.now_us {
             return self.queue.push(at_us, Happening::List { node, start, listing });
         }
         let listed = listing.make();
-        let answer: Option<(Address, Envelope)> = match &machine.body {
+        let answer: Option<(Address, Envelope)> = match &self.nodes[usize::from(node.0)].body {
             Body::Real(real) => real.listed(listed),
             Body::Model(_) => None,
         };
