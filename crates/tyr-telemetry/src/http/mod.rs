@@ -1,18 +1,21 @@
 //! HTTP: InfluxDB's line protocol in, answers out.
 //!
 //! ```text
-//!   POST /api/v2/write, /write       line protocol; ?precision=ns|us|ms|s
+//!   POST /api/v2/write, /write       line protocol, perhaps gzip; ?precision=ns|us|ms|s
 //!   GET  /api/series                 ?site&cluster&host&parameter&job&from&to&limit
 //!   GET  /api/aggregate              ?scope&path&parameter&window&from&to
 //!   GET  /api/top                    ?scope&parameter&by&from&to&limit
 //!   GET  /api/catalog                ?site&cluster&host&parameter&job&region&limit
-//!   GET  /healthz, /ping
+//!   GET  /healthz                    whether the store answers, and counts
+//!   GET  /ping, /health              the same for InfluxDB's clients
 //! ```
 //!
 //! Questions take `format=json|csv|table|chart` as well. What one client can make the service hold
-//! is bound: the length of a body, the time it may take, the rows of an answer, and how many
-//! requests of each kind are worked on at once.
+//! is bound: the length of a body, packed and unpacked, the time it may take, the rows of an
+//! answer, and how many requests of each kind are worked on at once.
 
+mod body;
+mod influx;
 mod read;
 mod write;
 
@@ -22,6 +25,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -93,8 +97,10 @@ pub async fn serve(
         .route("/api/top", get(read::top))
         .route("/api/catalog", get(read::catalog))
         .route("/healthz", get(read::health))
-        .route("/ping", get(|| async { StatusCode::NO_CONTENT }))
-        .with_state(service);
+        .route("/health", get(read::influx_health))
+        .route("/ping", get(influx::ping))
+        .with_state(service)
+        .layer(map_response(influx::sign));
     let (stop, stopped) = oneshot::channel();
     let stopping = async {
         shutdown.await;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tyr::{Error, Result};
 
-use super::{Refusal, Service, json};
+use super::{Refusal, Service, influx, json};
 use crate::calendar::{TimeRange, Window, parse_time};
 use crate::intake::IntakeCounts;
 use crate::query::{CatalogFilter, TopBy, TopQuery};
@@ -182,4 +182,10 @@ pub async fn health(State(service): State<Arc<Service>>) -> Result<Response, Ref
         influx: service.intake.counts(),
     };
     Ok(json(StatusCode::OK, &health))
+}
+
+/// Whether the store answers, in InfluxDB's words.
+pub async fn influx_health(State(service): State<Arc<Service>>) -> Response {
+    let outcome = service.telemetry.store().snapshot().await;
+    influx::health(outcome.as_ref().map(drop))
 }

@@ -1,7 +1,10 @@
 //! The service over a real socket, spoken to byte by byte.
 
+use std::io::Write;
 use std::net::SocketAddr;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -32,6 +35,12 @@ async fn start(options: HttpOptions) -> Running {
 
 impl Running {
     async fn send(&self, bytes: &[u8]) -> (u16, String) {
+        let (status, _, body) = self.exchange(bytes).await;
+        (status, body)
+    }
+
+    /// The answer's status, head and body.
+    async fn exchange(&self, bytes: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
@@ -39,8 +48,8 @@ impl Running {
         let _ = stream.read_to_end(&mut answer).await;
         let answer = String::from_utf8(answer).unwrap();
         let status = answer.get(9..12).map_or(0, |status| status.parse().unwrap());
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status, body.to_owned())
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        (status, head.to_owned(), body.to_owned())
     }
 
     async fn post(&self, path: &str, headers: &str, body: &[u8]) -> (u16, String) {
@@ -121,7 +130,7 @@ async fn requests_that_are_wrong_are_refused_and_the_service_goes_on() {
     let running = start(HttpOptions { body_len_max: 1000, ..HttpOptions::default() }).await;
     let (status, answer) = running.post("/write?precision=years", "", LINES).await;
     assert_eq!(status, 400, "{answer}");
-    let (status, _) = running.post("/write", "Content-Encoding: gzip\r\n", LINES).await;
+    let (status, _) = running.post("/write", "Content-Encoding: br\r\n", LINES).await;
     assert_eq!(status, 415);
     let (status, answer) = running.post("/write", "", &[b'x'; 1001]).await;
     assert_eq!(status, 413, "{answer}");
@@ -144,6 +153,68 @@ async fn requests_that_are_wrong_are_refused_and_the_service_goes_on() {
     assert_eq!(running.send(b"\x16\x03\x01 no request at all\r\n\r\n").await.0, 400);
     assert_eq!(running.intake.counts().refused, 3);
     assert_eq!(running.post("/write?precision=s", "", LINES).await.0, 204);
+    running.stop().await.verify_clean(3).await;
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What the Python packages `influxdb` 5.3.2 and `influxdb-client` 1.50.0 put into their requests.
+const OLD_CLIENT: &str = "User-Agent: python-requests/2.34.2\r\nAccept-Encoding: gzip\r\n\
+    Accept: application/x-msgpack\r\nContent-Encoding: gzip\r\n\
+    Authorization: Basic cm9vdDpyb290\r\n";
+const NEW_CLIENT: &str = "Accept-Encoding: identity\r\nAuthorization: Token t\r\n\
+    User-Agent: influxdb-client-python/1.50.0\r\n";
+
+#[tokio::test]
+async fn the_clients_of_both_versions_find_what_they_look_for() {
+    let running = start(HttpOptions::default()).await;
+    let kind = "Content-Type: application/json\r\n";
+    for (method, client) in [("GET", OLD_CLIENT), ("HEAD", OLD_CLIENT), ("GET", NEW_CLIENT)] {
+        let ping = format!(
+            "{method} /ping HTTP/1.1\r\nHost: 127.0.0.1:53035\r\n{client}{kind}\
+             Connection: close\r\n\r\n"
+        );
+        let (status, head, body) = running.exchange(ping.as_bytes()).await;
+        assert_eq!((status, body.as_str()), (204, ""), "{ping}");
+        let head = head.to_ascii_lowercase();
+        let build = concat!("\r\nx-influxdb-build: tyr-", env!("CARGO_PKG_VERSION"));
+        assert!(head.contains("\r\nx-influxdb-version: 1.8.10"), "{head}");
+        assert!(head.contains(build), "{head}");
+    }
+    let health = running.get_json("/health").await;
+    assert_eq!((&health["name"], &health["status"]), (&"influxdb".into(), &"pass".into()));
+
+    let packed = gzip(LINES);
+    let headers = format!("{OLD_CLIENT}Content-Type: application/octet-stream\r\n");
+    let path = "/write?db=metrics&precision=s";
+    assert_eq!(running.post(path, &headers, &packed).await, (204, String::new()));
+    let headers = format!(
+        "Content-Type: text/plain\r\nAccept: application/json\r\nContent-Encoding: gzip\r\n\
+         {NEW_CLIENT}"
+    );
+    let path = "/api/v2/write?org=o&bucket=bucket&precision=s";
+    assert_eq!(running.post(path, &headers, &packed).await, (204, String::new()));
+    running.stop().await.verify_clean(6).await;
+}
+
+#[tokio::test]
+async fn a_packed_body_is_bound_by_what_it_unpacks_to() {
+    let running = start(HttpOptions { body_len_max: 1000, ..HttpOptions::default() }).await;
+    let gzipped = "Content-Encoding: gzip\r\n";
+    let bomb = gzip(&[b' '; 100_000]);
+    assert!(bomb.len() < 1000);
+    let (status, answer) = running.post("/write", gzipped, &bomb).await;
+    assert_eq!(status, 413);
+    assert!(answer.contains("at most 1000 bytes when unpacked"), "{answer}");
+    let (status, answer) = running.post("/write", gzipped, LINES).await;
+    assert_eq!(status, 400);
+    assert!(answer.contains("not whole gzip"), "{answer}");
+    assert_eq!(running.intake.counts().refused, 2);
+    assert_eq!(running.post("/write?precision=s", gzipped, &gzip(LINES)).await.0, 204);
     running.stop().await.verify_clean(3).await;
 }
 

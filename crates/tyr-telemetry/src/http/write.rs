@@ -5,20 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Bytes;
 use axum::extract::{Query, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::body::{self, Encoding};
 use super::{Service, json};
 use crate::source::influx::{LineError, LineWriter, Precision, WriteReport};
 use crate::source::now_us;
-
-/// Time that a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Serialize)]
 struct WriteError<'a> {
@@ -48,14 +45,8 @@ pub async fn write(
             return refuse(StatusCode::BAD_REQUEST, "invalid", error.message());
         }
     };
-    let encoding = request.headers().get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| encoding != "identity") {
-        service.intake.refuse(1, "a compressed body");
-        let message = "compressed bodies are not understood; send content encoding identity";
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid", message);
-    }
     let _permit = service.writers.acquire().await.expect("the semaphore is never closed");
-    let body = match read_body(request.into_body(), service.options.body_len_max).await {
+    let body = match read_body(&service, request).await {
         Ok(body) => body,
         Err((status, message)) => {
             service.intake.refuse(1, &message);
@@ -70,18 +61,9 @@ pub async fn write(
     answer(&writer.write(&body, precision, now_us()).await)
 }
 
-async fn read_body(body: Body, len_max: usize) -> Result<Bytes, (StatusCode, String)> {
-    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, len_max)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err((
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a body has at most {len_max} bytes and arrives whole; send smaller ones"),
-        )),
-        Err(_) => Err((
-            StatusCode::REQUEST_TIMEOUT,
-            format!("a body arrives within {} seconds", BODY_TIMEOUT.as_secs()),
-        )),
-    }
+async fn read_body(service: &Service, request: Request) -> Result<Bytes, body::Untaken> {
+    let encoding = Encoding::of(request.headers())?;
+    body::read(request.into_body(), encoding, service.options.body_len_max).await
 }
 
 fn answer(report: &WriteReport) -> Response {
