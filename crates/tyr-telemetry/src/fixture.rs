@@ -5,8 +5,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tyr::Tyr;
 
-use crate::intake::Intake;
+use crate::intake::{Intake, Notify};
 use crate::series::Series;
+use crate::sources::Sources;
 use crate::telemetry::{Config, Telemetry};
 use crate::verify;
 
@@ -30,9 +31,16 @@ impl Fixture {
     }
 
     pub fn intake(&self, source: &'static str) -> Arc<Intake> {
+        Intake::new(&self.telemetry, source, self.notify())
+    }
+
+    pub fn sources(&self) -> Sources {
+        Sources::new(&self.telemetry, None, &self.notify())
+    }
+
+    fn notify(&self) -> Notify {
         let notices = Arc::clone(&self.notices);
-        let notify = Arc::new(move |text: &str| notices.lock().push(text.to_owned()));
-        Intake::new(&self.telemetry, source, notify)
+        Arc::new(move |text: &str| notices.lock().push(text.to_owned()))
     }
 
     pub fn notices(&self) -> Vec<String> {

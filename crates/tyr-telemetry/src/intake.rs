@@ -140,7 +140,8 @@ impl Intake {
         self.tell(why);
     }
 
-    fn tell(&self, what: impl Display) {
+    /// Tells the operator, unless something was told within the last second.
+    pub fn tell(&self, what: impl Display) {
         let due = self.pace.lock().take(Instant::now());
         match due {
             None => {}
@@ -148,6 +149,13 @@ impl Intake {
             Some(silent) => {
                 (self.notify)(&format!("{}: {what} (and {silent} more before)", self.source));
             }
+        }
+    }
+
+    /// Tells how much was kept silent, when that is over; who runs a service calls it now and then.
+    pub fn tell_rest(&self) {
+        if let Some(silent) = self.pace.lock().take_silent(Instant::now()) {
+            (self.notify)(&format!("{}: {silent} more like it", self.source));
         }
     }
 
@@ -187,12 +195,25 @@ struct Pace {
 impl Pace {
     /// None when it is too early; else how many were kept silent since the last.
     fn take(&mut self, now: Instant) -> Option<u64> {
-        if self.last.is_some_and(|last| now.duration_since(last) < NOTICE_INTERVAL) {
+        if self.is_early(now) {
             self.silent += 1;
             return None;
         }
         self.last = Some(now);
         Some(std::mem::take(&mut self.silent))
+    }
+
+    /// How many were kept silent, if there are some and it is not too early.
+    fn take_silent(&mut self, now: Instant) -> Option<u64> {
+        if self.silent == 0 || self.is_early(now) {
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.silent))
+    }
+
+    fn is_early(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now.duration_since(last) < NOTICE_INTERVAL)
     }
 }
 
@@ -210,5 +231,20 @@ mod tests {
         assert_eq!(pace.take(at(999)), None);
         assert_eq!(pace.take(at(1000)), Some(2));
         assert_eq!(pace.take(at(2500)), Some(0));
+    }
+
+    #[test]
+    fn what_was_kept_silent_is_told_though_nothing_follows_it() {
+        let mut pace = Pace::default();
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        assert_eq!(pace.take_silent(at(0)), None);
+        assert_eq!(pace.take(at(0)), Some(0));
+        for _ in 0..11 {
+            assert_eq!(pace.take(at(1)), None);
+        }
+        assert_eq!(pace.take_silent(at(999)), None);
+        assert_eq!(pace.take_silent(at(1000)), Some(11));
+        assert_eq!(pace.take_silent(at(9000)), None);
     }
 }

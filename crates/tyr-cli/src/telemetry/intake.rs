@@ -3,20 +3,21 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tokio::net::UdpSocket;
 use tyr::Error;
+use tyr_telemetry::source::apmon::{ApmonOptions, Receiver};
 use tyr_telemetry::source::csv::{self, Columns, ReplayOptions, TimeFormat};
 use tyr_telemetry::source::influx::{LineWriter, Precision, TagNames, default_names};
-use tyr_telemetry::source::{apmon, live, now_us};
-use tyr_telemetry::{Intake, IntakeCounts};
+use tyr_telemetry::source::{live, now_us};
+use tyr_telemetry::{ApmonCounts, Intake, IntakeCounts};
 
 use super::names::{NameArguments, PlaceArguments};
-use super::service::live_options;
-use super::{KeepArguments, for_a_while, notices, open_to_keep, parse_seconds, runtime};
+use super::service::{advise, live_options};
+use super::{KeepArguments, for_a_while, notices, open_to_keep, parse_seconds, runtime, summary};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, Unit};
 use crate::session::Session;
@@ -120,21 +121,37 @@ fn ingest_apmon(session: &mut Session, arguments: &ApmonArguments) -> Outcome {
     let runtime = runtime()?;
     let telemetry = open_to_keep(session, &runtime, &arguments.keep)?;
     let intake = Intake::new(&telemetry, "apmon", notices());
-    let options = apmon::ApmonOptions {
+    let options = ApmonOptions {
         site: arguments.site.clone(),
         job: arguments.job.clone(),
         password: arguments.password.clone(),
     };
     let refuse = |error| Error::io(format!("cannot listen on {}", arguments.listen), error);
-    let socket = runtime.block_on(UdpSocket::bind(arguments.listen)).map_err(refuse)?;
-    let address = socket.local_addr().map_err(refuse)?;
+    let receiver = Receiver::bind(arguments.listen, options).map_err(refuse)?;
+    let (address, meter) = (receiver.address(), receiver.meter());
     session
         .output
         .record(&json!({"apmon": address.to_string()}), &format!("listening on udp://{address}"))?;
     session.output.flush()?;
-    let receiving = apmon::serve(socket, intake.clone(), options);
-    runtime.block_on(for_a_while(receiving, &session.interrupt, arguments.seconds));
-    report(session, intake.counts())
+    advise(&receiver);
+    let stop = for_a_while(tell_rest(&intake), &session.interrupt, arguments.seconds);
+    let received = runtime.block_on(receiver.run(Arc::clone(&intake), stop));
+    received.map_err(|error| Error::io("cannot receive datagrams", error))?;
+    let counts = ApmonCounts { intake: intake.counts(), datagrams: Some(meter.counts()) };
+    let text = [
+        summary::of_intake(&counts.intake),
+        counts.datagrams.as_ref().map(summary::of_datagrams).unwrap_or_default(),
+    ];
+    session.output.record(&json!(counts), &text.join("\n"))
+}
+
+/// Tells now and then what was kept silent of bad input; does not end.
+async fn tell_rest(intake: &Intake) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        seconds.tick().await;
+        intake.tell_rest();
+    }
 }
 
 /// Bytes of lines that are handed on together, at most, but for a single long one.
@@ -281,11 +298,7 @@ pub fn replay(session: &mut Session, arguments: &ReplayArguments) -> Outcome {
 }
 
 fn report(session: &mut Session, counts: IntakeCounts) -> Outcome {
-    let text = format!(
-        "stored {}, refused {}, ignored {}, failed {}",
-        counts.stored, counts.refused, counts.ignored, counts.failed
-    );
-    session.output.record(&json!(counts), &text)
+    session.output.record(&json!(counts), &summary::of_intake(&counts))
 }
 
 /// A failure when some of a finite input was lost.

@@ -1,13 +1,14 @@
 //! `tyr telemetry`: the monitoring store from a shell.
 //!
 //! [`intake`] takes measurements in, [`service`] does it over the network, [`queries`] asks,
-//! [`verification`] recomputes every aggregate. What a measurement is, and how it is kept, is the
-//! affair of the crate `tyr-telemetry`.
+//! [`verification`] recomputes every aggregate, [`summary`] says what became of the input. What a
+//! measurement is, and how it is kept, is the affair of the crate `tyr-telemetry`.
 
 mod intake;
 mod names;
 mod queries;
 mod service;
+mod summary;
 mod verification;
 
 use std::collections::BTreeMap;

@@ -1,27 +1,30 @@
 //! `tyr telemetry serve`: measurements over HTTP and UDP, queries over HTTP, until Ctrl-C.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::TcpListener;
 use tyr::Error;
 use tyr_telemetry::http::{self, HttpOptions};
-use tyr_telemetry::source::apmon::{self, ApmonOptions};
+use tyr_telemetry::source::apmon::{ApmonOptions, Receiver};
 use tyr_telemetry::source::live::{self, LiveOptions};
-use tyr_telemetry::{Intake, Telemetry};
+use tyr_telemetry::{Sources, Telemetry};
 
 use super::names::{NameArguments, PlaceArguments};
-use super::{KeepArguments, interrupted, notices, open_to_keep, runtime};
+use super::{KeepArguments, interrupted, notices, open_to_keep, runtime, summary};
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 
 /// `tyr telemetry serve`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Over HTTP: POST /api/v2/write and /write take InfluxDB line protocol (?precision=ns|us|ms|s); GET \
-/api/series, /api/aggregate, /api/top and /api/catalog answer queries; GET /healthz says whether \
-it is up. There is no access control: listen where only friends can connect.
+Over HTTP: POST /api/v2/write and /write take InfluxDB line protocol (?precision=ns|us|ms|s), also \
+packed by gzip; GET /api/series, /api/aggregate, /api/top and /api/catalog answer queries; GET \
+/healthz says whether it is up and what became of all input. There is no access control: listen \
+where only friends can connect.
 
 Examples:
   tyr telemetry serve --data /tmp/store --live
@@ -64,11 +67,67 @@ async fn serve_on(
     };
     let listener = TcpListener::bind(arguments.http).await.map_err(refuse(arguments.http))?;
     let http_address = listener.local_addr().map_err(refuse(arguments.http))?;
-    let socket = match arguments.apmon {
-        Some(address) => Some(UdpSocket::bind(address).await.map_err(refuse(address))?),
+    let receiver = match arguments.apmon {
+        Some(address) => {
+            Some(Receiver::bind(address, apmon_options(arguments)).map_err(refuse(address))?)
+        }
         None => None,
     };
-    let apmon_address = socket.as_ref().and_then(|socket| socket.local_addr().ok());
+    announce(session, arguments, http_address, receiver.as_ref())?;
+
+    let meter = receiver.as_ref().map(Receiver::meter);
+    let sources = Sources::new(&telemetry, meter, &notices());
+    let mut options = HttpOptions::default();
+    options.defaults = arguments.names.over(options.defaults);
+    let stop = || interrupted(session.interrupt.clone());
+    let answering = async {
+        let answered = http::serve(listener, sources.clone(), options, stop()).await;
+        answered.map_err(refuse(http_address))
+    };
+    let receiving = async {
+        let Some(receiver) = receiver else { return Ok(()) };
+        let received = receiver.run(Arc::clone(&sources.apmon), stop()).await;
+        received.map_err(|error| Error::io("cannot receive datagrams", error).into())
+    };
+    let looking = async {
+        if arguments.is_live {
+            live::run(Arc::clone(&sources.live), live_options(&arguments.names.place)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let noting = async {
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            seconds.tick().await;
+            sources.tell_rest();
+        }
+    };
+    // What runs until it is dropped ends with what is stopped.
+    tokio::select! {
+        served = async { tokio::try_join!(answering, receiving) } => served.map(drop)?,
+        () = looking => {}
+        () = noting => {}
+    }
+    let counts = sources.counts();
+    session.output.record(
+        &json!({
+            "stored": counts.recorded.measurements,
+            "influx": counts.influx,
+            "apmon": counts.apmon,
+            "live": counts.live,
+        }),
+        &summary::of_service(&counts),
+    )
+}
+
+/// Says where it listens, and what is short.
+fn announce(
+    session: &mut Session,
+    arguments: &ServeArguments,
+    http_address: SocketAddr,
+    receiver: Option<&Receiver>,
+) -> Outcome {
+    let apmon_address = receiver.map(Receiver::address);
     let listening = json!({
         "http": http_address.to_string(),
         "apmon": apmon_address.map(|address| address.to_string()),
@@ -78,36 +137,15 @@ async fn serve_on(
     let text = format!("listening on http://{http_address}{}", apmon_text.unwrap_or_default());
     session.output.record(&listening, &text)?;
     session.output.flush()?;
+    receiver.into_iter().for_each(advise);
+    Ok(())
+}
 
-    let intakes = ["influx", "apmon", "live"].map(|name| Intake::new(&telemetry, name, notices()));
-    let [influx, apmon, live] = &intakes;
-    let mut options = HttpOptions::default();
-    options.defaults = arguments.names.over(options.defaults);
-    let shutdown = interrupted(session.interrupt.clone());
-    let answering = http::serve(listener, telemetry.clone(), influx.clone(), options, shutdown);
-    let receiving = async {
-        if let Some(socket) = socket {
-            apmon::serve(socket, apmon.clone(), apmon_options(arguments)).await;
-        }
-        std::future::pending::<()>().await;
-    };
-    let looking = async {
-        if arguments.is_live {
-            live::run(live.clone(), live_options(&arguments.names.place)).await;
-        }
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        answered = answering => answered.map_err(refuse(http_address))?,
-        () = receiving => {}
-        () = looking => {}
+/// Says what an operator should do before many send.
+pub fn advise(receiver: &Receiver) {
+    if let Some(advice) = receiver.advice() {
+        notices()(&advice);
     }
-    let counts = intakes.each_ref().map(|intake| intake.counts());
-    let stored = telemetry.counts().measurements;
-    session.output.record(
-        &json!({"stored": stored, "influx": counts[0], "apmon": counts[1], "live": counts[2]}),
-        &format!("stored {stored} measurements"),
-    )
 }
 
 fn apmon_options(arguments: &ServeArguments) -> ApmonOptions {

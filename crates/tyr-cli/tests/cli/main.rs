@@ -14,4 +14,5 @@ mod serve;
 mod shell;
 mod start_page;
 mod telemetry;
+mod telemetry_service;
 mod transactions;

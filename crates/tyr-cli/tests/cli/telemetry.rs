@@ -1,14 +1,10 @@
-//! `tyr telemetry`: in by every way, out by every query, verified.
+//! `tyr telemetry`: in from files and pipes, out by every query, verified.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, UdpSocket};
-
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::shell::{Shell, lines, refusal};
 
-const LINES: &str = "\
+pub const LINES: &str = "\
 load,site=cern,cluster=batch,host=n1,job=reco one=0.5 1700000000
 load,site=cern,cluster=batch,host=n1,job=reco one=1.5 1700000010
 load,site=cern,cluster=batch,host=n2,job=reco one=4 1700000070
@@ -23,7 +19,7 @@ fn loaded() -> Shell {
     shell
 }
 
-fn verified(shell: &Shell) -> Value {
+pub fn verified(shell: &Shell) -> Value {
     let report = shell.json(["telemetry", "verify"]).remove(0);
     assert_eq!(report["differences_count"], 0, "{report}");
     report
@@ -143,76 +139,4 @@ fn this_machine_is_measured() {
     assert!(verified(&shell)["measurements"].as_u64().unwrap() > 10);
     let listed = shell.text(["telemetry", "list"]);
     assert!(listed.contains("memory.used") && listed.contains("load.1"), "{listed}");
-}
-
-/// A datagram of one parameter, `load`, a double.
-fn datagram(value: f64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let text = |bytes: &mut Vec<u8>, text: &str| {
-        bytes.extend((text.len() as u32).to_be_bytes());
-        bytes.extend(text.as_bytes());
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-    };
-    text(&mut bytes, "v:2.2.0_cppp:word");
-    bytes.extend(1_u32.to_be_bytes());
-    bytes.extend(1_u32.to_be_bytes());
-    text(&mut bytes, "farm");
-    text(&mut bytes, "node1");
-    bytes.extend(1_u32.to_be_bytes());
-    text(&mut bytes, "load");
-    bytes.extend(5_u32.to_be_bytes());
-    bytes.extend(value.to_be_bytes());
-    bytes
-}
-
-#[test]
-fn a_service_takes_lines_and_datagrams_and_answers_queries() {
-    let shell = Shell::empty();
-    let serve = ["telemetry", "serve", "--http", "127.0.0.1:0", "--apmon", "127.0.0.1:0"];
-    let mut child = shell.start(serve.into_iter().chain(["--apmon-password", "word", "--json"]));
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    let listening: Value = serde_json::from_str(&line).unwrap();
-    let address = |name: &str| listening[name].as_str().unwrap().to_owned();
-
-    let posted = http(&address("http"), "POST", "/api/v2/write?precision=s", LINES);
-    assert!(posted.starts_with("HTTP/1.1 204"), "{posted}");
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // Datagrams have no answer, so they are sent until the store has one.
-    let asked = loop {
-        socket.send_to(&datagram(3.5), address("apmon")).unwrap();
-        let asked = http(&address("http"), "GET", "/api/catalog", "");
-        if asked.contains("node1") {
-            break asked;
-        }
-    };
-    assert!(asked.contains("gsi"), "{asked}");
-    socket.send_to(b"garbage", address("apmon")).unwrap();
-    assert!(http(&address("http"), "GET", "/healthz", "").starts_with("HTTP/1.1 200"));
-
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).unwrap();
-    assert!(child.wait().unwrap().success());
-    let counts = &lines(rest.as_bytes())[0];
-    assert_eq!(counts["influx"]["stored"], 4);
-    assert!(counts["apmon"]["stored"].as_u64().unwrap() >= 1, "{counts}");
-    let measurements = verified(&shell)["measurements"].clone();
-    assert_eq!(measurements, counts["stored"]);
-    shell.assert_clean();
-}
-
-fn http(address: &str, method: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("the service listens");
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
-    )
-    .expect("the service reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the service answers");
-    answer
 }

@@ -6,7 +6,7 @@
 //!   GET  /api/aggregate              ?scope&path&parameter&window&from&to
 //!   GET  /api/top                    ?scope&parameter&by&from&to&limit
 //!   GET  /api/catalog                ?site&cluster&host&parameter&job&region&limit
-//!   GET  /healthz                    whether the store answers, and counts
+//!   GET  /healthz                    whether the store answers, and all counts
 //!   GET  /ping, /health              the same for InfluxDB's clients
 //! ```
 //!
@@ -33,10 +33,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tyr::ErrorKind;
 
-use crate::intake::Intake;
 use crate::series::Series;
 use crate::source::influx::{TagNames, default_names};
-use crate::telemetry::Telemetry;
+use crate::sources::Sources;
 
 /// Requests of each kind that are worked on at once; the others wait.
 const REQUESTS_MAX: usize = 8;
@@ -64,8 +63,7 @@ impl Default for HttpOptions {
 
 /// What handlers share.
 struct Service {
-    telemetry: Telemetry,
-    intake: Arc<Intake>,
+    sources: Sources,
     options: HttpOptions,
     writers: Semaphore,
     readers: Semaphore,
@@ -77,14 +75,12 @@ struct Service {
 /// When the listener breaks.
 pub async fn serve(
     listener: TcpListener,
-    telemetry: Telemetry,
-    intake: Arc<Intake>,
+    sources: Sources,
     options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let service = Arc::new(Service {
-        telemetry,
-        intake,
+        sources,
         options,
         writers: Semaphore::new(REQUESTS_MAX),
         readers: Semaphore::new(REQUESTS_MAX),

@@ -11,13 +11,12 @@ use tyr::{Error, Result};
 
 use super::{Refusal, Service, influx, json};
 use crate::calendar::{TimeRange, Window, parse_time};
-use crate::intake::IntakeCounts;
 use crate::query::{CatalogFilter, TopBy, TopQuery};
 use crate::render::{Answer, Format, render};
 use crate::series::Series;
 use crate::source::now_us;
+use crate::sources::SourceCounts;
 use crate::subject::{AggregateName, Scope, Subject};
-use crate::telemetry::Counts;
 
 /// Most rows of an answer.
 const LIMIT_MAX: usize = 1_000_000;
@@ -105,7 +104,7 @@ pub async fn series(
         job: asked.required("job")?.to_owned(),
     };
     let limit = asked.limit(10_000)?;
-    let answer = service.telemetry.raw(&series, asked.range()?, limit).await?;
+    let answer = service.sources.telemetry.raw(&series, asked.range()?, limit).await?;
     Ok(asked.answer(&answer)?)
 }
 
@@ -123,7 +122,7 @@ pub async fn aggregate(
         parameter: asked.required("parameter")?.to_owned(),
     };
     let window = asked.text("window").map_or(Ok(Window::Minute), Window::parse)?;
-    let answer = service.telemetry.aggregate(&name, window, asked.range()?).await?;
+    let answer = service.sources.telemetry.aggregate(&name, window, asked.range()?).await?;
     Ok(asked.answer(&answer)?)
 }
 
@@ -142,7 +141,7 @@ pub async fn top(
         range: asked.range()?,
         limit: asked.limit(10)?,
     };
-    let answer = service.telemetry.top(&query).await?;
+    let answer = service.sources.telemetry.top(&query).await?;
     Ok(asked.answer(&answer)?)
 }
 
@@ -162,30 +161,26 @@ pub async fn catalog(
         job: asked.owned("job"),
         region: asked.owned("region"),
     };
-    let answer = service.telemetry.catalog(&filter, asked.limit(10_000)?).await?;
+    let answer = service.sources.telemetry.catalog(&filter, asked.limit(10_000)?).await?;
     Ok(asked.answer(&answer)?)
 }
 
 #[derive(Serialize)]
 struct Health {
     status: &'static str,
-    recorded: Counts,
-    influx: IntakeCounts,
+    #[serde(flatten)]
+    counts: SourceCounts,
 }
 
-/// Whether the store answers, and what it took so far.
+/// Whether the store answers, and what became of all that came so far.
 pub async fn health(State(service): State<Arc<Service>>) -> Result<Response, Refusal> {
-    service.telemetry.store().snapshot().await?;
-    let health = Health {
-        status: "ok",
-        recorded: service.telemetry.counts(),
-        influx: service.intake.counts(),
-    };
+    service.sources.telemetry.store().snapshot().await?;
+    let health = Health { status: "ok", counts: service.sources.counts() };
     Ok(json(StatusCode::OK, &health))
 }
 
 /// Whether the store answers, in InfluxDB's words.
 pub async fn influx_health(State(service): State<Arc<Service>>) -> Response {
-    let outcome = service.telemetry.store().snapshot().await;
+    let outcome = service.sources.telemetry.store().snapshot().await;
     influx::health(outcome.as_ref().map(drop))
 }

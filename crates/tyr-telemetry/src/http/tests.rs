@@ -15,7 +15,7 @@ use crate::fixture::Fixture;
 struct Running {
     fixture: Fixture,
     address: SocketAddr,
-    intake: Arc<Intake>,
+    sources: Sources,
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
 }
@@ -24,13 +24,11 @@ async fn start(options: HttpOptions) -> Running {
     let fixture = Fixture::new().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let intake = fixture.intake("influx");
+    let sources = fixture.sources();
     let (stop, stopped) = oneshot::channel();
     let shutdown = async { stopped.await.unwrap_or_default() };
-    let service =
-        serve(listener, fixture.telemetry.clone(), Arc::clone(&intake), options, shutdown);
-    let server = tokio::spawn(service);
-    Running { fixture, address, intake, stop, server }
+    let server = tokio::spawn(serve(listener, sources.clone(), options, shutdown));
+    Running { fixture, address, sources, stop, server }
 }
 
 impl Running {
@@ -121,7 +119,7 @@ async fn a_body_with_bad_lines_is_answered_with_their_numbers_and_the_rest_recor
     assert!(answer["message"].as_str().unwrap().contains("2 of 4 lines refused"), "{answer}");
     assert_eq!(answer["line_errors"][0]["line"], 2);
     assert_eq!(answer["line_errors"][1]["line"], 3);
-    assert_eq!(running.intake.counts().refused, 2);
+    assert_eq!(running.sources.influx.counts().refused, 2);
     running.stop().await.verify_clean(2).await;
 }
 
@@ -151,7 +149,7 @@ async fn requests_that_are_wrong_are_refused_and_the_service_goes_on() {
     }
     assert_eq!(running.get("/nothing").await.0, 404);
     assert_eq!(running.send(b"\x16\x03\x01 no request at all\r\n\r\n").await.0, 400);
-    assert_eq!(running.intake.counts().refused, 3);
+    assert_eq!(running.sources.influx.counts().refused, 3);
     assert_eq!(running.post("/write?precision=s", "", LINES).await.0, 204);
     running.stop().await.verify_clean(3).await;
 }
@@ -213,7 +211,7 @@ async fn a_packed_body_is_bound_by_what_it_unpacks_to() {
     let (status, answer) = running.post("/write", gzipped, LINES).await;
     assert_eq!(status, 400);
     assert!(answer.contains("not whole gzip"), "{answer}");
-    assert_eq!(running.intake.counts().refused, 2);
+    assert_eq!(running.sources.influx.counts().refused, 2);
     assert_eq!(running.post("/write?precision=s", gzipped, &gzip(LINES)).await.0, 204);
     running.stop().await.verify_clean(3).await;
 }

@@ -41,7 +41,7 @@ pub async fn write(
     let precision = match Precision::parse(precision) {
         Ok(precision) => precision,
         Err(error) => {
-            service.intake.refuse(1, &error);
+            service.sources.influx.refuse(1, &error);
             return refuse(StatusCode::BAD_REQUEST, "invalid", error.message());
         }
     };
@@ -49,12 +49,12 @@ pub async fn write(
     let body = match read_body(&service, request).await {
         Ok(body) => body,
         Err((status, message)) => {
-            service.intake.refuse(1, &message);
+            service.sources.influx.refuse(1, &message);
             return refuse(status, "invalid", &message);
         }
     };
     let writer = LineWriter {
-        intake: &service.intake,
+        intake: &service.sources.influx,
         tags: &service.options.tags,
         defaults: &service.options.defaults,
     };

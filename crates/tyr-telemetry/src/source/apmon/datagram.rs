@@ -26,6 +26,9 @@ use crate::calendar::SECOND_US;
 /// The longest string that MonALISA's receiver takes.
 const STRING_LEN_MAX: usize = 32_767;
 
+/// The shortest parameter: a name, a type and a value, each in a unit of four bytes but the name.
+const PARAMETER_LEN_MIN: usize = 16;
+
 /// One datagram, as far as it matters here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datagram {
@@ -35,6 +38,8 @@ pub struct Datagram {
     pub node: String,
     /// What it sends.
     pub parameters: Vec<Parameter>,
+    /// Parameters after one without a name, which nobody reads; never more than have room in it.
+    pub unread: u64,
     /// When the values were taken, where the sender says so.
     pub time_us: Option<i64>,
 }
@@ -125,20 +130,21 @@ pub fn decode(bytes: &[u8], password: Option<&str>) -> Result<Datagram, Malforme
     let node = reader.string("node")?;
     let count = reader.int("number of parameters")?;
     let mut parameters = Vec::new();
-    let mut has_all = true;
+    let mut unread = 0;
     for _ in 0..count {
         let name = reader.string("parameter name")?;
         if name.is_empty() {
-            has_all = false;
+            let room = 1 + (bytes.len() - reader.at) / PARAMETER_LEN_MIN;
+            unread = (count as usize - parameters.len()).min(room) as u64;
             break;
         }
         let value = reader.value(&name)?;
         parameters.push(Parameter { name, value });
     }
-    let has_time = has_all && reader.has_more() && version.is_some_and(|v| v >= (1, 6));
+    let has_time = unread == 0 && reader.has_more() && version.is_some_and(|v| v >= (1, 6));
     let seconds = if has_time { reader.int("time")? } else { 0 };
     let time_us = (seconds > 0).then(|| i64::from(seconds) * SECOND_US);
-    Ok(Datagram { cluster, node, parameters, time_us })
+    Ok(Datagram { cluster, node, parameters, unread, time_us })
 }
 
 /// Major and minor number of a version like `2.2.8_cpp`.
