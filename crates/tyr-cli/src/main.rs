@@ -2,9 +2,10 @@
 //!
 //! [`arguments`] is the command line as types; `commands/` does what it says, one file a family;
 //! `bench/`, `demo/` and `telemetry/` are the large ones. `serve/` is a node of a cluster, with its
-//! `configuration/` and `logging/`, and `dev/` a small cluster for trying things. [`session`] opens
-//! and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
-//! [`interrupt`] is Ctrl-C. `cluster/` asks monitors and nodes. Nothing here knows how a store
+//! `configuration/` and `logging/`, and `dev/` a small cluster for trying things. [`metrics`] is
+//! what Prometheus reads of services. [`session`] opens and closes the store, [`output`] prints
+//! text or JSON, [`failure`] holds the exit codes, [`interrupt`] is Ctrl-C, [`process`] what the
+//! system says of this process. `cluster/` asks monitors and nodes. Nothing here knows how a store
 //! works: commands on data use the public crates only, and `serve/` starts a node without looking
 //! into it.
 
@@ -23,7 +24,9 @@ mod dev;
 mod failure;
 mod interrupt;
 mod logging;
+mod metrics;
 mod output;
+mod process;
 mod progress;
 mod random;
 mod script;

@@ -1,6 +1,7 @@
 //! The sources of one service, and what became of the input of each.
 //!
-//! `/healthz` and the summary when the service ends say the same, because it is from here.
+//! `/healthz`, `/metrics` and the summary when the service ends say the same, because it is from
+//! here.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::configuration::page;
 use crate::failure::Outcome;
-use crate::serve::metrics;
+use crate::metrics;
 use crate::session::Session;
 
 /// `tyr reference`
@@ -20,7 +20,7 @@ pub struct ReferenceArguments {
 enum Page {
     /// Settings of a node
     Configuration,
-    /// Metrics of a node
+    /// Metrics of a node and of the monitoring store
     Metrics,
 }
 
@@ -28,7 +28,7 @@ enum Page {
 pub fn run(session: &mut Session, arguments: &ReferenceArguments) -> Outcome {
     let text = match arguments.page {
         Page::Configuration => page::page(),
-        Page::Metrics => metrics::page(),
+        Page::Metrics => metrics::page::page(),
     };
     session.output.bytes(text.as_bytes())
 }

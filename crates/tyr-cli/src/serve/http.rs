@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::json;
@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 use tyr::Error;
 use tyr_node::server::{Health, Observer};
 
-use super::metrics::Metrics;
 use crate::failure::Outcome;
+use crate::metrics::Metrics;
 
 /// Answers until it is dropped.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Drop for Http {
 }
 
 fn router(observer: Observer) -> Router {
-    let metrics = Metrics::of(observer.clone());
+    let metrics = Metrics::of_node(observer.clone());
     Router::new()
         .route("/metrics", get(show_metrics))
         .route("/health/live", get(show_live))
@@ -93,14 +93,8 @@ fn router(observer: Observer) -> Router {
         .with_state(Arc::new(Sight { observer, metrics }))
 }
 
-async fn show_metrics(State(sight): State<Arc<Sight>>) -> Response {
-    match sight.metrics.text() {
-        Ok(text) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], text).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
+async fn show_metrics(State(sight): State<Arc<Sight>>, headers: HeaderMap) -> Response {
+    sight.metrics.answer(&headers)
 }
 
 async fn show_live(State(sight): State<Arc<Sight>>) -> Response {

@@ -10,9 +10,7 @@
 //! [`metrics`] counts, [`supervisor`] tells whoever started the process how it stands.
 
 mod http;
-pub mod metrics;
 mod plan;
-mod process;
 mod supervisor;
 
 use std::io::Read;
@@ -35,6 +33,7 @@ use self::supervisor::Supervisor;
 use crate::configuration::{Configuration, Layers, SettingFlags};
 use crate::failure::{Failure, Outcome};
 use crate::logging::{self, AuditFile};
+use crate::process;
 use crate::session::Session;
 
 /// How soon a signal is noticed, and that the node became ready.

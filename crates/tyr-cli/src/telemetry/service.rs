@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::get;
 use clap::Args;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -16,6 +19,7 @@ use tyr_telemetry::{Sources, Telemetry};
 use super::names::{NameArguments, PlaceArguments};
 use super::{KeepArguments, interrupted, notices, open_to_keep, runtime, summary};
 use crate::failure::{Failure, Outcome};
+use crate::metrics::Metrics;
 use crate::session::Session;
 
 /// `tyr telemetry serve`
@@ -23,8 +27,8 @@ use crate::session::Session;
 #[command(after_help = "\
 Over HTTP: POST /api/v2/write and /write take InfluxDB line protocol (?precision=ns|us|ms|s), also \
 packed by gzip; GET /api/series, /api/aggregate, /api/top and /api/catalog answer queries; GET \
-/healthz says whether it is up and what became of all input. There is no access control: listen \
-where only friends can connect.
+/healthz says whether it is up and what became of all input, GET /metrics the same for \
+Prometheus. There is no access control: listen where only friends can connect.
 
 Examples:
   tyr telemetry serve --data /tmp/store --live
@@ -79,6 +83,7 @@ async fn serve_on(
     let sources = Sources::new(&telemetry, meter, &notices());
     let mut options = HttpOptions::default();
     options.defaults = arguments.names.over(options.defaults);
+    options.more = metrics_route(&sources);
     let stop = || interrupted(session.interrupt.clone());
     let answering = async {
         let answered = http::serve(listener, sources.clone(), options, stop()).await;
@@ -146,6 +151,12 @@ pub fn advise(receiver: &Receiver) {
     if let Some(advice) = receiver.advice() {
         notices()(&advice);
     }
+}
+
+fn metrics_route(sources: &Sources) -> Router {
+    let metrics = Arc::new(Metrics::of_store(sources.clone()));
+    let answer = move |headers: HeaderMap| async move { metrics.answer(&headers) };
+    Router::new().route("/metrics", get(answer))
 }
 
 fn apmon_options(arguments: &ServeArguments) -> ApmonOptions {

@@ -53,7 +53,7 @@ fn three_nodes_form_a_cluster_show_how_they_are_and_stop_well() {
         until("it is ready", || get(*http, "/health/ready").0 == 200);
         let (status, text) = get(*http, "/metrics");
         assert_eq!(status, 200);
-        for line in ["tyr_ready 1.0", "tyr_starts_total 1", "tyr_commits_total 0", "# EOF"] {
+        for line in ["tyr_ready 1.0", "tyr_starts_total 1", "# TYPE tyr_commits_total counter"] {
             assert!(text.lines().any(|it| it == line), "{line} in {text}");
         }
         let report: Value = serde_json::from_str(&get(*http, "/status").1).unwrap();

@@ -108,6 +108,15 @@ fn a_service_takes_lines_and_datagrams_and_answers_queries() {
         }
     };
     assert_eq!((&counts["status"], &counts["influx"]["stored"]), (&"ok".into(), &4.into()));
+    let metrics = service.get("/metrics");
+    for line in [
+        "# TYPE tyr_apmon_datagrams_refused_total counter",
+        "tyr_apmon_datagrams_refused_total{reason=\"long_string\"} 1",
+        "tyr_telemetry_stored_total{source=\"influx\"} 4",
+        concat!("tyr_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1.0"),
+    ] {
+        assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
+    }
 
     let rest = service.stop();
     let counts = &lines(rest.as_bytes())[0];

@@ -53,11 +53,18 @@ pub struct HttpOptions {
     pub defaults: Series,
     /// Bytes of the largest body. Default 16 MiB.
     pub body_len_max: usize,
+    /// What the service answers besides, such as metrics. Default nothing.
+    pub more: Router,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { tags: TagNames::default(), defaults: default_names(), body_len_max: 16 << 20 }
+        Self {
+            tags: TagNames::default(),
+            defaults: default_names(),
+            body_len_max: 16 << 20,
+            more: Router::new(),
+        }
     }
 }
 
@@ -76,9 +83,10 @@ struct Service {
 pub async fn serve(
     listener: TcpListener,
     sources: Sources,
-    options: HttpOptions,
+    mut options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
+    let more = std::mem::take(&mut options.more);
     let service = Arc::new(Service {
         sources,
         options,
@@ -96,6 +104,7 @@ pub async fn serve(
         .route("/health", get(read::influx_health))
         .route("/ping", get(influx::ping))
         .with_state(service)
+        .merge(more)
         .layer(map_response(influx::sign));
     let (stop, stopped) = oneshot::channel();
     let stopping = async {

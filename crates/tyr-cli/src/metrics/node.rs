@@ -1,51 +1,13 @@
-//! The table of metrics.
+//! What a node counts.
 
-use std::fmt::Write as _;
-
-use tyr_node::histogram::Times;
 use tyr_node::router::quota::QuotaReport;
 use tyr_node::server::NodeStatistics;
 
-use super::super::process;
-
-/// A metric.
-#[derive(Debug)]
-pub struct Metric {
-    /// Its name, with its unit; counters get `_total` after it.
-    pub name: &'static str,
-    /// What it is.
-    pub help: &'static str,
-    /// How it is read.
-    pub reading: Reading,
-}
-
-/// How a metric is read.
-#[derive(Debug)]
-pub enum Reading {
-    /// A count that only grows.
-    Count(fn(&NodeStatistics) -> u64),
-    /// The same by the values of a label.
-    Counts(&'static str, fn(&NodeStatistics) -> Vec<(String, u64)>),
-    /// A number that rises and falls.
-    Level(fn(&NodeStatistics) -> f64),
-    /// The same by the values of a label.
-    Levels(&'static str, fn(&NodeStatistics) -> Vec<(String, f64)>),
-    /// How long something took, each time.
-    Times(fn(&NodeStatistics) -> &Times),
-}
-
-use Reading::{Count, Counts, Level, Levels, Times as Took};
-
-const fn metric(name: &'static str, help: &'static str, reading: Reading) -> Metric {
-    Metric { name, help, reading }
-}
+use super::Reading::{Count, Counts, Level, Levels, Times as Took};
+use super::{Metric, labelled, metric};
 
 fn by_kind(counts: &std::collections::BTreeMap<&'static str, u64>) -> Vec<(String, u64)> {
     counts.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect()
-}
-
-fn labelled<N: Copy>(numbers: &[(&str, N)]) -> Vec<(String, N)> {
-    numbers.iter().map(|(label, number)| ((*label).to_owned(), *number)).collect()
 }
 
 fn by_keyspace(
@@ -56,8 +18,8 @@ fn by_keyspace(
     statistics.quotas.iter().filter_map(of).collect()
 }
 
-/// All metrics.
-pub static METRICS: [Metric; 67] = [
+/// The metrics of a node.
+pub static METRICS: [Metric<NodeStatistics>; 64] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -403,48 +365,4 @@ pub static METRICS: [Metric; 67] = [
         "1 while the collector does not take traces, else 0.",
         Level(|it| f64::from(it.traces.is_failing)),
     ),
-    // The process.
-    metric(
-        "process_cpu_seconds",
-        "Processor time of the process, in whole seconds.",
-        Count(|_| process::cpu_seconds()),
-    ),
-    metric(
-        "process_resident_memory_bytes",
-        "Memory of the process that is in use.",
-        Level(|_| process::resident_bytes() as f64),
-    ),
-    metric("process_open_fds", "Open files and sockets.", Level(|_| process::open_files() as f64)),
 ];
-
-const HEAD: &str = "\
-# Metrics of a node
-
-Made from the table in `crates/tyr-cli/src/serve/metrics/table.rs` by `tyr reference metrics`.
-
-A node answers `GET /metrics` at the address of the setting
-[`http`](configuration.md#logs-metrics-and-traces), in the OpenMetrics format that Prometheus reads.
-All times are seconds, all sizes bytes. Counters begin at 0 with each start of the node. Which of
-them to watch, and what to do then, is in [the guide](../guide/cluster.md#what-to-watch).
-
-| metric | kind | labels | meaning |
-|---|---|---|---|
-";
-
-/// The reference page.
-pub fn page() -> String {
-    let mut page = HEAD.to_owned();
-    for metric in &METRICS {
-        let (suffix, kind, label) = match &metric.reading {
-            Count(_) => ("_total", "counter", ""),
-            Counts(label, _) => ("_total", "counter", *label),
-            Level(_) => ("", "gauge", ""),
-            Levels(label, _) => ("", "gauge", *label),
-            Took(_) => ("", "histogram", ""),
-        };
-        let label = if label.is_empty() { String::new() } else { format!("`{label}`") };
-        writeln!(page, "| `{}{suffix}` | {kind} | {label} | {} |", metric.name, metric.help)
-            .expect("a String takes any text");
-    }
-    page
-}
