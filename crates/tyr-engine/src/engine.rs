@@ -1,6 +1,6 @@
 //! A step of the member, and what it asks for, in the order it was asked for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
@@ -19,6 +19,8 @@ pub struct Engine<H = Holdings> {
     member: Member,
     held: H,
     journal: Journal,
+    /// Whether the member may hold transactions that refer to extents: the log told of such.
+    may_refer: bool,
     /// Kept for its memory.
     effects: Vec<Effect>,
     /// Why nothing is done any more.
@@ -45,10 +47,12 @@ impl<H: Held> Engine<H> {
         open: impl FnOnce(Visit<'_>) -> Result<OpenedNode<L>>,
     ) -> Result<(Self, L)> {
         let mut held: Option<H> = None;
+        let mut may_refer = false;
         let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
             let held = held.get_or_insert_with(|| hold(Arc::clone(store)));
             let record = tyr_protocol::wire::decode_record(&body)?;
             held.holdings_mut().meet(&record, extents);
+            may_refer |= !extents.is_empty();
             member.replay(record, held);
             held.holdings().check()
         };
@@ -58,6 +62,7 @@ impl<H: Held> Engine<H> {
             member,
             held,
             journal: Journal::new(log),
+            may_refer,
             effects: Vec::new(),
             failure: None,
             refusal: None,
@@ -98,6 +103,19 @@ impl<H: Held> Engine<H> {
     /// What the log's end so far stands for, after the pages up to the clock `after`.
     pub fn checkpoint(&mut self, after: u64) -> Vec<Record> {
         self.member.checkpoint(after)
+    }
+
+    /// The extents that the member's transactions refer to: those that the log told of. What is
+    /// sent of them, and what stands for the log, is read from there, also when all that was
+    /// written to blobs has been overwritten.
+    pub fn referred(&mut self) -> BTreeSet<ExtentRef> {
+        if !self.may_refer {
+            return BTreeSet::new();
+        }
+        let extents: BTreeSet<_> =
+            self.member.transactions().flat_map(staging::extents).copied().collect();
+        self.may_refer = !extents.is_empty(); // Others than these never come.
+        extents
     }
 
     /// Why the node does nothing any more: it lets its lease run out, and has to be started again.

@@ -12,6 +12,7 @@
 //!
 //! Must not know: when to fold, and for how long to wait.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_protocol::member::Record;
@@ -85,7 +86,7 @@ enum Stage {
     /// What is remembered is taken in pages, up to this clock.
     Pages { promises: Promises, after: u64 },
     /// Everything up to the moment has to be applied and durable first, the log up to `needed`.
-    Waits { promises: Promises, place: Place, dead: Vec<ExtentRef>, needed: Option<u64> },
+    Waits(Waiting),
     /// The checkpoint's records become durable.
     Promises { promises: Promises, place: Place, fold: Fold },
     /// The extents that chunks refer to become durable.
@@ -100,6 +101,18 @@ enum Stage {
     Cut { place: Place, promises_len: u64 },
     /// It has ended, one way or the other.
     Over,
+}
+
+/// What waits until everything up to its moment is applied and durable.
+struct Waiting {
+    promises: Promises,
+    place: Place,
+    /// Extents that died before.
+    dead: Vec<ExtentRef>,
+    /// Extents that the promises refer to, or what is in flight.
+    kept: BTreeSet<ExtentRef>,
+    /// The log has to be durable up to there, when that is known.
+    needed: Option<u64>,
 }
 
 /// The records of a checkpoint on their way to the disk.
@@ -119,7 +132,7 @@ impl std::fmt::Debug for Folding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.stage {
             Stage::Pages { .. } => "Folding(pages)",
-            Stage::Waits { .. } => "Folding(waits)",
+            Stage::Waits(_) => "Folding(waits)",
             Stage::Promises { .. } => "Folding(promises)",
             Stage::Extents { .. } => "Folding(extents)",
             Stage::Chunks { .. } => "Folding(chunks)",
@@ -153,9 +166,7 @@ impl Folding {
     ) -> Result<Progress> {
         let stepped = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Pages { promises, after } => self.page(access, promises, after),
-            Stage::Waits { promises, place, dead, needed } => {
-                self.wait(access, (promises, place, dead, needed), may_go_on)
-            }
+            Stage::Waits(waiting) => self.wait(access, waiting, may_go_on),
             stage => self.write(access, stage),
         };
         match stepped {
@@ -173,7 +184,7 @@ impl Folding {
     /// Ends the fold as it is.
     pub fn abandon<H: Held>(&mut self, access: &mut impl Access<H>) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Waits { dead, .. } => self.store.recent().dead().give_back(dead),
+            Stage::Waits(Waiting { dead, .. }) => self.store.recent().dead().give_back(dead),
             Stage::Promises { fold, .. }
             | Stage::Extents { fold, .. }
             | Stage::Chunks { fold, .. }
@@ -196,17 +207,18 @@ impl Folding {
             return Ok((Stage::Pages { promises, after }, Progress::Steps));
         }
         let dead = self.store.take_dead();
-        let (rest, place) = access.look(|engine| {
-            let rest = engine.checkpoint(after);
+        let (rest, kept, place) = access.look(|engine| {
+            let (rest, kept) = (engine.checkpoint(after), engine.referred());
             let sequence = engine.journal().next_sequence();
             let clock = engine.member().clock();
-            (rest, Place { sequence, at: engine.holdings().floors().begin_fold(clock) })
+            (rest, kept, Place { sequence, at: engine.holdings().floors().begin_fold(clock) })
         });
         if let Err(error) = rest.iter().try_for_each(|record| promises.push(record)) {
             self.store.recent().dead().give_back(dead);
             return Err(error);
         }
-        Ok((Stage::Waits { promises, place, dead, needed: None }, Progress::Steps))
+        let waiting = Waiting { promises, place, dead, kept, needed: None };
+        Ok((Stage::Waits(waiting), Progress::Steps))
     }
 
     /// Whether everything up to the moment is applied, the log is durable up to there, from the
@@ -214,9 +226,10 @@ impl Folding {
     fn wait<H: Held>(
         &self,
         access: &mut impl Access<H>,
-        (promises, place, dead, needed): (Promises, Place, Vec<ExtentRef>, Option<u64>),
+        waiting: Waiting,
         may_go_on: impl FnOnce(&Seen) -> bool,
     ) -> Result<(Stage, Progress)> {
+        let Waiting { promises, place, dead, kept, needed } = waiting;
         let seen = access.look(|engine| {
             if let Some(failure) = engine.failure() {
                 return Err(failure.duplicate());
@@ -239,9 +252,11 @@ impl Folding {
             }
         };
         if !seen.is_ready() || !may_go_on(&seen) {
-            return Ok((Stage::Waits { promises, place, dead, needed }, Progress::Waits(seen)));
+            let waiting = Waiting { promises, place, dead, kept, needed };
+            return Ok((Stage::Waits(waiting), Progress::Waits(seen)));
         }
-        let fold = self.store.begin_fold(place.at, dead);
+        let mut fold = self.store.begin_fold(place.at, dead);
+        fold.keep(kept);
         Ok((Stage::Promises { promises, place, fold }, Progress::Steps))
     }
 
@@ -286,7 +301,7 @@ impl Folding {
                 access.look(|engine| engine.holdings().floors().end_fold());
                 return Ok((Stage::Over, Progress::Ended { promises_len }));
             }
-            Stage::Pages { .. } | Stage::Waits { .. } | Stage::Over => {
+            Stage::Pages { .. } | Stage::Waits(_) | Stage::Over => {
                 unreachable!("a fold that has ended is not stepped, and the others write nothing")
             }
         };

@@ -37,8 +37,8 @@ use tyr_store::recent::chunk::{Installed, Place};
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Payload,
-    Result, Timestamp, Transaction, TransactionId, limits,
+    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Result,
+    Timestamp, Transaction, TransactionId, limits,
 };
 
 use self::expected::Expected;
@@ -179,13 +179,8 @@ impl Holdings {
     pub fn meet(&mut self, record: &Record, extents: &mut Vec<ExtentRef>) {
         match record {
             Record::Map(map) => self.learn(map),
-            Record::Validated { transaction, .. } => {
-                let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
-                for payload in operations.filter_map(|operation| operation.payload()) {
-                    if let Payload::Extents(of) = payload {
-                        extents.extend(of);
-                    }
-                }
+            Record::Validated { transaction, .. } | Record::Aside { transaction, .. } => {
+                extents.extend(staging::extents(transaction));
             }
             Record::Standing { map, .. } => map.iter().for_each(|map| self.learn(map)),
             Record::Fenced { .. }
@@ -196,7 +191,6 @@ impl Holdings {
             | Record::Finished { .. }
             | Record::Remembered { .. }
             | Record::Marked { .. }
-            | Record::Aside { .. }
             | Record::Installed { .. } => {}
         }
     }

@@ -179,10 +179,19 @@ pub fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Operation>>
     operations.iter().map(read).collect()
 }
 
+/// The extents that payloads of a transaction lie in.
+pub fn extents(transaction: &Transaction) -> impl Iterator<Item = &ExtentRef> {
+    let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
+    let payloads = operations.filter_map(|operation| operation.payload());
+    payloads.flat_map(|payload| match payload {
+        Payload::Extents(extents) => &extents[..],
+        Payload::Inline(_) => &[],
+    })
+}
+
 /// Whether any payload is by reference.
 pub fn has_extents(transaction: &Transaction) -> bool {
-    let mut operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
-    operations.any(|operation| matches!(operation.payload(), Some(Payload::Extents(_))))
+    extents(transaction).next().is_some()
 }
 
 /// Whether a blob has large payloads, and nothing is computed over them in the same transaction.

@@ -2,7 +2,7 @@
 
 use tyr_protocol::chain::{Hop, Part, Piece};
 use tyr_protocol::member::Store as _;
-use tyr_types::{Bytes, Epoch, Key, KeyspaceConfig};
+use tyr_types::{Bytes, Epoch, Key, KeyspaceConfig, Payload};
 
 use super::*;
 

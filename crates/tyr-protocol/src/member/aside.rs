@@ -76,6 +76,11 @@ impl Aside {
         })
     }
 
+    /// All transactions of it, some more than once.
+    pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.by_chunk.values().flat_map(BTreeMap::values).map(|it| &*it.transaction)
+    }
+
     /// The chunks that something is laid aside of.
     pub fn chunks(&self) -> impl Iterator<Item = &ChunkName> {
         self.by_chunk.keys()

@@ -78,6 +78,16 @@ impl Member {
         records
     }
 
+    /// The transactions that this holds with their payloads, some more than once: in flight, not
+    /// finished, asked about, laid aside. What a checkpoint tells of is among them, and what is
+    /// sent to others.
+    pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        let known = self.commit.records.iter().map(|(_, record)| &*record.transaction);
+        let recovery = self.commit.recovery.as_deref().into_iter();
+        let asked = recovery.flat_map(|it| it.inquiries.iter()).map(|(_, it)| &*it.transaction);
+        known.chain(asked).chain(self.aside.transactions())
+    }
+
     pub(super) fn remembered_page(&self, after: u64, limit: usize) -> (Vec<Marked>, Option<u64>) {
         let Some(recovery) = self.commit.recovery.as_deref() else { return (Vec::new(), None) };
         recovery.memory.kept(after, limit)

@@ -18,6 +18,7 @@ use super::fold::Fold;
 use super::types::Checkpoint;
 use super::{Base, key, record};
 use crate::disk::{self, Disk, OpenMode};
+use crate::extents::Extents;
 use crate::index::{IndexBatch, Table};
 
 /// The record's file, in the store's folder.
@@ -125,16 +126,17 @@ type Found = Vec<(Vec<u8>, Bytes)>;
 
 impl Base {
     /// Makes everything folded so far durable and records that the log is needed from `at` on
-    /// only; then frees extents that nothing refers to any more, and old tombstones.
+    /// only; then frees extents that nothing refers to any more, and old tombstones. What is in
+    /// `kept` stays for a later checkpoint: others than blobs refer to it.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses. [`Base::last_checkpoint`] tells whether the record was
     /// written; if so, only space was not given back, and the next checkpoint tries again.
-    pub fn checkpoint(&self, at: Checkpoint) -> Result<()> {
+    pub fn checkpoint(&self, at: Checkpoint, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let _alone = self.changing.lock();
         self.record(at)?;
         self.forget_tombstones(at)?;
-        self.free_dead()
+        self.free_dead(kept)
     }
 
     /// The checkpoint that a replay of the log begins with.
@@ -189,9 +191,9 @@ impl Base {
         }
     }
 
-    /// Gives dead extents back. All of them were noted in a batch that is synced, so no older
-    /// state of the index, in which they were alive, can come back.
-    fn free_dead(&self) -> Result<()> {
+    /// Gives dead extents back but those `kept`. All of them were noted in a batch that is synced,
+    /// so no older state of the index, in which they were alive, can come back.
+    fn free_dead(&self, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let end = key::behind(key::DEAD).expect("the prefix is not the last");
         let files: BTreeSet<u32> =
             self.extents.files()?.into_iter().map(|file| file.number).collect();
@@ -203,13 +205,15 @@ impl Base {
             let mut batch = IndexBatch::new();
             for (key, value) in dead {
                 let extent = self.dead_extent(&key, &value)?;
-                let freed = match files.contains(&extent.file) {
-                    true => self.extents.free(&extent),
-                    false => Ok(()),
-                };
-                match freed {
-                    Err(error) if error.kind() != ErrorKind::NotFound => result = Err(error),
-                    Ok(()) | Err(_) => batch.remove(Table::Meta, key.clone()),
+                if !overlaps(kept, &extent) {
+                    let freed = match files.contains(&extent.file) {
+                        true => self.extents.free(&extent),
+                        false => Ok(()),
+                    };
+                    match freed {
+                        Err(error) if error.kind() != ErrorKind::NotFound => result = Err(error),
+                        Ok(()) | Err(_) => batch.remove(Table::Meta, key.clone()),
+                    }
                 }
                 from = key;
                 from.push(0);
@@ -307,6 +311,17 @@ impl Base {
         };
         self.index.scan(Table::Extents, &from, to.as_deref(), &mut visit)
     }
+}
+
+/// Whether the extent, a whole one or some frames of one, shares a frame with any of `kept`, which
+/// are whole ones.
+fn overlaps(kept: &BTreeSet<ExtentRef>, extent: &ExtentRef) -> bool {
+    let end = |of: &ExtentRef| of.position + Extents::stored_len(of);
+    let mut before = kept.range(..=ExtentRef { len: u32::MAX, ..*extent }).rev();
+    let mut behind = kept.range(extent..);
+    let is_in_one =
+        before.next().is_some_and(|it| it.file == extent.file && end(it) > extent.position);
+    is_in_one || behind.next().is_some_and(|it| it.file == extent.file && it.position < end(extent))
 }
 
 /// The number of the last index batch that is known to be synced in this folder: what

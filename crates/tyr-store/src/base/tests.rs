@@ -4,7 +4,7 @@ mod damage;
 mod keyspaces;
 mod space;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{Durability, Epoch, ErrorKind, KeyspaceConfig, KeyspaceName, Timestamp, limits};
 
@@ -190,7 +190,8 @@ impl Fixture {
     }
 
     fn checkpoint(&self, sequence: u64, clock: u64) {
-        self.base.checkpoint(Checkpoint { sequence, timestamp: at(clock) }).unwrap();
+        let checkpoint = Checkpoint { sequence, timestamp: at(clock) };
+        self.base.checkpoint(checkpoint, &BTreeSet::new()).unwrap();
     }
 }
 

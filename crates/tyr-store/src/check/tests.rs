@@ -1,6 +1,6 @@
 //! Damage of every kind in every file: errors or the right bytes, never wrong ones, never a panic.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl Opened {
 
     fn checkpoint(&self, clock: u64) {
         let checkpoint = Checkpoint { sequence: 0, timestamp: at(clock) };
-        self.base.checkpoint(checkpoint).unwrap();
+        self.base.checkpoint(checkpoint, &BTreeSet::new()).unwrap();
     }
 
     /// Whether everything that can be read is right; whatever cannot be read is an error.

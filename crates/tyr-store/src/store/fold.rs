@@ -1,5 +1,6 @@
 //! Folding: recent operations move into the base, in batches, and the log may go.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_types::{ExtentRef, KeyspaceId, Result, Timestamp};
@@ -21,6 +22,15 @@ pub struct Fold {
     at: Timestamp,
     cells: std::vec::IntoIter<Arc<BlobCell>>,
     dead: Vec<ExtentRef>,
+    kept: BTreeSet<ExtentRef>,
+}
+
+impl Fold {
+    /// These are not given back when it ends, though no blob refers to them any more: what stands
+    /// for the log does, or what is in flight.
+    pub fn keep(&mut self, extents: BTreeSet<ExtentRef>) {
+        self.kept = extents;
+    }
 }
 
 impl Store {
@@ -36,7 +46,7 @@ impl Store {
         // Later chunks lie behind first ones, and go first: after a loss of power in the middle
         // the base must not have a blob's size from after what its chunks have.
         let cells: Vec<_> = self.recent.dirty_cells().into_iter().rev().collect();
-        Fold { at, cells: cells.into_iter(), dead }
+        Fold { at, cells: cells.into_iter(), dead, kept: BTreeSet::new() }
     }
 
     /// Folds some more blobs, of keyspaces that are still there; answers whether there are more.
@@ -84,13 +94,17 @@ impl Store {
     }
 
     /// Ends a fold whose blobs are all in the base: the log below `sequence` is not needed any
-    /// more, and neither are the extents that nothing referred to when the fold began.
+    /// more, and neither are the extents that nothing referred to when the fold began, but those
+    /// [kept](Fold::keep).
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or fails; then the log below is still needed.
     pub fn end_fold(&self, fold: Fold, sequence: u64) -> Result<()> {
         let checkpoint = Checkpoint { sequence, timestamp: fold.at };
-        let ended = self.base.give_up(&fold.dead).and_then(|()| self.base.checkpoint(checkpoint));
+        let ended = self
+            .base
+            .give_up(&fold.dead)
+            .and_then(|()| self.base.checkpoint(checkpoint, &fold.kept));
         if ended.is_err() {
             self.abandon_fold(fold);
         }

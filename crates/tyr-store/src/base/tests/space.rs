@@ -18,6 +18,30 @@ fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_befor
 }
 
 #[test]
+fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
+    let fixture = Fixture::new(false);
+    let payload = vec![1; 1 << 20];
+    let extent = fixture.extents.write(&payload, false).unwrap();
+    let mut change = fixture.change("a", 1, 1 << 20);
+    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
+    fixture.fold(vec![change]);
+    fixture.checkpoint(1, 1);
+    let kept = BTreeSet::from([extent]);
+    // Frames of its middle die first, then its beginning and its end.
+    fixture.write("a", 2, 100_000, &vec![2; 500_000]);
+    fixture.base.checkpoint(Checkpoint { sequence: 2, timestamp: at(2) }, &kept).unwrap();
+    fixture.extents.verify(&extent).unwrap();
+    fixture.write("a", 3, 0, &vec![3; 1 << 20]);
+    fixture.base.checkpoint(Checkpoint { sequence: 3, timestamp: at(3) }, &kept).unwrap();
+    fixture.extents.verify(&extent).unwrap();
+    let before = fixture.extents.disk_bytes().unwrap();
+    fixture.checkpoint(4, 3);
+    assert!(fixture.extents.disk_bytes().unwrap() + 1_000_000 < before);
+    fixture.extents.verify(&extent).unwrap_err();
+    fixture.assert_sound();
+}
+
+#[test]
 fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back() {
     for operation in [FaultyOperation::Create, FaultyOperation::Write] {
         let fixture = Fixture::new(false);
@@ -28,7 +52,10 @@ fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back()
         // The power goes before the checkpoint's sync of the index is done.
         let before = Arc::new(fixture.index.crash(0));
         let at = Checkpoint { sequence: 2, timestamp: at(2) };
-        assert_eq!(fixture.base.checkpoint(at).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(
+            fixture.base.checkpoint(at, &BTreeSet::new()).unwrap_err().kind(),
+            ErrorKind::Unavailable
+        );
         assert_eq!(fixture.base.last_checkpoint().sequence, 1);
         let left = Fixture::open(Arc::new(fixture.disk.copy()), before);
         assert_eq!(left.content("a").unwrap(), [1; 100_000]);
