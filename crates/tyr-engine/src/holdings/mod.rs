@@ -41,6 +41,7 @@ use tyr_types::{
     Timestamp, Transaction, TransactionId, limits,
 };
 
+use self::applying::Reach;
 use self::expected::Expected;
 pub use self::floor::{Floors, Retention, Shortage};
 pub use self::reading::refusal;
@@ -327,8 +328,13 @@ impl Held for Holdings {
     }
 }
 
-impl member::Store for Holdings {
-    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+impl Holdings {
+    fn apply_to(
+        &mut self,
+        reach: Reach,
+        (transaction, at): (&Transaction, Timestamp),
+        chain: &Chain,
+    ) -> Outcomes {
         let operations = transaction.blobs.iter().map(|entry| entry.operations.len());
         let mut answers = Vec::with_capacity(operations.sum());
         let position = chain.position(self.node);
@@ -343,13 +349,24 @@ impl member::Store for Holdings {
             let start = self.start(part, &entry.blob, (guess, at));
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let place = (number, entry);
-            self.apply_blob((transaction.id, at), place, &chunks, start, &mut answers);
+            let (id, chunks) = ((transaction.id, at), (&chunks[..], reach));
+            self.apply_blob(id, place, chunks, start, &mut answers);
             if let Some(before) = counted {
                 self.tally.change(&entry.blob, before, self.stat(&entry.blob));
             }
         }
         self.staging.end(transaction.id);
         answers.into()
+    }
+}
+
+impl member::Store for Holdings {
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+        self.apply_to(Reach::All, (transaction, at), chain)
+    }
+
+    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+        self.apply_to(Reach::Awaited, (transaction, at), chain);
     }
 
     fn await_base(&mut self, name: &ChunkName) {

@@ -58,12 +58,13 @@ impl Member {
 }
 
 impl<S: Store> Turn<'_, S> {
-    /// Goes on with what was kept, in a member that knows of nothing else: as if the log said so.
+    /// Goes on with what was kept, in a member that knows of nothing else: as if the log said so,
+    /// but that what was applied is in the chunks that it keeps.
     pub(super) fn keep(&mut self, kept: KeptAlone) {
         let KeptAlone { remembered, in_flight } = kept;
         self.member.remember(remembered);
         for record in in_flight {
-            self.take_back(record);
+            self.take_on(record);
         }
     }
 }

@@ -144,6 +144,22 @@ impl<S: Store> Turn<'_, S> {
         self.use_alone(transaction, chain);
     }
 
+    /// Goes on with a transaction that was applied here before the node began anew: to what it
+    /// keeps, and to what is on its way to it.
+    pub(super) fn keep_applied(
+        &mut self,
+        transaction: &Arc<Transaction>,
+        chain: &Chain,
+        at: Timestamp,
+    ) {
+        self.hear_of_chunks(chain);
+        if self.lay_aside(transaction, chain, at) {
+            self.member.unanswered.insert(transaction.id);
+        }
+        self.store.apply_to_awaited(transaction, chain, at);
+        self.use_alone(transaction, chain);
+    }
+
     fn send_commit(&mut self, to: NodeId, mut message: Message, own: &mut VecDeque<Own>) {
         if let Message::Backward { id, decision: Decision::Commit(_), outcomes, .. } = &mut message
         {

@@ -3,7 +3,12 @@
 //! The same functions run as when the records were written, so that the state is the same; only
 //! nothing is said to anyone. What was promised holds; what was not durable was told to nobody.
 
+use std::sync::Arc;
+
+use tyr_types::{Timestamp, Transaction};
+
 use super::{Member, Record, Store, Turn};
+use crate::chain::Chain;
 use crate::commit;
 use crate::commit::{Decision, Marked, Singles};
 use crate::movement;
@@ -98,13 +103,30 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Takes in a record of what this node goes on with though it began anew: of what it decided
+    /// all is in the chunks that it keeps.
+    pub(super) fn take_on(&mut self, record: Record) {
+        let Record::Decided { id, at } = record else { return self.take_back(record) };
+        let decided = Restored::Decided { id, decision: Decision::Commit(at) };
+        for (transaction, chain, at) in self.applies(decided) {
+            self.keep_applied(&transaction, &chain, at);
+        }
+    }
+
     fn restore(&mut self, restored: Restored) {
+        for (transaction, chain, at) in self.applies(restored) {
+            self.apply(&transaction, &chain, at);
+        }
+    }
+
+    /// Restores it in the commit machine; answers what that applies.
+    fn applies(&mut self, restored: Restored) -> Vec<(Arc<Transaction>, Chain, Timestamp)> {
         let mut effects = Vec::new();
         self.member.commit.restore(restored, &*self.store, &mut effects);
-        for effect in effects {
-            if let commit::Effect::Apply { transaction, chain, at } = effect {
-                self.apply(&transaction, &chain, at);
-            }
-        }
+        let applies = |effect| match effect {
+            commit::Effect::Apply { transaction, chain, at } => Some((transaction, chain, at)),
+            _ => None,
+        };
+        effects.into_iter().filter_map(applies).collect()
     }
 }

@@ -23,9 +23,13 @@ pub trait Store: View {
     ///
     /// What overlaps comes in the order of the timestamps. Only on a chunk whose base is
     /// [awaited](Store::await_base) it comes in any order, and is laid aside, without answers,
-    /// until the base is installed. What is at or below an installed base is in it, and is dropped;
-    /// what was applied already is not applied again.
+    /// until the base is installed. What is at or below an installed base is in it, and is dropped.
+    /// Nothing else comes twice.
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes;
+
+    /// The same for what was applied here, by a node that keeps some chunks as they are and gets
+    /// the others anew: only what a base is awaited for is laid aside, and all else stays.
+    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp);
 
     /// The chunk's base is still to come: what is applied to it waits. Nothing changes for a chunk
     /// whose base was installed or is awaited.

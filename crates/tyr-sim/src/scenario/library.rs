@@ -97,6 +97,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-kills",
     "real-moves",
     "real-durability",
+    "real-away",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

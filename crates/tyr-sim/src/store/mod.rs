@@ -345,6 +345,10 @@ impl Store for SimStore {
         outcomes.into()
     }
 
+    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+        self.apply(transaction, chain, at); // What is there already is passed over.
+    }
+
     fn await_base(&mut self, name: &ChunkName) {
         if !self.chunks.contains_key(name) {
             self.chunk_mut(name).await_base(Vec::new());

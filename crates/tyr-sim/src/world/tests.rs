@@ -36,6 +36,14 @@ fn a_cluster_over_the_store_itself_keeps_every_promise() {
     }
 }
 
+/// M4: the chunks that it keeps have all that it applied.
+#[test]
+fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
+    let report = run("real-away", 0);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+    assert!(report.counters.epochs > 5, "down and up, and again: {:?}", report.counters);
+}
+
 /// A run in which this goes wrong, and nothing else.
 fn run_with(faults: &str, seed: u64) -> Report {
     let text = format!("nodes 3, clients 4, 12 s; workload bank; disks checkpoint never\n{faults}");

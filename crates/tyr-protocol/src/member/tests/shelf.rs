@@ -216,6 +216,10 @@ impl Store for Shelf {
         outcomes.into()
     }
 
+    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+        self.apply(transaction, chain, at); // What is there already is passed over.
+    }
+
     fn await_base(&mut self, chunk: &ChunkName) {
         self.chunks.entry(chunk.clone()).or_insert(Chunk { is_awaited: true, ..Chunk::default() });
     }

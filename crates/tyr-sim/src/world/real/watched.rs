@@ -28,6 +28,20 @@ impl Watched {
     pub fn take_done(&mut self) -> Vec<Done> {
         std::mem::take(&mut self.done)
     }
+
+    /// The chunks that a transaction writes here.
+    fn touched(&self, transaction: &Transaction, chain: &Chain) -> Vec<ChunkName> {
+        let mut touched = Vec::new();
+        let Some(position) = chain.position(self.node) else { return touched };
+        let part = &chain.hops()[position].part;
+        for entry in &transaction.blobs {
+            if entry.operations.iter().any(Operation::is_write) {
+                let chunks = self.holdings.touched(entry, part).into_iter();
+                touched.extend(chunks.map(|chunk| (entry.blob.clone(), chunk)));
+            }
+        }
+        touched
+    }
 }
 
 impl Held for Watched {
@@ -42,18 +56,17 @@ impl Held for Watched {
 
 impl Store for Watched {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        if let Some(position) = chain.position(self.node) {
-            let part = &chain.hops()[position].part;
-            for entry in &transaction.blobs {
-                if entry.operations.iter().any(Operation::is_write) {
-                    let chunks = self.holdings.touched(entry, part);
-                    let name = |chunk| (entry.blob.clone(), chunk);
-                    let done = |chunk| Done::Applied(transaction.id, at, name(chunk));
-                    self.done.extend(chunks.into_iter().map(done));
-                }
-            }
-        }
+        let done = |chunk| Done::Applied(transaction.id, at, chunk);
+        self.done.extend(self.touched(transaction, chain).into_iter().map(done));
         self.holdings.apply(transaction, chain, at)
+    }
+
+    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
+        let mut chunks = self.touched(transaction, chain);
+        chunks.retain(|chunk| self.holdings.is_awaited(chunk));
+        let done = |chunk| Done::Applied(transaction.id, at, chunk);
+        self.done.extend(chunks.into_iter().map(done));
+        self.holdings.apply_to_awaited(transaction, chain, at);
     }
 
     fn await_base(&mut self, chunk: &ChunkName) {
