@@ -254,6 +254,10 @@ impl<S: Store> Turn<'_, S> {
         self.member.misplaced.clear();
         self.member.unanswered.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
+        // What was to be durable before the node says that it has prepared is of what it was: it
+        // prepares anew, or nobody would ever hear.
+        let planned = self.member.planned.iter_mut().filter(|planned| !planned.is_durable);
+        planned.for_each(|planned| planned.is_prepared = false);
         self.member.recipient =
             Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);
         self.member.is_resume_due = false;

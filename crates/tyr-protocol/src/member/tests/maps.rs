@@ -92,6 +92,39 @@ fn a_node_says_again_that_it_has_prepared_until_there_is_a_newer_map() {
     assert_eq!(sent(&stand.step(Event::Tick), is_prepared), 0);
 }
 
+/// M3, M4: it hears that it was declared down, and is back, before what it logged when it prepared
+/// for a later map is durable.
+#[test]
+fn a_node_that_begins_anew_while_it_prepares_says_in_the_end_that_it_has() {
+    let first = map(3);
+    let (node, has_disk, level) = (NodeId(1), true, LEVEL);
+    let mut stand = Stand::new(1, &first);
+    let incarnation = stand.member.incarnation() + 1;
+    let down = first.changed(&Change::Down(node)).unwrap();
+    let back = down.changed(&Change::Return { node, incarnation, has_disk, level }).unwrap();
+    let planned = back.changed(&Change::Drain(NodeId(2))).unwrap();
+    stand.monitors_say(Body::Prepare(Arc::new(planned.clone())));
+    stand.now_us += 1_000_000;
+    let synced: Vec<u64> = stand.step(Event::Tick).iter().filter_map(synced_number).collect();
+    assert_eq!(synced.len(), 1, "it has prepared, and that is on its way to the disk");
+    stand.learn(&back);
+    let mut said = 0;
+    let mut numbers = synced;
+    for _ in 0..40 {
+        let mut effects = Vec::new();
+        for number in std::mem::take(&mut numbers) {
+            effects.extend(stand.step(Event::Persisted { number }));
+        }
+        stand.now_us += 50_000;
+        effects.extend(stand.step(Event::Tick));
+        numbers.extend(effects.iter().filter_map(synced_number));
+        let is_prepared =
+            |body: &Body| matches!(body, Body::Prepared { epoch } if *epoch == planned.epoch);
+        said += sent(&effects, is_prepared);
+    }
+    assert!(said > 0, "{}", stand.member.brief());
+}
+
 fn synced_number(effect: &Effect) -> Option<u64> {
     match effect {
         Effect::Persist { number, is_synced: true, .. } => Some(*number),
