@@ -43,12 +43,9 @@ impl Commit {
         if self.records.slot(id).is_some() {
             return; // The reply that is due answers the retry too.
         }
-        if let Some(recovery) = &self.recovery
-            && let Some(entry) = recovery.memory.get(id)
-            && self.rules.hold(Rule::F4)
-        {
-            // Late, or under way by another coordinator; without an outcome the client asks again.
-            if let Some((decision, outcomes)) = entry.outcome.clone() {
+        if self.remembers(id) && self.rules.hold(Rule::F4) {
+            // Late, or under way by another coordinator; who is told nothing asks again.
+            if let Some((decision, outcomes)) = self.answerable(id, begun) {
                 let transaction = Some(transaction);
                 effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }

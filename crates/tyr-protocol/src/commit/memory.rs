@@ -62,9 +62,16 @@ pub(crate) struct Entry {
     noted: u64,
 }
 
-#[cfg(feature = "broken-rules")]
 impl Entry {
+    /// Whether this node was only told that it is committed (F4): nodes of its chain may not have
+    /// heard so, and would not once those who have are lost.
+    pub fn is_hearsay(&self) -> bool {
+        let is_commit = matches!(self.outcome, Some((Decision::Commit(_), _)));
+        is_commit && self.finished_in.is_none()
+    }
+
     /// The first of these floors, ascending, with which it goes, by its place.
+    #[cfg(feature = "broken-rules")]
     pub fn goes_with(&self, floors: &[u64]) -> usize {
         floors.partition_point(|floor| *floor < self.noted)
     }

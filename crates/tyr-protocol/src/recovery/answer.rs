@@ -214,7 +214,7 @@ impl Commit {
     }
 
     /// Someone holds it undecided for too long, and this is the first live node of its chain.
-    fn asked(
+    pub(super) fn asked(
         &mut self,
         now_us: u64,
         (transaction, chain, begun): (Arc<tyr_types::Transaction>, crate::Chain, Timestamp),

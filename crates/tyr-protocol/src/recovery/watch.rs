@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use tyr_types::{NodeId, Timestamp, Transaction};
+use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::inquiries::Turn;
 use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
-use crate::commit::memory::Entry;
 use crate::commit::record::{Record, Slot, State};
-use crate::commit::{self, Attempt, Commit, Decision, Effect};
+use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
 use crate::view::View;
@@ -63,19 +62,14 @@ impl Commit {
             return;
         }
         let Some(slot) = self.records.slot(id) else {
-            let entry = recovery.memory.get(id);
-            // An abort that others may not have is told to them first (F9).
-            let is_sure = |entry: &&Entry| match entry.outcome {
-                Some((Decision::Commit(_), _)) => true,
-                Some((Decision::Abort(_), _)) => entry.is_closed || !self.rules.hold(Rule::F9),
-                None => false,
-            };
-            let outcome = entry.filter(is_sure).and_then(|entry| entry.outcome.clone());
-            return match outcome {
+            let told = recovery.memory.get(id).filter(|entry| entry.is_hearsay());
+            let is_told = told.is_some();
+            return match self.answerable(id, begun) {
                 Some((decision, outcomes)) => {
                     let transaction = Some(transaction);
                     effects.push(Effect::Reply { id, decision, outcomes, transaction });
                 }
+                None if is_told => self.asked(now_us, (transaction, chain, begun), view, effects),
                 None => self.inquire(now_us, (transaction, chain, begun), true, view, effects),
             };
         };
@@ -100,6 +94,23 @@ impl Commit {
             }
             State::Aborting | State::Aborted => {}
         }
+    }
+
+    /// What is remembered of a transaction that began then, if its client may be told at once: all
+    /// of its chain know it, too, or are done with it. Else they are told first, of an abort by a
+    /// ballot (F9), of a commit by another pass (F4).
+    pub(crate) fn answerable(
+        &self,
+        id: TransactionId,
+        begun: Timestamp,
+    ) -> Option<(Decision, Outcomes)> {
+        let recovery = self.recovery.as_ref()?;
+        let entry = recovery.memory.get(id)?;
+        let is_sure = match entry.outcome.as_ref()?.0 {
+            Decision::Commit(_) => !entry.is_hearsay() || recovery.memory.is_forgotten(begun),
+            Decision::Abort(_) => entry.is_closed || !self.rules.hold(Rule::F9),
+        };
+        is_sure.then(|| entry.outcome.clone()).flatten()
     }
 
     /// Whether it has not got further for so long that it is asked about.

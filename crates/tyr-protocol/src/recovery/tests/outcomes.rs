@@ -435,3 +435,61 @@ fn without_f8_a_node_begins_one_attempt_twice() {
     assert_eq!(begun, asked);
     println!("without F8: noticed: a pass and a ballot have one number");
 }
+
+/// The tail decides a transaction, the head does not hear so, and another node, told of it by the
+/// tail, comes before both in the chain. Its client asks there; which of the replies it gets
+/// before and after the head has heard.
+fn asked_of_one_that_was_told() -> (Nodes, Chain) {
+    let mut nodes = Nodes::three();
+    nodes.lose(0, &[1, 2]);
+    nodes.submit(writing(1));
+    nodes.run_losing(is_backward_to(1));
+    assert_eq!((nodes.applied(1), nodes.applied(2)), (vec![], vec![1]));
+    let (told, _) = nodes.nodes[2].0.remembered(0, usize::MAX);
+    told.into_iter().for_each(|it| nodes.nodes[0].0.recall(it));
+    let back = Change::Return { node: NodeId(0), incarnation: 9, has_disk: true, level: LEVEL };
+    nodes.map = Arc::new(nodes.map.changed(&back).unwrap());
+    nodes.step(0, Event::Install { map: Arc::clone(&nodes.map) });
+    nodes.mail.clear();
+    let chain = nodes.chain(&writing(1));
+    assert_eq!(chain.hops()[0].node, NodeId(0));
+    (nodes, chain)
+}
+
+/// F4: what is answered by hearsay would be lost with those who said so and heard it.
+#[test]
+fn a_commit_that_a_node_was_only_told_of_passes_its_chain_before_it_is_answered() {
+    for is_again in [true, false] {
+        let (mut nodes, chain) = asked_of_one_that_was_told();
+        let (transaction, begun) = (Arc::new(writing(1)), BEGUN);
+        if !is_again {
+            let (transaction, chain) = (Arc::clone(&transaction), chain.clone());
+            nodes.step(0, Event::Submit { transaction, chain, begun });
+            assert!(nodes.replies.is_empty() && nodes.mail.is_empty(), "who is told nothing asks");
+        }
+        nodes.step(0, Event::Retry { transaction, chain, begun });
+        assert!(nodes.replies.is_empty(), "node 1 has not heard of it: {:?}", nodes.replies);
+        for node in [1, 2] {
+            nodes.step(node, Event::Install { map: Arc::clone(&nodes.map) });
+        }
+        nodes.run();
+        let at = nodes.committed_at(1);
+        assert_eq!(nodes.nodes[1].1.0, [(1, at)]);
+        assert_eq!(nodes.applied(2), [1]);
+        assert!(nodes.applied(0).is_empty(), "what it was told of is in what it copies");
+        nodes.replies.clear();
+        nodes.retry(writing(1));
+        assert_eq!(nodes.committed_at(1), at, "at once: all have heard");
+    }
+}
+
+/// F10: everyone is done with what began at or below the floor.
+#[test]
+fn a_commit_that_a_node_was_only_told_of_is_answered_at_once_below_the_floor() {
+    let (mut nodes, chain) = asked_of_one_that_was_told();
+    let retention = OutcomeRetention { done_to_us: BEGUN.clock, ..OutcomeRetention::UNKNOWN };
+    nodes.step(0, Event::Retain(retention));
+    let transaction = Arc::new(writing(1));
+    nodes.step(0, Event::Retry { transaction, chain, begun: BEGUN });
+    nodes.committed_at(1);
+}
