@@ -6,28 +6,6 @@ use tyr_node::server::NodeStatistics;
 
 use super::*;
 
-fn text_of(statistics: NodeStatistics, format: Format) -> String {
-    let statistics = std::sync::Arc::new(statistics);
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Fixed { statistics, format }));
-    let mut text = String::new();
-    text::encode_registry(&mut text, &registry).unwrap();
-    text
-}
-
-/// Statistics without a node.
-#[derive(Debug)]
-struct Fixed {
-    statistics: std::sync::Arc<NodeStatistics>,
-    format: Format,
-}
-
-impl Collector for Fixed {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        encode(&node::METRICS, &self.statistics, self.format, &mut encoder)
-    }
-}
-
 fn counted() -> NodeStatistics {
     let mut statistics = NodeStatistics { events: 42, epoch: 7, ..NodeStatistics::default() };
     statistics.answers.commits = 3;
@@ -56,7 +34,7 @@ fn what_was_counted_is_in_the_answer() {
         (Format::Text, "# TYPE tyr_commits_total counter"),
         (Format::OpenMetrics, "# TYPE tyr_commits counter"),
     ] {
-        let text = text_of(counted(), format);
+        let text = Metrics::of(&node::METRICS, counted).write(format).unwrap();
         for line in SAMPLES.into_iter().chain([kind]) {
             assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
         }
@@ -68,7 +46,7 @@ fn what_was_counted_is_in_the_answer() {
 #[test]
 fn every_sample_has_its_description_before_it() {
     for format in [Format::Text, Format::OpenMetrics] {
-        let text = text_of(counted(), format);
+        let text = Metrics::of(&node::METRICS, counted).write(format).unwrap();
         let mut described = "";
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

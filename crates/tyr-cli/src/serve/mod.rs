@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`plan`] makes from settings what a node is started with, [`http`] answers over HTTP what
-//! [`metrics`] counts, [`supervisor`] tells whoever started the process how it stands.
+//! [`crate::metrics`] counts, [`supervisor`] tells whoever started the process how it stands.
 
 mod http;
 mod plan;

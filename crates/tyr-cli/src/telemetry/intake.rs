@@ -17,7 +17,10 @@ use tyr_telemetry::{ApmonCounts, Intake, IntakeCounts};
 
 use super::names::{NameArguments, PlaceArguments};
 use super::service::{advise, live_options};
-use super::{KeepArguments, for_a_while, notices, open_to_keep, parse_seconds, runtime, summary};
+use super::{
+    KeepArguments, every_second, for_a_while, notices, open_to_keep, parse_seconds, runtime,
+    summary,
+};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, Unit};
 use crate::session::Session;
@@ -134,7 +137,8 @@ fn ingest_apmon(session: &mut Session, arguments: &ApmonArguments) -> Outcome {
         .record(&json!({"apmon": address.to_string()}), &format!("listening on udp://{address}"))?;
     session.output.flush()?;
     advise(&receiver);
-    let stop = for_a_while(tell_rest(&intake), &session.interrupt, arguments.seconds);
+    let stop =
+        for_a_while(every_second(|| intake.tell_rest()), &session.interrupt, arguments.seconds);
     let received = runtime.block_on(receiver.run(Arc::clone(&intake), stop));
     received.map_err(|error| Error::io("cannot receive datagrams", error))?;
     let counts = ApmonCounts { intake: intake.counts(), datagrams: Some(meter.counts()) };
@@ -143,15 +147,6 @@ fn ingest_apmon(session: &mut Session, arguments: &ApmonArguments) -> Outcome {
         counts.datagrams.as_ref().map(summary::of_datagrams).unwrap_or_default(),
     ];
     session.output.record(&json!(counts), &text.join("\n"))
-}
-
-/// Tells now and then what was kept silent of bad input; does not end.
-async fn tell_rest(intake: &Intake) {
-    let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    loop {
-        seconds.tick().await;
-        intake.tell_rest();
-    }
 }
 
 /// Bytes of lines that are handed on together, at most, but for a single long one.

@@ -158,6 +158,15 @@ async fn for_a_while(work: impl Future<Output = ()>, interrupt: &Interrupt, seco
     }
 }
 
+/// Does this at once and every second, for as long as it is waited for.
+async fn every_second(work: impl Fn()) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        seconds.tick().await;
+        work();
+    }
+}
+
 /// Prints notices of bad input on standard error.
 pub fn notices() -> Notify {
     Arc::new(|notice| eprintln!("tyr: {notice}"))

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -17,7 +16,7 @@ use tyr_telemetry::source::live::{self, LiveOptions};
 use tyr_telemetry::{Sources, Telemetry};
 
 use super::names::{NameArguments, PlaceArguments};
-use super::{KeepArguments, interrupted, notices, open_to_keep, runtime, summary};
+use super::{KeepArguments, every_second, interrupted, notices, open_to_keep, runtime, summary};
 use crate::failure::{Failure, Outcome};
 use crate::metrics::Metrics;
 use crate::session::Session;
@@ -100,13 +99,7 @@ async fn serve_on(
         }
         std::future::pending::<()>().await;
     };
-    let noting = async {
-        let mut seconds = tokio::time::interval(Duration::from_secs(1));
-        loop {
-            seconds.tick().await;
-            sources.tell_rest();
-        }
-    };
+    let noting = every_second(|| sources.tell_rest());
     // What runs until it is dropped ends with what is stopped.
     tokio::select! {
         served = async { tokio::try_join!(answering, receiving) } => served.map(drop)?,

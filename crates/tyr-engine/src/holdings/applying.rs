@@ -17,15 +17,6 @@ use tyr_types::{
 use super::Holdings;
 use super::staging::{self, Written};
 
-/// The chunks that a transaction is applied to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// All that it touches here.
-    All,
-    /// Those whose base is still to come: it was applied to the others.
-    Awaited,
-}
-
 /// The operations of a transaction on a blob as they are applied.
 struct Applied<'e> {
     operations: Cow<'e, [Operation]>,
@@ -75,16 +66,11 @@ impl Holdings {
         &mut self,
         (id, at): (TransactionId, Timestamp),
         (place_in, entry): (u32, &BlobOperations),
-        (chunks, reach): (&[u64], Reach),
+        chunks: &[u64],
         start: Start,
         answers: &mut Vec<Answered>,
     ) {
         let blob = &entry.blob;
-        if reach == Reach::Awaited {
-            let awaited = chunks.iter().filter(|number| self.is_expected(blob, **number));
-            let awaited: Vec<u64> = awaited.copied().collect();
-            return awaited.iter().for_each(|it| self.lay_aside((blob, *it), at, entry, start));
-        }
         let readers = self.readers(blob, at);
         let append_at = match start {
             Start::Known(size) => size,

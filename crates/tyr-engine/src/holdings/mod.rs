@@ -41,7 +41,6 @@ use tyr_types::{
     Timestamp, Transaction, TransactionId, limits,
 };
 
-use self::applying::Reach;
 use self::expected::Expected;
 pub use self::floor::{Floors, Retention, Shortage};
 pub use self::reading::refusal;
@@ -328,6 +327,15 @@ impl Held for Holdings {
     }
 }
 
+/// The chunks that a transaction is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// All that it touches here.
+    All,
+    /// Those whose base is still to come: it was applied to the others.
+    Awaited,
+}
+
 impl Holdings {
     fn apply_to(
         &mut self,
@@ -345,12 +353,17 @@ impl Holdings {
             }
             let guess = chain.ends().iter().find(|(place, _)| *place == number);
             let guess = guess.map_or(0, |(_, end)| *end);
-            let chunks = self.touched(entry, part);
+            let mut chunks = self.touched(entry, part);
+            if reach == Reach::Awaited {
+                chunks.retain(|number| self.is_expected(&entry.blob, *number));
+                if chunks.is_empty() {
+                    continue;
+                }
+            }
             let start = self.start(part, &entry.blob, (guess, at));
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let place = (number, entry);
-            let (id, chunks) = ((transaction.id, at), (&chunks[..], reach));
-            self.apply_blob(id, place, chunks, start, &mut answers);
+            self.apply_blob((transaction.id, at), place, &chunks, start, &mut answers);
             if let Some(before) = counted {
                 self.tally.change(&entry.blob, before, self.stat(&entry.blob));
             }

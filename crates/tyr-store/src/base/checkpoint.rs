@@ -205,18 +205,19 @@ impl Base {
             let mut batch = IndexBatch::new();
             for (key, value) in dead {
                 let extent = self.dead_extent(&key, &value)?;
-                if !overlaps(kept, &extent) {
-                    let freed = match files.contains(&extent.file) {
-                        true => self.extents.free(&extent),
-                        false => Ok(()),
-                    };
-                    match freed {
-                        Err(error) if error.kind() != ErrorKind::NotFound => result = Err(error),
-                        Ok(()) | Err(_) => batch.remove(Table::Meta, key.clone()),
-                    }
-                }
-                from = key;
+                from.clone_from(&key);
                 from.push(0);
+                if overlaps(kept, &extent) {
+                    continue;
+                }
+                let freed = match files.contains(&extent.file) {
+                    true => self.extents.free(&extent),
+                    false => Ok(()),
+                };
+                match freed {
+                    Err(error) if error.kind() != ErrorKind::NotFound => result = Err(error),
+                    Ok(()) | Err(_) => batch.remove(Table::Meta, key),
+                }
             }
             if !batch.is_empty() {
                 self.index.commit(batch)?;

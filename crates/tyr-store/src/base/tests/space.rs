@@ -1,6 +1,18 @@
 //! What is overwritten or abandoned gives its space back, and not too early.
 
+use tyr_types::ExtentRef;
+
 use super::*;
+
+/// Blob "a" shows an extent of 1 MiB of ones, and there is a checkpoint.
+fn show_extent(fixture: &Fixture) -> ExtentRef {
+    let extent = fixture.extents.write(&vec![1; 1 << 20], false).unwrap();
+    let mut change = fixture.change("a", 1, 1 << 20);
+    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
+    fixture.fold(vec![change]);
+    fixture.checkpoint(1, 1);
+    extent
+}
 
 #[test]
 fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_before() {
@@ -20,12 +32,7 @@ fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_befor
 #[test]
 fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
     let fixture = Fixture::new(false);
-    let payload = vec![1; 1 << 20];
-    let extent = fixture.extents.write(&payload, false).unwrap();
-    let mut change = fixture.change("a", 1, 1 << 20);
-    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
-    fixture.fold(vec![change]);
-    fixture.checkpoint(1, 1);
+    let extent = show_extent(&fixture);
     let kept = BTreeSet::from([extent]);
     // Frames of its middle die first, then its beginning and its end.
     fixture.write("a", 2, 100_000, &vec![2; 500_000]);
@@ -66,12 +73,7 @@ fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back()
 #[test]
 fn an_extent_overwritten_in_its_middle_gives_back_the_frames_there() {
     let fixture = Fixture::new(false);
-    let payload = vec![1; 1 << 20];
-    let extent = fixture.extents.write(&payload, false).unwrap();
-    let mut change = fixture.change("a", 1, 1 << 20);
-    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 1 << 20 }));
-    fixture.fold(vec![change]);
-    fixture.checkpoint(1, 1);
+    show_extent(&fixture);
     let before = fixture.extents.disk_bytes().unwrap();
     fixture.write("a", 2, 100_000, &vec![2; 500_000]);
     fixture.checkpoint(2, 2);
