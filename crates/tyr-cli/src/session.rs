@@ -134,6 +134,9 @@ impl Session {
                 "tyr: warning: the log is damaged, what follows is from before that: {damage}"
             );
         }
+        if let Some(torn) = store.torn_tail() {
+            eprintln!("tyr: warning: {torn}");
+        }
         *self.opened.slot() = Some(store.clone());
         Ok(store)
     }

@@ -56,7 +56,7 @@ impl<H: Held> Engine<H> {
             member.replay(record, held);
             held.holdings().check()
         };
-        let OpenedNode { store, log, lock } = open(&mut visit)?;
+        let OpenedNode { store, log, lock, torn_tail: _ } = open(&mut visit)?;
         let held = held.unwrap_or_else(|| hold(store));
         let engine = Self {
             member,

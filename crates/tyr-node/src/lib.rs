@@ -44,5 +44,6 @@ pub use tyr_store::base::KeyspaceInfo;
 pub use tyr_store::check::{
     Finding as CheckFinding, Report as CheckReport, Severity as CheckSeverity,
 };
+pub use tyr_store::log::TornTail;
 pub use tyr_store::recent::ExtentLease;
 pub use tyr_store::store::Attributes;

@@ -8,12 +8,14 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use tyr_store::check::Report;
 use tyr_store::disk::FolderLock;
+use tyr_store::log::TornTail;
 use tyr_store::store::{Answer, Attributes, Opened, Parts, Store};
 use tyr_types::{
     BlobName, ByteRange, Error, ErrorKind, ExtentRef, Key, KeyspaceConfig, KeyspaceName, Result,
     Stat, Timestamp, Transaction, TransactionId,
 };
 
+use crate::agent::marker::Marking;
 use crate::agent::{committer, folder};
 use crate::options::Options;
 use crate::processor::arbiter::Arbiter;
@@ -35,6 +37,8 @@ pub struct Node {
 #[derive(Debug)]
 struct Running {
     threads: Vec<JoinHandle<()>>,
+    /// `None` when nothing is written.
+    marking: Option<Marking>,
     /// `None` on parts of the caller's choosing.
     lock: Option<FolderLock>,
 }
@@ -75,6 +79,10 @@ impl Node {
                 damage.message()
             )));
         }
+        if let Some(torn) = store.torn_tail() {
+            tracing::warn!("{torn}");
+        }
+        let marking = log.as_ref().map(|log| Marking::start(log.marker())).transpose()?;
         let arbiter = Arbiter::new(log, clock);
         let processor = Processor::new(store, arbiter, options);
         let mut threads = Vec::new();
@@ -82,7 +90,7 @@ impl Node {
             threads.push(spawn("tyr-committer", &processor, committer::run)?);
             threads.push(spawn("tyr-folder", &processor, folder::run)?);
         }
-        let running = Mutex::new(Some(Running { threads, lock }));
+        let running = Mutex::new(Some(Running { threads, marking, lock }));
         Ok(Arc::new(Self { processor, running }))
     }
 
@@ -91,7 +99,9 @@ impl Node {
     /// # Errors
     /// `Unavailable` when the disk fails; what was acknowledged as durable is so all the same.
     pub fn close(&self) -> Result<()> {
-        let Some(Running { threads, lock }) = self.running.lock().take() else { return Ok(()) };
+        let Some(Running { threads, marking, lock }) = self.running.lock().take() else {
+            return Ok(());
+        };
         let refusal = self.processor.refusal.lock().replace(Refusal::Closed);
         self.processor.is_closed.store(true, Ordering::Release);
         self.processor.arbiter.lock().is_stopping = true;
@@ -104,6 +114,7 @@ impl Node {
                 return Err(Error::unavailable("a thread of the store panicked"));
             }
         }
+        marking.map_or(Ok(()), Marking::end)?;
         let closed = match refusal {
             None => self.fold_and_seal(),
             Some(Refusal::ReadOnly | Refusal::Closed) => Ok(()),
@@ -284,6 +295,12 @@ impl Node {
         self.processor.keyspaces.remove(id, || base.drop_keyspace(id))?;
         self.processor.store.recent().forget_keyspace(id);
         Ok(())
+    }
+
+    /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
+    /// over it when it is read-only.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.processor.store.torn_tail()
     }
 
     /// Where the log is damaged: a store that was opened read-only then ends before that place.

@@ -149,7 +149,7 @@ pub use snapshot::Snapshot;
 pub use store::{Options, ReadRequest, Tyr, check};
 pub use transaction::Transaction;
 
-pub use tyr_node::{CheckFinding, CheckReport, CheckSeverity, KeyspaceInfo, Statistics};
+pub use tyr_node::{CheckFinding, CheckReport, CheckSeverity, KeyspaceInfo, Statistics, TornTail};
 pub use tyr_types::{
     ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceName,
     Number, NumberType, Result, Stat, Timestamp, Transform, TransformKind, limits,

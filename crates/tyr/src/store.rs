@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics};
+use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics, TornTail};
 use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceName, Result, limits};
 
 use crate::attempts::Attempts;
@@ -270,6 +270,13 @@ impl Tyr {
     /// from there on are missing.
     pub fn damage(&self) -> Option<&Error> {
         self.inner.damage()
+    }
+
+    /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
+    /// over it when it is read-only. None of it is known to have been durable; after a crash of the
+    /// program alone there is hardly ever any.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.inner.torn_tail()
     }
 
     /// Counters and sizes. Of a cluster: what this client did, and no more.

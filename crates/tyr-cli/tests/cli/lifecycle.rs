@@ -169,24 +169,29 @@ fn damage_is_found_and_named() {
     assert_eq!(shell.refused(["get", "ks", "large", "-o", "/dev/null"]).0, 12);
 }
 
+/// A store with these keys, as a process leaves it that is killed: all is in the log. Answers also
+/// the log.
+fn killed_store(shell: &Shell, keys: &[&str]) -> (std::path::PathBuf, std::path::PathBuf) {
+    let tyr = tyr::blocking::Tyr::open(shell.data()).expect("it is new");
+    let keyspace = tyr.create_keyspace("ks", tyr::KeyspaceConfig::default()).expect("it is new");
+    for key in keys {
+        keyspace.put(*key, format!("what is in {key}").into_bytes()).expect("there is room");
+    }
+    let killed = shell.path("killed");
+    let copied = std::process::Command::new("cp").arg("-r").args([&shell.data(), &killed]).status();
+    assert!(copied.expect("cp is there").success());
+    tyr.close().expect("there is room");
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "log");
+    let log = files(&killed).into_iter().map(|(path, _)| path).find(is_log);
+    (killed, log.expect("every store has one"))
+}
+
 /// What was committed after the damage is missing: nobody reads that without having said so.
 #[test]
 fn a_store_whose_log_is_damaged_is_read_when_somebody_says_so_and_only_then() {
     let shell = Shell::empty();
-    let tyr = tyr::blocking::Tyr::open(shell.data()).unwrap();
-    let keyspace = tyr.create_keyspace("ks", tyr::KeyspaceConfig::default()).unwrap();
-    for key in ["before", "damaged", "after"] {
-        keyspace.put(key, format!("what is in {key}").into_bytes()).unwrap();
-    }
-    // As a process leaves it that is killed: all is in the log.
-    let killed = shell.path("killed");
-    let copied = std::process::Command::new("cp").arg("-r").args([&shell.data(), &killed]).status();
-    assert!(copied.unwrap().success());
-    tyr.close().unwrap();
-    let is_log = |path: &&std::path::PathBuf| path.extension().is_some_and(|it| it == "log");
-    let paths: Vec<_> = files(&killed).into_iter().map(|(path, _)| path).collect();
-    let log = paths.iter().find(is_log).unwrap();
-    let mut bytes = std::fs::read(log).unwrap();
+    let (killed, log) = killed_store(&shell, &["before", "damaged", "after"]);
+    let mut bytes = std::fs::read(&log).unwrap();
     let content = b"what is in damaged";
     let place = bytes.windows(content.len()).position(|it| it == content).unwrap();
     bytes[place] ^= 1;
@@ -199,4 +204,33 @@ fn a_store_whose_log_is_damaged_is_read_when_somebody_says_so_and_only_then() {
     let despite = |key| ["get", "ks", key, "--data", data, "--despite-damage"];
     assert_eq!(shell.ok(despite("before")), b"what is in before");
     assert_eq!(shell.refused(despite("after")).0, 3, "it was committed after the damage");
+}
+
+#[test]
+fn what_a_crash_left_at_the_end_of_the_log_is_told() {
+    let shell = Shell::empty();
+    let (killed, log) = killed_store(&shell, &["before"]);
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+    bytes.extend([vec![0; 512], vec![7; 20]].concat());
+    std::fs::write(&log, bytes).unwrap();
+
+    let (data, name) = (killed.to_str().unwrap(), log.file_name().unwrap().to_str().unwrap());
+    let told = |text: Vec<u8>| String::from_utf8(text).unwrap();
+    let checked = shell.run(["check", "--data", data]);
+    assert!(checked.status.success(), "{checked:?}");
+    let text = told(checked.stdout);
+    assert!(text.contains(name) && text.contains("with 0 transactions"), "{text}");
+    // Who reads passes over it, who writes cuts it off.
+    let get = ["get", "ks", "before", "--data", data];
+    let later = shell.path("later");
+    std::fs::write(&later, "late").unwrap();
+    let put = ["put", "ks", "later", later.to_str().unwrap(), "--data", data];
+    for command in [&get[..], &put[..]] {
+        let output = shell.run(command);
+        assert!(output.status.success(), "{output:?}");
+        let warning = told(output.stderr);
+        assert!(warning.contains("warning") && warning.contains(name), "{command:?}: {warning}");
+    }
+    assert_eq!(told(shell.run(get).stderr), "");
 }

@@ -73,17 +73,3 @@ fn sync_log(processor: &Processor) -> (Vec<(TransactionId, Attempt)>, Result<()>
     processor.recycle(pending);
     (ids, synced.inspect_err(|error: &Error| processor.poison(error)))
 }
-
-/// Notes beside the log how far it is durable, so that damage at its end is told from a torn tail.
-pub(crate) fn mark_log(processor: &Processor) -> Result<()> {
-    let _syncing = processor.log_syncer.lock();
-    let writing = processor.log_writer.lock();
-    let pending = match processor.arbiter.lock().log.as_mut() {
-        Some(log) if log.pending_bytes() == 0 => log.take_pending(),
-        Some(_) | None => return Ok(()),
-    };
-    drop(writing);
-    let marked = pending.mark();
-    processor.recycle(pending);
-    marked
-}

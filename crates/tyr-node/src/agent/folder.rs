@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tyr_types::{Result, Timestamp};
 
-use super::committer::{mark_log, sync_now};
+use super::committer::sync_now;
 use crate::clock;
 use crate::processor::Processor;
 use crate::processor::snapshot::SnapshotGuard;
@@ -28,7 +28,6 @@ const DROPPED_PER_TICK: usize = 1000;
 struct Rounds {
     last_sync_us: u64,
     synced_end: u64,
-    is_marked: bool,
     log_bytes_after_fold: u64,
     /// After a failure the next try waits until then.
     retry_at_us: u64,
@@ -84,12 +83,8 @@ impl Rounds {
         }
         if end != self.synced_end {
             self.synced_end = end;
-            self.is_marked = false;
             // A failure refuses all further writes, and says so there.
             let _ = sync_now(processor);
-        } else if !self.is_marked {
-            // Nothing was written for a while: note beside the log how far it is durable.
-            self.is_marked = mark_log(processor).is_ok();
         }
     }
 }

@@ -8,3 +8,4 @@
 pub(crate) mod committer;
 pub(crate) mod folder;
 pub(crate) mod keeper;
+pub(crate) mod marker;

@@ -46,6 +46,7 @@ pub use self::options::{Formation, ServerOptions};
 pub use self::upkeep::{ROOM_MIN, room};
 use crate::agent::keeper::Keeper;
 use crate::gossip::Gossip;
+use crate::agent::marker::Marking;
 pub use crate::monitors::InitialNode;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
@@ -89,6 +90,7 @@ pub struct ChunkSum {
 struct Running {
     threads: Vec<JoinHandle<()>>,
     control: Thread,
+    marking: Marking,
     lock: FolderLock,
 }
 
@@ -175,9 +177,8 @@ impl Server {
     /// # Errors
     /// `Unavailable` when the disk fails, or a thread ended otherwise than it should.
     pub fn stop(&self) -> Result<()> {
-        let Some(Running { threads, mut control, lock }) = self.running.lock().take() else {
-            return Ok(());
-        };
+        let Some(running) = self.running.lock().take() else { return Ok(()) };
+        let Running { threads, marking, mut control, lock } = running;
         self.gate.close();
         self.gossip.close();
         self.keeper.close();
@@ -196,6 +197,7 @@ impl Server {
             }
         }
         if let Some(exporter) = &self.exporter {
+        ended = ended.and(marking.end());
             self.driver.end_watch();
             exporter.close();
         }

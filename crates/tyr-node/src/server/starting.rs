@@ -13,7 +13,7 @@ use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::Address;
 use tyr_protocol::wire::Hello;
 use tyr_store::disk::{FolderLock, RealDisk};
-use tyr_store::store::Store;
+use tyr_store::store::{Store, Visit};
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::census::Census;
@@ -26,6 +26,7 @@ use super::upkeep::Upkeep;
 use super::{Running, Server};
 use crate::agent::keeper::{Keeper, SnapshotFloor};
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
+use crate::agent::marker::Marking;
 use crate::level;
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
@@ -113,7 +114,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
     let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), room);
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
-    let running = Mutex::new(Some(Running { threads, control, lock }));
+    let marking = Marking::start(driver.look(|engine| engine.journal().log().lock().marker()))?;
+    let running = Mutex::new(Some(Running { threads, marking, control, lock }));
     Ok(Server {
         node,
         listen,
@@ -308,7 +310,14 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     let member = crate::broken::taken_from(member);
     let hold = |store| Holdings::new(who.node, store, retention);
     let folder = options.folder.join(STORE_FOLDER);
-    let (engine, lock) = Engine::open(member, hold, |visit| Store::open_node(&folder, visit))?;
+    let open = |visit: Visit<'_>| {
+        let opened = Store::open_node(&folder, visit)?;
+        if let Some(torn) = &opened.torn_tail {
+            tracing::warn!("{torn}");
+        }
+        Ok(opened)
+    };
+    let (engine, lock) = Engine::open(member, hold, open)?;
     if let Some(map) = engine.member().map() {
         map.check_program(level::spoken())?;
     }

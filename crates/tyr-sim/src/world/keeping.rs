@@ -95,6 +95,17 @@ impl World {
         if let Some(after_us) = due.prepare_us {
             self.queue.push(self.now_us + after_us, Happening::Prepare { node, start });
         }
+        if let Some(after_us) = due.mark_us {
+            self.queue.push(self.now_us + after_us, Happening::Mark { node, start });
+        }
+    }
+
+    /// How far the log is durable is noted beside it.
+    pub(super) fn mark(&mut self, node: NodeId, start: u64) {
+        let again = || Happening::Mark { node, start };
+        if let Some(real) = self.real(node, start, again) {
+            real.mark();
+        }
     }
 
     /// The next step of a piece of the log on its way to the disk.

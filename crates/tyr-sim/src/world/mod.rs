@@ -77,6 +77,8 @@ enum Happening {
     Synced { node: NodeId, start: u64 },
     /// The process of this start makes some more of a segment of its log.
     Prepare { node: NodeId, start: u64 },
+    /// It is noted beside the log of this process how far it is durable.
+    Mark { node: NodeId, start: u64 },
     /// A read of the process of this start, that takes the disk, ends.
     Fetch { node: NodeId, start: u64, fetch: Box<Fetch> },
     /// A listing of the process of this start ends.
@@ -215,6 +217,7 @@ impl World {
             Happening::Arrive { to, envelope } => self.arrive(to, envelope),
             Happening::Synced { node, start } => self.synced(node, start),
             Happening::Prepare { node, start } => self.prepare(node, start),
+            Happening::Mark { node, start } => self.mark(node, start),
             Happening::Fetch { node, start, fetch } => self.fetch(node, start, fetch),
             Happening::List { node, start, listing } => self.list(node, start, listing),
             Happening::TickNode { node, start } => {

@@ -21,7 +21,8 @@ use crate::base::{Audited, Auditor, Base, synced_batch};
 use crate::disk::Disk;
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::fjall::FjallIndex;
-use crate::log::{self, Entry, ReplayMode};
+use crate::log::{self, Entry, ReplayMode, TornTail};
+use crate::store::log_start;
 
 /// The log's share of the work, roughly: it is short when the store is closed cleanly.
 const LOG_SHARE: f64 = 0.1;
@@ -83,6 +84,7 @@ struct LoggedExtent {
 struct Logged {
     synced_to: u64,
     extents: Vec<LoggedExtent>,
+    torn_tail: Option<TornTail>,
 }
 
 /// Checks a store that is open; folds wait meanwhile. `progress` gets the share done, 0 to 1.
@@ -95,6 +97,18 @@ pub fn run(
     base: &Base,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Report> {
+    // What is not whole at the end of its log is being written.
+    verify(disk, extents, base, progress).map(|(report, _)| report)
+}
+
+/// Checks everything. Answers also what a crash left at the end of the log, or what is being
+/// written there.
+fn verify(
+    disk: &dyn Disk,
+    extents: &Arc<Extents>,
+    base: &Base,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(Report, Option<TornTail>)> {
     let mut report = Report::default();
     progress(0.0);
     let logged = check_log(disk, base, &mut report)?;
@@ -109,7 +123,7 @@ pub fn run(
     }
     let mut listener = Listener { findings: &mut report.findings, progress };
     let Audited { blobs, bytes, segments, extents } = base.audit(&only_in_log, &mut listener);
-    Ok(Report { blobs, bytes, segments, extents, ..report })
+    Ok((Report { blobs, bytes, segments, extents, ..report }, logged.torn_tail))
 }
 
 /// Checks a store that nobody has open. `index` is the index's folder.
@@ -130,7 +144,12 @@ pub fn run_closed(
         Ok((extents, base))
     };
     match open() {
-        Ok((extents, base)) => run(&*disk, &extents, &base, progress),
+        Ok((extents, base)) => {
+            let (mut report, torn_tail) = verify(&*disk, &extents, &base, progress)?;
+            let warning = torn_tail.map(|torn| Finding::warning("log", torn.to_string()));
+            report.findings.extend(warning);
+            Ok(report)
+        }
         Err(error) if is_damage(&error) => {
             let what = format!("the store cannot be opened: {error}");
             let findings = vec![Finding::error(disk.describe(), what)];
@@ -148,7 +167,7 @@ fn is_damage(error: &Error) -> bool {
 fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged> {
     let (mut attempts, mut suspected) = (0, String::new());
     loop {
-        let from = base.last_checkpoint().sequence;
+        let start = log_start(base);
         let mut logged = Logged::default();
         let mut visit = |sequence, at, entry: Entry| {
             // What a node of a cluster writes refers to no extents.
@@ -157,16 +176,19 @@ fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged
             }
             Ok(())
         };
-        let result = log::replay(disk, from, ReplayMode::ReadOnly, &mut visit);
+        let result = log::replay(disk, start, ReplayMode::ReadOnly, &mut visit);
         attempts += 1;
         match result {
             Ok(replayed) => {
                 report.log_records = replayed.records;
                 logged.synced_to = replayed.synced_to;
+                logged.torn_tail = replayed.torn;
                 return Ok(logged);
             }
             // The segments it was reading are not needed any more, and may be gone.
-            Err(_) if base.last_checkpoint().sequence != from && attempts < ATTEMPTS_MAX => {}
+            Err(_)
+                if base.last_checkpoint().sequence != start.sequence && attempts < ATTEMPTS_MAX => {
+            }
             // Damage stays where it is; the end of a log that is being written does not.
             Err(error) if suspected != error.to_string() && attempts < ATTEMPTS_MAX => {
                 suspected = error.to_string();

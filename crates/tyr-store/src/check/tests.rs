@@ -117,6 +117,10 @@ fn make_store(path: &Path) -> Content {
         }
         store.checkpoint(generation * 1000 + 999);
     }
+    // All of it is in the base, and the log was closed.
+    let start = log::Start { sequence: 0, is_used: false };
+    let replayed = log::replay(&*disk, start, ReplayMode::Cut, &mut |_, _, _| Ok(())).unwrap();
+    log::Log::open(disk, log::LogOptions::default(), &replayed).unwrap().seal().unwrap();
     content
 }
 

@@ -279,6 +279,11 @@ impl Extents {
         self.files.numbers()?.into_iter().map(|number| self.files.disk_bytes(number)).sum()
     }
 
+    /// Where a file is, for messages.
+    pub fn path(&self, number: u32) -> String {
+        self.files.path(number)
+    }
+
     /// Checks the header of a file. Reading goes on without it: each frame stands for itself.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 //!
 //! Records are witnesses for those before them; the last ones have nobody behind them, so a cut
 //! file would look like a torn tail. The mark stands in a file of its own, `log/SYNCED`, written
-//! when the log is idle and when it is closed: what it covers and is not there, is damage.
+//! when the log is opened, soon after any of it became durable ([`super::Marker`]) and when it is
+//! closed: what it covers and is not there, is damage.
 //!
 //! The file holds two slots in two sectors, written in turn, so that one is whole at any time:
 //!
@@ -85,9 +86,9 @@ fn path(disk: &dyn Disk) -> String {
 /// The mark of a log; none when it never had one.
 ///
 /// # Errors
-/// `Corrupt` when the log has segments (`has_segments`) but no mark that is whole; `Unavailable`
-/// when a later release wrote it.
-pub fn load(disk: &dyn Disk, has_segments: bool) -> Result<Option<Mark>> {
+/// `Corrupt` when the log was in use (`is_used`) but has no mark that is whole; `Unavailable` when
+/// a later release wrote it.
+pub fn load(disk: &dyn Disk, is_used: bool) -> Result<Option<Mark>> {
     let mut bytes = [0; SLOT_STEP * 2];
     let count = match disk.open(&name(), OpenMode::Existing) {
         Ok(file) => file.read_at(&mut bytes, 0),
@@ -102,13 +103,13 @@ pub fn load(disk: &dyn Disk, has_segments: bool) -> Result<Option<Mark>> {
     }
     let slots = bytes[..count].chunks(SLOT_STEP).filter_map(Mark::decode);
     match slots.max_by_key(|mark| mark.generation) {
-        None if has_segments => Err(Error::corrupt(format!(
+        None if is_used => Err(Error::corrupt(format!(
             "{}: the file is missing, or damaged in both copies (bytes 0 to {SLOT_LEN} and \
              {SLOT_STEP} to {}), so whether the log is whole cannot be told",
             path(disk),
             SLOT_STEP + SLOT_LEN
         ))),
-        // Without segments it is a store that never came to write one.
+        // It is a store that never came to write one.
         mark => Ok(mark),
     }
 }

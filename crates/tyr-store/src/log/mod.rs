@@ -31,11 +31,11 @@ use self::mark::MarkFile;
 pub use self::next::Preparation;
 use self::next::Ready;
 use self::pending::{Buffer, SegmentFile, WriteState};
-pub use self::pending::{PendingWrite, Removal};
+pub use self::pending::{Marker, PendingWrite, Removal};
 use self::record::RecordPlace;
 pub use self::record::{BODY_LEN_MAX, EncodedRecord, Entry};
 use self::replay::Span;
-pub use self::replay::{ReplayMode, Replayed, TornTail, replay};
+pub use self::replay::{ReplayMode, Replayed, Start, TornTail, replay};
 pub use self::segment::FOLDER;
 use crate::disk::{self, DIRECT_ALIGNMENT, Disk, DiskFile, OpenMode};
 
@@ -199,6 +199,11 @@ impl Log {
             buffer.clear();
             self.spare.push(buffer);
         }
+    }
+
+    /// What notes beside the log how far it is durable.
+    pub fn marker(&self) -> Marker {
+        Marker { state: self.state.clone() }
     }
 
     /// The sequence that the next record gets.

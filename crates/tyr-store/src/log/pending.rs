@@ -247,10 +247,26 @@ impl PendingWrite {
     pub fn sync(&self) -> Result<()> {
         self.state.sync(self.buffer.last)
     }
+}
 
-    /// Writes down beside the log how far it is durable: to be called when nothing follows soon,
-    /// so that a damaged last record is not taken for a torn one. Does nothing when it stands
-    /// there.
+/// Writes down beside the log how far it is durable, on a thread of its own: nobody waits for it.
+///
+/// Records are witnesses only for those before them. What became durable last has none until this
+/// is called, so damage there would be taken for a torn tail.
+#[derive(Clone)]
+pub struct Marker {
+    pub(super) state: Arc<WriteState>,
+}
+
+impl std::fmt::Debug for Marker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Marker(durable up to {})", self.state.synced_to())
+    }
+}
+
+impl Marker {
+    /// Marks what is durable by now; does nothing when that stands there. To be called until the
+    /// log is sealed, not after.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses; the log itself is not affected.

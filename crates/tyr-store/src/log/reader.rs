@@ -96,18 +96,19 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// Whether any byte from `offset` on is not zero.
-    pub fn has_bytes_from(&mut self, mut offset: u64) -> Result<bool> {
-        while offset < self.len {
-            let window = self.bytes(offset, WINDOW_LEN)?;
-            if window.iter().any(|byte| *byte != 0) {
-                return Ok(true);
-            }
+    /// Bytes from `offset` up to the last one that is not zero.
+    pub fn bytes_from(&mut self, offset: u64) -> Result<u64> {
+        let (mut at, mut end) = (offset, offset);
+        while at < self.len {
+            let window = self.bytes(at, WINDOW_LEN)?;
             if window.is_empty() {
                 break;
             }
-            offset += window.len() as u64;
+            if let Some(last) = window.iter().rposition(|byte| *byte != 0) {
+                end = at + last as u64 + 1;
+            }
+            at += window.len() as u64;
         }
-        Ok(false)
+        Ok(end - offset)
     }
 }

@@ -11,6 +11,8 @@
 //! Where a tail was cut the log goes on in a new segment, so nothing is ever written over what was
 //! there, and the cut file ends before it.
 
+use std::fmt;
+
 use tyr_types::{Error, Result, Timestamp};
 
 use super::mark::{self, Mark};
@@ -29,17 +31,41 @@ pub enum ReplayMode {
     Cut,
 }
 
-/// What a crash left after the last whole record.
+/// What a crash left after the last record that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
-    /// The segment's file.
+    /// The segment's file, or that of the extents which the record refers to.
     pub file: String,
-    /// Where in it the first record that is not whole begins.
+    /// Where in it the first record begins that is not whole, or its extent.
     pub offset: u64,
     /// The sequence it would have had.
     pub sequence: u64,
-    /// Records whose headers are still there, itself included; none had become durable.
+    /// Records whose headers are still there, itself included; none is known to have been durable.
     pub records_lost: u64,
+    /// Bytes that are cut off: of the log, or of the extents.
+    pub bytes: u64,
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, sequence, records_lost, bytes } = self;
+        write!(
+            f,
+            "{file}: what a crash left from byte {offset} on is not whole, and was not known to be \
+             durable: {bytes} bytes with {records_lost} transactions, the first of which is number \
+             {sequence} of the log"
+        )
+    }
+}
+
+/// Where a replay begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The sequence of the first record that is wanted.
+    pub sequence: u64,
+    /// Whether the base holds something. Then there was a log, and it is damage when all of it is
+    /// gone.
+    pub is_used: bool,
 }
 
 /// A segment and how far its records reach.
@@ -72,23 +98,23 @@ pub struct Replayed {
     pub(super) mode: ReplayMode,
 }
 
-/// Reads the log in `disk` and gives `visit` every entry from `from_sequence` on, in order.
+/// Reads the log in `disk` and gives `visit` every entry from `start` on, in order.
 ///
 /// Segments that only hold earlier records are passed over.
 ///
 /// # Errors
-/// `Corrupt` with file, offset and sequence when records from `from_sequence` on were durable and
-/// are not there; `Unavailable` when the disk refuses or the format is a later one; what `visit`
-/// says. What was visited before an error must not be used.
+/// `Corrupt` with file, offset and sequence when records from `start` on were durable and are not
+/// there, or there is no log at all where there was one; `Unavailable` when the disk refuses or the
+/// format is a later one; what `visit` says. What was visited before an error must not be used.
 pub fn replay(
     disk: &dyn Disk,
-    from_sequence: u64,
+    start: Start,
     mode: ReplayMode,
     visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
 ) -> Result<Replayed> {
     let firsts = segment::list(disk)?;
-    let mark = mark::load(disk, !firsts.is_empty())?;
-    let from = from_sequence.max(1);
+    let mark = mark::load(disk, start.is_used || !firsts.is_empty())?;
+    let from = start.sequence.max(1);
     let synced_to = mark.map_or(0, |mark| mark.synced_to);
     if firsts.is_empty() && synced_to >= from {
         return Err(Error::corrupt(format!(
@@ -98,12 +124,12 @@ pub fn replay(
         )));
     }
     // The last segment that begins at or before `from`.
-    let start = firsts.partition_point(|first| *first <= from).checked_sub(1);
-    let needed = &firsts[start.unwrap_or(0)..];
-    let expected = start.map_or(from, |start| firsts[start]);
+    let index = firsts.partition_point(|first| *first <= from).checked_sub(1);
+    let needed = &firsts[index.unwrap_or(0)..];
+    let expected = index.map_or(from, |index| firsts[index]);
     let mut walk =
         Walk { disk, firsts: needed, from, expected, witnessed: 0, records: 0, spans: Vec::new() };
-    let stop = match start {
+    let stop = match index {
         Some(_) => walk.read(visit)?,
         None => (!needed.is_empty()).then_some(Stop { index: 0, offset: 0 }),
     };
@@ -147,7 +173,7 @@ struct Behind {
     synced_to: u64,
     /// Headers of records.
     records: u64,
-    has_bytes: bool,
+    bytes: u64,
 }
 
 struct Walk<'a> {
@@ -244,8 +270,9 @@ impl Walk<'_> {
                  missing; the log was durable up to sequence {synced_to}, so this is no torn tail"
             )));
         }
-        let torn = TornTail { file, offset, sequence, records_lost: behind.records };
-        Ok(behind.has_bytes.then_some(torn))
+        let Behind { records: records_lost, bytes, .. } = behind;
+        let torn = TornTail { file, offset, sequence, records_lost, bytes };
+        Ok((bytes > 0).then_some(torn))
     }
 
     fn look_behind(&self, stop: &Stop) -> Result<Behind> {
@@ -263,7 +290,7 @@ impl Walk<'_> {
                     behind.synced_to = behind.synced_to.max(header.synced_to());
                 }
             })?;
-            behind.has_bytes |= reader.has_bytes_from(offset)?;
+            behind.bytes += reader.bytes_from(offset)?;
         }
         Ok(behind)
     }

@@ -26,10 +26,12 @@ use crate::base::{Base, BlobBase};
 use crate::check::Report;
 use crate::disk::{Disk, refusal};
 use crate::extents::Extents;
+use crate::log::TornTail;
 use crate::recent::{BlobCell, BlobState, Recent};
 
 pub use crate::recent::Attributes;
 pub use fold::Fold;
+pub(crate) use open::log_start;
 pub use open::{Opened, OpenedNode, Parts, Visit};
 pub use promises::PromisesWriter;
 pub use read::{Answer, too_old};
@@ -43,6 +45,8 @@ pub struct Store {
     recent: Recent,
     /// Where the log is damaged, in a store that was opened all the same.
     damage: Option<Error>,
+    /// What a crash left at the end of the log, and opening left out.
+    torn_tail: Option<TornTail>,
 }
 
 impl std::fmt::Debug for Store {
@@ -79,6 +83,12 @@ impl Store {
     /// were folded later are as of then.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
+    }
+
+    /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
+    /// over it when it is read-only.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.torn_tail.as_ref()
     }
 
     /// Verifies everything on disk; `progress` gets the share done, 0 to 1.

@@ -16,7 +16,7 @@ use crate::disk::{Disk, FolderLock, RealDisk};
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::Index;
 use crate::index::fjall::FjallIndex;
-use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed};
+use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed, Start, TornTail};
 use crate::recent::{Readers, Recent};
 
 /// The folder of the index within a store.
@@ -58,6 +58,8 @@ pub struct OpenedNode<L = FolderLock> {
     pub store: Arc<Store>,
     /// The log's end.
     pub log: Log,
+    /// What a crash left there that was not whole, and is cut off.
+    pub torn_tail: Option<TornTail>,
     /// Keeps others out of the folder.
     pub lock: L,
 }
@@ -77,8 +79,8 @@ impl Store {
         let log = LogOptions { is_direct: true, ..LogOptions::default() };
         let extents = ExtentOptions::default();
         let parts = Parts { disk: Arc::new(disk), index, log, extents, is_read_only: false };
-        let OpenedNode { store, log, lock: () } = Self::assemble_node(parts, visit)?;
-        Ok(OpenedNode { store, log, lock })
+        let OpenedNode { store, log, torn_tail, lock: () } = Self::assemble_node(parts, visit)?;
+        Ok(OpenedNode { store, log, torn_tail, lock })
     }
 
     /// Puts the store of a node of a cluster together from its parts.
@@ -90,7 +92,8 @@ impl Store {
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         let recent = Recent::default();
-        let store = Arc::new(Self { disk, extents, base, recent, damage: None });
+        let store = Self { disk, extents, base, recent, damage: None, torn_tail: None };
+        let store = Arc::new(store);
         let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
         // What was deleted before it left no trace.
         store.recent.know_from(timestamp);
@@ -106,10 +109,11 @@ impl Store {
                  folder of its own",
             )),
         };
-        let replayed = log::replay(&*store.disk, from, ReplayMode::Cut, &mut play)?;
+        let start = log_start(&store.base);
+        let replayed = log::replay(&*store.disk, start, ReplayMode::Cut, &mut play)?;
         store.base.reclaim(&in_log)?;
         let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
-        Ok(OpenedNode { store, log, lock: () })
+        Ok(OpenedNode { store, log, torn_tail: replayed.torn, lock: () })
     }
 
     /// Opens the store in a folder, or makes one there.
@@ -137,7 +141,8 @@ impl Store {
         let Parts { disk, index, log, extents, is_read_only } = parts;
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
-        let mut store = Self { disk, extents, base, recent: Recent::default(), damage: None };
+        let recent = Recent::default();
+        let mut store = Self { disk, extents, base, recent, damage: None, torn_tail: None };
         if is_read_only {
             let clock = store.replay_to_look()?;
             return Ok(Opened { store, log: None, clock, lock: () });
@@ -168,63 +173,68 @@ impl Store {
     }
 
     /// Plays the log from the last checkpoint on, and makes what it holds durable.
-    fn replay(&self) -> Result<(Replayed, Timestamp)> {
-        let from = self.base.last_checkpoint().sequence;
-        let unsynced = self.unsynced_extents(from)?;
+    fn replay(&mut self) -> Result<(Replayed, Timestamp)> {
+        let unsynced = self.unsynced_extents()?;
         // The log says of every record it goes on after that all of it is durable.
         let files: BTreeSet<u32> = unsynced.iter().map(|(_, extent)| extent.file).collect();
         if !files.is_empty() {
             self.extents.adopt_files(files)?;
         }
         let intact = self.last_intact(unsynced)?;
-        let (replayed, clock, in_log) = self.play_log(ReplayMode::Cut, intact);
+        let Played { replayed, clock, extents, left_out } = self.play_log(ReplayMode::Cut, intact);
         let replayed = replayed?;
-        self.base.reclaim(&in_log)?;
-        if intact < replayed.next_sequence - 1 {
+        self.base.reclaim(&extents)?;
+        if intact.to < replayed.next_sequence - 1 {
             self.fold_everything(clock, replayed.next_sequence)?;
         }
+        self.torn_tail = left_out.or_else(|| replayed.torn.clone());
         Ok((replayed, clock))
     }
 
     /// Plays the log as far as it is whole, and changes nothing. Damage in it ends it there, and is
     /// remembered.
     fn replay_to_look(&mut self) -> Result<Timestamp> {
-        let from = self.base.last_checkpoint().sequence;
-        let intact = match self.unsynced_extents(from) {
+        let intact = match self.unsynced_extents() {
             Ok(unsynced) => self.last_intact(unsynced)?,
             // Playing it says the same, and how far it got.
-            Err(error) if error.kind() == ErrorKind::Corrupt => u64::MAX,
+            Err(error) if error.kind() == ErrorKind::Corrupt => Intact { to: u64::MAX, lost: None },
             Err(error) => return Err(error),
         };
-        let (replayed, clock, _) = self.play_log(ReplayMode::ReadOnly, intact);
+        let Played { replayed, clock, left_out, .. } = self.play_log(ReplayMode::ReadOnly, intact);
         match replayed {
             Err(error) if error.kind() == ErrorKind::Corrupt => self.damage = Some(error),
-            replayed => drop(replayed?),
+            replayed => self.torn_tail = left_out.or(replayed?.torn),
         }
         Ok(clock)
     }
 
-    /// Plays the log from the last checkpoint up to record `intact`. Answers also how far the
-    /// clock came, and which extents the log refers to.
-    fn play_log(
-        &self,
-        mode: ReplayMode,
-        intact: u64,
-    ) -> (Result<Replayed>, Timestamp, Vec<ExtentRef>) {
-        let Checkpoint { sequence, timestamp } = self.base.last_checkpoint();
+    /// Plays the log from the last checkpoint as far as it is intact.
+    fn play_log(&self, mode: ReplayMode, intact: Intact) -> Played {
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
-        let (mut clock, mut in_log) = (timestamp, Vec::new());
+        let mut clock = self.base.last_checkpoint().timestamp;
+        let (mut extents, mut records_lost, mut bytes) = (Vec::new(), 0, 0);
         let mut play = |sequence: u64, at: Timestamp, entry: Entry| {
             let transaction = transaction_of(entry)?;
-            if sequence > intact {
+            if sequence > intact.to {
+                let mut without = Vec::new();
+                extents_of(&transaction, &mut without);
+                bytes += without.iter().map(|extent| u64::from(extent.len)).sum::<u64>();
+                records_lost += 1;
                 return Ok(());
             }
             clock = clock.max(at);
-            extents_of(&transaction, &mut in_log);
+            extents_of(&transaction, &mut extents);
             self.play(&transaction, at, &known)
         };
-        let replayed = log::replay(&*self.disk, sequence, mode, &mut play);
-        (replayed, clock, in_log)
+        let replayed = log::replay(&*self.disk, log_start(&self.base), mode, &mut play);
+        let left_out = intact.lost.map(|extent| TornTail {
+            file: self.extents.path(extent.file),
+            offset: extent.position,
+            sequence: intact.to + 1,
+            records_lost,
+            bytes,
+        });
+        Played { replayed, clock, extents, left_out }
     }
 
     /// Folds what was played, so that nothing in the log below `sequence` is ever played again.
@@ -253,7 +263,7 @@ impl Store {
     }
 
     /// The extents of the records that may not have been synced, with the records' sequences.
-    fn unsynced_extents(&self, from: u64) -> Result<Vec<(u64, ExtentRef)>> {
+    fn unsynced_extents(&self) -> Result<Vec<(u64, ExtentRef)>> {
         let mut unsynced = Vec::new();
         let mut look = |sequence: u64, _: Timestamp, entry: Entry| {
             let mut extents = Vec::new();
@@ -261,29 +271,58 @@ impl Store {
             unsynced.extend(extents.into_iter().map(|extent| (sequence, extent)));
             Ok(())
         };
-        let replayed = log::replay(&*self.disk, from, ReplayMode::ReadOnly, &mut look)?;
+        let start = log_start(&self.base);
+        let replayed = log::replay(&*self.disk, start, ReplayMode::ReadOnly, &mut look)?;
         unsynced.retain(|(sequence, _)| *sequence > replayed.synced_to);
         Ok(unsynced)
     }
 
-    /// The last record whose extents, and those of every record before it, are whole.
+    /// How far every record has all of its extents.
     ///
     /// A buffered commit is synced about a second later, its extents with it. When the power goes
     /// before that, the system may have kept the record and not the extents: then the log ends
     /// before that record, as if it had been torn.
-    fn last_intact(&self, unsynced: Vec<(u64, ExtentRef)>) -> Result<u64> {
-        let mut last = u64::MAX;
+    fn last_intact(&self, unsynced: Vec<(u64, ExtentRef)>) -> Result<Intact> {
+        let mut intact = Intact { to: u64::MAX, lost: None };
         for (sequence, extent) in unsynced {
-            if sequence < last {
+            if sequence <= intact.to {
                 match self.extents.verify(&extent) {
                     Ok(()) => {}
-                    Err(error) if is_lost(&error) => last = sequence - 1,
+                    Err(error) if is_lost(&error) => {
+                        intact = Intact { to: sequence - 1, lost: Some(extent) };
+                    }
                     Err(error) => return Err(error),
                 }
             }
         }
-        Ok(last)
+        Ok(intact)
     }
+}
+
+/// How far the log and what it refers to are whole.
+#[derive(Clone, Copy, Debug)]
+struct Intact {
+    /// The last record whose extents, and those of every record before it, are there.
+    to: u64,
+    /// The extent that the next record refers to, and that is not there.
+    lost: Option<ExtentRef>,
+}
+
+/// What came of playing the log.
+struct Played {
+    replayed: Result<Replayed>,
+    /// How far the clock came.
+    clock: Timestamp,
+    /// What the records that were played refer to.
+    extents: Vec<ExtentRef>,
+    /// The records that were left out since they refer to an extent that is not there.
+    left_out: Option<TornTail>,
+}
+
+/// Where the log of a store with this base is played from.
+pub(crate) fn log_start(base: &Base) -> Start {
+    let sequence = base.last_checkpoint().sequence;
+    Start { sequence, is_used: sequence > 0 || !base.keyspaces().is_empty() }
 }
 
 /// The transaction of an embedded store's log.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tyr_node::{CheckReport, KeyspaceInfo, Statistics};
+use tyr_node::{CheckReport, KeyspaceInfo, Statistics, TornTail};
 use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
@@ -133,6 +133,13 @@ impl Tyr {
     /// from there on are missing.
     pub fn damage(&self) -> Option<&Error> {
         self.backend.damage()
+    }
+
+    /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
+    /// over it when it is read-only. None of it is known to have been durable; after a crash of the
+    /// program alone there is hardly ever any.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.backend.torn_tail()
     }
 
     /// Counters and sizes. Of a cluster: what this client did, and no more.

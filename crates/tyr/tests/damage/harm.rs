@@ -41,7 +41,8 @@ impl Harm {
     }
 
     /// How many of the late transactions must be there at least, in a store that was not closed:
-    /// at the end of its log, damage cannot be told from what a crash leaves.
+    /// at the end of its log, damage of what was written just now cannot be told from what a crash
+    /// leaves.
     pub fn least_after_kill(&self) -> usize {
         match (self.file.starts_with("log/"), self.kind) {
             (true, Kind::ZeroPage | Kind::Cut | Kind::Remove) => 0,

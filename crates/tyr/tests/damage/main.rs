@@ -12,6 +12,7 @@ mod chance;
 mod content;
 mod folder;
 mod harm;
+mod torn;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

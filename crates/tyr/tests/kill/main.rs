@@ -10,6 +10,7 @@
 
 mod chance;
 mod ledger;
+mod lost_log;
 mod setup;
 
 use std::io::{BufRead, BufReader};
@@ -26,14 +27,23 @@ const CHILD: &str = "TYR_KILL_TEST_STORE";
 
 #[test]
 fn acknowledged_transactions_survive_two_hundred_kills() {
-    let sync = Setup { durability: Durability::Sync, is_compressed: false, is_versioned: true };
+    let sync = Setup {
+        durability: Durability::Sync,
+        is_compressed: false,
+        is_versioned: true,
+        is_folding: true,
+    };
     Run::new(sync, 1).kills(200, 25, 250);
 }
 
 #[test]
 fn buffered_transactions_survive_the_death_of_the_process() {
-    let buffered =
-        Setup { durability: Durability::Buffered, is_compressed: true, is_versioned: false };
+    let buffered = Setup {
+        durability: Durability::Buffered,
+        is_compressed: true,
+        is_versioned: false,
+        is_folding: true,
+    };
     Run::new(buffered, 2).kills(24, 6, 4000);
 }
 
@@ -91,7 +101,7 @@ impl Run {
             _ => 2 + self.chance.below(lines),
         };
         let spins = self.chance.below(1 << 21);
-        let acknowledged = self.run_child(lines, spins);
+        let acknowledged = self.run_child(|seen| seen >= lines, spins);
         let context = format!("round {round}, killed at line {lines} after {spins} spins");
         let path = self.folder.path();
         if path.join("index").exists() {
@@ -127,8 +137,8 @@ impl Run {
         tyr.close().unwrap();
     }
 
-    /// Runs a child up to that line of its output; answers what it acknowledged, kill included.
-    fn run_child(&mut self, lines: u64, spins: u64) -> [u64; THREADS] {
+    /// Runs a child until it has put out enough lines; answers what it acknowledged, kill included.
+    fn run_child(&mut self, is_enough: impl Fn(u64) -> bool, spins: u64) -> [u64; THREADS] {
         let mut child = self.spawn();
         let mut acknowledged = [0; THREADS];
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -136,7 +146,7 @@ impl Run {
         let mut seen = 0;
         let mut is_killed = false;
         loop {
-            if seen >= lines && !is_killed {
+            if !is_killed && is_enough(seen) {
                 (0..spins).for_each(|_| std::hint::spin_loop());
                 child.kill().unwrap();
                 is_killed = true;

@@ -15,9 +15,11 @@ pub struct Setup {
     pub durability: Durability,
     pub is_compressed: bool,
     pub is_versioned: bool,
+    /// Whether a child folds more than once in its short life.
+    pub is_folding: bool,
 }
 
-/// Small bounds, so that a child folds more than once in its short life.
+/// Small bounds.
 pub fn options() -> Options {
     tyr::Tyr::options().fold_log_bytes(8 << 10).cache_bytes(8 << 20)
 }
@@ -28,7 +30,8 @@ impl Setup {
         command
             .env("TYR_KILL_TEST_DURABILITY", self.durability.name())
             .env("TYR_KILL_TEST_COMPRESSED", self.is_compressed.to_string())
-            .env("TYR_KILL_TEST_VERSIONED", self.is_versioned.to_string());
+            .env("TYR_KILL_TEST_VERSIONED", self.is_versioned.to_string())
+            .env("TYR_KILL_TEST_FOLDING", self.is_folding.to_string());
     }
 
     /// What the parent told.
@@ -38,12 +41,17 @@ impl Setup {
             durability: Durability::parse(&get("DURABILITY")).unwrap(),
             is_compressed: get("COMPRESSED").parse().unwrap(),
             is_versioned: get("VERSIONED").parse().unwrap(),
+            is_folding: get("FOLDING").parse().unwrap(),
         }
     }
 
     /// Opens the store, or makes it.
     pub fn open(self, path: &Path) -> Result<Tyr> {
-        options().open_blocking(path)
+        let options = options();
+        match self.is_folding {
+            true => options.open_blocking(path),
+            false => options.fold_log_bytes(1 << 30).open_blocking(path),
+        }
     }
 
     /// The keyspace, made if it is missing.

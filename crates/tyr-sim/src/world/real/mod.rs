@@ -58,6 +58,9 @@ const HESITATION: u64 = 20;
 /// each other's is known at once here.
 const GRACE_US: u64 = 200_000;
 
+/// How far the log is durable is noted this long after something was written, at most.
+const MARK_US: u64 = 100_000;
+
 /// How long a fold waits for what is in flight before it gives up.
 const PATIENCE_US: u64 = 20_000_000;
 
@@ -68,6 +71,8 @@ pub struct Due {
     pub sync_us: Option<u64>,
     /// The next step of making a segment ahead.
     pub prepare_us: Option<u64>,
+    /// When it is noted beside the log how far it is durable.
+    pub mark_us: Option<u64>,
 }
 
 /// A disk with a store, and the process on it, while one runs.
@@ -94,6 +99,8 @@ struct Process {
     /// On its way to the disk.
     piece: Option<Piece>,
     preparation: Option<Preparation>,
+    /// Whether a mark beside the log is due.
+    is_marking: bool,
     folding: Option<(Folding, u64)>,
     last: LastFold,
     tidying: Tidying,
@@ -161,6 +168,7 @@ impl Real {
             engine,
             piece: None,
             preparation: None,
+            is_marking: false,
             folding: None,
             last: LastFold::default(),
             tidying: Tidying::default(),
@@ -306,7 +314,19 @@ impl Real {
         }
         process.preparation = process.preparation.take().or(process.engine.journal().prepare());
         let prepare_us = process.preparation.is_some().then(|| self.random.between(500, 5_000));
-        Due { sync_us: Some(self.moment()), prepare_us }
+        let begins = !std::mem::replace(&mut process.is_marking, true);
+        let mark_us = begins.then(|| self.random.between(1, MARK_US));
+        Due { sync_us: Some(self.moment()), prepare_us, mark_us }
+    }
+
+    /// Notes beside the log how far it is durable.
+    pub fn mark(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        process.is_marking = false;
+        let marker = process.engine.journal().log().lock().marker();
+        let marked = marker.mark();
+        let may_fail = self.is_full || process.engine.failure().is_some();
+        assert!(marked.is_ok() || may_fail, "violation: no mark beside the log: {marked:?}");
     }
 
     /// A third of the time of a sync.

@@ -26,7 +26,7 @@ fn the_last_records_are_protected_by_the_mark() {
     let unmarked = disk.copy();
     unmarked.damage(name, |bytes| bytes[24 + 2 * encode(&numbered(1)).stored_len() + 45] ^= 1);
     assert_eq!(read(&unmarked, 1, ReplayMode::ReadOnly).unwrap().1, all(2));
-    log.take_pending().mark().unwrap();
+    log.marker().mark().unwrap();
     disk.damage(name, |bytes| bytes[24 + 2 * encode(&numbered(1)).stored_len() + 45] ^= 1);
     assert!(corrupt(&disk, 1).contains("sequence 3 "));
 }
@@ -48,6 +48,19 @@ fn a_missing_segment_is_damage_wherever_it_was() {
         disk.remove(name).unwrap();
     }
     assert!(corrupt(&disk, 1).contains("durable up to sequence 40"));
+}
+
+#[test]
+fn a_log_that_is_gone_is_damage_when_the_base_holds_something() {
+    let disk = SimulatedDisk::new();
+    let lookup = |is_used| {
+        let start = Start { sequence: 0, is_used };
+        replay(&disk, start, ReplayMode::ReadOnly, &mut |_, _, _| panic!("nothing is there"))
+    };
+    assert!(lookup(false).unwrap().torn.is_none());
+    let error = lookup(true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("log/SYNCED"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,127 @@
+//! A moment of a store: reads there, whichever kind of store it is.
+
+use std::sync::Arc;
+
+use tyr_node::SnapshotGuard;
+use tyr_node::client::block_on;
+use tyr_types::{BlobName, ByteRange, Key, Result, Stat, Timestamp};
+
+use super::embedded::EmbeddedView;
+use super::remote::RemoteView;
+use super::{Answer, Space, strange};
+use crate::offload::offload;
+
+/// A store at one moment.
+#[derive(Clone, Debug)]
+pub(crate) enum View {
+    Embedded(EmbeddedView),
+    Remote(RemoteView),
+}
+
+impl View {
+    /// Its moment.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Embedded(view) => view.at(),
+            Self::Remote(view) => view.at(),
+        }
+    }
+
+    /// What keeps its versions, in an embedded store.
+    pub(super) fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
+        match self {
+            Self::Embedded(view) => Some(view.into_guard()),
+            Self::Remote(_) => None,
+        }
+    }
+
+    pub fn read(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => view.read(space, name, range),
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.read(name, range, false)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    pub async fn fetch(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                match view.read_resident(space, name, range) {
+                    Some(answer) => answer,
+                    None => {
+                        let (view, space, name) = (view.clone(), space.clone(), name.clone());
+                        offload(move || view.read(&space, &name, range)).await
+                    }
+                }
+            }
+            (Self::Remote(view), Space::Remote(_)) => view.read(name, range, false).await,
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    /// Size and version then; `None`: no such blob.
+    pub fn stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => view.stat(space, name),
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.stat(name)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    pub async fn fetch_stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
+        match (self, space) {
+            (Self::Remote(view), Space::Remote(_)) => view.stat(name).await,
+            (Self::Embedded(_) | Self::Remote(_), _) => {
+                let (view, space, name) = (self.clone(), space.clone(), name.clone());
+                offload(move || view.stat(&space, &name)).await
+            }
+        }
+    }
+
+    /// Fills `out` with the bytes from `offset` on, which must be within the blob; `false`: no
+    /// such blob.
+    pub fn read_into(
+        &self,
+        space: &Space,
+        name: &BlobName,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<bool> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                view.read_into(space, name, offset, out)
+            }
+            (Self::Remote(view), Space::Remote(_)) => block_on(view.read_into(name, offset, out)),
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+
+    /// Keys with `prefix` after `after`, in order, at most `limit`.
+    pub fn scan(
+        &self,
+        space: &Space,
+        prefix: &[u8],
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                view.scan(space, prefix, after, limit)
+            }
+            (Self::Remote(view), Space::Remote(space)) => {
+                block_on(view.scan(space.info(), prefix, after, limit))
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        }
+    }
+}
