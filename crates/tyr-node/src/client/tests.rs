@@ -3,6 +3,7 @@
 mod cluster;
 mod copies;
 mod format;
+mod joining;
 mod listings;
 mod quota;
 mod script;

@@ -30,6 +30,9 @@ use super::monitor::Monitor;
 use super::record::{self, NodeRecord};
 use super::status::{Bootstrap, Leadership, Status};
 
+/// How long a monitor that has no vote any more is given to hear so.
+const DISMISSAL_MAX: Duration = Duration::from_secs(2);
+
 /// Between two looks for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -316,10 +319,29 @@ impl Monitor {
             let changed = raft.change_membership(ChangeMembers::AddVoterIds(ids), true);
             changed.await.map_err(failed)?;
         } else {
-            let changed = raft.change_membership(ChangeMembers::RemoveVoters(ids), false);
-            changed.await.map_err(failed)?;
+            let removed = ChangeMembers::RemoveVoters(ids.clone());
+            let dismissed = raft.change_membership(removed, true).await.map_err(failed)?;
+            // If it runs it hears so, before nobody tells it anything any more: or it would take
+            // itself for a monitor, and answer by what it knew.
+            self.wait_until_told(id, dismissed.log_id.index).await;
+            let forgotten = raft.change_membership(ChangeMembers::RemoveNodes(ids), false);
+            forgotten.await.map_err(failed)?;
         }
         self.note_monitor(node, is_monitor).await
+    }
+
+    /// Waits a moment for a follower to have this entry of the log.
+    async fn wait_until_told(&self, node: u64, index: u64) {
+        let deadline = Instant::now() + DISMISSAL_MAX;
+        let has_it = || {
+            let metrics = self.shared.raft.metrics();
+            let metrics = metrics.borrow();
+            let matched = metrics.replication.as_ref().and_then(|it| it.get(&node).copied());
+            matched.flatten().is_some_and(|matched| matched.index >= index)
+        };
+        while !has_it() && Instant::now() < deadline {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Notes in what the node told of itself whether it is a monitor, and leaves the rest as it is.

@@ -160,6 +160,9 @@ impl Monitor {
         if is_pristine {
             initialize(&raft, &options).await?;
         }
+        // From here on its metrics say whether it votes.
+        let state = raft.with_raft_state(|_| ()).await;
+        state.map_err(|error| stopped(error.to_string()))?;
         let (inbox, told) = mpsc::channel(batch::INBOX_LEN);
         let shared = Arc::new(Shared {
             options,
@@ -194,6 +197,15 @@ impl Monitor {
     pub fn leader(&self) -> Option<NodeId> {
         let leader = self.shared.raft.server_metrics().borrow().current_leader;
         leader.and_then(|node| u16::try_from(node).ok()).map(NodeId)
+    }
+
+    /// Whether this monitor has a vote, as far as it knows. One that was started to be appointed
+    /// later has none, and knows nothing of the cluster; one that was dismissed stays behind.
+    pub fn is_voter(&self) -> bool {
+        let metrics = self.shared.raft.server_metrics();
+        let metrics = metrics.borrow();
+        let own = u64::from(self.shared.options.node.0);
+        metrics.membership_config.membership().voter_ids().any(|voter| voter == own)
     }
 
     /// The cluster, once it has been formed.

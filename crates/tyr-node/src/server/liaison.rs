@@ -26,15 +26,15 @@ use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 use super::generation::{Generation, RAISE_EVERY};
 use super::outlet::Leader;
 use crate::gossip::Gossip;
-use crate::monitors::control::{Answering, MetadataClient};
+use crate::monitors::control::MetadataClient;
 use crate::monitors::metadata::{Happening, Path, reserved};
-use crate::monitors::{Monitor, NodeRecord, control};
+use crate::monitors::{Monitor, NodeRecord};
 use crate::router::access::{User, Users};
 use crate::router::gate::{Gate, MonitorInlet};
-use crate::router::network::{ControlStream, Network, NodeAddresses, is_named};
+use crate::router::network::{Network, NodeAddresses};
 use crate::router::quota::{Quota, Quotas};
 
-/// How often a node that is no monitor asks who leads them.
+/// How often a node whose monitor, if any, has no vote asks who leads them.
 const LEADER_EVERY: Duration = Duration::from_millis(500);
 
 /// After a failure the next try waits so long.
@@ -50,6 +50,8 @@ const NOBODY: u32 = u32::MAX;
 pub(crate) struct Liaison {
     node: NodeId,
     client: MetadataClient,
+    /// Asks the others for what is asked of this node.
+    others: Option<MetadataClient>,
     monitor: Option<Monitor>,
     network: Network,
     gate: Arc<Gate>,
@@ -70,6 +72,7 @@ pub(crate) struct Liaison {
 pub(crate) struct Parts {
     pub node: NodeId,
     pub client: MetadataClient,
+    pub others: Option<MetadataClient>,
     pub monitor: Option<Monitor>,
     pub network: Network,
     pub gate: Arc<Gate>,
@@ -123,11 +126,22 @@ impl Drop for Thread {
 impl Liaison {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
-        let Parts { node, client, monitor, network, gate, users, quotas, generation, is_joining } =
-            parts;
+        let Parts {
+            node,
+            client,
+            others,
+            monitor,
+            network,
+            gate,
+            users,
+            quotas,
+            generation,
+            is_joining,
+        } = parts;
         let liaison = Arc::new(Self {
             node,
             client,
+            others,
             monitor,
             network,
             gate,
@@ -142,10 +156,13 @@ impl Liaison {
             is_joining,
         });
         runtime.spawn(Arc::clone(&liaison).follow());
-        if liaison.monitor.is_none() {
-            runtime.spawn(Arc::clone(&liaison).follow_leader());
-        }
+        runtime.spawn(Arc::clone(&liaison).follow_leader());
         liaison
+    }
+
+    /// The node's monitor, while it has a vote: it knows what there is to know.
+    fn voter(&self) -> Option<&Monitor> {
+        self.monitor.as_ref().filter(|monitor| monitor.is_voter())
     }
 
     /// Gossip goes on with the nodes that the cluster has.
@@ -207,7 +224,8 @@ impl Liaison {
     }
 
     async fn follow_once(&self) -> Result<()> {
-        if self.monitor.is_none() {
+        let is_voter = self.voter().is_some();
+        if !is_voter {
             // Until the others know of it there is no map with it.
             self.generation.prove(&self.client).await?;
         }
@@ -221,7 +239,7 @@ impl Liaison {
         let nodes = bootstrap.nodes.into_iter().map(|(node, record)| (NodeId(node), record));
         *self.records.write() = nodes.collect();
         self.place_nodes();
-        if self.monitor.is_some() {
+        if is_voter {
             self.generation.prove(&self.client).await?;
         }
         let users_of = self.list_users().await?;
@@ -307,7 +325,9 @@ impl Liaison {
         let peers: Vec<String> =
             others.flat_map(|(_, record)| record.addresses.iter().take(1).cloned()).collect();
         drop(records);
-        self.client.learn(peers.iter().cloned());
+        for client in [Some(&self.client), self.others.as_ref()].into_iter().flatten() {
+            client.learn(peers.iter().cloned());
+        }
         if let Err(error) = self.generation.remember(peers) {
             tracing::warn!(%error, "where other nodes are is not remembered");
         }
@@ -370,7 +390,9 @@ impl Liaison {
 
     async fn follow_leader(self: Arc<Self>) {
         loop {
-            if let Ok(leader) = self.client.leader().await {
+            if self.voter().is_none()
+                && let Ok(leader) = self.client.leader().await
+            {
                 let leader = leader.map_or(NOBODY, |node| u32::from(node.0));
                 self.leader.store(leader, Ordering::Release);
             }
@@ -396,94 +418,11 @@ impl Leader for Liaison {
         if !self.generation.is_proven() {
             return None; // Nothing is asked for in the name of a folder that may be an old copy.
         }
-        if let Some(monitor) = &self.monitor {
+        if let Some(monitor) = self.voter() {
             return monitor.leader();
         }
         u16::try_from(self.leader.load(Ordering::Acquire)).ok().map(NodeId)
     }
-}
-
-/// Serves the control connections that others open to this node.
-pub(crate) struct Control {
-    server: control::Server,
-    /// For callers whose certificate is not a node's.
-    server_of_users: control::Server,
-    /// With TLS: what the certificate of every node names.
-    domain: Option<String>,
-    runtime: Handle,
-}
-
-impl Control {
-    /// Serves them on this runtime; who says that it is a node shows a certificate for the domain,
-    /// if there is one.
-    pub fn new(
-        answering: Answering,
-        users: Arc<Users>,
-        domain: Option<String>,
-        runtime: Handle,
-    ) -> Arc<Self> {
-        let authenticate = move |hello: &control::Hello| match &hello.sender {
-            control::Sender::Node(node) => match users.is_node(hello.token.as_bytes()) {
-                true => Ok(control::Identity::Node(NodeId(*node))),
-                false => Err(Error::new(
-                    ErrorKind::PermissionDenied,
-                    format!("node {node} does not show this cluster's secret"),
-                )),
-            },
-            control::Sender::User(_) => {
-                let identified = users.identify(hello.token.as_bytes());
-                if let Err(error) = &identified {
-                    tracing::warn!(target: "audit", %error, "a control connection was refused");
-                }
-                identified.map(|caller| control::Identity::User {
-                    name: caller.name().to_owned(),
-                    is_administrator: caller.is_administrator(),
-                })
-            }
-        };
-        let of_all: control::Authenticate = Arc::new(authenticate);
-        let anybody = Arc::clone(&of_all);
-        let of_users = move |hello: &control::Hello| match &hello.sender {
-            control::Sender::Node(node) => {
-                let error = uncertified(*node);
-                tracing::warn!(target: "audit", %error, "a control connection was refused");
-                Err(error)
-            }
-            control::Sender::User(_) => anybody(hello),
-        };
-        let server = control::Server::new(answering.clone(), of_all);
-        let server_of_users = control::Server::new(answering, Arc::new(of_users));
-        Arc::new(Self { server, server_of_users, domain, runtime })
-    }
-
-    /// Serves one more.
-    pub fn accept(&self, control: ControlStream) {
-        let is_named =
-            |certificate| self.domain.as_ref().is_none_or(|domain| is_named(certificate, domain));
-        let may_be_node = match &control.certificate {
-            Some(certificate) => is_named(certificate),
-            None => self.domain.is_none(),
-        };
-        let server = if may_be_node { &self.server } else { &self.server_of_users }.clone();
-        self.runtime.spawn(async move {
-            let ControlStream { stream, place, .. } = control;
-            // Nobody need be told how it ended.
-            if let Ok(stream) = stream.open() {
-                let _ = server.accept(stream).await;
-            }
-            drop(place);
-        });
-    }
-}
-
-fn uncertified(node: u16) -> Error {
-    Error::new(
-        ErrorKind::PermissionDenied,
-        format!(
-            "node {node} shows no certificate for the cluster's domain; give each node one that \
-             names tls_domain too, beside the node itself"
-        ),
-    )
 }
 
 fn forming() -> Error {

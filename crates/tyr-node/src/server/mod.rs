@@ -10,6 +10,7 @@
 //! member; then the gate opens. Stopping: the other way round.
 
 mod census;
+mod control;
 mod generation;
 mod identity;
 mod liaison;
@@ -45,8 +46,8 @@ pub use self::observation::{
 pub use self::options::{Formation, ServerOptions};
 pub use self::upkeep::{ROOM_MIN, room};
 use crate::agent::keeper::Keeper;
-use crate::gossip::Gossip;
 use crate::agent::marker::Marking;
+use crate::gossip::Gossip;
 pub use crate::monitors::InitialNode;
 use crate::monitors::control::MetadataClient;
 use crate::monitors::{Monitor, NodeRecord};
@@ -89,8 +90,8 @@ pub struct ChunkSum {
 
 struct Running {
     threads: Vec<JoinHandle<()>>,
-    control: Thread,
     marking: Marking,
+    control: Thread,
     lock: FolderLock,
 }
 
@@ -196,8 +197,8 @@ impl Server {
                 ended = Err(Error::unavailable("a thread of the node panicked"));
             }
         }
-        if let Some(exporter) = &self.exporter {
         ended = ended.and(marking.end());
+        if let Some(exporter) = &self.exporter {
             self.driver.end_watch();
             exporter.close();
         }

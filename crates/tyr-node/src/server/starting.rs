@@ -17,16 +17,17 @@ use tyr_store::store::{Store, Visit};
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::census::Census;
+use super::control::Control;
 use super::generation::{self, Generation, PEERS_PATIENCE};
 use super::identity::Identity;
-use super::liaison::{Control, Liaison, Parts, Thread};
+use super::liaison::{Liaison, Parts, Thread};
 use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
 use super::upkeep::Upkeep;
 use super::{Running, Server};
 use crate::agent::keeper::{Keeper, SnapshotFloor};
-use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
 use crate::agent::marker::Marking;
+use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
 use crate::level;
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
@@ -82,11 +83,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let limits = limits(&options);
     let room = Room::new(driver.store(), limits.dirty_max());
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
-    let client = metadata_client(&options, &who, &connect)?;
-    let answering = match &monitor {
-        Some(monitor) => Answering::Monitor(monitor.clone()),
-        None => Answering::Relay(client.clone()),
-    };
+    let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
+    let others = relaying_client(&options, &who, &connect)?;
+    let answering = Answering { monitor: monitor.clone(), others: others.clone() };
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
@@ -94,6 +93,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let parts = Parts {
         node,
         client,
+        others,
         monitor: monitor.clone(),
         network: network.clone(),
         gate: Arc::clone(&gate),
@@ -261,12 +261,47 @@ fn start_monitor(
     Monitor::start(monitor, Arc::clone(connect), send).map(Some)
 }
 
-/// Asks the monitors in this node's name: by way of itself, then of everybody it has heard of.
+/// Asks the monitors in this node's name: by way of its own, if that has a vote, then of everybody
+/// it has heard of.
 fn metadata_client(
     options: &ServerOptions,
     who: &Who,
-    connect: &Arc<dyn Connect>,
+    (connect, monitor): (&Arc<dyn Connect>, Option<&Monitor>),
 ) -> Result<MetadataClient> {
+    let mut addresses = others(options, who);
+    if monitor.is_some_and(Monitor::is_voter) {
+        addresses.insert(0, options.listen.to_string());
+    }
+    if addresses.is_empty() {
+        return Err(Error::invalid(
+            "the node knows no other; say which cluster it is to join, or which nodes form it",
+        ));
+    }
+    MetadataClient::new(asking(who, &addresses), Arc::clone(connect))
+}
+
+/// Asks the others for what is asked of this node; `None` while it knows of none.
+fn relaying_client(
+    options: &ServerOptions,
+    who: &Who,
+    connect: &Arc<dyn Connect>,
+) -> Result<Option<MetadataClient>> {
+    let addresses = others(options, who);
+    let client = || MetadataClient::new(asking(who, &addresses), Arc::clone(connect));
+    (!addresses.is_empty()).then(client).transpose()
+}
+
+fn asking(who: &Who, addresses: &[String]) -> ClientOptions {
+    ClientOptions {
+        cluster: who.identity.cluster(),
+        sender: control::Sender::Node(who.node.0),
+        token: who.token.clone(),
+        ..ClientOptions::at(addresses)
+    }
+}
+
+/// Where other nodes are, as far as this one has heard.
+fn others(options: &ServerOptions, who: &Who) -> Vec<String> {
     let mut addresses: Vec<String> = match &options.formation {
         Formation::Known => Vec::new(),
         Formation::Join(addresses) => addresses.clone(),
@@ -275,22 +310,8 @@ fn metadata_client(
             monitors.map(|it| it.address.clone()).collect()
         }
     };
-    if who.record.is_monitor {
-        addresses.insert(0, options.listen.to_string());
-    }
     addresses.extend(who.identity.peers().iter().cloned());
-    if addresses.is_empty() {
-        return Err(Error::invalid(
-            "the node knows no other; say which cluster it is to join, or which nodes form it",
-        ));
-    }
-    let options = ClientOptions {
-        cluster: who.identity.cluster(),
-        sender: control::Sender::Node(who.node.0),
-        token: who.token.clone(),
-        ..ClientOptions::at(&addresses)
-    };
-    MetadataClient::new(options, Arc::clone(connect))
+    addresses
 }
 
 /// Opens the store, and tells the member what its log holds.

@@ -34,13 +34,21 @@ pub(super) const WATCH_QUIET: Duration = Duration::from_secs(5);
 /// stream, such as a certificate.
 pub type Authenticate = Arc<dyn Fn(&Hello) -> Result<Identity> + Send + Sync>;
 
-/// Who answers at this node.
+/// Who answers at this node: its monitor, once the others have given it a vote. Before that it
+/// knows nothing, and afterwards nothing new: then all but Raft is handed on to them.
 #[derive(Clone)]
-pub enum Answering {
-    /// A monitor.
-    Monitor(Monitor),
-    /// A node that is none hands everything on to those that are.
-    Relay(MetadataClient),
+pub struct Answering {
+    /// The monitor, if the node runs one.
+    pub monitor: Option<Monitor>,
+    /// Asks the other nodes, this one never; `None` where there is none.
+    pub others: Option<MetadataClient>,
+}
+
+impl Answering {
+    /// The monitor, while it votes.
+    fn voter(&self) -> Option<&Monitor> {
+        self.monitor.as_ref().filter(|monitor| monitor.is_voter())
+    }
 }
 
 /// Answers control connections. Clones are the same.
@@ -146,10 +154,9 @@ impl Server {
     }
 
     fn cluster(&self) -> Option<u128> {
-        match &self.answering {
-            Answering::Monitor(monitor) => monitor.cluster(),
-            Answering::Relay(client) => client.cluster(),
-        }
+        let Answering { monitor, others } = &self.answering;
+        let own = monitor.as_ref().and_then(Monitor::cluster);
+        own.or_else(|| others.as_ref().and_then(MetadataClient::cluster))
     }
 
     /// Works on one question until it is answered.
@@ -184,10 +191,17 @@ impl Server {
     }
 
     async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
-        match &self.answering {
-            Answering::Monitor(monitor) => monitor.answer(actor, question).await,
-            Answering::Relay(_) if question.is_handed_on => Err(Fault::NotLeader),
-            Answering::Relay(client) => client.hand_on(Some(actor), question.request).await,
+        // Who is to vote gets there by Raft.
+        let answers = match matches!(question.request, Request::Raft(_)) {
+            true => self.answering.monitor.as_ref(),
+            false => self.answering.voter(),
+        };
+        match (answers, &self.answering.others) {
+            (Some(monitor), _) => monitor.answer(actor, question).await,
+            (None, Some(others)) if !question.is_handed_on => {
+                others.hand_on(Some(actor), question.request).await
+            }
+            (None, Some(_) | None) => Err(Fault::NotLeader),
         }
     }
 
@@ -199,8 +213,8 @@ impl Server {
         after: u64,
         (number, frames): (u64, mpsc::Sender<Vec<u8>>),
     ) {
-        match &self.answering {
-            Answering::Monitor(monitor) => {
+        match (self.answering.voter(), &self.answering.others) {
+            (Some(monitor), _) => {
                 let mut watch = monitor.watch(actor, prefix, after);
                 loop {
                     let next = tokio::time::timeout(WATCH_QUIET, watch.next()).await;
@@ -210,8 +224,8 @@ impl Server {
                     }
                 }
             }
-            Answering::Relay(client) => {
-                let mut watch = client.watch_as(Some(actor), prefix, after);
+            (None, Some(others)) => {
+                let mut watch = others.watch_as(Some(actor), prefix, after);
                 loop {
                     let next = watch.next().await;
                     if !tell(&frames, number, next).await {
@@ -219,6 +233,7 @@ impl Server {
                     }
                 }
             }
+            (None, None) => _ = reply(&frames, number, Err(Fault::NotLeader)).await,
         }
     }
 }

@@ -39,6 +39,8 @@ async fn the_first_map_has_all_initial_nodes_and_waits_for_each_to_tell_of_itsel
         world.start_monitor(node).await;
     }
     world.wait_for_leader().await;
+    // What is in the log is known again when the leader has had it confirmed.
+    world.pass(Duration::from_secs(1)).await;
     assert_eq!(world.client(1).bootstrap().await.unwrap().cluster, cluster);
 }
 
@@ -78,7 +80,8 @@ async fn a_node_of_another_cluster_is_not_heard() {
 #[tokio::test(start_paused = true)]
 async fn a_node_without_a_monitor_hands_everything_on() {
     let world = World::formed(4, 3).await;
-    let relay = Server::new(Answering::Relay(world.client(3)), Arc::new(identify));
+    let answering = Answering { monitor: None, others: Some(world.client(3)) };
+    let relay = Server::new(answering, Arc::new(identify));
     world.shared.network.listen(&address(3), relay);
     let sender = Sender::User("root".to_owned());
     let options = ClientOptions { sender, ..ClientOptions::at(&[address(3)]) };
@@ -119,7 +122,8 @@ async fn three_monitors_on_threads_of_their_own_talk_over_sockets() {
         let initial = initial.clone();
         let options = MonitorOptions { initial, ..MonitorOptions::new(own.node, disk, record) };
         let monitor = Monitor::start(options, Arc::new(TcpConnect), Arc::new(|_, _| {})).unwrap();
-        let server = Server::new(Answering::Monitor(monitor.clone()), Arc::new(identify));
+        let answering = Answering { monitor: Some(monitor.clone()), others: None };
+        let server = Server::new(answering, Arc::new(identify));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = server.clone();

@@ -149,7 +149,9 @@ impl World {
         let connect = self.shared.network.from(&address(node));
         let monitor = Monitor::launch(options, connect, send).await?;
         tokio::spawn(deliver(shared, node, queue));
-        let server = Server::new(Answering::Monitor(monitor.clone()), Arc::new(identify));
+        let others = Some(self.client(node));
+        let answering = Answering { monitor: Some(monitor.clone()), others };
+        let server = Server::new(answering, Arc::new(identify));
         self.shared.network.listen(&address(node), server);
         self.shared.monitors.lock().insert(node, monitor);
         Ok(())
