@@ -5,9 +5,11 @@
 //! wire is the protocol's.
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`] and [`transform`] say what an
-//! operation touches and computes, [`operation`] puts them into transactions, [`keyspace`] is what
-//! a namespace is created with, [`limits`] holds every bound, [`error`] what can go wrong.
+//! operation touches and computes, [`operation`] puts them into transactions, [`chunk`] says what
+//! they do, [`keyspace`] is what a namespace is created with, [`limits`] holds every bound,
+//! [`error`] what can go wrong.
 
+pub mod chunk;
 pub mod error;
 pub mod id;
 pub mod keyspace;

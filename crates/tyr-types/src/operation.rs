@@ -113,18 +113,108 @@ impl Operation {
     pub fn payload_len(&self) -> u64 {
         match self {
             Self::Compare { expected, .. } => expected.len() as u64,
-            _ => self.payload().map_or(0, Payload::len),
+            Self::Write { payload, .. }
+            | Self::Append { payload, .. }
+            | Self::Replace { payload } => payload.len(),
+            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
         }
     }
 
     /// Whether it changes the blob when the transaction commits.
     pub fn is_write(&self) -> bool {
-        !matches!(self, Self::Compare { .. })
+        match self {
+            Self::Create
+            | Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Replace { .. } => true,
+            Self::Compare { .. } => false,
+        }
     }
 
     /// Whether the transaction can abort for it: compare, create, append at an expected offset.
     pub fn is_condition(&self) -> bool {
-        matches!(self, Self::Compare { .. } | Self::Create | Self::Append { expected: Some(_), .. })
+        match self {
+            Self::Compare { .. } | Self::Create | Self::Append { expected: Some(_), .. } => true,
+            Self::Write { .. }
+            | Self::Append { expected: None, .. }
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Replace { .. } => false,
+        }
+    }
+
+    /// Whether it answers more than that it took effect.
+    pub fn is_answering(&self) -> bool {
+        match self {
+            Self::Append { .. } | Self::Delete | Self::Apply { .. } => true,
+            Self::Create
+            | Self::Write { .. }
+            | Self::Truncate { .. }
+            | Self::Compare { .. }
+            | Self::Replace { .. } => false,
+        }
+    }
+
+    /// Whether the bytes that it changes depend on where the blob ends.
+    pub fn depends_on_end(&self) -> bool {
+        match self {
+            Self::Append { .. } | Self::Truncate { .. } | Self::Delete | Self::Replace { .. } => {
+                true
+            }
+            Self::Create | Self::Write { .. } | Self::Apply { .. } | Self::Compare { .. } => false,
+        }
+    }
+
+    /// Whether it only cuts or removes, and carries nothing.
+    pub fn makes_room(&self) -> bool {
+        match self {
+            Self::Delete | Self::Truncate { .. } => true,
+            Self::Create
+            | Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Apply { .. }
+            | Self::Compare { .. }
+            | Self::Replace { .. } => false,
+        }
+    }
+
+    /// Where the number lies that it changes in place.
+    pub fn transformed(&self) -> Option<ByteRange> {
+        match self {
+            Self::Apply { offset, transform } => {
+                Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })
+            }
+            Self::Create
+            | Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Compare { .. }
+            | Self::Replace { .. } => None,
+        }
+    }
+
+    /// The size of a blob after it, `None` where there is none; `size` is the one before. Of an
+    /// append that names where the blob has to end, as if that held.
+    pub fn size_after(&self, size: Option<u64>) -> Option<u64> {
+        let known = size.unwrap_or(0);
+        let reach = |offset: u64, len: u64| Some(known.max(offset.saturating_add(len)));
+        match self {
+            Self::Create => Some(known),
+            Self::Write { offset, payload } => reach(*offset, payload.len()),
+            Self::Apply { offset, transform } => reach(*offset, transform.width() as u64),
+            Self::Append { payload, expected } => {
+                Some(expected.unwrap_or(known).saturating_add(payload.len()))
+            }
+            Self::Truncate { len } => Some(*len),
+            Self::Replace { payload } => Some(payload.len()),
+            Self::Delete => None,
+            Self::Compare { .. } => size,
+        }
     }
 
     /// The payload, where it carries one.

@@ -44,34 +44,27 @@ impl View {
     /// `Corrupt` and `Unavailable` when a large payload cannot be read back.
     pub fn play(&mut self, backend: &Backend, operations: &[Operation]) -> Result<()> {
         for operation in operations {
-            let size = self.size.unwrap_or(0);
             match operation {
-                Operation::Create => self.size = Some(size),
                 Operation::Write { offset, payload } => self.write(backend, *offset, payload)?,
-                Operation::Append { payload, .. } => self.write(backend, size, payload)?,
-                Operation::Truncate { len } => {
-                    self.clear_from(*len);
-                    self.size = Some(*len);
+                Operation::Append { payload, .. } => {
+                    self.write(backend, self.size.unwrap_or(0), payload)?;
                 }
-                Operation::Delete => {
-                    self.clear_from(0);
-                    self.size = None;
-                }
+                Operation::Truncate { len } => self.clear_from(*len),
+                Operation::Delete => self.clear_from(0),
                 Operation::Replace { payload } => {
                     self.clear_from(0);
-                    self.size = Some(0);
                     self.write(backend, 0, payload)?;
                 }
                 Operation::Apply { offset, transform } => {
-                    let end = offset + transform.width() as u64;
-                    self.size = Some(size.max(end));
-                    let place = ByteRange { start: *offset, end };
+                    let place =
+                        ByteRange { start: *offset, end: offset + transform.width() as u64 };
                     if place.overlaps(self.range) {
                         transform.apply(self.part(place));
                     }
                 }
-                Operation::Compare { .. } => {}
+                Operation::Create | Operation::Compare { .. } => {}
             }
+            self.size = operation.size_after(self.size);
         }
         Ok(())
     }
@@ -89,7 +82,6 @@ impl View {
             }
             Payload::Extents(extents) => self.write_extents(backend, offset, extents)?,
         }
-        self.size = Some(self.size.unwrap_or(0).max(offset + payload.len()));
         Ok(())
     }
 

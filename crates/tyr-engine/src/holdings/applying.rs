@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::commit::Answered;
 use tyr_protocol::{Part, View};
-use tyr_store::recent::chunk::Start;
 use tyr_store::recent::{Attributes, BlobState};
 use tyr_store::store::chunks::stored_name;
+use tyr_types::chunk::Start;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Timestamp, TransactionId,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_protocol::movement::ChunkCopy;
-use tyr_store::recent::chunk::Start;
+use tyr_types::chunk::Start;
 use tyr_types::{Operation, Timestamp};
 
 /// What was applied to a chunk before its base came.

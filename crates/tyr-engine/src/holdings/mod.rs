@@ -33,9 +33,10 @@ use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, Part, View};
 use tyr_store::recent::Readers;
-use tyr_store::recent::chunk::{Installed, Place};
+use tyr_store::recent::chunk::Installed;
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
+use tyr_types::chunk::Place;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Result,
     Timestamp, Transaction, TransactionId, limits,

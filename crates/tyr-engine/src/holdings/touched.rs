@@ -33,32 +33,16 @@ fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
     // Size and existence are with chunk 0.
     let mut chunks: Chunks = smallvec![0];
     for operation in operations {
-        let before = size;
+        let after = operation.size_after(Some(size)).unwrap_or(0);
         let (from, to) = match operation {
             Operation::Create | Operation::Compare { .. } => continue,
             Operation::Write { offset, payload } => (*offset, offset + payload.len()),
-            Operation::Append { payload, expected } => {
-                let offset = expected.unwrap_or(size);
-                (offset, offset + payload.len())
-            }
+            Operation::Append { expected, .. } => (expected.unwrap_or(size), after),
             Operation::Apply { offset, transform } => (*offset, offset + transform.width() as u64),
-            Operation::Truncate { len } => {
-                size = *len;
-                chunks.extend(spanned(*len, before.max(*len), chunk_size));
-                continue;
-            }
-            Operation::Delete => {
-                size = 0;
-                chunks.extend(spanned(0, before, chunk_size));
-                continue;
-            }
-            Operation::Replace { payload } => {
-                size = payload.len();
-                chunks.extend(spanned(0, before.max(size), chunk_size));
-                continue;
-            }
+            Operation::Truncate { len } => (*len, size.max(*len)),
+            Operation::Delete | Operation::Replace { .. } => (0, size.max(after)),
         };
-        size = size.max(to);
+        size = after;
         chunks.extend(spanned(from, to, chunk_size));
     }
     chunks

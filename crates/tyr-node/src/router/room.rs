@@ -72,9 +72,9 @@ impl Room {
 mod tests {
     use tyr_protocol::chain::{Ends, Hop, Part};
     use tyr_store::recent::Readers;
-    use tyr_store::recent::chunk::{Place, Start};
     use tyr_store::store::OpenedNode;
     use tyr_store::store::chunks::stored_name;
+    use tyr_types::chunk::{Place, Start};
     use tyr_types::{BlobName, ByteRange, Bytes, ErrorKind, Key, KeyspaceId};
     use tyr_types::{Operation, Payload, Timestamp};
 

@@ -167,8 +167,8 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use tyr_store::recent::Readers;
-    use tyr_store::recent::chunk::{Place, Start};
     use tyr_store::store::OpenedNode;
+    use tyr_types::chunk::{Place, Start};
     use tyr_types::{ByteRange, Bytes, Key, KeyspaceConfig, Operation, Payload, Timestamp};
 
     use super::*;

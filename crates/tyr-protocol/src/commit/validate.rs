@@ -114,7 +114,8 @@ impl<V: View> Validation<'_, V> {
     fn misplaced(&self, record: &Record, placed: &Placements) -> Option<(u32, u64)> {
         let hop = &record.chain.hops()[record.position];
         let blobs = (0..).zip(&record.transaction.blobs);
-        let moving = blobs.filter(|(_, entry)| entry.operations.iter().any(moves_end));
+        let moving =
+            blobs.filter(|(_, entry)| entry.operations.iter().any(Operation::depends_on_end));
         moving.filter(|(_, entry)| hop.is_end_authority(&entry.blob)).find_map(|(index, entry)| {
             let size = self.view.stat(&entry.blob).unwrap_or(0);
             let placed = placed.iter().find(|placed| placed.index == index);
@@ -310,20 +311,6 @@ fn until_applied(record: &Record, rival: State) -> Obstacle {
     }
 }
 
-/// Whether an operation cuts the blob or goes to its end.
-fn moves_end(operation: &Operation) -> bool {
-    match operation {
-        Operation::Append { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Replace { .. } => true,
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Apply { .. }
-        | Operation::Compare { .. } => false,
-    }
-}
-
 fn is_append(operation: &Operation) -> bool {
     matches!(operation, Operation::Append { .. })
 }
@@ -344,23 +331,17 @@ pub(crate) fn look(
     let mut size = if has_end { view.stat(blob) } else { None };
     let mut appended = None;
     for operation in &entry.operations {
-        let reach = |end: u64| Some(size.unwrap_or(0).max(end));
-        size = match operation {
+        match operation {
             Operation::Create if has_end && size.is_some() => {
                 let reason = "the blob to create exists; delete it first, or write without create";
                 return Err(Abort::at(blob, ErrorKind::AlreadyExists, reason));
             }
-            Operation::Create => Some(0),
             Operation::Append { expected, .. }
                 if has_end && expected.is_some_and(|end| end != size.unwrap_or(0)) =>
             {
                 return Err(conflict("the blob does not end where the append expects it to"));
             }
-            Operation::Append { payload, .. } => {
-                let offset = size.unwrap_or(0);
-                appended = appended.or(Some(offset));
-                Some(offset.saturating_add(payload.len()))
-            }
+            Operation::Append { .. } => appended = appended.or(Some(size.unwrap_or(0))),
             Operation::Compare { offset, expected } => {
                 let mut is_equal = true;
                 if let Some(required) = Footprint::required(operation) {
@@ -376,16 +357,15 @@ pub(crate) fn look(
                 if !is_equal {
                     return Err(conflict("the bytes compared are not the ones expected"));
                 }
-                size
             }
-            Operation::Write { offset, payload } => reach(offset.saturating_add(payload.len())),
-            Operation::Apply { offset, transform } => {
-                reach(offset.saturating_add(transform.width() as u64))
-            }
-            Operation::Truncate { len } => Some(*len),
-            Operation::Replace { payload } => Some(payload.len()),
-            Operation::Delete => None,
-        };
+            Operation::Create
+            | Operation::Write { .. }
+            | Operation::Apply { .. }
+            | Operation::Truncate { .. }
+            | Operation::Replace { .. }
+            | Operation::Delete => {}
+        }
+        size = operation.size_after(size);
     }
     Ok(appended)
 }

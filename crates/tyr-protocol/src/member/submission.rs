@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ErrorKind, Operation, Timestamp, Transaction};
+use tyr_types::{ErrorKind, Timestamp, Transaction};
 
 use super::execution::refused;
 use super::{Store, Turn};
@@ -139,19 +139,7 @@ impl<S: Store> Turn<'_, S> {
 /// Whether operations of a committed transaction answered what is not among these.
 pub(super) fn lacks_answers(transaction: &Transaction, outcomes: &Outcomes) -> bool {
     let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
-    outcomes.len() < operations.filter(|operation| is_answering(operation)).count()
-}
-
-/// Whether the operation answers more than that it took effect.
-fn is_answering(operation: &Operation) -> bool {
-    match operation {
-        Operation::Append { .. } | Operation::Delete | Operation::Apply { .. } => true,
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Truncate { .. }
-        | Operation::Compare { .. }
-        | Operation::Replace { .. } => false,
-    }
+    outcomes.len() < operations.filter(|operation| operation.is_answering()).count()
 }
 
 /// Whether what is wrong with a transaction is wrong with it whenever it comes, so that nobody has

@@ -451,7 +451,7 @@ impl Session {
     fn guess_ends(&mut self, transaction: &Transaction) -> Ends {
         let mut ends = Ends::new();
         for (index, entry) in transaction.blobs.iter().enumerate() {
-            if !entry.operations.iter().any(depends_on_end) {
+            if !entry.operations.iter().any(Operation::depends_on_end) {
                 continue;
             }
             if let Some(end) = self.sizes.guess(&entry.blob) {
@@ -460,20 +460,6 @@ impl Session {
             }
         }
         ends
-    }
-}
-
-/// Whether the chunks that an operation touches depend on where the blob ends.
-fn depends_on_end(operation: &Operation) -> bool {
-    match operation {
-        Operation::Append { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Replace { .. } => true,
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Apply { .. }
-        | Operation::Compare { .. } => false,
     }
 }
 

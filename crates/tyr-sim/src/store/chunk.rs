@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use tyr_protocol::Footprint;
 use tyr_protocol::movement::ChunkCopy;
+use tyr_types::chunk::{Answers, Place, Start};
 use tyr_types::{ByteRange, Operation, Timestamp, TransactionId};
 
-use super::content::{Answers, Content, Place, Start, Written};
+use super::content::{Content, Written};
 
 /// Effects between checkpoints: about what costs as much to do again as a small chunk to copy.
 const CHECKPOINT_EVERY: usize = 16;

@@ -23,13 +23,13 @@ use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::versions::{self, Policy, Usage, Version};
 use tyr_protocol::{Abort, Chain, Part, Rule, View};
+use tyr_types::chunk::{Answers, Start};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation,
     Timestamp, Transaction, TransactionId,
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
-use self::content::{Answers, Start};
 use self::rot::Rot;
 use crate::checker::{HeldChunk, Replica};
 

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp, Transform};
+use tyr_types::chunk::{Place, Start, operate};
+use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Timestamp, Transform};
 
 use super::blob::{BlobState, Cut, ExtentPiece, PIECE_MEMORY, covers, within_block};
 use super::block::BLOCK_SIZE;
+use super::chunk::Content;
 use super::lease::{DeadExtents, ExtentLease};
-use super::older::{Content, OldAttributes, OldPiece};
+use super::older::{OldAttributes, OldContent, OldPiece};
 use super::readers::Readers;
 
 /// What an operation needs to know beside the blob itself.
@@ -27,7 +29,7 @@ pub struct Applying<'a> {
 }
 
 impl BlobState {
-    /// Does one operation of a committed transaction.
+    /// Does one operation of a committed transaction on a blob that is kept whole.
     ///
     /// What a transform changes must be resident ([`BlobState::missing`] is empty there).
     pub fn apply(&mut self, operation: &Operation, applying: Applying) -> Outcome {
@@ -36,42 +38,10 @@ impl BlobState {
         }
         self.keep_attributes(applying);
         self.is_dirty = true;
-        match operation {
-            Operation::Compare { .. } => Outcome::Done,
-            Operation::Create => {
-                self.reshape(true, self.attributes.size, applying.at);
-                Outcome::Done
-            }
-            Operation::Write { offset, payload } => {
-                self.write(*offset, payload, applying);
-                Outcome::Done
-            }
-            Operation::Append { payload, .. } => {
-                let offset = self.attributes.size;
-                self.write(offset, payload, applying);
-                Outcome::Offset(offset)
-            }
-            Operation::Truncate { len } => {
-                if *len < self.attributes.size {
-                    self.cut_tail(*len, applying);
-                }
-                self.reshape(true, *len, applying.at);
-                Outcome::Done
-            }
-            Operation::Delete => {
-                let existed = self.attributes.exists;
-                self.cut_tail(0, applying);
-                self.reshape(false, 0, applying.at);
-                Outcome::Existed(existed)
-            }
-            Operation::Replace { payload } => {
-                self.cut_tail(0, applying);
-                self.reshape(true, 0, applying.at);
-                self.write(0, payload, applying);
-                Outcome::Done
-            }
-            Operation::Apply { offset, transform } => self.transform(*offset, *transform, applying),
-        }
+        let start = Start::Known(self.attributes.size);
+        let mut whole = Content { state: self, place: Place::WHOLE, applying };
+        let answers = operate(&mut whole, Place::WHOLE, std::slice::from_ref(operation), start);
+        answers.first().map_or(Outcome::Done, |(_, outcome)| *outcome)
     }
 
     /// Keeps the attributes for readers before they change, and stamps the new version.
@@ -90,15 +60,6 @@ impl BlobState {
             self.attributes.size = size;
             self.reshaped = self.reshaped.max(at);
         }
-    }
-
-    fn write(&mut self, offset: u64, payload: &Payload, applying: Applying) {
-        let end = offset + payload.len();
-        match payload {
-            Payload::Inline(bytes) => self.write_bytes(offset, bytes, applying),
-            Payload::Extents(extents) => self.write_extents(offset, extents, applying),
-        }
-        self.reshape(true, self.attributes.size.max(end), applying.at);
     }
 
     pub(super) fn write_bytes(&mut self, offset: u64, bytes: &[u8], applying: Applying) {
@@ -129,15 +90,6 @@ impl BlobState {
             self.insert_piece(start, piece);
             start = range.end;
         }
-    }
-
-    fn transform(&mut self, offset: u64, transform: Transform, applying: Applying) -> Outcome {
-        let end = offset + transform.width() as u64;
-        self.reshape(true, self.attributes.size.max(end), applying.at);
-        let mut outcome = Outcome::Done;
-        let range = ByteRange { start: offset, end };
-        self.transform_bytes(range, [transform], applying, |value| outcome = value);
-        outcome
     }
 
     /// Does transforms side by side, which are as wide as `range` together, as one change of it.
@@ -219,7 +171,7 @@ impl BlobState {
             let hidden = ByteRange { start, end: piece.end }.intersection(range);
             if applying.readers.need(piece.version, applying.at) {
                 let skip = piece.skip + (hidden.start - start) as u32;
-                let content = Content::Extent { lease: Arc::clone(&piece.lease), skip };
+                let content = OldContent::Extent { lease: Arc::clone(&piece.lease), skip };
                 self.keep(hidden, piece.version, applying.at, content);
             }
             self.keep_rest(start, piece, hidden);
@@ -259,7 +211,7 @@ impl BlobState {
                     end: number * BLOCK_SIZE + u64::from(run.end),
                     from: run.version,
                     until: applying.at,
-                    content: Content::Bytes(block.bytes(run.start, run.end).into()),
+                    content: OldContent::Bytes(block.bytes(run.start, run.end).into()),
                 });
             }
         }
@@ -269,26 +221,10 @@ impl BlobState {
         }
     }
 
-    fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: Content) {
+    fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: OldContent) {
         let ByteRange { start, end } = range;
         let piece = OldPiece { start, end, from, until, content };
         self.holds_older(piece.memory());
         self.older.keep(piece);
-    }
-}
-
-/// The bytes that a transform changes in place.
-pub fn transformed(operation: &Operation) -> Option<ByteRange> {
-    match operation {
-        Operation::Apply { offset, transform } => {
-            Some(ByteRange { start: *offset, end: offset + transform.width() as u64 })
-        }
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Append { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Compare { .. }
-        | Operation::Replace { .. } => None,
     }
 }

@@ -10,7 +10,7 @@ use tyr_types::{ByteRange, Bytes, Timestamp};
 use super::blob::{Attributes, BlobState, PIECE_MEMORY, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
-use super::older::Content;
+use super::older::OldContent;
 use crate::base::PieceData;
 
 /// What the base lacks of a blob, as of one timestamp.
@@ -74,11 +74,11 @@ impl BlobState {
         let at = captured.at;
         for piece in self.older.at(at) {
             match &piece.content {
-                Content::Bytes(bytes) => {
+                OldContent::Bytes(bytes) => {
                     let bytes = Bytes::copy_from_slice(bytes);
                     captured.pieces.push((piece.start, PieceData::Bytes(bytes)));
                 }
-                Content::Extent { lease, skip } => {
+                OldContent::Extent { lease, skip } => {
                     let len = (piece.end - piece.start) as u32;
                     captured.add_extent(piece.start, lease, *skip, len);
                 }

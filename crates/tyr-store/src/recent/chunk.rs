@@ -1,23 +1,14 @@
-//! What operations do to one chunk of a blob, on a node of a cluster.
+//! One chunk of a blob in memory, on a node of a cluster.
 //!
-//! A chunk is kept like a blob of its own, with bytes counted from the chunk's start. Of chunk 0,
-//! size and existence are those of the whole blob, for its nodes are the version managers; of a
-//! later chunk the size is how far it holds bytes, and says nothing of where the blob ends (R7).
-//!
-//! ```text
-//!   blob      0 ........ s ........ 2s .... end       s: the keyspace's chunk size
-//!   chunk 0   0 ........ s                            size = end
-//!   chunk 1              0 ........ s                 size = s, or less where nothing was written
-//! ```
-//!
-//! Operations that overlap come in timestamp order (C6). On a later chunk others may come *late*:
-//! after some with higher timestamps, on other bytes. Then the versions in between get what the
-//! late one does, too.
+//! What operations do to it, and what its size means, is said in [`tyr_types::chunk`]. Operations
+//! that overlap come in timestamp order (C6). On a later chunk others may come *late*: after some
+//! with higher timestamps, on other bytes. Then the versions in between get what the late one does,
+//! too.
 
-use smallvec::SmallVec;
-use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp};
+use tyr_types::chunk::{Answers, ChunkContent, Place, Start, operate};
+use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp, Transform};
 
-use super::apply::{Applying, transformed};
+use super::apply::Applying;
 use super::blob::{Attributes, BlobState, within_block};
 use super::older::OldAttributes;
 use super::readers::Readers;
@@ -26,45 +17,11 @@ use super::readers::Readers;
 /// some 16 of small ones.
 const COLLECT_FROM: usize = 2 << 10;
 
-/// Which bytes of its blob a chunk has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The chunk's bytes.
-    pub range: ByteRange,
-}
-
-/// What a node knows of where the blob ends before a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// It ends here: the node holds all of the blob.
-    Known(u64),
-    /// The chain was computed with this guess. The version managers saw to it that an append that
-    /// goes by the guess goes to the right chunk; and, over that chunk's end, to the right byte.
-    Guessed(u64),
-}
-
-/// Where the blob ends while operations are done one after the other.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// Exactly here.
-    At(u64),
-    /// Where this chunk's bytes end, if the byte guessed is in it; else in another chunk.
-    Near(u64),
-}
-
-/// What an operation answered, with its place among those on the blob.
-pub type Answers = SmallVec<[(usize, Outcome); 2]>;
-
-/// Operations of a transaction that are done at once on a chunk: one, or transforms on numbers side
-/// by side, as counts and sums are kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    /// The place of the first among those on the blob.
-    pub number: usize,
-    /// At least one.
-    pub operations: &'a [Operation],
-    /// What transforms change in the chunk, counted from its start.
-    pub changed: Option<ByteRange>,
+/// The newest content of a chunk, as the rule has it of what operations do.
+pub(super) struct Content<'a> {
+    pub state: &'a mut BlobState,
+    pub place: Place,
+    pub applying: Applying<'a>,
 }
 
 /// How an operation changes the number of bytes that a chunk holds.
@@ -89,23 +46,6 @@ pub struct Installed<'a> {
     pub size: Option<Option<u64>>,
     /// The transaction that changed size or existence last.
     pub size_version: Timestamp,
-}
-
-impl Place {
-    /// Whether it is the first of its blob, which has the attributes.
-    pub fn is_first(self) -> bool {
-        self.range.start == 0
-    }
-
-    /// `range` of the blob as far as it lies in the chunk, counted from the chunk's start.
-    pub fn local(self, range: ByteRange) -> ByteRange {
-        let share = range.intersection(self.range);
-        let start = self.range.start;
-        ByteRange {
-            start: share.start.saturating_sub(start),
-            end: share.end.saturating_sub(start).max(share.start.saturating_sub(start)),
-        }
-    }
 }
 
 impl BlobState {
@@ -143,143 +83,16 @@ impl BlobState {
         start: Start,
         applying: Applying,
     ) -> Answers {
-        let mut end = match (place.is_first(), start) {
-            (true, _) => End::At(self.attributes.size),
-            (false, Start::Known(size)) => End::At(size),
-            (false, Start::Guessed(guess)) => End::Near(guess),
-        };
         let is_late = applying.at < self.attributes.version;
         match is_late {
             true => self.split_attributes(applying.at),
             false => self.keep_attributes(applying),
         }
         self.is_dirty = true;
-        let mut answers = Answers::new();
-        for Step { number, operations, changed } in steps(place, operations) {
-            let Some(range) = changed else {
-                let outcome = self.apply_one(place, &operations[0], &mut end, applying);
-                answers.extend(outcome.map(|outcome| (number, outcome)));
-                continue;
-            };
-            let transforms = operations.iter().filter_map(|operation| match operation {
-                Operation::Apply { transform, .. } => Some(*transform),
-                _ => None,
-            });
-            self.holds(place, Resize::Reach(range.end), applying.at);
-            let mut numbers = number..;
-            self.transform_bytes(range, transforms, applying, |value| {
-                answers.extend(numbers.next().map(|number| (number, value)));
-            });
-            self.reaches(place, &mut end, place.range.start + range.end, applying.at);
-        }
+        let mut content = Content { state: self, place, applying };
+        let answers = operate(&mut content, place, operations, start);
         self.collect_some(applying.readers);
         answers
-    }
-
-    fn apply_one(
-        &mut self,
-        place: Place,
-        operation: &Operation,
-        end: &mut End,
-        applying: Applying,
-    ) -> Option<Outcome> {
-        match operation {
-            Operation::Compare { .. } => None,
-            Operation::Create => {
-                self.ends_at(place, end, 0, applying.at);
-                None
-            }
-            Operation::Write { offset, payload } => {
-                self.put(place, *offset, payload, applying);
-                self.reaches(place, end, offset + payload.len(), applying.at);
-                None
-            }
-            Operation::Append { payload, expected } => {
-                let len = payload.len();
-                let Some(offset) = expected.or_else(|| self.end_here(place, *end, len)) else {
-                    if let End::Near(guess) = end {
-                        *guess += len;
-                    }
-                    return None;
-                };
-                self.put(place, offset, payload, applying);
-                self.ends_at(place, end, offset + len, applying.at);
-                Some(Outcome::Offset(offset))
-            }
-            Operation::Truncate { len } => {
-                self.cut_chunk(place, *len, applying);
-                self.ends_at(place, end, *len, applying.at);
-                None
-            }
-            Operation::Delete => {
-                let existed = self.attributes.exists;
-                self.cut_chunk(place, 0, applying);
-                *end = End::At(0);
-                if place.is_first() {
-                    self.reshape(false, 0, applying.at);
-                }
-                Some(Outcome::Existed(existed))
-            }
-            Operation::Replace { payload } => {
-                self.cut_chunk(place, 0, applying);
-                self.put(place, 0, payload, applying);
-                self.ends_at(place, end, payload.len(), applying.at);
-                None
-            }
-            // It changes another chunk.
-            Operation::Apply { offset, transform } => {
-                self.reaches(place, end, offset + transform.width() as u64, applying.at);
-                None
-            }
-        }
-    }
-
-    /// Writes the share of a payload at `offset` of the blob that lies in the chunk.
-    fn put(&mut self, place: Place, offset: u64, payload: &Payload, applying: Applying) {
-        let span = ByteRange { start: offset, end: offset + payload.len() };
-        let share = span.intersection(place.range);
-        if share.is_empty() {
-            return;
-        }
-        let local = place.local(share);
-        self.holds(place, Resize::Reach(local.end), applying.at);
-        match payload {
-            Payload::Inline(bytes) => {
-                let skip = (share.start - offset) as usize;
-                let bytes = &bytes[skip..skip + share.len() as usize];
-                self.write_bytes(local.start, bytes, applying);
-            }
-            Payload::Extents(extents) => self.put_extents(offset, extents, place, applying),
-        }
-    }
-
-    /// Writes extents that each lie in one chunk, as far as that is this one.
-    fn put_extents(
-        &mut self,
-        offset: u64,
-        extents: &[ExtentRef],
-        place: Place,
-        applying: Applying,
-    ) {
-        let mut start = offset;
-        for extent in extents {
-            let span = ByteRange { start, end: start + u64::from(extent.len) };
-            if place.range.contains(span) {
-                self.write_extents(place.local(span).start, &[*extent], applying);
-            }
-            start = span.end;
-        }
-    }
-
-    /// Everything from `len` of the blob on goes; where the blob then ends in this chunk, it has
-    /// all bytes up to there.
-    fn cut_chunk(&mut self, place: Place, len: u64, applying: Applying) {
-        if len >= place.range.end {
-            return;
-        }
-        let local = len.saturating_sub(place.range.start);
-        self.cut_tail(local, applying);
-        self.holds(place, Resize::Exactly(local), applying.at);
     }
 
     /// The number of bytes held of a later chunk changes.
@@ -303,32 +116,6 @@ impl BlobState {
     fn split_attributes(&mut self, at: Timestamp) {
         if self.older_attributes.split(at) {
             self.holds_older(size_of::<OldAttributes>());
-        }
-    }
-
-    /// Where an append of `len` bytes goes, if it can be told here.
-    fn end_here(&self, place: Place, end: End, len: u64) -> Option<u64> {
-        match end {
-            End::At(size) => Some(size),
-            End::Near(guess) if guess + len > chunk_end(place, guess) => Some(guess),
-            End::Near(guess) => {
-                let is_here = place.range.start <= guess && guess < place.range.end;
-                is_here.then_some(place.range.start + self.attributes.size)
-            }
-        }
-    }
-
-    fn ends_at(&mut self, place: Place, end: &mut End, size: u64, at: Timestamp) {
-        *end = End::At(size);
-        if place.is_first() {
-            self.reshape(true, size, at);
-        }
-    }
-
-    fn reaches(&mut self, place: Place, end: &mut End, reach: u64, at: Timestamp) {
-        match *end {
-            End::At(size) => self.ends_at(place, end, size.max(reach), at),
-            End::Near(guess) => *end = End::Near(guess.max(reach)),
         }
     }
 
@@ -409,44 +196,65 @@ impl BlobState {
     }
 }
 
-/// The operations on a chunk in the steps in which they are done.
-///
-/// # Panics
-/// When a transform reaches over the chunk's end: the commit machine sees to that (C4).
-pub fn steps(place: Place, operations: &[Operation]) -> impl Iterator<Item = Step<'_>> {
-    let mut number = 0;
-    std::iter::from_fn(move || {
-        let rest = &operations[number..];
-        let (changed, count) = match transformed_at_once(place, rest) {
-            Some((range, count)) => (Some(range), count),
-            None => (None, 1),
-        };
-        let operations = rest.get(..count)?;
-        number += count;
-        Some(Step { number: number - count, operations, changed })
-    })
-}
-
-/// What the first of these operations changes in the chunk, if it is a transform there, with those
-/// that follow on numbers side by side; and how many they are.
-fn transformed_at_once(place: Place, operations: &[Operation]) -> Option<(ByteRange, usize)> {
-    let mut whole: Option<ByteRange> = None;
-    let mut count = 0;
-    for span in operations.iter().map_while(transformed) {
-        let share = span.intersection(place.range);
-        let is_next = whole.is_none_or(|whole| whole.end == span.start);
-        if share.is_empty() || !is_next {
-            break;
-        }
-        let at = span.start;
-        assert!(share == span, "a transform at {at} over a chunk's end reached the store (C4)");
-        whole = Some(ByteRange { start: whole.map_or(at, |whole| whole.start), end: span.end });
-        count += 1;
+impl ChunkContent for Content<'_> {
+    fn exists(&self) -> bool {
+        self.state.attributes.exists
     }
-    whole.map(|whole| (place.local(whole), count))
+
+    fn held(&self) -> u64 {
+        self.state.attributes.size
+    }
+
+    fn put(&mut self, offset: u64, payload: &Payload) {
+        let Self { place, applying, .. } = *self;
+        let span = ByteRange { start: offset, end: offset + payload.len() };
+        let share = span.intersection(place.range);
+        let local = place.local(share);
+        self.state.holds(place, Resize::Reach(local.end), applying.at);
+        match payload {
+            Payload::Inline(bytes) => {
+                let skip = (share.start - offset) as usize;
+                let bytes = &bytes[skip..skip + share.len() as usize];
+                self.state.write_bytes(local.start, bytes, applying);
+            }
+            Payload::Extents(extents) => self.put_extents(offset, extents),
+        }
+    }
+
+    fn cut(&mut self, len: u64) {
+        let Self { place, applying, .. } = *self;
+        let local = len.saturating_sub(place.range.start);
+        self.state.cut_tail(local, applying);
+        self.state.holds(place, Resize::Exactly(local), applying.at);
+    }
+
+    fn transform(
+        &mut self,
+        range: ByteRange,
+        transforms: impl Iterator<Item = Transform>,
+        answer: impl FnMut(Outcome),
+    ) {
+        let Self { place, applying, .. } = *self;
+        self.state.holds(place, Resize::Reach(range.end), applying.at);
+        self.state.transform_bytes(range, transforms, applying, answer);
+    }
+
+    fn reshape(&mut self, size: Option<u64>) {
+        self.state.reshape(size.is_some(), size.unwrap_or(0), self.applying.at);
+    }
 }
 
-/// Where the chunk ends in which `byte` lies.
-fn chunk_end(place: Place, byte: u64) -> u64 {
-    (byte / place.range.len() + 1) * place.range.len()
+impl Content<'_> {
+    /// Writes extents that each lie in one chunk, as far as that is this one.
+    fn put_extents(&mut self, offset: u64, extents: &[ExtentRef]) {
+        let Self { place, applying, .. } = *self;
+        let mut start = offset;
+        for extent in extents {
+            let span = ByteRange { start, end: start + u64::from(extent.len) };
+            if place.range.contains(span) {
+                self.state.write_extents(place.local(span).start, &[*extent], applying);
+            }
+            start = span.end;
+        }
+    }
 }

@@ -35,12 +35,12 @@ pub(super) struct OldPiece {
     pub end: u64,
     pub from: Timestamp,
     pub until: Timestamp,
-    pub content: Content,
+    pub content: OldContent,
 }
 
 /// Where the bytes of a piece are.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum OldContent {
     /// Here.
     Bytes(SmallVec<[u8; 16]>),
     /// In an extent, after its first `skip` bytes.
@@ -79,8 +79,8 @@ impl OldPiece {
     /// Bytes of memory it takes.
     pub fn memory(&self) -> usize {
         let bytes = match &self.content {
-            Content::Bytes(bytes) => bytes.len(),
-            Content::Extent { .. } => 0,
+            OldContent::Bytes(bytes) => bytes.len(),
+            OldContent::Extent { .. } => 0,
         };
         bytes + size_of::<Self>()
     }

@@ -12,7 +12,7 @@ use tyr_types::{ByteRange, Timestamp};
 use super::blob::{Attributes, BlobState};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
-use super::older::Content;
+use super::older::OldContent;
 
 /// A stretch that memory does not hold.
 #[derive(Clone, Debug)]
@@ -270,11 +270,11 @@ impl BlobState {
             }
             let inside = range.start - piece.start;
             match &piece.content {
-                Content::Bytes(bytes) => {
+                OldContent::Bytes(bytes) => {
                     let from = inside as usize..inside as usize + range.len() as usize;
                     plan.part(range).copy_from_slice(&bytes[from]);
                 }
-                Content::Extent { lease, skip } => {
+                OldContent::Extent { lease, skip } => {
                     let skip = skip + inside as u32;
                     let source = Source::Extent { lease: Arc::clone(lease), skip };
                     plan.missing.push(Missing { range, source });

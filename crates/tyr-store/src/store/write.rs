@@ -10,7 +10,6 @@ use tyr_types::{
 };
 
 use super::Store;
-use crate::recent::apply::transformed;
 use crate::recent::plan::Missing;
 use crate::recent::{Applying, BlobCell, BlobState, ExtentLease, Readers};
 
@@ -60,7 +59,7 @@ impl Store {
             let applying = Applying { at, readers, dead: self.recent.dead() };
             self.recent.change(cell, state, |state| {
                 for operation in &entry.operations {
-                    if let Some(range) = transformed(operation) {
+                    if let Some(range) = operation.transformed() {
                         self.fetch_own(&entry.blob, state, range)?;
                     }
                     outcomes.push(state.apply(operation, applying));
@@ -81,7 +80,7 @@ impl Store {
             let states: SmallVec<[_; 4]> = cells.iter().map(|cell| cell.lock()).collect();
             let lacking = transaction.blobs.iter().zip(cells).zip(&states).find_map(
                 |((entry, cell), state)| {
-                    let transforms = entry.operations.iter().filter_map(transformed);
+                    let transforms = entry.operations.iter().filter_map(Operation::transformed);
                     let mut lacking = transforms.filter(|range| !state.is_resident(*range));
                     lacking.next().map(|range| (Arc::clone(cell), range))
                 },
@@ -140,17 +139,13 @@ impl Store {
 }
 
 /// Refuses an append that would make a blob of `size` bytes too large.
-fn check_appends(mut size: u64, operations: &[Operation]) -> Result<()> {
+fn check_appends(size: u64, operations: &[Operation]) -> Result<()> {
+    let mut size = Some(size);
     for operation in operations {
-        size = match operation {
-            Operation::Append { payload, .. } => ByteRange::at(size, payload.len())?.end,
-            Operation::Write { offset, payload } => size.max(offset + payload.len()),
-            Operation::Apply { offset, transform } => size.max(offset + transform.width() as u64),
-            Operation::Truncate { len } => *len,
-            Operation::Replace { payload } => payload.len(),
-            Operation::Delete => 0,
-            Operation::Create | Operation::Compare { .. } => size,
-        };
+        if let Operation::Append { payload, .. } = operation {
+            ByteRange::at(size.unwrap_or(0), payload.len())?;
+        }
+        size = operation.size_after(size);
     }
     Ok(())
 }
@@ -161,6 +156,6 @@ fn needed(operation: &Operation) -> Option<ByteRange> {
         Operation::Compare { offset, expected } if !expected.is_empty() => {
             Some(ByteRange { start: *offset, end: offset + expected.len() as u64 })
         }
-        other => transformed(other),
+        other => other.transformed(),
     }
 }

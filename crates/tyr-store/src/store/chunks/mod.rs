@@ -15,6 +15,7 @@ pub mod listing;
 
 use std::sync::Arc;
 
+use tyr_types::chunk::{Answers, Place, Start, steps};
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Operation,
     Result, Timestamp,
@@ -23,7 +24,7 @@ use tyr_types::{
 use super::promises::{self, PromisesWriter};
 use super::read::too_old;
 use super::{Store, loaded};
-use crate::recent::chunk::{Answers, Installed, Place, Start, steps};
+use crate::recent::chunk::Installed;
 use crate::recent::plan::Plan;
 use crate::recent::{Applying, Attributes, BlobCell, BlobState, Readers};
 

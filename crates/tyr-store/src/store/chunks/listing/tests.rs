@@ -7,7 +7,7 @@ use tyr_types::{ByteRange, Bytes, Epoch, KeyspaceConfig, KeyspaceName, Operation
 
 use super::*;
 use crate::recent::Readers;
-use crate::recent::chunk::{Place, Start};
+use tyr_types::chunk::{Place, Start};
 
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
 const PLACE: Place = Place { range: ByteRange { start: 0, end: 4096 } };
