@@ -56,7 +56,8 @@ impl Failure {
 
     /// Whether the user should not hear of it: the reader of a pipe had enough.
     pub fn is_quiet(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        let Self::Output(error) = self else { return false };
+        error.kind() == io::ErrorKind::BrokenPipe
     }
 
     /// Tells the user on standard error, as one line of text or one JSON object.

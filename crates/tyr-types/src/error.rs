@@ -65,7 +65,17 @@ impl ErrorKind {
 
     /// Whether running the whole transaction again may succeed without any other change.
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Conflict | Self::SnapshotTooOld)
+        match self {
+            Self::Conflict | Self::SnapshotTooOld => true,
+            Self::NotFound
+            | Self::AlreadyExists
+            | Self::Unavailable
+            | Self::TimedOut
+            | Self::InvalidArgument
+            | Self::PermissionDenied
+            | Self::QuotaExceeded
+            | Self::Corrupt => false,
+        }
     }
 }
 

@@ -50,7 +50,17 @@ impl NumberType {
 
     /// Whether it is a floating point type.
     pub fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
+        match self {
+            Self::F32 | Self::F64 => true,
+            Self::I8
+            | Self::I16
+            | Self::I32
+            | Self::I64
+            | Self::U8
+            | Self::U16
+            | Self::U32
+            | Self::U64 => false,
+        }
     }
 }
 

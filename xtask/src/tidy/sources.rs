@@ -25,6 +25,10 @@ const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat
 const UNFINISHED_CODE: [&str; 3] =
     [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("#[ig", "nore")];
 
+/// A predicate of an enum that a new variant passes by in silence.
+const SILENT_PREDICATES: [&str; 2] =
+    [concat!("matches!", "(self,"), concat!("matches!", "(*self,")];
+
 /// Checks every Rust file, and every text file for marks of unfinished work.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let rules = known_rules(tree.text("docs/design.md").unwrap_or_default());
@@ -34,6 +38,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(check_length(path, text));
         findings.extend(check_name(path));
         findings.extend(check_lines(path, text));
+        findings.extend(check_predicates(path, text));
         if is_numbered(path) {
             findings.extend(check_citations(path, text, &rules));
         }
@@ -103,6 +108,17 @@ fn check_lines(path: &str, text: &str) -> Vec<Finding> {
         .map(|(number, line)| {
             let what = format!("{} characters, the bound is {LINE_LEN_MAX}", line.chars().count());
             Finding::new(path, number, what, "break the line")
+        })
+        .collect()
+}
+
+fn check_predicates(path: &str, text: &str) -> Vec<Finding> {
+    let is_silent = |line: &str| SILENT_PREDICATES.iter().any(|mark| line.contains(mark));
+    numbered(text)
+        .filter(|(_, line)| !is_test_file(path) && is_silent(line))
+        .map(|(number, _)| {
+            let remedy = "write a match that names every variant: who adds one is led here";
+            Finding::new(path, number, "a predicate that a new variant passes by", remedy)
         })
         .collect()
 }
@@ -234,6 +250,16 @@ mod tests {
         for mark in UNFINISHED_CODE {
             assert_eq!(findings("a.rs", &format!("{GOOD}{mark}\n")).len(), 1, "{mark}");
         }
+    }
+
+    #[test]
+    fn a_predicate_that_a_new_variant_passes_by_is_found_outside_of_tests() {
+        for mark in SILENT_PREDICATES {
+            let text = format!("{GOOD}fn is_one(self) -> bool {{ {mark} Self::One) }}\n");
+            assert_eq!(findings("a.rs", &text).len(), 1, "{mark}");
+            assert_eq!(findings("crates/tyr/tests/a.rs", &text), [], "{mark}");
+        }
+        assert_eq!(findings("a.rs", &format!("{GOOD}matches!(other, Some(1..))\n")), []);
     }
 
     #[test]

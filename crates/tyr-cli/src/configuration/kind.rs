@@ -184,7 +184,20 @@ impl Kind {
 
     /// Whether a flag may stand without a value.
     pub fn is_switch(&self) -> bool {
-        matches!(self, Self::Switch)
+        match self {
+            Self::Switch => true,
+            Self::Count { .. }
+            | Self::Size { .. }
+            | Self::Time { .. }
+            | Self::Number { .. }
+            | Self::Choice(_)
+            | Self::Name
+            | Self::Path
+            | Self::Socket { .. }
+            | Self::Collector
+            | Self::Places
+            | Self::Nodes => false,
+        }
     }
 
     /// The text as a value of TOML.

@@ -67,7 +67,16 @@ impl State {
 
     /// Whether it waits to be validated.
     pub fn is_waiting(self) -> bool {
-        matches!(self, Self::Waiting | Self::Parked)
+        match self {
+            Self::Waiting | Self::Parked => true,
+            Self::Fenced
+            | Self::Persisting(_)
+            | Self::Validated(_)
+            | Self::Decided(_)
+            | Self::Applied(_)
+            | Self::Aborting
+            | Self::Aborted => false,
+        }
     }
 
     /// Whether it keeps others off here, or a place before them, whatever came before it.
@@ -84,7 +93,16 @@ impl State {
 
     /// Whether it is validated here and nobody here knows yet what becomes of it.
     pub fn is_undecided(self) -> bool {
-        matches!(self, Self::Persisting(_) | Self::Validated(_))
+        match self {
+            Self::Persisting(_) | Self::Validated(_) => true,
+            Self::Waiting
+            | Self::Parked
+            | Self::Fenced
+            | Self::Decided(_)
+            | Self::Applied(_)
+            | Self::Aborting
+            | Self::Aborted => false,
+        }
     }
 
     /// The timestamp at which it commits, where that is known.

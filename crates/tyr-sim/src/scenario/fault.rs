@@ -165,7 +165,31 @@ impl Fault {
 
     /// Whether `for` must follow: it does not last until healing.
     pub fn must_end(&self) -> bool {
-        matches!(self, Self::Pause(_) | Self::StopAll(_) | Self::Monitors(_) | Self::Sleep(_))
+        match self {
+            Self::Pause(_) | Self::StopAll(_) | Self::Monitors(_) | Self::Sleep(_) => true,
+            Self::Crash(_)
+            | Self::Stop(_)
+            | Self::PowerLoss
+            | Self::Partition(_)
+            | Self::OneWay(..)
+            | Self::Unseen(_)
+            | Self::SlowLink(..)
+            | Self::Loss(_)
+            | Self::Duplicate(_)
+            | Self::SlowDisk(..)
+            | Self::FullDisk(_)
+            | Self::Restart(_)
+            | Self::Replace(_)
+            | Self::ClockJump(..)
+            | Self::Rot(_)
+            | Self::Join(_)
+            | Self::Drain(_)
+            | Self::Weight(..)
+            | Self::OrderDown(_)
+            | Self::Drop(_)
+            | Self::AcceptLoss(_)
+            | Self::ClientJump(..) => false,
+        }
     }
 
     /// The nodes it happens to, where the statement names them one by one.
