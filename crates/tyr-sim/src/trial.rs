@@ -5,7 +5,7 @@ use tyr_types::Result;
 
 use crate::report::Report;
 use crate::scenario::Scenario;
-use crate::scenario::outfit::outfit;
+use crate::scenario::run_setup::run_setup;
 use crate::setup::{Stores, Trace};
 use crate::world;
 
@@ -37,7 +37,7 @@ impl Default for Manner {
 /// # Errors
 /// `InvalidArgument` when the scenario cannot run at all.
 pub fn run(scenario: &Scenario, seed: u64, manner: Manner) -> Result<Report> {
-    let mut setup = outfit(scenario, seed)?;
+    let mut setup = run_setup(scenario, seed)?;
     if let Some(stores) = manner.stores.filter(|_| !scenario.needs_model()) {
         setup.stores = stores;
     }

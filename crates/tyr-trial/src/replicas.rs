@@ -8,7 +8,7 @@ use tyr_types::{ByteRange, Error, Result};
 
 use crate::client::Caller;
 use crate::client::probe::Probe;
-use crate::cluster::Office;
+use crate::cluster::Control;
 
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,13 +33,13 @@ impl fmt::Display for Compared {
 /// # Errors
 /// `Corrupt` naming those that differ; `Unavailable` when a holder does not answer.
 pub fn compare(
-    office: &Office,
+    control: &Control,
     caller: &Caller,
     keys: &[String],
     chunk_size: u64,
     compared: &mut Compared,
 ) -> Result<()> {
-    let (probe, map) = (Probe::new(office)?, office.map()?);
+    let (probe, map) = (Probe::new(control)?, control.map()?);
     for key in keys {
         let (blob, size) = (caller.blob(key), caller.size(key)?);
         compared.blobs += 1;
@@ -49,7 +49,7 @@ pub fn compare(
             let mut first = None;
             compared.chunks += 1;
             for node in map.holders(&blob, chunk) {
-                let bytes = probe.read(node, office, &blob, range)?;
+                let bytes = probe.read(node, control, &blob, range)?;
                 compared.replicas += 1;
                 let (other, expected) = first.get_or_insert((node, bytes.clone()));
                 if *expected != bytes {

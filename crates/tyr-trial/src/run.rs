@@ -113,7 +113,7 @@ fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> 
     let mut stages = Vec::new();
     for workload in &run.workloads {
         let keyspaces = workload.keyspaces(&run.replications);
-        let caller = || Caller::of_all(&connect(&cluster.office)?, &keyspaces);
+        let caller = || Caller::of_all(&connect(&cluster.control)?, &keyspaces);
         let mut first = Stage::new(*workload, caller()?, book, run.seed);
         first.pace = run.pace;
         first.prepare()?;
@@ -229,7 +229,7 @@ fn finish(cluster: &mut Cluster, stages: &[Stage]) -> Result<String> {
     }
     for stage in firsts {
         let chunk = stage.workload.config().chunk_size;
-        replicas::compare(&cluster.office, &stage.caller, &stage.keys(), chunk, &mut all)?;
+        replicas::compare(&cluster.control, &stage.caller, &stage.keys(), chunk, &mut all)?;
     }
     Ok(all.to_string())
 }

@@ -65,7 +65,7 @@ impl Leadership {
     pub fn of(grants: &Grants, now_us: u64) -> Self {
         let pending = grants.pending().map(|map| map.epoch.0);
         let waiting = grants.waiting().map(|node| node.0).collect();
-        let seats = grants.seats().iter().filter_map(|(node, seat)| {
+        let seats = grants.node_infos().iter().filter_map(|(node, seat)| {
             let known = grants.map().nodes.get(node)?;
             let status = SeatStatus {
                 state: known.state.name().to_owned(),

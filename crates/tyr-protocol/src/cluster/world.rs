@@ -91,7 +91,7 @@ pub fn run(seed: u64, config: Config) -> Result<Summary, String> {
     let nodes = (0..config.nodes).map(|node| {
         let (mut commit, mut reads) = (Commit::new(NodeId(node)), Reads::new(NodeId(node)));
         commit.rules.broken = config.broken;
-        commit.crowd_above(config.few_max);
+        commit.index_above(config.few_max);
         reads.rules.broken = config.broken;
         let state = State::new(layout.clone(), Some(NodeId(node)));
         let promises = BTreeMap::new();

@@ -1,15 +1,15 @@
 //! The claims on one blob, and the questions about them: who meets mine, who comes before me.
 //!
-//! A few are gone over one by one. Beyond [`FEW_MAX`] they are a [`Crowd`] with an index, so that
+//! A few are gone over one by one. Beyond [`FEW_MAX`] they are in a [`ClaimIndex`], so that
 //! what a transaction costs does not grow with how many others are in flight beside it. Both answer
-//! the same; the few say what is meant, and the crowd is held to them by the tests.
+//! the same; the few say what is meant, and the index is held to them by the tests.
 
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
-use super::crowd::Crowd;
+use super::claim_index::ClaimIndex;
 use super::in_flight::{Claim, ClaimKind};
 use super::record::{Slot, State};
 
@@ -53,22 +53,22 @@ pub(crate) struct Candidate<'a> {
 /// All claims on one blob.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlobClaims {
-    /// Those of one arrival together; none where there is a crowd.
+    /// Those of one arrival together; none where there is an index.
     few: Claims,
-    crowd: Option<Box<Crowd>>,
+    index: Option<Box<ClaimIndex>>,
 }
 
 impl BlobClaims {
-    pub fn is_crowd(&self) -> bool {
-        self.crowd.is_some()
+    pub fn is_indexed(&self) -> bool {
+        self.index.is_some()
     }
 
-    pub fn crowd(&self) -> Option<&Crowd> {
-        self.crowd.as_deref()
+    pub fn index(&self) -> Option<&ClaimIndex> {
+        self.index.as_deref()
     }
 
     pub fn len(&self) -> usize {
-        self.few.len() + self.crowd.as_ref().map_or(0, |crowd| crowd.len())
+        self.few.len() + self.index.as_ref().map_or(0, |index| index.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -77,26 +77,26 @@ impl BlobClaims {
 
     /// All, those of one transaction together, in the order in which they were made.
     pub fn iter(&self) -> impl Iterator<Item = &Claim> {
-        let crowd = self.crowd.iter().flat_map(|crowd| crowd.iter());
-        self.few.iter().chain(crowd).inspect(|_| look())
+        let index = self.index.iter().flat_map(|index| index.iter());
+        self.few.iter().chain(index).inspect(|_| look())
     }
 
     /// Those of one transaction.
     pub fn of(&self, slot: Slot) -> impl Iterator<Item = &Claim> + Clone {
-        let crowd = self.crowd.iter().flat_map(move |crowd| crowd.of(slot));
-        self.few.iter().filter(move |claim| claim.slot == slot).chain(crowd)
+        let index = self.index.iter().flat_map(move |index| index.of(slot));
+        self.few.iter().filter(move |claim| claim.slot == slot).chain(index)
     }
 
     /// Whether there are others than those of one transaction.
     pub fn has_others(&self, slot: Slot) -> bool {
         let is_other = |claim: &Claim| claim.slot != slot;
-        self.few.iter().any(is_other) || self.crowd.iter().any(|crowd| crowd.has_others(slot))
+        self.few.iter().any(is_other) || self.index.iter().any(|index| index.has_others(slot))
     }
 
     /// Whether somebody appends.
     pub fn has_appends(&self) -> bool {
         let is_append = |claim: &Claim| matches!(claim.kind, ClaimKind::Append { .. });
-        self.few.iter().any(is_append) || self.crowd.iter().any(|crowd| crowd.has_appends())
+        self.few.iter().any(is_append) || self.index.iter().any(|index| index.has_appends())
     }
 
     /// Visits claims of others until told to stop; whoever can meet this one is among them.
@@ -110,8 +110,8 @@ impl BlobClaims {
             if other.slot == own.claim.slot { ControlFlow::Continue(()) } else { visit(other) }
         };
         self.few.iter().try_for_each(&mut visit)?;
-        match &self.crowd {
-            Some(crowd) => crowd.rivals(own, visit),
+        match &self.index {
+            Some(index) => index.rivals(own, visit),
             None => ControlFlow::Continue(()),
         }
     }
@@ -129,8 +129,8 @@ impl BlobClaims {
             look();
             before(claim)
         };
-        if let Some(crowd) = &self.crowd {
-            return crowd.nearest(slot, at, before);
+        if let Some(index) = &self.index {
+            return index.nearest(slot, at, before);
         }
         let own = self.of(slot).filter(|claim| claim.kind.is_write());
         let others = self.few.iter().filter(|other| other.slot != slot);
@@ -139,14 +139,14 @@ impl BlobClaims {
 
     /// Those who may wait to be validated.
     pub fn waiting(&self) -> impl Iterator<Item = Slot> {
-        let crowd = self.crowd.iter().flat_map(|crowd| crowd.waiting());
-        self.few.iter().map(|claim| claim.slot).chain(crowd).inspect(|_| look())
+        let index = self.index.iter().flat_map(|index| index.waiting());
+        self.few.iter().map(|claim| claim.slot).chain(index).inspect(|_| look())
     }
 
     /// The lowest timestamp of what is in flight and writes, where `at` says how that stands.
     pub fn lowest_write(&self, at: impl Fn(Slot) -> Option<Timestamp>) -> Option<Timestamp> {
-        match &self.crowd {
-            Some(crowd) => crowd.lowest_write(),
+        match &self.index {
+            Some(index) => index.lowest_write(),
             None => {
                 let writes = self.few.iter().filter(|claim| claim.kind.is_write());
                 writes.filter_map(|claim| at(claim.slot)).min()
@@ -156,8 +156,8 @@ impl BlobClaims {
 
     /// Bytes that others in flight append, wherever that is.
     pub fn reserved(&self, slot: Slot, is_in_flight: impl Fn(Slot) -> bool) -> u64 {
-        match &self.crowd {
-            Some(crowd) => crowd.reserved(slot),
+        match &self.index {
+            Some(index) => index.reserved(slot),
             None => {
                 let others = self.few.iter().filter(|claim| claim.slot != slot);
                 let in_flight = others.filter(|claim| is_in_flight(claim.slot));
@@ -167,33 +167,33 @@ impl BlobClaims {
     }
 
     /// Adds claims of one transaction. When they are more than a few, `standing` says of each how
-    /// it stands; who is in a crowd says so whenever that changes.
+    /// it stands; who is in an index says so whenever that changes.
     pub fn insert(&mut self, own: Claims, few_max: usize, standing: impl Fn(Slot) -> Standing) {
-        match &mut self.crowd {
-            Some(crowd) => own.into_iter().for_each(|claim| crowd.insert(claim, &standing)),
+        match &mut self.index {
+            Some(index) => own.into_iter().for_each(|claim| index.insert(claim, &standing)),
             None if self.few.is_empty() && own.len() <= few_max => self.few = own,
             None if self.few.len() + own.len() <= few_max => self.few.extend(own),
             None => {
-                let mut crowd = Crowd::default();
+                let mut index = ClaimIndex::default();
                 let all = std::mem::take(&mut self.few).into_iter().chain(own);
-                all.for_each(|claim| crowd.insert(claim, &standing));
-                self.crowd = Some(Box::new(crowd));
+                all.for_each(|claim| index.insert(claim, &standing));
+                self.index = Some(Box::new(index));
             }
         }
     }
 
     /// Takes out what one transaction claims.
     pub fn remove(&mut self, slot: Slot) {
-        match &mut self.crowd {
-            Some(crowd) => crowd.remove(slot),
+        match &mut self.index {
+            Some(index) => index.remove(slot),
             None => self.few.retain(|claim| claim.slot != slot),
         }
     }
 
     /// One of them stands otherwise now.
     pub fn rank(&mut self, slot: Slot, standing: Standing) {
-        if let Some(crowd) = &mut self.crowd {
-            crowd.rank(slot, standing);
+        if let Some(index) = &mut self.index {
+            index.rank(slot, standing);
         }
     }
 }
@@ -229,7 +229,7 @@ pub(super) fn appended(claim: &Claim) -> Option<u64> {
     }
 }
 
-/// A claim was looked at. Tests count that: it is what must not grow with the crowd.
+/// A claim was looked at. Tests count that: it is what must not grow with the index.
 #[cfg(not(test))]
 #[inline]
 fn look() {}

@@ -311,7 +311,7 @@ impl Commit {
 
     /// How the transaction stands to others has changed: where they are many, that is kept.
     pub(super) fn rank(&mut self, slot: Slot) {
-        if !self.in_flight.has_crowds() {
+        if !self.in_flight.has_indexes() {
             return;
         }
         let record = &self.records[slot];

@@ -89,10 +89,10 @@ pub(crate) struct Claim {
 pub(crate) struct InFlight {
     /// Hashed once for each question: this is most of what a transaction costs here.
     blobs: HashTable<(BlobName, BlobClaims)>,
-    /// Claims on a blob up to which they are not a crowd.
+    /// Claims on a blob up to which they are not indexed.
     few_max: usize,
-    /// Blobs with a crowd: how others stand matters to them alone.
-    crowds: usize,
+    /// Blobs with an index: how others stand matters to them alone.
+    indexes: usize,
     /// Those on a blob that nobody claims.
     nobody: BlobClaims,
 }
@@ -100,7 +100,7 @@ pub(crate) struct InFlight {
 impl Default for InFlight {
     fn default() -> Self {
         let (blobs, nobody) = (HashTable::new(), BlobClaims::default());
-        Self { blobs, few_max: FEW_MAX, crowds: 0, nobody }
+        Self { blobs, few_max: FEW_MAX, indexes: 0, nobody }
     }
 }
 
@@ -123,9 +123,9 @@ impl InFlight {
         let entry = self.blobs.entry(hash(blob), |(other, _)| other == blob, |it| hash(&it.0));
         let mut entry = entry.or_insert_with(|| (blob.clone(), BlobClaims::default()));
         let claims = &mut entry.get_mut().1;
-        let was_crowd = claims.is_crowd();
+        let was_indexed = claims.is_indexed();
         claims.insert(own, self.few_max, standing);
-        self.crowds += usize::from(claims.is_crowd() && !was_crowd);
+        self.indexes += usize::from(claims.is_indexed() && !was_indexed);
     }
 
     /// Removes what `slot` claims of `blob`.
@@ -136,14 +136,14 @@ impl InFlight {
         if claims.has_others(slot) {
             claims.remove(slot);
         } else {
-            self.crowds -= usize::from(claims.is_crowd());
+            self.indexes -= usize::from(claims.is_indexed());
             entry.remove();
         }
     }
 
     /// Whether somebody has to be told how transactions stand.
-    pub fn has_crowds(&self) -> bool {
-        self.crowds > 0
+    pub fn has_indexes(&self) -> bool {
+        self.indexes > 0
     }
 
     /// `slot`, which has claims on `blob`, stands so now.
@@ -153,9 +153,9 @@ impl InFlight {
         }
     }
 
-    /// More claims than these on a blob are a crowd.
+    /// More claims than these on a blob are an index.
     #[cfg(test)]
-    pub fn crowd_above(&mut self, few_max: usize) {
+    pub fn index_above(&mut self, few_max: usize) {
         self.few_max = few_max;
     }
 

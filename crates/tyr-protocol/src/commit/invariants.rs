@@ -46,8 +46,8 @@ impl Commit {
         }
         for (blob, claims) in self.in_flight.iter() {
             assert!(!claims.is_empty(), "a blob without claims is not in the index: {blob}");
-            if let Some(crowd) = claims.crowd() {
-                crowd.invariants(|other| Standing::of(self.records[other].state));
+            if let Some(index) = claims.index() {
+                index.invariants(|other| Standing::of(self.records[other].state));
             }
             for claim in claims.iter() {
                 let is_live = self.records.get(claim.slot).is_some();
@@ -76,7 +76,7 @@ impl Commit {
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
     }
 
-    /// C6, C9: who is found to come before it in a crowd is who comes before it among all.
+    /// C6, C9: who is found to come before it in an index is who comes before it among all.
     fn check_nearest(&self, slot: Slot, at: Timestamp) {
         let before = |other: &Claim| self.before(other.slot, other.kind.is_write(), at);
         let nearest = self.records[slot].transaction.blobs.iter().map(|entry| {
@@ -86,7 +86,7 @@ impl Commit {
             let expected = claims::nearest_of(own, others.iter(), before);
             let found = claims.nearest(slot, at, before);
             let of = |(at, claim): (Timestamp, &Claim)| (at, claim.slot, claim.kind);
-            assert_eq!(found.map(of), expected.map(of), "C6: of the crowd on {}", entry.blob);
+            assert_eq!(found.map(of), expected.map(of), "C6: of the index on {}", entry.blob);
         });
         nearest.for_each(drop);
     }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a [`crowd`]
+//! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a [`index`]
 //! of them with an index, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
 //! back to come again, [`decide`] is the way back, [`settle`] frees those that waited; [`memory`]
 //! is what is known of those that are finished, [`outcomes`] what they answered, [`answers`] what
@@ -28,8 +28,8 @@ mod again;
 mod alone;
 mod answers;
 mod append;
+mod claim_index;
 mod claims;
-mod crowd;
 mod decide;
 pub mod effect;
 mod enter;
@@ -139,10 +139,10 @@ impl Commit {
         self.rules.broken = Some(rule);
     }
 
-    /// More claims than these on a blob are a crowd.
+    /// More claims than these on a blob are an index.
     #[cfg(test)]
-    pub(crate) fn crowd_above(&mut self, few_max: usize) {
-        self.in_flight.crowd_above(few_max);
+    pub(crate) fn index_above(&mut self, few_max: usize) {
+        self.in_flight.index_above(few_max);
     }
 
     /// The highest timestamp seen or given out.

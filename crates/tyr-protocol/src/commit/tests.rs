@@ -3,7 +3,7 @@
 mod alone;
 mod appends;
 mod claims;
-mod crowds;
+mod indexes;
 mod relays;
 
 use std::sync::Arc;

@@ -21,9 +21,9 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 use super::config::LeaseConfig;
 use super::effect::Effect;
 use super::event::Event;
+use super::node_info::{Back, NodeInfo};
 use super::pending::Pending;
 use super::retention::OutcomeRetention;
-use super::seat::{Back, Seat};
 use crate::map::{Change, ClusterMap, Membership, NodeState, losers};
 use crate::rule::{Rule, Rules};
 
@@ -39,7 +39,7 @@ pub struct Grants {
     /// The highest epoch ever proposed. None is used twice, since nodes were asked to prepare.
     pub(super) epoch_max: Epoch,
     /// One for each node that the map knows.
-    pub(super) seats: BTreeMap<NodeId, Seat>,
+    pub(super) node_infos: BTreeMap<NodeId, NodeInfo>,
     /// Recipients that have everything by the map in effect.
     pub(super) caught_up: BTreeSet<NodeId>,
     /// Whether a recipient has caught up since it was last seen whether that is enough.
@@ -61,7 +61,7 @@ impl Grants {
             epoch_max: map.epoch,
             map,
             pending: None,
-            seats: BTreeMap::new(),
+            node_infos: BTreeMap::new(),
             caught_up: BTreeSet::new(),
             is_settling: false,
             leveled_in: None,
@@ -96,8 +96,8 @@ impl Grants {
             effects.push(Effect::Publish(Arc::clone(&map)));
         }
         let mut grants = Self::new(config, map, now_us);
-        for seat in grants.seats.values_mut() {
-            (seat.epoch_min, seat.came_us) = (epoch_min, Some(now_us));
+        for node_info in grants.node_infos.values_mut() {
+            (node_info.epoch_min, node_info.came_us) = (epoch_min, Some(now_us));
         }
         grants
     }
@@ -131,8 +131,8 @@ impl Grants {
     }
 
     /// What is known of each node.
-    pub fn seats(&self) -> &BTreeMap<NodeId, Seat> {
-        &self.seats
+    pub fn node_infos(&self) -> &BTreeMap<NodeId, NodeInfo> {
+        &self.node_infos
     }
 
     /// Handles one event at `now_us` of the monitors' monotonic clock.
@@ -183,18 +183,18 @@ impl Grants {
         let is_leaving = self.pending.as_ref().is_some_and(|it| it.change == Change::Down(node));
         let is_live = self.map.is_live(node);
         let is_current = self.map.incarnation(node) == Some(incarnation);
-        let Some(seat) = self.seats.get_mut(&node).filter(|_| is_current) else { return };
-        seat.retention = retention;
+        let Some(node_info) = self.node_infos.get_mut(&node).filter(|_| is_current) else { return };
+        node_info.retention = retention;
         if epoch < self.map.epoch {
             effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
         }
-        if is_leaving || seat.back.is_some() {
+        if is_leaving || node_info.back.is_some() {
             return;
         }
-        seat.heard_us = now_us;
-        if is_live && epoch >= seat.epoch_min {
+        node_info.heard_us = now_us;
+        if is_live && epoch >= node_info.epoch_min {
             let duration_us = self.config.duration_us;
-            seat.expires_us = now_us + self.config.counted_us();
+            node_info.expires_us = now_us + self.config.counted_us();
             let (to, epoch, retention) = (node, self.map.epoch, self.retention());
             self.done_to_us = retention.done_to_us;
             let grant = Effect::Grant { to, incarnation, sent_us, duration_us, epoch, retention };
@@ -208,7 +208,7 @@ impl Grants {
     pub fn retention(&self) -> OutcomeRetention {
         let nodes = self.map.live().chain(self.map.awaited());
         let of_all = OutcomeRetention::of_all(nodes.map(|node| {
-            let said = self.seats.get(&node).map(|seat| seat.retention);
+            let said = self.node_infos.get(&node).map(|node_info| node_info.retention);
             (node, said.unwrap_or_default())
         }));
         OutcomeRetention { done_to_us: of_all.done_to_us.max(self.done_to_us), ..of_all }
@@ -216,7 +216,7 @@ impl Grants {
 
     fn come_back(&mut self, now_us: u64, node: NodeId, back: Back, effects: &mut Vec<Effect>) {
         let known = self.map.incarnation(node);
-        let Some(seat) = self.seats.get_mut(&node) else { return };
+        let Some(node_info) = self.node_infos.get_mut(&node) else { return };
         match known {
             // Its program is too old. It is told what shows that; what it left behind goes on
             // being waited for, or is declared down.
@@ -224,13 +224,13 @@ impl Grants {
                 effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
             }
             Some(known) if known < back.incarnation => {
-                seat.heard_us = now_us;
-                match &mut seat.back {
+                node_info.heard_us = now_us;
+                match &mut node_info.back {
                     Some(it) if it.incarnation == back.incarnation => {
                         it.epoch = it.epoch.max(back.epoch);
                     }
                     Some(it) if it.incarnation > back.incarnation => {}
-                    Some(_) | None => (seat.back, seat.kept_in) = (Some(back), None),
+                    Some(_) | None => (node_info.back, node_info.kept_in) = (Some(back), None),
                 }
                 if self.is_behind(node, back) {
                     effects.push(Effect::Inform { to: node, map: Arc::clone(&self.map) });
@@ -253,10 +253,10 @@ impl Grants {
     /// Assumes the worst of what former monitors granted.
     fn lead(&mut self, now_us: u64) {
         for (node, it) in &self.map.nodes {
-            let seat = self.seats.entry(*node).or_default();
+            let node_info = self.node_infos.entry(*node).or_default();
             let expires_us = now_us + self.config.counted_us();
-            seat.expires_us = if it.is_live() { expires_us } else { 0 };
-            (seat.heard_us, seat.down_us) = (now_us, now_us);
+            node_info.expires_us = if it.is_live() { expires_us } else { 0 };
+            (node_info.heard_us, node_info.down_us) = (now_us, now_us);
         }
     }
 
@@ -285,9 +285,9 @@ impl Grants {
         if self.pending.as_ref().is_some_and(Pending::is_failure) {
             return false;
         }
-        let nodes: Vec<NodeId> = self.seats.keys().copied().collect();
+        let nodes: Vec<NodeId> = self.node_infos.keys().copied().collect();
         for node in nodes {
-            let change = match self.seats[&node].back {
+            let change = match self.node_infos[&node].back {
                 Some(back) if self.is_replaced(node, back) => {
                     self.is_over(node, now_us).then_some(Change::Down(node))
                 }
@@ -298,12 +298,12 @@ impl Grants {
                 Some(_) | None => self.is_silent(node, now_us).then_some(Change::Down(node)),
             };
             let Some(change) = change else { continue };
-            if self.seats[&node].kept_in == Some(self.map.epoch) {
+            if self.node_infos[&node].kept_in == Some(self.map.epoch) {
                 continue;
             }
             match self.try_change(now_us, change, None, effects) {
                 Ok(()) => return true,
-                Err(_) => self.seat(node).kept_in = Some(self.map.epoch),
+                Err(_) => self.node_info(node).kept_in = Some(self.map.epoch),
             }
         }
         false
@@ -327,12 +327,12 @@ impl Grants {
     }
 
     fn is_silent(&self, node: NodeId, now_us: u64) -> bool {
-        let seat = &self.seats[&node];
+        let node_info = &self.node_infos[&node];
         let patience_us = match self.rules.hold(Rule::M3Wait) {
             true => self.config.down_after_us,
             false => self.config.duration_us / 2,
         };
-        let is_silent = now_us.saturating_sub(seat.heard_us) >= patience_us;
+        let is_silent = now_us.saturating_sub(node_info.heard_us) >= patience_us;
         self.map.is_live(node) && is_silent && self.is_over(node, now_us)
     }
 
@@ -343,7 +343,7 @@ impl Grants {
 
     /// Whether the node may still hold a lease.
     pub fn has_lease(&self, node: NodeId, now_us: u64) -> bool {
-        self.seats.get(&node).is_some_and(|seat| now_us < seat.expires_us)
+        self.node_infos.get(&node).is_some_and(|node_info| now_us < node_info.expires_us)
     }
 
     /// Takes up the next proposal, unless an earlier one or a failure is pending.
@@ -368,9 +368,9 @@ impl Grants {
     /// Whether the node has started again so short ago that who takes it for gone means the one
     /// before. It has its disk: to declare it down would throw away what only it may have.
     fn is_just_back(&self, node: NodeId, now_us: u64) -> bool {
-        let Some(seat) = self.seats.get(&node) else { return false };
+        let Some(node_info) = self.node_infos.get(&node) else { return false };
         let is_new = |came_us: u64| now_us.saturating_sub(came_us) < self.config.duration_us;
-        let is_back = seat.back.is_some() || seat.came_us.is_some_and(is_new);
+        let is_back = node_info.back.is_some() || node_info.came_us.is_some_and(is_new);
         is_back && self.rules.hold(Rule::M4Order)
     }
 
@@ -393,11 +393,12 @@ impl Grants {
             return true;
         }
         let Some(patience_us) = self.config.remove_after_us else { return false };
-        let is_given_up = |(node, seat): &(&NodeId, &Seat)| {
-            let is_long = now_us.saturating_sub(seat.down_us) >= patience_us;
+        let is_given_up = |(node, node_info): &(&NodeId, &NodeInfo)| {
+            let is_long = now_us.saturating_sub(node_info.down_us) >= patience_us;
             is_long && !self.map.is_live(**node)
         };
-        let given_up: Vec<NodeId> = self.seats.iter().filter(is_given_up).map(|it| *it.0).collect();
+        let given_up: Vec<NodeId> =
+            self.node_infos.iter().filter(is_given_up).map(|it| *it.0).collect();
         let changes = given_up.into_iter().filter_map(|node| match self.map.membership(node) {
             Membership::In => self.map.next.is_none().then_some(Change::Remove(node)),
             Membership::Joining => Some(Change::CancelMove),
@@ -460,18 +461,19 @@ impl Grants {
         let map = Arc::clone(&self.map);
         for (node, it) in &map.nodes {
             let before = old.nodes.get(node);
-            let seat = self.seats.entry(*node).or_default();
+            let node_info = self.node_infos.entry(*node).or_default();
             if before.map(|it| it.incarnation) != Some(it.incarnation) {
                 // Another process, which never had a lease, and is alive. It may have an old map.
                 let (heard_us, came_us, epoch_min) = (now_us, Some(now_us), map.epoch);
-                let retention = seat.retention;
-                *seat = Seat { heard_us, came_us, epoch_min, retention, ..Seat::default() };
+                let retention = node_info.retention;
+                *node_info =
+                    NodeInfo { heard_us, came_us, epoch_min, retention, ..NodeInfo::default() };
             }
             if is_taking {
-                seat.epoch_min = map.epoch;
+                node_info.epoch_min = map.epoch;
             }
             if before.is_some_and(|it| it.is_live()) && !it.is_live() {
-                seat.down_us = now_us;
+                node_info.down_us = now_us;
             }
         }
         if old.moved != map.moved {
@@ -483,7 +485,7 @@ impl Grants {
         effects.push(Effect::Publish(map));
     }
 
-    fn seat(&mut self, node: NodeId) -> &mut Seat {
-        self.seats.get_mut(&node).expect("every node that a map knew has a seat")
+    fn node_info(&mut self, node: NodeId) -> &mut NodeInfo {
+        self.node_infos.get_mut(&node).expect("every node that a map knew has a node_info")
     }
 }

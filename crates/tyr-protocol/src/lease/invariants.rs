@@ -9,11 +9,11 @@ impl Grants {
         assert!(self.map.epoch <= self.epoch_max, "no epoch in effect was never proposed");
         assert!(self.proposals.len() <= PROPOSALS_MAX + 1, "proposals are bounded");
         assert!(
-            self.seats.keys().eq(self.map.nodes.keys()),
-            "there is a seat for every node of the map, and no other"
+            self.node_infos.keys().eq(self.map.nodes.keys()),
+            "there is a node_info for every node of the map, and no other"
         );
         assert!(
-            self.seats.values().all(|seat| seat.epoch_min <= self.map.epoch),
+            self.node_infos.values().all(|node_info| node_info.epoch_min <= self.map.epoch),
             "nobody is asked for a map that is not in effect"
         );
         assert!(

@@ -19,7 +19,7 @@
 //! monitors from after, with a tenth on top for clocks that run at different speeds.
 //!
 //! Reading order: [`config`], then [`holder`], the node's side; [`event`] and [`effect`] are what
-//! goes in and out of [`grants`], the monitors' side; [`seat`] is what those know of a node,
+//! goes in and out of [`grants`], the monitors' side; [`node_info`] is what those know of a node,
 //! [`pending`] a change that waits; [`retention`] is what goes along with both, for the memory of
 //! outcomes (F10).
 //!
@@ -33,10 +33,10 @@ pub mod grants;
 pub mod holder;
 mod invariants;
 mod level;
+pub mod node_info;
 mod pending;
 mod proposal;
 pub mod retention;
-pub mod seat;
 #[cfg(test)]
 mod tests;
 
@@ -45,5 +45,5 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 pub use self::grants::Grants;
 pub use self::holder::{Holder, Renewal};
+pub use self::node_info::NodeInfo;
 pub use self::retention::OutcomeRetention;
-pub use self::seat::Seat;

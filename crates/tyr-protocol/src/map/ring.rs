@@ -74,16 +74,16 @@ struct Computed {
     members: BTreeMap<NodeId, Share>,
     /// The tokens, ascending.
     tokens: Vec<u64>,
-    /// Who owns the token at the same place: a place in `seats`.
+    /// Who owns the token at the same place: a place in `owned`.
     owners: Vec<u16>,
     /// The members in node order.
-    seats: Vec<Seat>,
+    owned: Vec<Owner>,
     /// Number of distinct domains.
     domains: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Seat {
+struct Owner {
     node: NodeId,
     /// The number of its domain in this ring.
     domain: u16,
@@ -140,29 +140,29 @@ impl Ring {
     /// The first `count` distinct nodes from `place` on, in the order they are met; all members
     /// when there are no more.
     pub fn walk(&self, place: u64, count: usize) -> Nodes {
-        let Computed { tokens, owners, seats, domains, .. } = &*self.0;
-        let count = count.min(seats.len());
+        let Computed { tokens, owners, owned, domains, .. } = &*self.0;
+        let count = count.min(owned.len());
         let distinct = count.min(*domains);
         let spare = count - distinct;
         let start = tokens.partition_point(|token| *token < place);
-        let mut chosen: SmallVec<[Seat; 4]> = SmallVec::new();
-        let mut passed: SmallVec<[Seat; 4]> = SmallVec::new();
+        let mut chosen: SmallVec<[Owner; 4]> = SmallVec::new();
+        let mut passed: SmallVec<[Owner; 4]> = SmallVec::new();
         for owner in owners[start..].iter().chain(&owners[..start]) {
             if chosen.len() == distinct && passed.len() == spare {
                 break;
             }
-            let seat = seats[usize::from(*owner)];
-            if chosen.iter().all(|other| other.domain != seat.domain) {
+            let owner = owned[usize::from(*owner)];
+            if chosen.iter().all(|other| other.domain != owner.domain) {
                 if chosen.len() < distinct {
-                    chosen.push(seat);
+                    chosen.push(owner);
                 }
             } else if passed.len() < spare
-                && chosen.iter().chain(&passed).all(|other| other.node != seat.node)
+                && chosen.iter().chain(&passed).all(|other| other.node != owner.node)
             {
-                passed.push(seat);
+                passed.push(owner);
             }
         }
-        chosen.iter().chain(&passed).map(|seat| seat.node).collect()
+        chosen.iter().chain(&passed).map(|owner| owner.node).collect()
     }
 
     /// The same ring with `node` in it, or with another share.
@@ -189,7 +189,7 @@ impl Ring {
 impl Computed {
     fn of(members: BTreeMap<NodeId, Share>) -> Self {
         let mut numbers: BTreeMap<Domain, u16> = BTreeMap::new();
-        let (mut seats, mut all) = (Vec::with_capacity(members.len()), Vec::new());
+        let (mut owned, mut all) = (Vec::with_capacity(members.len()), Vec::new());
         let mut domains = 0;
         for (owner, (node, share)) in (0..).zip(&members) {
             let known = share.domain.and_then(|domain| numbers.get(&domain).copied());
@@ -200,12 +200,12 @@ impl Computed {
             if let Some(declared) = share.domain {
                 numbers.insert(declared, domain);
             }
-            seats.push(Seat { node: *node, domain });
+            owned.push(Owner { node: *node, domain });
             all.extend((0..share.tokens()).map(|index| (hash::token(*node, index), owner)));
         }
         all.sort_unstable();
         let (tokens, owners) = all.into_iter().unzip();
-        Self { members, tokens, owners, seats, domains: usize::from(domains) }
+        Self { members, tokens, owners, owned, domains: usize::from(domains) }
     }
 }
 
@@ -224,7 +224,7 @@ impl fmt::Debug for Ring {
 }
 
 const _: () = {
-    assert!(NODES_MAX <= u16::MAX as usize, "seats and domains are numbered in 16 bits");
+    assert!(NODES_MAX <= u16::MAX as usize, "owned and domains are numbered in 16 bits");
     assert!(NODES_MAX as u32 * TOKENS <= TOKENS_MAX, "equal nodes are never too much");
     assert!(limits::REPLICATION_MAX as usize <= NODES_MAX);
 };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Epoch, NodeId};
 
-use super::alone::KeptAlone;
+use super::sole_replica::KeptAlone;
 use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
 use crate::lease::Holder;
@@ -116,8 +116,8 @@ impl<S: Store> Turn<'_, S> {
         }
         // Of what another process of this node was, before its disk was lost, the log says nothing:
         // after a restart this one would take its place for its own.
-        let seat = map.nodes.get(&self.member.node);
-        let is_own = seat.is_none_or(|seat| seat.incarnation == self.member.incarnation);
+        let map_node = map.nodes.get(&self.member.node);
+        let is_own = map_node.is_none_or(|it| it.incarnation == self.member.incarnation);
         if is_own || self.member.has_disk {
             self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
         }
@@ -286,12 +286,12 @@ impl<S: Store> Turn<'_, S> {
     /// Tells the monitors that the node is here, when their map has not got it so. One that was
     /// declared down while it ran comes back under its next incarnation (M4).
     pub(super) fn return_if_needed(&mut self) {
-        if let Some(seat) = self.member.seat().copied() {
-            let is_passed = seat.incarnation > self.member.incarnation;
-            let is_down = seat.incarnation == self.member.incarnation && !seat.is_live();
+        if let Some(map_node) = self.member.map_node().copied() {
+            let is_passed = map_node.incarnation > self.member.incarnation;
+            let is_down = map_node.incarnation == self.member.incarnation && !map_node.is_live();
             let is_out = self.member.is_out();
             if is_passed || is_down && !is_out {
-                self.member.incarnation = seat.incarnation + 1;
+                self.member.incarnation = map_node.incarnation + 1;
                 self.member.lease = Holder::new(self.member.incarnation);
                 self.member.returned_us = None;
             }
@@ -300,7 +300,7 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let now_us = self.member.now.monotonic_us;
-        let again_us = self.member.outdated_us().unwrap_or(super::upkeep::RETURN_AGAIN_US);
+        let again_us = self.member.outdated_us().unwrap_or(super::tick::RETURN_AGAIN_US);
         let is_told = |told_us| now_us.saturating_sub(told_us) < again_us;
         if !self.member.returned_us.is_some_and(is_told) {
             self.member.returned_us = Some(now_us);
@@ -317,13 +317,13 @@ impl Member {
     /// How long a node waits between two questions to the monitors that its program cannot make
     /// use of the answer to, in microseconds; none while it can.
     pub(super) fn outdated_us(&self) -> Option<u64> {
-        self.outdated.as_ref().map(|_| super::upkeep::OUTDATED_AGAIN_US)
+        self.outdated.as_ref().map(|_| super::tick::OUTDATED_AGAIN_US)
     }
 
     /// Whether the node has left the cluster.
     fn is_out(&self) -> bool {
         let is_out = |map: &Arc<ClusterMap>| map.membership(self.node) == Membership::Out;
-        self.seat().is_some() && self.map.as_ref().is_some_and(is_out)
+        self.map_node().is_some() && self.map.as_ref().is_some_and(is_out)
     }
 
     /// Whether something in flight here was validated under chains that `map` changes, and can end
@@ -344,12 +344,13 @@ impl Member {
 /// Who comes back to its place is `Returning` first; who was about to join is `Up` at once, and
 /// nobody counts on what it has.
 fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool {
-    let Some(seat) = map.nodes.get(&node) else { return false };
+    let Some(map_node) = map.nodes.get(&node) else { return false };
     let Some(old) = old else { return false };
     let Some(before) = old.nodes.get(&node) else { return false };
     // Between that map and the one that let this process in there is no epoch to go down in.
-    let is_missed = before.incarnation != seat.incarnation && seat.since.0 > old.epoch.0 + 1;
-    match seat.state {
+    let is_missed =
+        before.incarnation != map_node.incarnation && map_node.since.0 > old.epoch.0 + 1;
+    match map_node.state {
         NodeState::Returning => before.state != NodeState::Returning || is_missed,
         NodeState::Up => {
             let was_down = before.state == NodeState::Down || is_missed;

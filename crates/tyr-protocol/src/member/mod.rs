@@ -25,8 +25,7 @@
 //! to; here is only who hears what.
 
 mod admission;
-mod alone;
-mod aside;
+mod catching_up;
 mod change;
 pub mod checkpoint;
 mod durably_done;
@@ -40,12 +39,13 @@ mod reading;
 pub mod record;
 mod replay;
 mod scrubbing;
+mod sole_replica;
 pub mod store;
 mod submission;
 mod supply;
 #[cfg(test)]
 mod tests;
-mod upkeep;
+mod tick;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, Error, NodeId, Timestamp, TransactionId};
 
-use self::aside::Aside;
+use self::catching_up::Aside;
 use self::durably_done::DurablyDone;
 pub use self::effect::Effect;
 pub use self::event::Event;
@@ -402,18 +402,18 @@ impl Member {
     }
 
     /// This node, as the map has it.
-    fn seat(&self) -> Option<&MapNode> {
+    fn map_node(&self) -> Option<&MapNode> {
         self.map.as_ref().and_then(|map| map.nodes.get(&self.node))
     }
 
     /// Whether the map has this node, in this incarnation, taking part.
     fn is_member(&self) -> bool {
-        self.seat().is_some_and(|seat| seat.is_live() && seat.incarnation == self.incarnation)
+        self.map_node().is_some_and(|it| it.is_live() && it.incarnation == self.incarnation)
     }
 
     /// Whether the node is back after it was declared down, and not caught up (M4).
     fn is_returning(&self) -> bool {
-        self.seat().is_some_and(|seat| seat.state == NodeState::Returning)
+        self.map_node().is_some_and(|it| it.state == NodeState::Returning)
     }
 }
 

@@ -44,7 +44,7 @@ impl<S: Store> Turn<'_, S> {
                 self.adopt(map);
                 self.take_seat();
                 // It is logged only where it is this folder's.
-                self.member.has_disk |= self.member.seat().is_some();
+                self.member.has_disk |= self.member.map_node().is_some();
             }
             Record::Validated { transaction, chain, attempt, begun, proposal, placed } => {
                 self.hear_of_chunks(&chain);
@@ -97,8 +97,8 @@ impl<S: Store> Turn<'_, S> {
 
     /// After a restart a node goes by another incarnation than any map had.
     pub(super) fn take_seat(&mut self) {
-        if let Some(seat) = self.member.seat().copied() {
-            self.member.incarnation = self.member.incarnation.max(seat.incarnation + 1);
+        if let Some(map_node) = self.member.map_node().copied() {
+            self.member.incarnation = self.member.incarnation.max(map_node.incarnation + 1);
             self.member.usage.change();
         }
     }

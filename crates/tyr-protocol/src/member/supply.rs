@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
-use super::aside::{ASIDE_LEN_MAX, LaidAside};
+use super::catching_up::{ASIDE_LEN_MAX, LaidAside};
 use super::{ChunkName, LateAnswers, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Answered, Decision, Outcomes, Remembered};

@@ -37,8 +37,8 @@ pub mod message;
 mod restore;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod unread;
-mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -50,12 +50,12 @@ impl Session {
         }
         let timers = self.calls.len() + resumed + self.questions.len();
         assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
-        for (_, call) in self.ledger.calls() {
+        for (_, call) in self.unsettled.calls() {
             let in_flight = self.calls.get(&call).expect("a call waits for its transaction");
             assert!(matches!(in_flight.task, Task::Commit(_)), "it commits");
         }
         self.limits.invariants();
-        self.ledger.invariants();
+        self.unsettled.invariants();
         self.sizes.invariants();
     }
 }

@@ -16,7 +16,7 @@
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; a call that
 //! commits is a [`submission`]. [`question`] sends questions to replicas until one answers,
-//! [`routing`] chooses them, [`limits`] knows how much nodes take, [`ledger`] whose outcome may
+//! [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose outcome may
 //! still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were. [`timer`] says
 //! when to try again.
 //!
@@ -27,7 +27,6 @@ pub mod effect;
 pub mod event;
 mod gather;
 mod invariants;
-mod ledger;
 mod limits;
 mod question;
 mod reading;
@@ -37,6 +36,7 @@ mod submission;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unsettled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,11 +45,10 @@ use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp};
 
 pub use self::effect::{Answer, Effect, Seen};
 pub use self::event::{Began, Call, CallId, Event, Place, Want};
-pub use self::ledger::{REMEMBERED_US, UNKNOWN_MAX};
 pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
+pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
 
 use self::clock::Clock;
-use self::ledger::Ledger;
 use self::limits::Limits;
 use self::question::Open;
 use self::reading::Reading;
@@ -57,6 +56,7 @@ use self::routing::Routing;
 use self::sizes::Sizes;
 use self::submission::Submission;
 use self::timer::{Timer, Timers};
+use self::unsettled::Unsettled;
 use crate::abort::Abort;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope, Now};
@@ -131,7 +131,7 @@ pub struct Session {
     questions: BTreeMap<u64, Open>,
     next_read: u64,
     timers: Timers,
-    ledger: Ledger,
+    unsettled: Unsettled,
     routing: Routing,
     limits: Limits,
     clock: Clock,
@@ -158,7 +158,7 @@ impl Session {
             questions: BTreeMap::new(),
             next_read: 1,
             timers: Timers::default(),
-            ledger: Ledger::new(),
+            unsettled: Unsettled::new(),
             routing: Routing::new(client),
             limits: Limits::default(),
             clock: Clock::default(),
@@ -210,7 +210,7 @@ impl Session {
             Event::Learn(map) if map.epoch > self.map.epoch => self.install(map, effects),
             Event::Learn(_) => {}
             Event::Tick => {
-                self.ledger.expire(self.now_us);
+                self.unsettled.expire(self.now_us);
                 self.routing.expire(self.now_us);
                 self.limits.expire(self.now_us);
             }

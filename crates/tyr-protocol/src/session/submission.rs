@@ -121,11 +121,11 @@ impl Session {
             let abort = Abort::new(error.kind(), error.message().to_owned());
             return fail(call, abort, effects);
         }
-        let sequence = self.ledger.open(call);
+        let sequence = self.unsettled.open(call);
         transaction.id = TransactionId::new(self.client, sequence);
         let transaction = Arc::new(transaction);
         if transaction.blobs.is_empty() && transaction.reads.is_empty() {
-            self.ledger.close(sequence);
+            self.unsettled.close(sequence);
             let (at, outcomes) = (Timestamp::ZERO, Outcomes::new());
             let answer = Answer::Committed { transaction, at, outcomes };
             return effects.push(Effect::Done { call, answer });
@@ -145,7 +145,7 @@ impl Session {
     ) {
         let sequence = sequence_of(transaction.id);
         let is_own = transaction.id == TransactionId::new(self.client, sequence);
-        if !is_own || !self.ledger.ask(sequence, call) {
+        if !is_own || !self.unsettled.ask(sequence, call) {
             let reason = "the outcome of this transaction cannot be asked for: another client's, \
                           in flight, answered, or too long ago; read what it would have written";
             let abort = Abort::new(ErrorKind::TimedOut, reason);
@@ -179,7 +179,8 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
         in_flight.stuck = None;
-        let entry = self.ledger.entry(submission.sequence()).expect("in flight, so not answered");
+        let entry =
+            self.unsettled.entry(submission.sequence()).expect("in flight, so not answered");
         let known_us = entry.begun_us.or_else(|| self.clock.now_us(self.now_us));
         let Some(begun_us) = known_us else {
             let blob = first_blob(&submission.transaction).expect("it has a chain").clone();
@@ -206,7 +207,7 @@ impl Session {
         for number in std::mem::take(&mut in_flight.questions) {
             self.withdraw(number, effects);
         }
-        let settled = self.ledger.settled();
+        let settled = self.unsettled.settled();
         self.send(to, Body::Submit { transaction, ends, begun_us, is_retry, settled }, effects);
         let (first_us, max_us) = (self.config.commit_retry_us, self.config.retry_max_us);
         self.resume_in(call, pause_us(first_us, max_us, tries, self.client ^ sequence));
@@ -312,8 +313,8 @@ impl Session {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
                 match abort.kind == ErrorKind::TimedOut {
-                    true => self.ledger.leave(sequence_of(id), self.now_us),
-                    false => self.ledger.close(sequence_of(id)),
+                    true => self.unsettled.leave(sequence_of(id), self.now_us),
+                    false => self.unsettled.close(sequence_of(id)),
                 }
                 let answer = Answer::Aborted { transaction, abort };
                 effects.push(Effect::Done { call, answer });
@@ -321,7 +322,7 @@ impl Session {
             Decision::Commit(at) => {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
-                self.ledger.close(sequence_of(id));
+                self.unsettled.close(sequence_of(id));
                 for (index, entry) in transaction.blobs.iter().enumerate() {
                     let own = outcomes.iter().filter(|answer| answer.blob as usize == index);
                     self.sizes.committed(entry, own);
@@ -337,8 +338,8 @@ impl Session {
     fn commit_anew(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
-        self.ledger.close(submission.sequence());
-        let id = TransactionId::new(self.client, self.ledger.open(call));
+        self.unsettled.close(submission.sequence());
+        let id = TransactionId::new(self.client, self.unsettled.open(call));
         let transaction = Transaction { id, ..(*submission.transaction).clone() };
         submission.wait_for(None, &mut self.limits);
         submission.transaction = Arc::new(transaction);
@@ -425,8 +426,8 @@ impl Session {
     /// Nobody waits for a transaction any more.
     pub(super) fn abandon(&mut self, submission: &Submission) {
         match submission.tries {
-            0 => self.ledger.close(submission.sequence()),
-            _ => self.ledger.leave(submission.sequence(), self.now_us),
+            0 => self.unsettled.close(submission.sequence()),
+            _ => self.unsettled.leave(submission.sequence(), self.now_us),
         }
     }
 
@@ -435,7 +436,7 @@ impl Session {
         let is_first = self.clock.now_us(self.now_us).is_none();
         self.clock.observe(clock, self.now_us);
         if is_first {
-            let waiting: Vec<CallId> = self.ledger.undated().collect();
+            let waiting: Vec<CallId> = self.unsettled.undated().collect();
             waiting.into_iter().for_each(|call| self.submit(call, effects));
         }
     }
@@ -444,7 +445,7 @@ impl Session {
     fn waiting_for(&mut self, id: TransactionId) -> Option<CallId> {
         let sequence = sequence_of(id);
         let is_own = id == TransactionId::new(self.client, sequence);
-        self.ledger.entry(sequence).filter(|_| is_own)?.call
+        self.unsettled.entry(sequence).filter(|_| is_own)?.call
     }
 
     /// Where blobs end that a transaction appends to or cuts, as far as is known.

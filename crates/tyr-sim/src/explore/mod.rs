@@ -22,12 +22,12 @@
 //! It knows the machines by their events, effects and fingerprints only. Memory is what bounds a
 //! search: some 50 bytes a state, and some KiB a node state.
 
+mod applied;
 pub mod case;
 mod clients;
 mod forgetting;
 mod node;
 mod search;
-mod shelf;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,8 @@ use tyr_protocol::message::Body;
 use tyr_protocol::{Part, Rule};
 use tyr_types::{BlobName, Epoch, ErrorKind, NodeId, Timestamp, Transaction};
 
+use super::applied::AppliedContent;
 use super::case::{BEGIN_US, Number, number};
-use super::shelf::Shelf;
 
 /// Longer than anyone waits before it first asks about what is held up (F6); and all of a run is
 /// shorter than outcomes are remembered (F4).
@@ -102,7 +102,7 @@ pub struct Outcome {
 pub struct Node {
     id: NodeId,
     commit: Commit,
-    shelf: Shelf,
+    shelf: AppliedContent,
     map: Arc<ClusterMap>,
     elapsed_us: u64,
     /// What this node has heard or said of each transaction.
@@ -120,7 +120,7 @@ impl Node {
         broken: Option<Rule>,
     ) -> Self {
         let mut commit = Commit::clustered(id);
-        let shelf = Shelf::new(names.clone());
+        let shelf = AppliedContent::new(names.clone());
         let install = commit::Event::Install { map: Arc::clone(map) };
         commit.step(0, install, &shelf, &mut Vec::new());
         commit.observe(Timestamp { epoch: map.epoch, clock: BEGIN_US + ahead_us, node: id.0 });
@@ -149,7 +149,7 @@ impl Node {
     }
 
     /// What it has applied.
-    pub fn shelf(&self) -> &Shelf {
+    pub fn shelf(&self) -> &AppliedContent {
         &self.shelf
     }
 

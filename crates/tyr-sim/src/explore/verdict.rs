@@ -10,9 +10,9 @@
 
 use tyr_types::{BlobName, NodeId, Timestamp, Transaction};
 
+use super::applied::{AppliedContent, Content};
 use super::case::{self, Case, Number};
 use super::node::{Ending, Node};
-use super::shelf::{Content, Shelf};
 
 /// A transaction that took effect, and when.
 type Committed = (Timestamp, Number);
@@ -93,7 +93,7 @@ fn is_explained(
     answered: &[(Transaction, Ending)],
     contents: &[Content; 2],
 ) -> Result<(), String> {
-    let mut shelf = Shelf::new(names.clone());
+    let mut shelf = AppliedContent::new(names.clone());
     for (at, number) in order {
         let (transaction, _) = &answered[*number];
         if !shelf.explains(transaction) {

@@ -10,17 +10,17 @@
 //! what is left is a text that runs. `docs/internals/simulator.md` has the whole grammar.
 //!
 //! Reading order: [`quantity`] and [`fault`] are what statements are made of, [`words`] and
-//! [`parse`] read them, [`mod@print`] writes them, [`draw`] closes the choices, [`outfit`] makes a
-//! [`crate::Setup`] of what is drawn, with the workloads of [`work`]; [`library`] are the scenarios
-//! that come with the simulator.
+//! [`parse`] read them, [`mod@print`] writes them, [`draw`] closes the choices, [`mod@run_setup`]
+//! makes a [`crate::Setup`] of what is drawn, with the workloads of [`work`]; [`library`] are the
+//! scenarios that come with the simulator.
 
 pub mod draw;
 pub mod fault;
 pub mod library;
-pub mod outfit;
 pub mod parse;
 pub mod print;
 pub mod quantity;
+pub mod run_setup;
 pub mod words;
 pub mod work;
 

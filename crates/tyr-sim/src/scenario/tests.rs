@@ -5,9 +5,9 @@ use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, NodeId};
 use super::draw::{begin, draw, end};
 use super::fault::{Fault, FaultLine, Sides, Target};
 use super::library;
-use super::outfit::{outfit, plan};
 use super::parse::parse;
 use super::quantity::{Micros, Span};
+use super::run_setup::{plan, run_setup};
 use super::{LENGTH_MAX, Scenario};
 use crate::fault::{self, Group};
 use crate::trial::Manner;
@@ -329,10 +329,10 @@ fn healing_ends_what_lasts() {
 }
 
 #[test]
-fn a_run_is_outfitted_as_the_text_says() {
+fn a_run_is_set_up_as_the_text_says() {
     let text = "nodes 4, replication 2, clients 3, rest 1 ms, 12 s; keyspace chunk 8 KiB; \
                 workload lists blobs 3; network delay 1..2 ms, loss 1 %; clocks drift 2 %";
-    let setup = outfit(&parse(text).unwrap(), 42).unwrap();
+    let setup = run_setup(&parse(text).unwrap(), 42).unwrap();
     assert_eq!((setup.seed, setup.nodes, setup.clients), (42, 4, 3));
     assert_eq!((setup.keyspaces[0].chunk_size, setup.keyspaces[0].replication), (8192, 2));
     assert_eq!((setup.duration_us, setup.pause_us), (12_000_000, (1_000, 1_000)));
@@ -342,11 +342,11 @@ fn a_run_is_outfitted_as_the_text_says() {
 }
 
 #[test]
-fn keyspaces_are_outfitted_each_as_it_says_and_workloads_lie_in_theirs() {
+fn keyspaces_are_set_up_each_as_it_says_and_workloads_lie_in_theirs() {
     let text = "nodes 4, replication 2; keyspace one replication 1, chunk 16 KiB, memory; \
                 keyspace two; workload lists in one two; workload lists in two; workload bank; \
                 at 3 s drop two; at 4 s sleep random for 1 s";
-    let setup = outfit(&parse(text).unwrap(), 42).unwrap();
+    let setup = run_setup(&parse(text).unwrap(), 42).unwrap();
     let of = |it: &KeyspaceConfig| (it.replication, it.chunk_size, it.durability);
     let keyspaces: Vec<_> = setup.keyspaces.iter().map(of).collect();
     let sync = |replication| (replication, 4096, Durability::Sync);

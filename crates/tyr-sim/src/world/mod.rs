@@ -19,6 +19,7 @@
 //! down; [`ending`] says when all has ended, and looks at what is there then; [`lineage`] says what
 //! came from where, [`knowledge`] when too much was lost to judge.
 
+mod background;
 mod checkpoint;
 pub mod client;
 pub mod clock;
@@ -26,10 +27,9 @@ mod codec;
 pub mod disk;
 mod effect;
 mod ending;
-mod keeping;
+mod faults;
 mod knowledge;
 mod lineage;
-mod mishap;
 mod model;
 pub mod monitors;
 pub mod network;

@@ -17,8 +17,8 @@ use tyr_protocol::read::Kind;
 use tyr_protocol::wire::{Hello, LEVEL};
 use tyr_types::{BlobName, ByteRange, Bytes, Epoch, Error, NodeId, Result};
 
-use crate::cluster::Office;
-use crate::cluster::office::addresses;
+use crate::cluster::Control;
+use crate::cluster::control::addresses;
 
 /// How long a replica is asked again: what it had in flight when it started is asked about first.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -110,12 +110,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe into the cluster that the office asks.
+    /// A probe into the cluster that the control asks.
     ///
     /// # Errors
     /// `Unavailable` when nobody answers.
-    pub fn new(office: &Office) -> Result<Self> {
-        let bootstrap = office.bootstrap()?;
+    pub fn new(control: &Control) -> Result<Self> {
+        let bootstrap = control.bootstrap()?;
         let number = tyr_node::clock::random_u64();
         let waiting = Arc::<Waiting>::default();
         let network = network(number, bootstrap.cluster, Arc::clone(&waiting) as _)?;
@@ -173,14 +173,14 @@ impl Probe {
     pub fn read(
         &self,
         node: NodeId,
-        office: &Office,
+        control: &Control,
         blob: &BlobName,
         range: ByteRange,
     ) -> Result<Bytes> {
         self.reach(node, Duration::from_secs(10))?;
         let begun = Instant::now();
         loop {
-            let epoch = office.map()?.epoch;
+            let epoch = control.map()?.epoch;
             let told = self.ask(node, epoch, blob, range).told(Duration::from_secs(2));
             let why = match told {
                 (Some(answered), Told::Bytes(bytes)) if answered == node => return Ok(bytes),

@@ -1,11 +1,11 @@
 //! The nodes of a trial: processes on a fabric, with folders, logs and clocks of their own.
 //!
-//! [`program`] is what runs, [`process`] one node of it, [`office`] asks the monitors how the
+//! [`program`] is what runs, [`process`] one node of it, [`control`] asks the monitors how the
 //! cluster is. Here they are put together: started, killed, stopped for a while, given back.
 //!
 //! It must not know what is done to a cluster, and why.
 
-pub mod office;
+pub mod control;
 pub mod process;
 pub mod program;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tyr_types::{Error, NodeId, Result};
 
-pub use self::office::Office;
+pub use self::control::Control;
 pub use self::process::Process;
 pub use self::program::{Program, Sizes};
 use crate::fabric::Fabric;
@@ -51,7 +51,7 @@ pub struct Cluster {
     /// The network between the nodes.
     pub fabric: Arc<dyn Fabric>,
     /// Who is asked how it is.
-    pub office: Arc<Office>,
+    pub control: Arc<Control>,
     nodes: BTreeMap<u16, Process>,
     addresses: String,
 }
@@ -64,12 +64,12 @@ impl Cluster {
     pub fn form(plan: Plan, fabric: Arc<dyn Fabric>) -> Result<Self> {
         let mut places = Vec::new();
         for number in 0..plan.nodes {
-            places.push(fabric.seat(number)?.advertise);
+            places.push(fabric.endpoint(number)?.advertise);
         }
-        let office = Arc::new(Office::new(&places)?);
+        let control = Arc::new(Control::new(&places)?);
         let numbered = places.iter().enumerate().map(|(n, place)| format!("{n}={place}"));
         let addresses = numbered.collect::<Vec<_>>().join(",");
-        let mut cluster = Self { plan, fabric, office, nodes: BTreeMap::new(), addresses };
+        let mut cluster = Self { plan, fabric, control, nodes: BTreeMap::new(), addresses };
         for number in 0..cluster.plan.nodes {
             cluster.add(number, false)?;
         }
@@ -98,10 +98,10 @@ impl Cluster {
     /// # Errors
     /// `Unavailable` when the system refuses.
     pub fn add(&mut self, number: u16, is_joining: bool) -> Result<()> {
-        let seat = self.fabric.seat(number)?;
+        let endpoint = self.fabric.endpoint(number)?;
         let folder = self.plan.folder.join(format!("node-{number}"));
         std::fs::create_dir_all(&folder).map_err(|error| Error::io("the node's folder", error))?;
-        let mut process = Process::new(number, seat, folder);
+        let mut process = Process::new(number, endpoint, folder);
         process.broken = self.plan.broken.clone();
         process.sizes = self.plan.sizes;
         if self.plan.small_disk == Some(number) {
@@ -170,7 +170,7 @@ impl Cluster {
 
     /// The node that leads the monitors, as far as they know.
     pub fn leader(&self) -> Option<u16> {
-        self.office.leader().ok().flatten().map(|node: NodeId| node.0)
+        self.control.leader().ok().flatten().map(|node: NodeId| node.0)
     }
 
     /// Waits until the map has every node that runs as up, and nothing on its way; answers how long
@@ -186,8 +186,8 @@ impl Cluster {
                 .iter_mut()
                 .filter_map(|(number, process)| process.is_running().then_some(NodeId(*number)))
                 .collect();
-            let missing = match self.office.map() {
-                Ok(map) => office::missing(&map, &running),
+            let missing = match self.control.map() {
+                Ok(map) => control::missing(&map, &running),
                 Err(error) => Some(error.to_string()),
             };
             let Some(missing) = missing else { return Ok(begun.elapsed()) };

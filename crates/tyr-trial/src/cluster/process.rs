@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tyr_types::{Error, Result};
 
 use super::program::{Formation, Program, Sizes};
-use crate::fabric::Seat;
+use crate::fabric::Endpoint;
 use crate::fabric::namespaces::run;
 
 /// How long a node may take to stop cleanly.
@@ -35,7 +35,7 @@ pub struct Process {
     pub sizes: Sizes,
     /// The feature level that it speaks, if that is not the program's.
     pub level: Option<u8>,
-    seat: Seat,
+    endpoint: Endpoint,
     folder: PathBuf,
     child: Option<Child>,
     starts: u32,
@@ -44,11 +44,22 @@ pub struct Process {
 
 impl Process {
     /// A node that does not run yet.
-    pub fn new(number: u16, seat: Seat, folder: PathBuf) -> Self {
+    pub fn new(number: u16, endpoint: Endpoint, folder: PathBuf) -> Self {
         let formation = Formation::Initial(String::new());
         let (broken, child, starts, is_mounted) = (None, None, 0, false);
         let (level, sizes) = (None, Sizes::default());
-        Self { number, formation, broken, sizes, level, seat, folder, child, starts, is_mounted }
+        Self {
+            number,
+            formation,
+            broken,
+            sizes,
+            level,
+            endpoint,
+            folder,
+            child,
+            starts,
+            is_mounted,
+        }
     }
 
     /// Starts it.
@@ -59,7 +70,7 @@ impl Process {
         let data = self.data();
         std::fs::create_dir_all(&data).map_err(|error| Error::io("the node's folder", error))?;
         let data = data.display().to_string();
-        let words = program.words(self.number, &self.seat, &data, &self.formation, &self.sizes);
+        let words = program.words(self.number, &self.endpoint, &data, &self.formation, &self.sizes);
         let log = self.log()?;
         let errors = log.try_clone().map_err(|error| Error::io("the node's log", error))?;
         let mut command = Command::new(&words[0]);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::fabric::Seat;
+use crate::fabric::Endpoint;
 
 /// What runs as a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Program {
     pub fn words(
         &self,
         number: u16,
-        seat: &Seat,
+        endpoint: &Endpoint,
         folder: &str,
         formation: &Formation,
         sizes: &Sizes,
@@ -81,12 +81,12 @@ impl Program {
             Self::Own(path) => (path, "node", "--number"),
             Self::Serve(path) => (path, "serve", "--node"),
         };
-        let mut words = seat.command.clone();
+        let mut words = endpoint.command.clone();
         words.push(path.display().to_string());
-        let listen = seat.listen.to_string();
+        let listen = endpoint.listen.to_string();
         let number = number.to_string();
         words.extend([verb, "--folder", folder, numbered, &number].map(str::to_owned));
-        words.extend(["--listen", &listen, "--advertise", &seat.advertise].map(str::to_owned));
+        words.extend(["--listen", &listen, "--advertise", &endpoint.advertise].map(str::to_owned));
         match formation {
             Formation::Initial(nodes) => words.extend(["--nodes".to_owned(), nodes.clone()]),
             Formation::Join(places) => words.extend(["--join".to_owned(), places.join(",")]),

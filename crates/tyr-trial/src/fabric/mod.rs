@@ -26,7 +26,7 @@ pub enum End {
 
 /// Where a node is to be.
 #[derive(Clone, Debug)]
-pub struct Seat {
+pub struct Endpoint {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where others reach it.
@@ -52,7 +52,7 @@ pub trait Fabric: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable` when the system refuses.
-    fn seat(&self, node: u16) -> Result<Seat>;
+    fn endpoint(&self, node: u16) -> Result<Endpoint>;
     /// The node runs as this process now.
     fn started(&self, node: u16, pid: u32);
     /// What `from` sends does not reach `to` any more; or does again.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::Mutex;
 use tyr_types::{Error, Result};
 
-use super::{End, Fabric, Seat, Slowness};
+use super::{End, Endpoint, Fabric, Slowness};
 
 /// The port that nodes listen at, each in its own network.
 const PORT: u16 = 7400;
@@ -111,7 +111,7 @@ impl Fabric for Namespaces {
         "namespaces"
     }
 
-    fn seat(&self, node: u16) -> Result<Seat> {
+    fn endpoint(&self, node: u16) -> Result<Endpoint> {
         if node >= 200 {
             return Err(Error::invalid("a trial has at most 200 nodes"));
         }
@@ -120,7 +120,7 @@ impl Fabric for Namespaces {
         }
         let listen = SocketAddr::new(IpAddr::V4(self.address(node)), PORT);
         let command = ["ip", "netns", "exec", &self.namespace(node)].map(str::to_owned);
-        Ok(Seat { listen, advertise: listen.to_string(), command: command.into() })
+        Ok(Endpoint { listen, advertise: listen.to_string(), command: command.into() })
     }
 
     fn started(&self, _: u16, _: u32) {}
@@ -285,7 +285,7 @@ mod tests {
     fn tcp_is_cut_one_way_while_datagrams_pass() {
         // Who is not root has none.
         let Ok(fabric) = Namespaces::new() else { return };
-        let places = [0, 1].map(|node| fabric.seat(node).unwrap().listen);
+        let places = [0, 1].map(|node| fabric.endpoint(node).unwrap().listen);
         let bind = |node: u16| {
             let place = places[usize::from(node)];
             inside(&fabric, node, || {
@@ -317,7 +317,7 @@ mod tests {
             // Who is not root has none.
             let Ok(fabric) = Namespaces::new() else { return };
             for node in 0..3 {
-                fabric.seat(node).unwrap();
+                fabric.endpoint(node).unwrap();
             }
         }
     }

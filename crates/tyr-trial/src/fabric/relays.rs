@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tyr_types::{Error, Result};
 
-use super::{End, Fabric, Seat, Slowness};
+use super::{End, Endpoint, Fabric, Slowness};
 use crate::random::Random;
 
 /// Bytes of a piece: what is delayed at once.
@@ -59,7 +59,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Relays {
     shared: Arc<Shared>,
-    seats: Mutex<BTreeMap<u16, Seat>>,
+    endpoints: Mutex<BTreeMap<u16, Endpoint>>,
     runtime: Option<Runtime>,
 }
 
@@ -71,8 +71,8 @@ impl Relays {
     pub fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("no thread for relays", error))?;
-        let (shared, seats) = (Arc::default(), Mutex::default());
-        Ok(Self { shared, seats, runtime: Some(runtime) })
+        let (shared, endpoints) = (Arc::default(), Mutex::default());
+        Ok(Self { shared, endpoints, runtime: Some(runtime) })
     }
 }
 
@@ -81,10 +81,10 @@ impl Fabric for Relays {
         "relays"
     }
 
-    fn seat(&self, node: u16) -> Result<Seat> {
-        let mut seats = self.seats.lock();
-        if let Some(seat) = seats.get(&node) {
-            return Ok(seat.clone());
+    fn endpoint(&self, node: u16) -> Result<Endpoint> {
+        let mut endpoints = self.endpoints.lock();
+        if let Some(endpoint) = endpoints.get(&node) {
+            return Ok(endpoint.clone());
         }
         let failed = |error| Error::io("no address on the loopback device", error);
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -101,9 +101,9 @@ impl Fabric for Relays {
         let datagrams = UdpSocket::from_std(bind_datagrams(advertise).map_err(failed)?);
         runtime.spawn(carry(Arc::clone(&self.shared), datagrams.map_err(failed)?, target));
         self.shared.places.lock().insert(listen, node);
-        let seat = Seat { listen, advertise: advertise.to_string(), command: Vec::new() };
-        seats.insert(node, seat.clone());
-        Ok(seat)
+        let endpoint = Endpoint { listen, advertise: advertise.to_string(), command: Vec::new() };
+        endpoints.insert(node, endpoint.clone());
+        Ok(endpoint)
     }
 
     fn started(&self, node: u16, pid: u32) {
@@ -305,9 +305,9 @@ mod tests {
     #[test]
     fn tcp_is_cut_one_way_while_datagrams_pass() {
         let relays = Relays::new().unwrap();
-        let [zero, one] = [0, 1].map(|node| relays.seat(node).unwrap());
+        let [zero, one] = [0, 1].map(|node| relays.endpoint(node).unwrap());
         let listener = TcpListener::bind(one.listen).unwrap();
-        let datagrams = [&zero, &one].map(|seat| UdpSocket::bind(seat.listen).unwrap());
+        let datagrams = [&zero, &one].map(|endpoint| UdpSocket::bind(endpoint.listen).unwrap());
         // This process is node 0, and calls node 1.
         relays.started(0, std::process::id());
         let mut caller = TcpStream::connect(&one.advertise).unwrap();

@@ -121,7 +121,7 @@ impl Injected {
 
 /// The first and the last node of a blob's chain.
 fn ends(cluster: &Cluster, blob: &BlobName) -> Result<(u16, u16)> {
-    let holders = cluster.office.map()?.holders(blob, 0);
+    let holders = cluster.control.map()?.holders(blob, 0);
     match (holders.first(), holders.last()) {
         (Some(head), Some(tail)) => Ok((head.0, tail.0)),
         (None, _) | (_, None) => Err(Error::unavailable("nobody holds the blob")),
@@ -194,7 +194,7 @@ fn join(cluster: &mut Cluster) -> Result<Injected> {
     cluster.add(node, true)?;
     cluster.start(node)?;
     let joined = wait_for(cluster, node, Membership::In)?;
-    cluster.office.propose(Change::Drain(NodeId(node)))?;
+    cluster.control.propose(Change::Drain(NodeId(node)))?;
     let left = wait_for(cluster, node, Membership::Out)?;
     cluster.remove(node)?;
     let text = format!("{node} joined in {joined:.1} s, left in {left:.1} s");
@@ -205,7 +205,7 @@ fn join(cluster: &mut Cluster) -> Result<Injected> {
 fn wait_for(cluster: &Cluster, node: u16, wanted: Membership) -> Result<f64> {
     let begun = std::time::Instant::now();
     loop {
-        let map = cluster.office.map()?;
+        let map = cluster.control.map()?;
         if map.next.is_none() && map.membership(NodeId(node)) == wanted {
             return Ok(begun.elapsed().as_secs_f64());
         }

@@ -17,7 +17,7 @@ const TAKES_MAX: Duration = Duration::from_secs(10);
 
 pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
-    let caller = Caller::new(&connect(&cluster.office)?, "gone", &KeyspaceConfig::default())?;
+    let caller = Caller::new(&connect(&cluster.control)?, "gone", &KeyspaceConfig::default())?;
     write_all(&caller, 0)?;
     let mut texts = Vec::new();
     for node in 0..3 {

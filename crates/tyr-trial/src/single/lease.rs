@@ -24,24 +24,24 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How many reads the paused node was asked, and how many it answered with an old value.
 pub(super) fn stale_reads(ground: &Ground, broken: Option<&str>) -> Result<(usize, usize)> {
     let mut cluster = ground.cluster(3, broken)?;
-    let caller = Caller::new(&connect(&cluster.office)?, "paused", &KeyspaceConfig::default())?;
+    let caller = Caller::new(&connect(&cluster.control)?, "paused", &KeyspaceConfig::default())?;
     let (mut asked, mut stale) = (0, 0);
     for round in 0..ROUNDS {
         let (key, old, new) = (format!("register-{round}"), 2 * round + 1, 2 * round + 2);
         write(&caller, &key, old)?;
         let blob = caller.blob(&key);
-        let map = cluster.office.map()?;
+        let map = cluster.control.map()?;
         let node = map.holders(&blob, 0).first().copied();
         let node = node.ok_or_else(|| Error::unavailable("nobody holds the register"))?;
-        let probe = Probe::new(&cluster.office)?;
+        let probe = Probe::new(&cluster.control)?;
         probe.reach(node, PATIENCE)?;
-        probe.read(node, &cluster.office, &blob, range(0, 1))?;
+        probe.read(node, &cluster.control, &blob, range(0, 1))?;
         cluster.process(node.0).pause();
         cut_off(&cluster, node, true)?;
         let begun = Instant::now();
         wait_until_down(&cluster, node)?;
         // One who never spoke with the node: it finds no write in its sockets that reads wait for.
-        let other = Caller::new(&connect(&cluster.office)?, "paused", &KeyspaceConfig::default())?;
+        let other = Caller::new(&connect(&cluster.control)?, "paused", &KeyspaceConfig::default())?;
         write(&other, &key, new)?;
         let went_on = begun.elapsed().as_secs_f64();
         println!("node {} paused; the others wrote after {went_on:.1} s", node.0);
@@ -92,7 +92,7 @@ fn check_newest(
     key: &str,
     (node, new): (NodeId, u64),
 ) -> Result<()> {
-    let bytes = probe.read(node, &cluster.office, &caller.blob(key), range(0, 1))?;
+    let bytes = probe.read(node, &cluster.control, &caller.blob(key), range(0, 1))?;
     match values(&bytes)?.first() {
         Some(value) if *value == new => Ok(()),
         value => Err(Error::corrupt(format!("node {} has {value:?} and not {new}", node.0))),
@@ -101,7 +101,7 @@ fn check_newest(
 
 fn wait_until_down(cluster: &Cluster, node: NodeId) -> Result<()> {
     let begun = Instant::now();
-    while cluster.office.map().is_ok_and(|map| map.is_live(node)) {
+    while cluster.control.map().is_ok_and(|map| map.is_live(node)) {
         if begun.elapsed() > PATIENCE {
             return Err(Error::unavailable("the others do not go on without the node"));
         }

@@ -29,8 +29,8 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     let ground = Ground { program: Program::own()?, ..ground.clone() };
     let mut cluster = ground.cluster(NODES, None)?;
     let config = KeyspaceConfig::default();
-    let older = Caller::new(&connect_speaking(LEVEL, &cluster.office)?, "mixed", &config)?;
-    let later = Caller::new(&connect_speaking(LEVEL_KNOWN, &cluster.office)?, "mixed", &config)?;
+    let older = Caller::new(&connect_speaking(LEVEL, &cluster.control)?, "mixed", &config)?;
+    let later = Caller::new(&connect_speaking(LEVEL_KNOWN, &cluster.control)?, "mixed", &config)?;
     let is_over = AtomicBool::new(false);
     let text = std::thread::scope(|scope| {
         let appending = [("older", &older), ("later", &later)].map(|(key, caller)| {
@@ -72,7 +72,7 @@ fn upgrade(cluster: &mut Cluster, older: &Caller, later: &Caller) -> Result<Stri
         cluster.wait_until_whole(PATIENCE)?;
     }
     let begun = Instant::now();
-    while cluster.office.map()?.level < LEVEL_KNOWN {
+    while cluster.control.map()?.level < LEVEL_KNOWN {
         if begun.elapsed() > PATIENCE {
             return Err(Error::unavailable("all nodes speak the new level, and it is not used"));
         }

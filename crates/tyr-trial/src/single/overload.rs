@@ -68,7 +68,7 @@ pub(super) fn run(ground: &Ground, length: Length) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
     let config = KeyspaceConfig::default();
     let callers = (0..CLIENTS)
-        .map(|_| Caller::new(&connect(&cluster.office)?, "overload", &config))
+        .map(|_| Caller::new(&connect(&cluster.control)?, "overload", &config))
         .collect::<Result<Vec<Caller>>>()?;
     let before = put_on(&USUAL, &callers, &mut cluster);
     let during = [FRESH, MANY, LARGE].map(|load| {

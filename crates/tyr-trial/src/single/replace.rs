@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
     let config = KeyspaceConfig { chunk_size: 1 << 18, ..KeyspaceConfig::default() };
-    let caller = Caller::new(&connect(&cluster.office)?, "replace", &config)?;
+    let caller = Caller::new(&connect(&cluster.control)?, "replace", &config)?;
     for blob in 0..BLOBS {
         let bytes = vec![blob as u8 + 1; BLOB_LEN as usize];
         let payload = Payload::Inline(Bytes::from(bytes));
@@ -35,12 +35,12 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     cluster.start(3)?;
     wait(&cluster, "joined", |map| map.membership(NodeId(3)) == Membership::In)?;
     let joined = begun.elapsed();
-    cluster.office.propose(Change::Remove(NodeId(2)))?;
+    cluster.control.propose(Change::Remove(NodeId(2)))?;
     wait(&cluster, "removed", |map| map.membership(NodeId(2)) == Membership::Out)?;
     let whole = begun.elapsed();
     let keys: Vec<String> = (0..BLOBS).map(key).collect();
     let mut compared = Compared::default();
-    compare(&cluster.office, &caller, &keys, config.chunk_size, &mut compared)?;
+    compare(&cluster.control, &caller, &keys, config.chunk_size, &mut compared)?;
     let mib = (BLOBS * BLOB_LEN) as f64 / f64::from(1 << 20);
     Ok(format!(
         "the new node has its share after {:.1} s, all is there three times after {:.1} s: \
@@ -61,7 +61,7 @@ fn wait(
     is_done: impl Fn(&tyr_protocol::map::ClusterMap) -> bool,
 ) -> Result<()> {
     let begun = Instant::now();
-    while !cluster.office.map().is_ok_and(|map| map.next.is_none() && is_done(&map)) {
+    while !cluster.control.map().is_ok_and(|map| map.next.is_none() && is_done(&map)) {
         if begun.elapsed() > PATIENCE {
             return Err(Error::unavailable(format!("not {what} after {PATIENCE:?}")));
         }

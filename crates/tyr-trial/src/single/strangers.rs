@@ -25,10 +25,10 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     let mut cluster = ground.cluster(3, None)?;
     let book = Arc::new(Book::create(&ground.folder.join("history.jsonl"))?);
     let workload = Workload::Lists;
-    let caller = Caller::new(&connect(&cluster.office)?, workload.name(), &workload.config())?;
+    let caller = Caller::new(&connect(&cluster.control)?, workload.name(), &workload.config())?;
     let mut stage = Stage::new(workload, caller, &book, 1);
     stage.pace = Duration::from_millis(5);
-    let addresses = cluster.office.addresses().to_vec();
+    let addresses = cluster.control.addresses().to_vec();
     let calls = std::thread::scope(|scope| {
         (0..2).for_each(|client| {
             drop(scope.spawn({

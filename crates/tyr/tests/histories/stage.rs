@@ -17,7 +17,7 @@ use crate::seed::Random;
 /// A store with its keyspaces; objects go round over these.
 pub struct Stage {
     /// Those who use the store; threads go round over them.
-    seats: Vec<Seat>,
+    clients: Vec<Client>,
     pub clock: Clock,
     pub kind: Kind,
     seed: u64,
@@ -26,7 +26,7 @@ pub struct Stage {
 }
 
 /// A user of the store.
-struct Seat {
+struct Client {
     tyr: Tyr,
     keyspaces: Vec<Keyspace>,
 }
@@ -47,7 +47,7 @@ fn config(durability: Durability, is_multi_versioned: bool) -> KeyspaceConfig {
 }
 
 thread_local! {
-    /// Which seat this thread has, modulo their number.
+    /// Which client this thread has, modulo their number.
     static SEAT: usize = {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         THREADS.fetch_add(1, Ordering::Relaxed)
@@ -79,7 +79,7 @@ impl Stage {
             tyr.create_keyspace(&format!("k{n}"), config(*durability, is_multi)).unwrap()
         };
         let keyspaces = durabilities.iter().enumerate().map(make).collect();
-        Self::with(Kind::Embedded, seed, vec![Seat { tyr, keyspaces }], Place::Folder(folder))
+        Self::with(Kind::Embedded, seed, vec![Client { tyr, keyspaces }], Place::Folder(folder))
     }
 
     /// A cluster that two programs use.
@@ -92,25 +92,25 @@ impl Stage {
         let other = opened.other();
         let find = |keyspace: &Keyspace| other.keyspace(keyspace.name()).unwrap();
         let found = keyspaces.iter().map(find).collect();
-        let seats = vec![
-            Seat { tyr: opened.tyr.clone(), keyspaces },
-            Seat { tyr: other.clone(), keyspaces: found },
+        let clients = vec![
+            Client { tyr: opened.tyr.clone(), keyspaces },
+            Client { tyr: other.clone(), keyspaces: found },
         ];
-        Self::with(Kind::Cluster, seed, seats, Place::Cluster(opened))
+        Self::with(Kind::Cluster, seed, clients, Place::Cluster(opened))
     }
 
-    fn with(kind: Kind, seed: u64, seats: Vec<Seat>, place: Place) -> Self {
+    fn with(kind: Kind, seed: u64, clients: Vec<Client>, place: Place) -> Self {
         let (clock, values) = (Clock::default(), AtomicU64::new(0));
-        Self { seats, clock, kind, seed, values, _place: place }
+        Self { clients, clock, kind, seed, values, _place: place }
     }
 
-    fn seat(&self) -> &Seat {
-        &self.seats[SEAT.with(|seat| seat % self.seats.len())]
+    fn client(&self) -> &Client {
+        &self.clients[SEAT.with(|client| client % self.clients.len())]
     }
 
     /// The store, as this thread uses it.
     pub fn tyr(&self) -> &Tyr {
-        &self.seat().tyr
+        &self.client().tyr
     }
 
     /// Whether it is in this process.
@@ -120,7 +120,7 @@ impl Stage {
 
     /// All keyspaces, as this thread uses them.
     pub fn keyspaces(&self) -> &[Keyspace] {
-        &self.seat().keyspaces
+        &self.client().keyspaces
     }
 
     /// The keyspace that holds an object.

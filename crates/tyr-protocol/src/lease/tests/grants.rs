@@ -544,9 +544,9 @@ fn a_recipient_that_starts_again_is_let_in_when_it_has_the_map_in_effect() {
     assert_eq!(monitors.map().incarnation(node), Some(5), "it has an older map");
     assert!(monitors.effects.iter().any(|it| matches!(it, Effect::Inform { .. })));
     monitors.back(0, 9, true);
-    let seat = monitors.map().nodes[&node];
+    let node_info = monitors.map().nodes[&node];
     let expected = (9, NodeState::Returning, monitors.map().epoch);
-    assert_eq!((seat.incarnation, seat.state, seat.since), expected);
+    assert_eq!((node_info.incarnation, node_info.state, node_info.since), expected);
 }
 
 /// M4: the same for who is about to join, and holds what others passed on.
@@ -564,8 +564,8 @@ fn who_joins_and_starts_again_is_let_in_when_it_has_the_map_in_effect() {
     monitors.step(Event::Return { node, incarnation, epoch, has_disk: true, level: LEVEL });
     assert_eq!(monitors.map().incarnation(node), before, "it has an older map");
     monitors.back(3, incarnation, true);
-    let seat = monitors.map().nodes[&node];
-    assert_eq!((seat.incarnation, seat.since), (incarnation, monitors.map().epoch));
+    let node_info = monitors.map().nodes[&node];
+    assert_eq!((node_info.incarnation, node_info.since), (incarnation, monitors.map().epoch));
 }
 
 #[test]
@@ -577,8 +577,8 @@ fn epochs_that_were_given_up_are_none_that_a_node_which_is_back_has_missed() {
     monitors.propose(Change::Down(NodeId(1)));
     assert!(monitors.grants.pending().is_some());
     monitors.back(0, 9, true);
-    let seat = monitors.map().nodes[&NodeId(0)];
-    assert_eq!((seat.incarnation, seat.since.0), (9, known.0 + 1));
+    let node_info = monitors.map().nodes[&NodeId(0)];
+    assert_eq!((node_info.incarnation, node_info.since.0), (9, known.0 + 1));
     assert!(monitors.map().epoch.0 > known.0 + 1, "what was pending had that epoch");
 }
 
@@ -592,8 +592,12 @@ fn a_recipient_that_was_told_the_map_and_is_not_heard_again_is_declared_down() {
     monitors.pass(3, &[1, 2]);
     assert_eq!(monitors.map().incarnation(node), Some(5));
     monitors.pass(2, &[1, 2]);
-    let seat = monitors.map().nodes[&node];
-    assert_eq!((seat.incarnation, seat.state), (9, NodeState::Returning), "it was down before");
+    let node_info = monitors.map().nodes[&node];
+    assert_eq!(
+        (node_info.incarnation, node_info.state),
+        (9, NodeState::Returning),
+        "it was down before"
+    );
     monitors.pass(5, &[1, 2]);
     assert_eq!(monitors.state(0), NodeState::Down);
 }
@@ -610,8 +614,8 @@ fn who_has_started_again_is_not_declared_down_for_the_process_before() {
     monitors.propose(Change::Down(NodeId(1)));
     assert_eq!(monitors.answer(), Some(false), "it is there");
     monitors.pass(2, &[0, 2]);
-    let seat = monitors.map().nodes[&NodeId(1)];
-    assert_eq!((seat.state, seat.incarnation), (NodeState::Up, 9));
+    let node_info = monitors.map().nodes[&NodeId(1)];
+    assert_eq!((node_info.state, node_info.incarnation), (NodeState::Up, 9));
     monitors.pass(4, &[0, 2]);
     assert_eq!(monitors.state(1), NodeState::Down, "it has been silent for long");
 }

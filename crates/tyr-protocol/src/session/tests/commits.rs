@@ -128,7 +128,7 @@ fn an_abort_is_the_answer_to_every_try() {
         }
         client.reply(first.to, first.id, Decision::Abort(abort(kind)));
         assert_eq!(client.refusal().kind, kind);
-        assert_eq!(client.session.ledger.settled(), 2);
+        assert_eq!(client.session.unsettled.settled(), 2);
     }
 }
 
@@ -152,13 +152,13 @@ fn what_is_more_than_a_full_node_takes_waits_a_moment_and_is_refused_without_bei
         client.receive(refused.to, refusal(refused.id));
         assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
     }
-    let settled = client.session.ledger.settled();
+    let settled = client.session.unsettled.settled();
     client.commit(vec![append("a", 10)]);
     client.pass(ROOM_WAIT_US / 8);
     assert!(client.done.is_empty() && client.submitted().is_empty(), "twelve are in flight");
     client.pass(ROOM_WAIT_US * 7 / 8);
     assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
-    assert_eq!(client.session.ledger.settled(), settled, "those in flight are not");
+    assert_eq!(client.session.unsettled.settled(), settled, "those in flight are not");
 }
 
 #[test]
@@ -257,15 +257,15 @@ fn a_commit_that_was_cancelled_stays_unsettled_once_it_was_sent() {
     let mut client = Client::with_time();
     let call = client.commit(vec![append("a", 10)]);
     client.step(Event::Cancel { call });
-    assert_eq!(client.session.ledger.settled(), 1);
+    assert_eq!(client.session.unsettled.settled(), 1);
     client.pass(REMEMBERED_US);
-    assert_eq!(client.session.ledger.settled(), 2);
+    assert_eq!(client.session.unsettled.settled(), 2);
     assert!(client.done.is_empty());
 
     let mut client = Client::new();
     let call = client.commit(vec![append("a", 10)]);
     client.step(Event::Cancel { call });
-    assert_eq!(client.session.ledger.settled(), 2, "it waited for the time");
+    assert_eq!(client.session.unsettled.settled(), 2, "it waited for the time");
     assert!(client.has_sent(|body| matches!(body, Body::CancelRead { .. })));
 }
 
@@ -277,7 +277,7 @@ fn without_a_live_replica_a_commit_that_was_never_sent_changed_nothing() {
     client.commit(vec![append("a", 10)]);
     client.pass(31_000_000);
     assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
-    assert_eq!(client.session.ledger.settled(), 2);
+    assert_eq!(client.session.unsettled.settled(), 2);
 }
 
 /// A newer map in which this node is down.

@@ -28,7 +28,7 @@ use super::spans::Spans;
 /// is it, as on a blob's size and existence.
 const STEPS_MAX: usize = 32;
 
-/// What a transaction has in a crowd.
+/// What a transaction has in an index.
 #[derive(Clone, Debug)]
 struct Own {
     claims: SmallVec<[Claim; 1]>,
@@ -37,7 +37,7 @@ struct Own {
 
 /// The claims on one blob that many write.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crowd {
+pub(crate) struct ClaimIndex {
     all: HashMap<Slot, Own, FixedState>,
     /// Claims, together.
     len: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Crowd {
     reserved: u128,
 }
 
-impl Crowd {
+impl ClaimIndex {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -256,7 +256,7 @@ impl Crowd {
         assert_eq!(claims().count(), self.len, "claims are counted");
         let mut reserved = 0;
         for (slot, own) in &self.all {
-            assert_eq!(own.standing, standing(*slot), "a crowd knows how each stands: {slot:?}");
+            assert_eq!(own.standing, standing(*slot), "an index knows how each stands: {slot:?}");
             assert_eq!(own.standing == Standing::Waiting, self.waiting.contains(slot));
             if let Standing::InFlight(at) = own.standing {
                 assert!(self.order.contains(&(at, *slot)), "who is in flight has a place");

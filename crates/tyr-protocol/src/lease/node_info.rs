@@ -6,7 +6,7 @@ use super::OutcomeRetention;
 
 /// What the monitors know of a node, by their own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seat {
+pub struct NodeInfo {
     /// The node holds no lease from here on.
     pub expires_us: u64,
     /// When it was last heard of.

@@ -1,7 +1,7 @@
 //! The transactions of a session whose outcome its user may still ask for.
 //!
 //! Nodes remember outcomes for a while, so that a commit sent twice takes effect once. What this
-//! client will never ask for again they may forget: everything below [`Ledger::settled`].
+//! client will never ask for again they may forget: everything below [`Unsettled::settled`].
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ pub(super) struct Entry {
 
 /// Transactions not answered, by sequence. Bounded by the calls in flight and [`UNKNOWN_MAX`].
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct Unsettled {
     next: u64,
     entries: BTreeMap<u64, Entry>,
     unknown: usize,
 }
 
-impl Ledger {
+impl Unsettled {
     pub fn new() -> Self {
         Self { next: 1, entries: BTreeMap::new(), unknown: 0 }
     }
@@ -123,41 +123,41 @@ mod tests {
 
     #[test]
     fn everything_below_the_first_that_is_not_answered_is_settled() {
-        let mut ledger = Ledger::new();
-        let [first, second, third] = [(); 3].map(|()| ledger.open(CALL));
-        ledger.close(second);
-        assert_eq!(ledger.settled(), first);
-        ledger.close(first);
-        assert_eq!(ledger.settled(), third);
-        ledger.close(third);
-        assert_eq!(ledger.settled(), third + 1);
-        ledger.invariants();
+        let mut unsettled = Unsettled::new();
+        let [first, second, third] = [(); 3].map(|()| unsettled.open(CALL));
+        unsettled.close(second);
+        assert_eq!(unsettled.settled(), first);
+        unsettled.close(first);
+        assert_eq!(unsettled.settled(), third);
+        unsettled.close(third);
+        assert_eq!(unsettled.settled(), third + 1);
+        unsettled.invariants();
     }
 
     #[test]
     fn an_unknown_outcome_is_not_settled_until_the_nodes_forget_it() {
-        let mut ledger = Ledger::new();
-        let sequence = ledger.open(CALL);
-        assert!(!ledger.ask(sequence, CALL), "a call waits for it");
-        ledger.leave(sequence, 100);
-        ledger.expire(99 + REMEMBERED_US);
-        assert_eq!(ledger.settled(), sequence);
-        assert!(ledger.ask(sequence, CALL));
-        ledger.leave(sequence, 100);
-        ledger.expire(100 + REMEMBERED_US);
-        assert_eq!(ledger.settled(), sequence + 1);
-        assert!(!ledger.ask(sequence, CALL));
-        ledger.invariants();
+        let mut unsettled = Unsettled::new();
+        let sequence = unsettled.open(CALL);
+        assert!(!unsettled.ask(sequence, CALL), "a call waits for it");
+        unsettled.leave(sequence, 100);
+        unsettled.expire(99 + REMEMBERED_US);
+        assert_eq!(unsettled.settled(), sequence);
+        assert!(unsettled.ask(sequence, CALL));
+        unsettled.leave(sequence, 100);
+        unsettled.expire(100 + REMEMBERED_US);
+        assert_eq!(unsettled.settled(), sequence + 1);
+        assert!(!unsettled.ask(sequence, CALL));
+        unsettled.invariants();
     }
 
     #[test]
     fn of_too_many_unknown_outcomes_the_oldest_is_given_up() {
-        let mut ledger = Ledger::new();
+        let mut unsettled = Unsettled::new();
         for _ in 0..=UNKNOWN_MAX {
-            let sequence = ledger.open(CALL);
-            ledger.leave(sequence, 0);
-            ledger.invariants();
+            let sequence = unsettled.open(CALL);
+            unsettled.leave(sequence, 0);
+            unsettled.invariants();
         }
-        assert!(!ledger.ask(1, CALL) && ledger.ask(2, CALL));
+        assert!(!unsettled.ask(1, CALL) && unsettled.ask(2, CALL));
     }
 }

@@ -1,4 +1,4 @@
-//! A crowd on one blob: it answers as a few do, and costs each what a few cost.
+//! The index of the claims on one blob answers as a few do, and costs each what a few cost.
 
 use super::*;
 use crate::cluster::random::Random;
@@ -13,7 +13,7 @@ fn apply(offset: u64) -> Operation {
     Operation::Apply { offset, transform }
 }
 
-/// Steps without looking at the invariants, whose cost grows with the crowd.
+/// Steps without looking at the invariants, whose cost grows with the index.
 fn quick_step(node: &mut Node, event: Event) {
     let (mut effects, mut more) = (Vec::new(), Vec::new());
     node.commit.step(0, event, &node.view, &mut effects);
@@ -46,7 +46,7 @@ const COUNTED: u64 = 64;
 /// decided not quite in their order.
 fn looks(in_flight: u64, few_max: usize, operations: impl Fn(u64) -> Vec<Operation>) -> u64 {
     let mut node = Node::of_three(0);
-    node.commit.crowd_above(few_max);
+    node.commit.index_above(few_max);
     node.view.size = Some(50);
     (1..=in_flight).for_each(|id| quick_submit(&mut node, id, operations(id)));
     assert_eq!(node.commit.len() as u64, in_flight);
@@ -81,7 +81,7 @@ fn what_a_write_costs_does_not_grow_with_those_beside_it() {
 
 /// C1, C4: nor does a read of other bytes, in a transaction that is validated beside them.
 #[test]
-fn what_a_read_beside_a_crowd_costs_does_not_grow_with_it() {
+fn what_a_read_beside_many_writes_costs_does_not_grow_with_them() {
     let looks = |in_flight: u64| {
         let mut node = Node::of_three(0);
         node.chain = chain_of_bytes();
@@ -139,7 +139,7 @@ fn any_transaction(random: &mut Random, id: u128) -> Transaction {
 
 /// All rules of validation and of order, for whatever is in flight.
 #[test]
-fn a_crowd_answers_as_a_few_do() {
+fn an_index_answers_as_a_few_do() {
     for seed in 0..1_500 {
         let mut random = Random::new(seed);
         let (place, chain) = match random.below(4) {
@@ -148,10 +148,10 @@ fn a_crowd_answers_as_a_few_do() {
             _ => (0, chain_of_bytes()),
         };
         let size = Some(random.below(60) as u64);
-        let [mut few, mut crowd] = [usize::MAX, 0].map(|few_max| {
+        let [mut few, mut index] = [usize::MAX, 0].map(|few_max| {
             let mut node = Node::of_three(place);
             (node.chain, node.view.size) = (chain.clone(), size);
-            node.commit.crowd_above(few_max);
+            node.commit.index_above(few_max);
             node
         });
         let mut begun = 0;
@@ -161,7 +161,7 @@ fn a_crowd_answers_as_a_few_do() {
             let id = 1 + random.below(begun.max(1)) as u128;
             let chance = random.below(100);
             let transaction = any_transaction(&mut random, 1 + begun as u128);
-            let told = [&mut few, &mut crowd].map(|node| match chance {
+            let told = [&mut few, &mut index].map(|node| match chance {
                 0..40 if place == 0 => node.submit(transaction.clone()),
                 0..40 => node.forward(transaction.clone(), time(clock, 0)),
                 70..95 if node.is_validated(id) => node.backward(id, Decision::Commit(at)),

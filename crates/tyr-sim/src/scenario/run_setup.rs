@@ -26,7 +26,7 @@ const SCRUB: ScrubConfig = ScrubConfig { rate: 64 << 20, every_us: 500_000 };
 ///
 /// # Errors
 /// `InvalidArgument` when its parts do not fit together.
-pub fn outfit(scenario: &Scenario, seed: u64) -> Result<Setup> {
+pub fn run_setup(scenario: &Scenario, seed: u64) -> Result<Setup> {
     scenario.check()?;
     let drawn = draw(scenario, seed);
     let keyspaces = drawn.keyspaces.iter().map(|keyspace| config(keyspace, &drawn));

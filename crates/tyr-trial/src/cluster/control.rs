@@ -19,13 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(6);
 const LEADERLESS_MAX: Duration = Duration::from_secs(20);
 
 /// A client of the monitors, with a thread of its own.
-pub struct Office {
+pub struct Control {
     runtime: Runtime,
     client: MetadataClient,
     addresses: Vec<String>,
 }
 
-impl Office {
+impl Control {
     /// Asks at these addresses.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Office {
     /// The map in effect, as new as the leader knows it; waits for a leader for a while.
     ///
     /// # Errors
-    /// As [`Office::bootstrap`].
+    /// As [`Control::bootstrap`].
     pub fn map(&self) -> Result<ClusterMap> {
         let begun = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Office {
     /// Who leads the monitors.
     ///
     /// # Errors
-    /// As [`Office::bootstrap`].
+    /// As [`Control::bootstrap`].
     pub fn leader(&self) -> Result<Option<NodeId>> {
         self.ask(self.client.leader())
     }
@@ -87,7 +87,7 @@ impl Office {
     /// Proposes a change of the map.
     ///
     /// # Errors
-    /// Why it cannot be, and as [`Office::bootstrap`].
+    /// Why it cannot be, and as [`Control::bootstrap`].
     pub fn propose(&self, change: Change) -> Result<Epoch> {
         self.ask(self.client.propose(change))
     }

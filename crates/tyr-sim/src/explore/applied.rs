@@ -31,12 +31,12 @@ pub struct Content {
 
 /// The two blobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shelf {
+pub struct AppliedContent {
     names: [BlobName; 2],
     contents: [Content; 2],
 }
 
-impl Shelf {
+impl AppliedContent {
     /// Nothing is written yet.
     pub fn new(names: [BlobName; 2]) -> Self {
         Self { names, contents: Default::default() }
@@ -133,7 +133,7 @@ impl Shelf {
     }
 }
 
-impl View for Shelf {
+impl View for AppliedContent {
     fn newest_overlapping(
         &self,
         blob: &BlobName,
