@@ -5,7 +5,7 @@
 
 /// A rule of `docs/design.md` by its number; where one says several things, one of them. Which test
 /// takes each away, and what notices, is in a table in `ARCHITECTURE.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount)]
 pub enum Rule {
     /// Reads are validated, conditions wait for those in flight.
     C1,
@@ -103,8 +103,8 @@ pub enum Rule {
 
 #[cfg(feature = "broken-rules")]
 impl Rule {
-    /// All of them: who adds one adds it here.
-    pub const ALL: &[Self] = &[
+    /// All of them.
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::C1,
         Self::C2,
         Self::C3,

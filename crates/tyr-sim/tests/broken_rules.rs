@@ -189,7 +189,7 @@ fn a_snapshot_keeps_what_it_reads_from_the_arrival_of_its_first_read_on() {
 fn every_rule_is_taken_away_somewhere_once() {
     let here = tables().map(|it| it.rule).chain(ELSEWHERE.iter().map(|it| it.0));
     let mut rules: Vec<Rule> = here.collect();
-    for rule in Rule::ALL {
+    for rule in &Rule::ALL {
         let place = rules.iter().position(|other| other == rule);
         let place = place.unwrap_or_else(|| panic!("nobody takes {rule:?} away"));
         rules.swap_remove(place);

@@ -84,7 +84,9 @@ pub fn validate_time(time_us: i64) -> Result<()> {
 }
 
 /// The width of an aggregate's windows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::EnumCount,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
     /// One minute.
@@ -98,7 +100,8 @@ pub enum Window {
 
 impl Window {
     /// All of them, from narrow to wide.
-    pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Minute, Self::Hour, Self::Day];
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {

@@ -7,7 +7,7 @@ use crate::layout;
 use crate::series::Series;
 
 /// How far an aggregate reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::EnumCount)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// One generator.
@@ -28,7 +28,7 @@ pub enum Scope {
 
 impl Scope {
     /// All of them, from narrow to wide.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Generator,
         Self::Host,
         Self::Cluster,

@@ -7,7 +7,7 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a caller can do about an error. Few and stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumCount)]
 pub enum ErrorKind {
     /// The blob or keyspace is not there. Nothing changed.
     NotFound,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::NotFound,
         Self::AlreadyExists,
         Self::Conflict,

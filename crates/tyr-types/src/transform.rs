@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// The type of the number that a transform works on, little-endian in the blob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumCount)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum NumberType {
     I8,
@@ -20,7 +20,7 @@ pub enum NumberType {
 
 impl NumberType {
     /// All of them, in the order of their codes on disk and wire.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::I8,
         Self::I16,
         Self::I32,
@@ -35,7 +35,18 @@ impl NumberType {
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {
-        ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"][self as usize]
+        match self {
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
     }
 
     /// Bytes of such a number.
@@ -65,7 +76,7 @@ impl NumberType {
 }
 
 /// What a transform does to the number in place (`x`) with its operand (`y`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumCount)]
 pub enum TransformKind {
     /// x + y; integers wrap.
     Add,
@@ -94,7 +105,7 @@ pub enum TransformKind {
 
 impl TransformKind {
     /// All of them, in the order of their codes on disk and wire.
-    pub const ALL: [Self; 10 + cfg!(feature = "next-level") as usize] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Add,
         Self::Sub,
         Self::Mul,
@@ -123,9 +134,20 @@ impl TransformKind {
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 11] =
-            ["add", "sub", "mul", "div", "min", "max", "and", "or", "xor", "swap", "nand"];
-        NAMES[self as usize]
+        match self {
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Div => "div",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+            Self::Swap => "swap",
+            #[cfg(feature = "next-level")]
+            Self::Nand => "nand",
+        }
     }
 }
 

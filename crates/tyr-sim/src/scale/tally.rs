@@ -7,7 +7,7 @@ use tyr_protocol::message::{Address, Body};
 use tyr_types::NodeId;
 
 /// What a message is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum Kind {
     /// A client's transaction.
     Submit,
@@ -31,7 +31,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Submit,
         Self::Forward,
         Self::Decided,

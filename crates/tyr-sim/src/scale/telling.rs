@@ -7,7 +7,7 @@
 use super::passage::Passage;
 
 /// Who tells whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount)]
 pub enum Telling {
     /// The tail tells about every fourth node of a long chain, each of them those before it. So it
     /// is.
@@ -22,7 +22,8 @@ pub enum Telling {
 
 impl Telling {
     /// All of them, that of the protocol first.
-    pub const ALL: [Self; 4] = [Self::Relays, Self::Tail, Self::Head, Self::Authorities];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Relays, Self::Tail, Self::Head, Self::Authorities];
 
     /// What tables call it.
     pub fn name(self) -> &'static str {

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use tyr_types::{Error, Result};
 
 /// A table of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumCount)]
 pub enum Table {
     /// Keyspaces, totals, what waits to be freed, and the last batch's number.
     Meta,
@@ -38,7 +38,8 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 4] = [Self::Meta, Self::Blobs, Self::Segments, Self::Extents];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Meta, Self::Blobs, Self::Segments, Self::Extents];
 
     /// Its name, as in messages and on disk.
     pub fn name(self) -> &'static str {

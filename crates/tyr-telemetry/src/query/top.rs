@@ -14,7 +14,7 @@ use crate::subject::{AggregateName, Scope};
 use crate::telemetry::Telemetry;
 
 /// What subjects are ranked by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, strum::EnumCount)]
 #[serde(rename_all = "lowercase")]
 pub enum TopBy {
     /// How many values.
@@ -30,7 +30,8 @@ pub enum TopBy {
 
 impl TopBy {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Count, Self::Sum, Self::Mean, Self::Max];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Count, Self::Sum, Self::Mean, Self::Max];
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {

@@ -16,7 +16,7 @@ use crate::query::{AggregateSeries, Catalog, RawSeries, Top};
 use crate::verify::VerifyReport;
 
 /// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumCount)]
 pub enum Format {
     /// Aligned columns.
     #[default]
@@ -31,7 +31,8 @@ pub enum Format {
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Table, Self::Chart, Self::Csv, Self::Json];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Table, Self::Chart, Self::Csv, Self::Json];
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {

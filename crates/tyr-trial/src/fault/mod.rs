@@ -13,7 +13,7 @@ pub use self::inject::Injected;
 pub use self::schedule::{Planned, schedule};
 
 /// A kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum Fault {
     /// Any node is killed, and started again a while later.
     Kill,
@@ -63,7 +63,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Kill,
         Self::KillHead,
         Self::KillTail,

@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 
 /// A single test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount)]
 pub enum Single {
     /// A node paused past its lease.
     PausedLease,
@@ -75,7 +75,7 @@ impl Ground {
 
 impl Single {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::PausedLease,
         Self::PausedUnleased,
         Self::OneGone,

@@ -33,7 +33,7 @@ use crate::random::Random;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum Workload {
     /// Transactions on lists.
     Lists,
@@ -51,7 +51,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them.
-    pub const ALL: [Self; 6] =
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
         [Self::Lists, Self::Bank, Self::Counters, Self::Log, Self::Registers, Self::Listings];
 
     /// Its name, on the command line and in histories.
