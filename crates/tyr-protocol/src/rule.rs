@@ -49,7 +49,7 @@ pub enum Rule {
     F11,
     /// A client's question runs nothing that nobody knows of.
     F12,
-    /// What has begun is ended with whoever is up: the commit that is known, else an abort.
+    /// What has begun is ended with whoever is up; its client hears when there are enough.
     F13,
     /// Appends reserve space, and keep off what moves the end of the blob.
     End,

@@ -238,6 +238,11 @@ impl Commit {
             None => {
                 // In its first attempt all answers came back with the decision (C7).
                 let is_again = record.entered_in.number > 0;
+                let is_commit = matches!(decision, Decision::Commit(_));
+                let (transaction, ends) = (&record.transaction, record.chain.ends());
+                if is_again && is_commit && self.is_short_of_replicas(transaction, ends) {
+                    return; // It asks again, and hears when there are enough (F13).
+                }
                 let transaction = is_again.then(|| Arc::clone(&record.transaction));
                 effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }

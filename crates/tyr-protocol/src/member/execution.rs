@@ -230,7 +230,14 @@ impl<S: Store> Turn<'_, S> {
             Some((_, known)) => *known = end,
             None => ends.push((blob, end)),
         }
-        let Ok(chain) = map.chain(transaction, &ends) else { return };
+        let commit = &self.member.commit;
+        let slot = commit.records.slot(id);
+        let is_again = slot.is_some_and(|slot| commit.records[slot].entered_in.number > 0);
+        let chain = match is_again {
+            true => recovery::chain_of_begun(commit.rules, &map, transaction, &ends),
+            false => map.chain(transaction, &ends),
+        };
+        let Ok(chain) = chain else { return };
         let epoch = map.epoch;
         if !self.is_planned_away(|map| map.is_affected(&chain, transaction, epoch)) {
             self.step_commit(commit::Event::Reroute { id, chain }, own);

@@ -10,7 +10,8 @@ use super::message::{Known, Message};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part};
 use crate::commit::{self, Attempt, Commit, Effect};
-use crate::rule::Rule;
+use crate::map::ClusterMap;
+use crate::rule::{Rule, Rules};
 use crate::view::View;
 
 /// Why the outcome of a transaction is unknown for good (F11).
@@ -102,13 +103,8 @@ impl Commit {
             members.extend(live);
         }
         // Without a chain by the newest map nothing can be concluded; a later round finds one.
-        let ends = inquiry.chains[0].ends();
-        let Ok(chain) = (match self.rules.hold(Rule::F13) {
-            true => map.remaining_chain(&inquiry.transaction, ends),
-            false => map.chain(&inquiry.transaction, ends),
-        }) else {
-            return;
-        };
+        let (transaction, ends) = (&inquiry.transaction, inquiry.chains[0].ends());
+        let Ok(chain) = chain_of_begun(self.rules, &map, transaction, ends) else { return };
         members.extend(chain.hops().iter().map(|hop| hop.node));
         members.insert(self.node);
         let is_new =
@@ -214,23 +210,22 @@ impl Commit {
                 let abort = Abort::new(ErrorKind::Unavailable, NEVER_BEGUN);
                 self.close_with(now_us, inquiry, abort, view, effects);
             }
-            Conclusion::Unknown => match self.too_few_for(&inquiry) {
-                Some(abort) => self.close_with(now_us, inquiry, abort, view, effects),
-                None => {
-                    for to in inquiry.reports.keys() {
-                        self.tell(now_us, *to, Message::Clear { id, attempt }, view, effects);
-                    }
-                    self.drive(now_us, &inquiry, None, view, effects);
+            // It may have been answered: who is left may have forgotten so when it crashed (F13).
+            Conclusion::Unknown => {
+                for to in inquiry.reports.keys() {
+                    self.tell(now_us, *to, Message::Clear { id, attempt }, view, effects);
                 }
-            },
+                self.drive(now_us, &inquiry, None, view, effects);
+            }
         }
     }
 
-    /// F13: why it may not run again, if too few of those that hold what it writes are up.
-    fn too_few_for(&self, inquiry: &Inquiry) -> Option<Abort> {
-        let map = self.recovery.as_ref()?.map.as_ref()?;
-        let refused = map.chain(&inquiry.transaction, inquiry.chains[0].ends()).err();
-        refused.filter(|abort| abort.kind == ErrorKind::Unavailable && self.rules.hold(Rule::F13))
+    /// F13: whether fewer of those that hold what it writes are up than their keyspaces demand, so
+    /// that its client may not be told yet that it is committed.
+    pub(crate) fn is_short_of_replicas(&self, transaction: &Transaction, ends: &Ends) -> bool {
+        let Some(map) = self.recovery.as_ref().and_then(|it| it.map.as_ref()) else { return false };
+        let refused = map.chain(transaction, ends).err();
+        self.rules.hold(Rule::F13) && refused.is_some_and(|it| it.kind == ErrorKind::Unavailable)
     }
 
     /// F9: it is aborted, and nobody hears so before all who were asked have it durably.
@@ -291,11 +286,9 @@ impl Commit {
             return;
         };
         let ends = known.as_ref().map_or(inquiry.chains[0].ends(), |(_, ends)| ends);
-        let chain = match known.is_some() && self.rules.hold(Rule::F13) {
-            true => map.remaining_chain(&inquiry.transaction, ends),
-            false => map.chain(&inquiry.transaction, ends),
+        let Ok(mut chain) = chain_of_begun(self.rules, &map, &inquiry.transaction, ends) else {
+            return;
         };
-        let Ok(mut chain) = chain else { return };
         if known.is_some() {
             let old = inquiry.chains.iter().flat_map(Chain::hops).map(|hop| hop.node);
             chain = with_others(chain, old.filter(|node| map.is_live(*node)));
@@ -393,6 +386,23 @@ impl Inquiry {
     /// F12: whether a client asks about what nobody has.
     fn is_about_nothing(&self) -> bool {
         self.is_question && self.reports.values().all(|known| *known == Known::Nothing)
+    }
+}
+
+/// The chain of what has begun: over whoever is up, also where a keyspace demands more live
+/// replicas (F13).
+///
+/// # Errors
+/// Those of [`ClusterMap::remaining_chain`].
+pub(crate) fn chain_of_begun(
+    rules: Rules,
+    map: &ClusterMap,
+    transaction: &Transaction,
+    ends: &Ends,
+) -> Result<Chain, Abort> {
+    match rules.hold(Rule::F13) {
+        true => map.remaining_chain(transaction, ends),
+        false => map.chain(transaction, ends),
     }
 }
 

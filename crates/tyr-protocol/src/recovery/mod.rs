@@ -49,7 +49,7 @@ pub use self::inquiries::BALLOTS_MAX;
 pub(crate) use self::inquiries::Inquiries;
 #[cfg(feature = "broken-rules")]
 pub(crate) use self::inquiry::Inquiry;
-pub(crate) use self::inquiry::NEVER_BEGUN;
+pub(crate) use self::inquiry::{NEVER_BEGUN, chain_of_begun};
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
 use crate::chain::{Chain, Hop};

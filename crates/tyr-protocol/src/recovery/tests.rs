@@ -216,6 +216,29 @@ impl Nodes {
         }
     }
 
+    /// All start again with what was synced, by a map that has them so, which nobody has yet.
+    fn lose_power(&mut self) {
+        self.mail.clear();
+        for node in 0..3_u16 {
+            // Decisions are written down, but not synced; all that was promised is.
+            let is_synced = |restored: &&Restored| !matches!(restored, Restored::Decided { .. });
+            let log = self.logs[usize::from(node)].iter().filter(is_synced);
+            let place = &mut self.nodes[usize::from(node)];
+            *place = (Commit::clustered(NodeId(node)), Applied::default());
+            for restored in log.cloned() {
+                let mut effects = Vec::new();
+                place.0.restore(restored, &place.1, &mut effects);
+                assert!(effects.is_empty());
+            }
+            self.change(&back(node));
+        }
+    }
+
+    /// The map after this change, which nobody has yet.
+    fn change(&mut self, change: &Change) {
+        self.map = Arc::new(self.map.changed(change).unwrap());
+    }
+
     fn applied(&self, node: u16) -> Vec<u64> {
         self.nodes[usize::from(node)].1.0.iter().map(|(id, _)| *id).collect()
     }
@@ -227,6 +250,10 @@ impl Nodes {
             other => panic!("{id} did not commit: {other:?}"),
         }
     }
+}
+
+fn back(node: u16) -> Change {
+    Change::Return { node: NodeId(node), incarnation: 2, has_disk: true, level: LEVEL }
 }
 
 fn is_forward_to(node: u16) -> impl Fn(NodeId, &Mail) -> bool {
@@ -441,26 +468,7 @@ fn what_was_acknowledged_survives_the_loss_of_power_everywhere() {
     nodes.submit(writing(1));
     nodes.run();
     let at = nodes.committed_at(1);
-    for node in 0..3_u16 {
-        // Decisions are written down, but not synced; all that was promised is.
-        let is_synced = |restored: &&Restored| !matches!(restored, Restored::Decided { .. });
-        let log: Vec<_> = nodes.logs[usize::from(node)].iter().filter(is_synced).cloned().collect();
-        let place = &mut nodes.nodes[usize::from(node)];
-        *place = (Commit::clustered(NodeId(node)), Applied::default());
-        for restored in log {
-            let mut effects = Vec::new();
-            place.0.restore(restored, &place.1, &mut effects);
-            assert!(effects.is_empty());
-        }
-    }
-    nodes.mail.clear();
-    let mut map = (*nodes.map).clone();
-    for node in 0..3 {
-        let change =
-            Change::Return { node: NodeId(node), incarnation: 2, has_disk: true, level: LEVEL };
-        map = map.changed(&change).unwrap();
-    }
-    nodes.map = Arc::new(map);
+    nodes.lose_power();
     for node in 0..3 {
         nodes.step(node, Event::Install { map: Arc::clone(&nodes.map) });
     }
