@@ -2,13 +2,13 @@
 //! is lost.
 //!
 //! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they
-//! ask the node, over HTTP ([`http`]). Keyspaces and blobs are the affair of the ordinary commands.
+//! ask the node in the same way ([`reports`]). Keyspaces and blobs are the affair of the ordinary commands.
 
 mod connection;
-mod http;
 pub mod loss;
 pub mod node;
 pub mod quota;
+mod reports;
 pub mod status;
 pub mod user;
 

@@ -1,6 +1,6 @@
 //! `tyr keyspace quota`: what a keyspace of a cluster may have at most.
 //!
-//! Limits lie in the service metadata, where nodes follow them; what is used a node says over HTTP,
+//! Limits lie in the service metadata, where nodes follow them; what is used any node says,
 //! since all nodes hear of it from each other.
 
 use clap::Args;
@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use tyr::Error;
 use tyr_node::monitors::status::Bootstrap;
 use tyr_node::router::quota::{Quota, QuotaReport};
-use tyr_node::server::NodeReport;
 
-use super::{Connection, http};
+use super::{Connection, reports};
 use crate::data::{parse_size, size_text};
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, address};
@@ -88,7 +87,7 @@ pub fn run(session: &mut Session, arguments: &QuotaArguments) -> Outcome {
     if !arguments.is_change() {
         let entry = connection.ask(|client| async move { client.get(path).await })?;
         let quota = known(entry.as_ref().map(|entry| &entry.value[..]))?;
-        let used = used(&bootstrap, &arguments.name);
+        let used = used(&connection, &bootstrap, &arguments.name)?;
         return session.output.record(
             &as_json(&arguments.name, &quota, used.as_ref()),
             &as_text(&arguments.name, &quota, used.as_ref()),
@@ -123,11 +122,16 @@ fn known(entry: Option<&[u8]>) -> Outcome<Quota> {
 }
 
 /// What is used, as the first node has heard that tells.
-fn used(bootstrap: &Bootstrap, keyspace: &str) -> Option<QuotaReport> {
-    let places = bootstrap.nodes.values().filter_map(|record| record.http_address.as_deref());
-    let told = |at| http::get::<NodeReport>(at, "/status").ok().filter(|report| report.is_ready);
-    let report = places.take(ASKED_MAX).find_map(told)?;
-    report.quotas.into_iter().find(|report| report.keyspace == keyspace)
+fn used(
+    connection: &Connection,
+    bootstrap: &Bootstrap,
+    keyspace: &str,
+) -> Outcome<Option<QuotaReport>> {
+    let reports = reports::ask(connection, bootstrap, ASKED_MAX)?;
+    let mut told = reports.values().filter_map(|told| told.report());
+    let ready = told.find(|report| report.is_ready);
+    let mut quotas = ready.into_iter().flat_map(|report| &report.quotas);
+    Ok(quotas.find(|report| report.keyspace == keyspace).cloned())
 }
 
 fn as_json(name: &str, quota: &Quota, used: Option<&QuotaReport>) -> Value {

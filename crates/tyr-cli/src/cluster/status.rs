@@ -1,8 +1,5 @@
 //! `tyr status`: how a cluster is.
 
-use std::collections::BTreeMap;
-use std::thread;
-
 use clap::Args;
 use serde_json::{Value, json};
 use tyr_node::monitors::ClusterMap;
@@ -10,13 +7,14 @@ use tyr_node::monitors::status::{Bootstrap, Status};
 use tyr_node::router::quota::QuotaReport;
 use tyr_node::server::{NodeId, NodeReport};
 
-use super::{Connection, http, loss, quota};
+use super::reports::{self, Reports, Told};
+use super::{Connection, loss, quota};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
 
-/// Nodes that are asked at once.
-const ASKED_AT_ONCE: usize = 16;
+/// What is said of a node whose program does not know the question.
+const OLDER: &str = "does not tell (older release)";
 
 /// From here on it warns of a quota, in hundredths that are used.
 const FULL_PERCENT: u64 = 80;
@@ -24,7 +22,7 @@ const FULL_PERCENT: u64 = 80;
 /// `tyr status`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Asks the monitors, and each node over HTTP how it is itself.
+Asks the monitors, and each node, where the others reach it, how it is itself.
 
 Examples:
   tyr status --data tyr://127.0.0.1:7070
@@ -91,7 +89,7 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
     let status = connection.ask(|client| async move { client.status().await })?;
     let rows = rows(&bootstrap, &status)?;
-    let reports = ask_all(&rows);
+    let reports = reports::ask_all(&connection, &bootstrap)?;
     let map = bootstrap.cluster_map()?;
     let (epoch, level) = (map.epoch.0, map.level);
     let cluster = bootstrap.cluster.map(|cluster| format!("{cluster:032x}"));
@@ -120,8 +118,9 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     session.output.line(&table(&heads, &lines, &[0, 6, 7]))?;
     for (node, report) in &reports {
         let reasons = match report {
-            Ok(report) => report.reasons.clone(),
-            Err(error) => vec![error.clone()],
+            Told::Report(report) => report.reasons.clone(),
+            Told::Older => vec![OLDER.to_owned()],
+            Told::Nothing(why) => vec![why.clone()],
         };
         for reason in reasons {
             session.output.line(&format!("node {node}: {reason}"))?;
@@ -144,31 +143,9 @@ fn unavailable(map: &ClusterMap) -> Vec<Value> {
 
 /// Keyspaces that have used most of their quotas, as the first node says that tells.
 fn nearly_full(reports: &Reports) -> impl Iterator<Item = &QuotaReport> {
-    let told = reports.values().find_map(|report| report.as_ref().ok());
+    let told = reports.values().find_map(Told::report);
     let quotas = told.map_or(&[][..], |report| &report.quotas);
     quotas.iter().filter(|report| report.used_percent().is_some_and(|used| used > FULL_PERCENT))
-}
-
-type Reports = BTreeMap<u16, Result<NodeReport, String>>;
-
-/// Asks every node that answers HTTP how it is, some at a time.
-fn ask_all(rows: &[Row]) -> Reports {
-    let asked: Vec<(u16, &str)> =
-        rows.iter().filter_map(|row| Some((row.node, row.http.as_deref()?))).collect();
-    let mut reports = Reports::new();
-    for some in asked.chunks(ASKED_AT_ONCE) {
-        thread::scope(|scope| {
-            let asking: Vec<_> = some
-                .iter()
-                .map(|(node, at)| (*node, scope.spawn(|| http::get(at, "/status"))))
-                .collect();
-            for (node, answer) in asking {
-                let answer = answer.join().unwrap_or_else(|_| Err("asking it failed".to_owned()));
-                reports.insert(node, answer);
-            }
-        });
-    }
-    reports
 }
 
 /// Which nodes keep the cluster from using what others speak already.
@@ -196,7 +173,7 @@ fn headline(cluster: Option<&str>, (epoch, level): (u32, u8), status: &Status) -
 }
 
 fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
-    let report = reports.get(&row.node).and_then(|report| report.as_ref().ok());
+    let report = reports.get(&row.node).and_then(Told::report);
     let monitor = match (row.is_monitor, status.leader == Some(row.node)) {
         (true, true) => "leads",
         (true, false) => "yes",
@@ -224,11 +201,12 @@ fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
 
 fn as_json(row: &Row, reports: &Reports) -> Value {
     let (report, error) = match reports.get(&row.node) {
-        Some(Ok(report)) => (json!(report), Value::Null),
-        Some(Err(error)) => (Value::Null, json!(error)),
-        None => (Value::Null, Value::Null),
+        Some(Told::Report(report)) => (json!(report), Value::Null),
+        Some(Told::Nothing(why)) => (Value::Null, json!(why)),
+        Some(Told::Older) | None => (Value::Null, Value::Null),
     };
     let mut fields = row.as_json();
+    fields["is_older"] = json!(matches!(reports.get(&row.node), Some(Told::Older)));
     fields["report"] = report;
     fields["error"] = error;
     fields

@@ -7,17 +7,17 @@ use crate::nodes::{Nodes, Process, free_addresses, get, until};
 use crate::shell::{Shell, noise, refusal, succeeded};
 
 /// A cluster, and a shell whose store it is.
-struct Cluster {
-    shell: Shell,
-    nodes: Nodes,
+pub struct Cluster {
+    pub shell: Shell,
+    pub nodes: Nodes,
     /// `tyr://..`, without options.
-    address: String,
+    pub address: String,
     /// What follows it for who may do everything.
     root: String,
 }
 
 impl Cluster {
-    fn form(count: usize, is_checked: bool) -> Self {
+    pub fn form(count: usize, is_checked: bool) -> Self {
         let shell = Shell::empty();
         let secret = shell.path("secret").display().to_string();
         shell.ok(["secret", &secret]);
@@ -31,20 +31,20 @@ impl Cluster {
     }
 
     /// What a command answers who may do everything.
-    fn text(&self, arguments: &[&str]) -> String {
+    pub fn text(&self, arguments: &[&str]) -> String {
         let data = format!("{}{}", self.address, self.root);
         let output = self.shell.command(arguments).env("TYR_DATA", data).output();
         String::from_utf8(succeeded(output.expect("it starts"))).expect("answers are UTF-8")
     }
 
     /// The same as JSON lines.
-    fn json(&self, arguments: &[&str]) -> Vec<Value> {
+    pub fn json(&self, arguments: &[&str]) -> Vec<Value> {
         let text = self.text(&[arguments, &["--json"]].concat());
         text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 
     /// Exit code and kind of the error that somebody gets.
-    fn refused(&self, user: &str, arguments: &[&str]) -> (i32, String) {
+    pub fn refused(&self, user: &str, arguments: &[&str]) -> (i32, String) {
         let data = format!("{}{user}", self.address);
         let mut command = self.shell.command(arguments);
         let output = command.args(["--json", "--data", &data]).output().expect("it starts");

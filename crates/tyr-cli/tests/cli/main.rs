@@ -13,6 +13,7 @@ mod secure;
 mod serve;
 mod shell;
 mod start_page;
+mod status;
 mod telemetry;
 mod telemetry_service;
 mod transactions;

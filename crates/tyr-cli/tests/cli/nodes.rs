@@ -112,7 +112,10 @@ impl Nodes {
         let folder = shell.path(&format!("node-{number}")).display().to_string();
         let name = number.to_string();
         let mut arguments = vec!["serve", "--node", &name, "--folder", &folder];
-        arguments.extend(["--listen", &listen, "--http", &http, "--nodes", &listed]);
+        arguments.extend(["--listen", &listen, "--nodes", &listed]);
+        if !more.contains(&"--http") {
+            arguments.extend(["--http", &http]);
+        }
         arguments.extend(more);
         Process::start(shell, &format!("node-{number}.log"), &arguments)
     }

@@ -69,6 +69,9 @@ impl Monitor {
             Request::Watch { .. } => {
                 return Err(refused(Error::invalid("a watch is not a question but many")));
             }
+            Request::Report => {
+                return Err(refused(Error::invalid("a node reports itself, no monitor for it")));
+            }
             Request::Get(_)
             | Request::List { .. }
             | Request::Transact(_)
@@ -202,7 +205,11 @@ impl Monitor {
             Request::Appoint { node, is_monitor } => {
                 self.appoint(actor, NodeId(node), is_monitor).await.map(|()| Answer::Done)
             }
-            Request::Raft(_) | Request::Watch { .. } | Request::Bootstrap | Request::Leader => {
+            Request::Raft(_)
+            | Request::Watch { .. }
+            | Request::Bootstrap
+            | Request::Leader
+            | Request::Report => {
                 unreachable!("answered before anybody looks for a leader")
             }
         }

@@ -17,12 +17,13 @@ mod liaison;
 mod observation;
 mod options;
 mod outlet;
+mod report;
 mod starting;
 mod upkeep;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -40,10 +41,10 @@ pub use self::identity::Identity;
 use self::liaison::Liaison;
 pub(crate) use self::liaison::Thread;
 pub use self::observation::{
-    Health, MapReport, MovementStatistics, NodeReport, NodeStatistics, Observer, ScrubStatistics,
-    SeatReport,
+    Health, MovementStatistics, NodeStatistics, Observer, ScrubStatistics,
 };
 pub use self::options::{Formation, ServerOptions};
+pub use self::report::{MapReport, NodeReport, SeatReport};
 pub use self::upkeep::{ROOM_MIN, room};
 use crate::agent::keeper::Keeper;
 use crate::agent::marker::Marking;
@@ -70,6 +71,8 @@ pub struct Server {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     exporter: Option<Exporter>,
+    /// What it is looked at by.
+    observed: OnceLock<Arc<observation::Parts>>,
     is_stopping: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }

@@ -20,6 +20,7 @@ use tyr_types::NodeId;
 
 use super::Server;
 use super::liaison::Liaison;
+use super::report::{MapReport, NodeReport, SeatReport};
 use crate::agent::keeper::Keeper;
 use crate::gossip::{Gossip, GossipStatistics, NodeView};
 use crate::histogram::Times;
@@ -35,7 +36,7 @@ use crate::trace::{Exporter, Outbox, TraceStatistics};
 pub struct Observer(Arc<Parts>);
 
 /// What is looked at.
-struct Parts {
+pub(super) struct Parts {
     node: NodeId,
     starts: u64,
     listen: SocketAddr,
@@ -50,6 +51,12 @@ struct Parts {
     traces: Option<Arc<Outbox>>,
     started: Instant,
     pace: Mutex<Pace>,
+}
+
+impl From<Arc<Parts>> for Observer {
+    fn from(parts: Arc<Parts>) -> Self {
+        Self(parts)
+    }
 }
 
 impl std::fmt::Debug for Parts {
@@ -190,81 +197,6 @@ impl Health {
     }
 }
 
-/// How a node stands, for people and programs that look at one node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NodeReport {
-    /// Its number.
-    pub node: u16,
-    /// The program's version.
-    pub version: String,
-    /// Where it listens.
-    pub listen: String,
-    /// How long it has run, in seconds.
-    pub uptime_s: f64,
-    /// How often it was started.
-    pub starts: u64,
-    /// Whether it serves.
-    pub is_ready: bool,
-    /// Why not.
-    pub reasons: Vec<String>,
-    /// How long its lease lasts yet, in milliseconds.
-    pub lease_left_ms: u64,
-    /// Transactions in flight.
-    pub in_flight: u64,
-    /// Transactions committed for clients since the start.
-    pub commits: u64,
-    /// Reads answered to clients since the start.
-    pub reads: u64,
-    /// Clients connected.
-    pub clients: usize,
-    /// Whether it leads the monitors.
-    pub is_leading: bool,
-    /// What it is a recipient of.
-    pub movement: MovementStatistics,
-    /// What it has compared with other replicas.
-    #[serde(default)]
-    pub scrub: ScrubStatistics,
-    /// How keyspaces with a quota stand in the whole cluster, as far as heard here.
-    #[serde(default)]
-    pub quotas: Vec<QuotaReport>,
-    /// The map it goes by; `None` before it has one.
-    pub map: Option<MapReport>,
-}
-
-/// A cluster map, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapReport {
-    /// Its version.
-    pub epoch: u32,
-    /// Whether the ring is being changed.
-    pub is_moving: bool,
-    /// The nodes.
-    pub nodes: Vec<SeatReport>,
-    /// The keyspaces, but those that were dropped.
-    pub keyspaces: Vec<String>,
-}
-
-/// A node as the map has it, and how well it is reached from here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeatReport {
-    /// Its number.
-    pub node: u16,
-    /// `up`, `returning` or `down`.
-    pub state: String,
-    /// `in`, `joining`, `leaving` or `out`.
-    pub membership: String,
-    /// Its weight; 0 when it is on no ring.
-    pub weight: u32,
-    /// Its failure domain.
-    pub domain: Option<u32>,
-    /// Whether there is a connection with it; a node has one with itself.
-    pub is_connected: bool,
-    /// What gossip says of it here: `alive`, `suspect`, `down`, `unknown`; nothing of itself.
-    pub gossip: Option<String>,
-    /// Why the last attempt to reach it failed, if this node connects to it.
-    pub last_error: Option<String>,
-}
-
 /// How fast chunks came since a movement began.
 #[derive(Debug, Default)]
 struct Pace(Option<(Instant, usize)>);
@@ -331,8 +263,12 @@ fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
 impl Observer {
     /// Looks at this node.
     pub fn of(server: &Server) -> Self {
+        Self(Arc::clone(server.observed.get_or_init(|| Self::parts(server))))
+    }
+
+    fn parts(server: &Server) -> Arc<Parts> {
         let incarnation = server.driver.look(|engine| engine.member().incarnation());
-        Self(Arc::new(Parts {
+        Arc::new(Parts {
             node: server.node,
             starts: incarnation.saturating_sub(1) / INCARNATIONS_PER_START + 1,
             listen: server.listen,
@@ -347,7 +283,7 @@ impl Observer {
             traces: server.exporter.as_ref().map(Exporter::outbox).cloned(),
             started: Instant::now(),
             pace: Mutex::default(),
-        }))
+        })
     }
 
     /// The node's number.

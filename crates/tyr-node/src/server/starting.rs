@@ -23,8 +23,9 @@ use super::identity::Identity;
 use super::liaison::{Liaison, Parts, Thread};
 use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
+use super::report::Sight;
 use super::upkeep::Upkeep;
-use super::{Running, Server};
+use super::{Observer, Running, Server};
 use crate::agent::keeper::{Keeper, SnapshotFloor};
 use crate::agent::marker::Marking;
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
@@ -85,7 +86,10 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
     let others = relaying_client(&options, &who, &connect)?;
-    let answering = Answering { monitor: monitor.clone(), others: others.clone() };
+    let sight = Sight::default();
+    let looking = sight.clone();
+    let report: control::Report = Arc::new(move || looking.report());
+    let answering = Answering { monitor: monitor.clone(), others: others.clone(), report };
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
@@ -116,7 +120,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let marking = Marking::start(driver.look(|engine| engine.journal().log().lock().marker()))?;
     let running = Mutex::new(Some(Running { threads, marking, control, lock }));
-    Ok(Server {
+    let server = Server {
         node,
         listen,
         driver,
@@ -128,9 +132,13 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         gossip,
         quotas,
         exporter,
+        observed: OnceLock::new(),
         is_stopping,
         running,
-    })
+    };
+    Observer::of(&server);
+    sight.open(server.observed.get().expect("it was looked at"));
+    Ok(server)
 }
 
 /// Traces transactions, if that is wanted.

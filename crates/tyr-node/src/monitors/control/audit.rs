@@ -23,7 +23,8 @@ pub(super) fn describe(request: &Request) -> Option<String> {
         | Request::Status
         | Request::Bootstrap
         | Request::Leader
-        | Request::Admit { .. } => None,
+        | Request::Admit { .. }
+        | Request::Report => None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tyr_protocol::map::Change;
@@ -33,6 +34,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How often one looks. Monitors hear of what is committed within a heartbeat, a quarter of a
 /// second.
 const LOOKS_MAX: u32 = 100;
+/// How long a node has to say how it stands: who is busy says so all the same, who is gone never.
+const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// Most addresses that are tried; every node of a large cluster would do as well as these.
 const ADDRESSES_MAX: usize = 64;
 
@@ -334,6 +337,32 @@ impl MetadataClient {
         match self.ask(Request::Leader).await? {
             Answer::Leader(node) => Ok(node.map(NodeId)),
             other => Err(other.unexpected()),
+        }
+    }
+
+    /// How the node at this address stands, as JSON; `None` when its program is of an older release
+    /// and does not tell.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not answer within two seconds; `PermissionDenied`.
+    pub async fn report(&self, address: &str) -> Result<Option<Bytes>> {
+        let request = Request::Report;
+        let asking = async {
+            let connection = self.connection(address).await?;
+            if !connection.understands(&request) {
+                return Ok(None);
+            }
+            let patience_ms = REPORT_PATIENCE.as_millis() as u32;
+            let question = Question { actor: None, is_handed_on: true, patience_ms, request };
+            connection.call(question).await.map(Some)
+        };
+        match tokio::time::timeout(REPORT_PATIENCE, asking).await {
+            Ok(Ok(None)) => Ok(None),
+            Ok(Ok(Some(Answer::Report(report)))) => Ok(Some(report)),
+            Ok(Ok(Some(other))) => Err(other.unexpected()),
+            Ok(Err(CallError::Denied(text))) => Err(Error::new(ErrorKind::PermissionDenied, text)),
+            Ok(Err(error)) => Err(Error::unavailable(error.text())),
+            Err(_) => Err(Error::unavailable(format!("{address} does not answer"))),
         }
     }
 

@@ -20,7 +20,7 @@ use tyr_protocol::wire;
 use super::connect::Stream;
 use super::frame::{self, FRAME_LEN_MAX};
 use super::hello::{HELLO_LEN_MAX, Hello, MAGIC, VERSION, Welcome};
-use super::message::{Answer, Ask, Fault, Question, Reply};
+use super::message::{Answer, Ask, Fault, Question, Reply, Request};
 
 /// Frames that wait to be written; who asks more waits.
 const QUEUE_LEN: usize = 64;
@@ -67,6 +67,7 @@ struct Waiting {
 /// An open connection.
 pub struct Connection {
     cluster: Option<u128>,
+    level: u8,
     next: AtomicU64,
     frames: mpsc::Sender<Vec<u8>>,
     waiting: Arc<Mutex<Waiting>>,
@@ -106,13 +107,18 @@ impl Connection {
             close(&for_reader, ended);
         });
         let tasks = [writer.abort_handle(), reader.abort_handle()];
-        let (cluster, next) = (welcome.cluster, AtomicU64::new(0));
-        Ok(Self { cluster, next, frames, waiting, tasks })
+        let (cluster, level, next) = (welcome.cluster, welcome.level, AtomicU64::new(0));
+        Ok(Self { cluster, level, next, frames, waiting, tasks })
     }
 
     /// The cluster that the other end is of.
     pub fn cluster(&self) -> Option<u128> {
         self.cluster
+    }
+
+    /// Whether the other end knows what is asked with this.
+    pub fn understands(&self, request: &Request) -> bool {
+        request.level() <= self.level
     }
 
     /// Whether nothing can be asked any more.
@@ -139,6 +145,10 @@ impl Connection {
     /// # Errors
     /// As [`CallError`] says.
     pub async fn ask(&self, question: Question) -> Result<Answers, CallError> {
+        if !self.understands(&question.request) {
+            let text = "the other end is of an older release, and does not know what is asked";
+            return Err(CallError::NotSent(text.to_owned()));
+        }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let frame = frame::encode(&Ask::Question { number, question })
             .map_err(|error| CallError::NotSent(error.to_string()))?;

@@ -7,7 +7,7 @@
 //!
 //! The eight bytes tell a control connection from one of the data plane on the same port.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tyr_types::NodeId;
 
 use crate::monitors::metadata::Actor;
@@ -17,6 +17,11 @@ use crate::monitors::refusal::Refusal;
 pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 /// The version of everything that follows; written after [`MAGIC`], little-endian.
 pub const VERSION: u32 = 2;
+/// The requests that are understood here, by [`Request::level`](super::Request::level): a welcome
+/// tells, and a later request is not sent to who would not know what it is.
+pub const LEVEL: u8 = 2;
+/// What a program understands that tells nothing of it.
+pub const LEVEL_FIRST: u8 = 1;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 
@@ -47,6 +52,15 @@ pub struct Welcome {
     pub cluster: Option<u128>,
     /// Why the connection ends here.
     pub refusal: Option<Refusal>,
+    /// The requests that are understood there ([`LEVEL`]). Programs of before do not say it, and
+    /// pass over what comes after what they know.
+    #[serde(deserialize_with = "level_or_first")]
+    pub level: u8,
+}
+
+/// The level, or the first where the message ends before it.
+fn level_or_first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    Ok(u8::deserialize(deserializer).unwrap_or(LEVEL_FIRST))
 }
 
 /// Who is at the other end, as far as this node is sure.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Epoch, Error};
 
+use super::hello::{LEVEL, LEVEL_FIRST};
 use super::proposal::Proposal;
 use crate::monitors::metadata::{Actor, Entry, Happening, Path, Transaction};
 use crate::monitors::record::NodeRecord;
@@ -122,6 +123,8 @@ pub enum Request {
         /// Whether it is to be one.
         is_monitor: bool,
     },
+    /// How the node that is asked stands: nobody else answers for it. Of level 2.
+    Report,
 }
 
 impl Request {
@@ -136,8 +139,28 @@ impl Request {
             | Self::Bootstrap
             | Self::Leader
             | Self::Admit { .. }
-            | Self::Appoint { .. } => true,
+            | Self::Appoint { .. }
+            | Self::Report => true,
             Self::Transact(_) | Self::Propose(_) => false,
+        }
+    }
+
+    /// The level from which on a program understands it: to one of a lower level it is not sent,
+    /// since that would end the connection.
+    pub fn level(&self) -> u8 {
+        match self {
+            Self::Raft(_)
+            | Self::Get(_)
+            | Self::List { .. }
+            | Self::Transact(_)
+            | Self::Watch { .. }
+            | Self::Propose(_)
+            | Self::Status
+            | Self::Bootstrap
+            | Self::Leader
+            | Self::Admit { .. }
+            | Self::Appoint { .. } => LEVEL_FIRST,
+            Self::Report => LEVEL,
         }
     }
 }
@@ -177,6 +200,8 @@ pub enum Answer {
     Admitted(u16),
     /// To `Appoint`.
     Done,
+    /// To `Report`: what the node answers at `/status`, as JSON.
+    Report(Bytes),
 }
 
 impl Answer {

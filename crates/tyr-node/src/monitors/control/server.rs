@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
@@ -15,7 +16,7 @@ use super::client::MetadataClient;
 use super::connect::Stream;
 use super::connection::write_all;
 use super::frame::{self, FRAME_LEN_MAX};
-use super::hello::{HELLO_LEN_MAX, Hello, Identity, MAGIC, VERSION, Welcome};
+use super::hello::{HELLO_LEN_MAX, Hello, Identity, LEVEL, MAGIC, VERSION, Welcome};
 use super::message::{Answer, Ask, Fault, Question, Reply, Request};
 use crate::monitors::metadata::Actor;
 use crate::monitors::monitor::Monitor;
@@ -42,7 +43,13 @@ pub struct Answering {
     pub monitor: Option<Monitor>,
     /// Asks the other nodes, this one never; `None` where there is none.
     pub others: Option<MetadataClient>,
+    /// How the node stands.
+    pub report: Report,
 }
+
+/// Says how a node stands, as JSON; `None` while it starts, and when it has stopped. May take its
+/// time: it is asked on a thread where that holds nobody up.
+pub type Report = Arc<dyn Fn() -> Option<Bytes> + Send + Sync>;
 
 impl Answering {
     /// The monitor, while it votes.
@@ -56,12 +63,14 @@ impl Answering {
 pub struct Server {
     answering: Answering,
     authenticate: Authenticate,
+    /// One report is made at a time, however many ask.
+    reporting: Arc<Semaphore>,
 }
 
 impl Server {
     /// A server for this node.
     pub fn new(answering: Answering, authenticate: Authenticate) -> Self {
-        Self { answering, authenticate }
+        Self { answering, authenticate, reporting: Arc::new(Semaphore::new(1)) }
     }
 
     /// Serves a stream from its first byte; returns when it ends.
@@ -137,7 +146,7 @@ impl Server {
             Ok(identity) => (Some(identity), None),
             Err(error) => (None, Some(error.into())),
         };
-        frame::send(stream, &Welcome { cluster, refusal }).await?;
+        frame::send(stream, &Welcome { cluster, refusal, level: LEVEL }).await?;
         Ok(identity)
     }
 
@@ -154,7 +163,7 @@ impl Server {
     }
 
     fn cluster(&self) -> Option<u128> {
-        let Answering { monitor, others } = &self.answering;
+        let Answering { monitor, others, .. } = &self.answering;
         let own = monitor.as_ref().and_then(Monitor::cluster);
         own.or_else(|| others.as_ref().and_then(MetadataClient::cluster))
     }
@@ -191,6 +200,9 @@ impl Server {
     }
 
     async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
+        if matches!(question.request, Request::Report) {
+            return self.report().await;
+        }
         // Who is to vote gets there by Raft.
         let answers = match matches!(question.request, Request::Raft(_)) {
             true => self.answering.monitor.as_ref(),
@@ -202,6 +214,20 @@ impl Server {
                 others.hand_on(Some(actor), question.request).await
             }
             (None, Some(_) | None) => Err(Fault::NotLeader),
+        }
+    }
+
+    /// How this node stands. Whoever waits for the engine does not hold up the monitors' messages.
+    async fn report(&self) -> Result<Answer, Fault> {
+        let place = self.reporting.acquire().await.expect("nobody closes it");
+        let report = Arc::clone(&self.answering.report);
+        let told = tokio::task::spawn_blocking(move || report()).await;
+        drop(place);
+        match told {
+            Ok(Some(report)) => Ok(Answer::Report(report)),
+            Ok(None) | Err(_) => {
+                Err(Fault::Refused(Error::unavailable("the node starts, or stops").into()))
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use tyr_types::{Durability, ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceName,
 
 use super::connection::{CallError, Connection};
 use super::frame::{self, FRAME_LEN_MAX};
-use super::hello::{HELLO_LEN_MAX, Hello, MAGIC, Sender, VERSION, Welcome};
+use super::hello::{HELLO_LEN_MAX, Hello, LEVEL, LEVEL_FIRST, MAGIC, Sender, VERSION, Welcome};
 use super::message::{Answer, Ask, Fault, Question, Reply, Request};
 use super::proposal::Proposal;
 
@@ -106,6 +106,13 @@ fn a_keyspace_in_memory_is_refused_in_words_and_one_that_asks_for_less_than_sync
 
 /// The other end of a connection, which has said its welcome.
 async fn welcomed() -> (Arc<Connection>, tokio::io::DuplexStream) {
+    welcomed_by(Welcome { cluster: Some(5), refusal: None, level: LEVEL }).await
+}
+
+/// The same with this welcome.
+async fn welcomed_by(
+    welcome: impl serde::Serialize + Send + Sync + 'static,
+) -> (Arc<Connection>, tokio::io::DuplexStream) {
     let (near, mut far) = tokio::io::duplex(1 << 16);
     let serving = tokio::spawn(async move {
         let mut begun = [0; 12];
@@ -113,7 +120,6 @@ async fn welcomed() -> (Arc<Connection>, tokio::io::DuplexStream) {
         assert_eq!((&begun[..8], &begun[8..]), (&MAGIC[..], &VERSION.to_le_bytes()[..]));
         let heard: Hello = frame::receive(&mut far, HELLO_LEN_MAX).await.unwrap();
         assert_eq!(heard, hello());
-        let welcome = Welcome { cluster: Some(5), refusal: None };
         frame::send(&mut far, &welcome).await.unwrap();
         far
     });
@@ -140,6 +146,37 @@ async fn answers_find_their_questions_in_any_order() {
     }
     assert_eq!(first.await.unwrap().unwrap(), Answer::Leader(Some(0)));
     assert_eq!(second.await.unwrap().unwrap(), Answer::Leader(Some(1)));
+}
+
+/// An unknown question would end the connection at the other end, with all that waits on it.
+#[tokio::test(start_paused = true)]
+async fn who_says_nothing_of_a_level_is_not_asked_what_came_later_and_stays_connected() {
+    let before = (Some(5_u128), None::<crate::monitors::refusal::Refusal>);
+    let (connection, mut far) = welcomed_by(before).await;
+    assert!(!connection.understands(&Request::Report));
+    assert!(matches!(connection.call(question(Request::Report)).await, Err(CallError::NotSent(_))));
+    let open = Arc::clone(&connection);
+    let call = tokio::spawn(async move { open.call(question(Request::Leader)).await });
+    let Ask::Question { number, question } = frame::receive(&mut far, FRAME_LEN_MAX).await.unwrap()
+    else {
+        panic!("nothing was cancelled")
+    };
+    assert_eq!((number, question.request.level()), (0, LEVEL_FIRST), "it is the first that came");
+    let result = Ok(Answer::Leader(None));
+    frame::send(&mut far, &Reply { number, result }).await.unwrap();
+    assert_eq!(call.await.unwrap().unwrap(), Answer::Leader(None));
+    let (connection, _far) = welcomed().await;
+    assert!(connection.understands(&Request::Report));
+}
+
+/// Programs that know of no level read a welcome that tells one.
+#[test]
+fn a_welcome_with_a_level_is_read_by_programs_of_before() {
+    let welcome = Welcome { cluster: Some(5), refusal: None, level: LEVEL };
+    let bytes = postcard::to_stdvec(&welcome).unwrap();
+    let read: (Option<u128>, Option<crate::monitors::refusal::Refusal>) =
+        postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(read, (Some(5), None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +215,11 @@ async fn another_version_is_told_so() {
         super::ClientOptions::at(&["nowhere:1"]),
         Arc::new(super::TcpConnect),
     );
-    let answering = super::Answering { monitor: None, others: Some(client.unwrap()) };
+    let answering = super::Answering {
+        monitor: None,
+        others: Some(client.unwrap()),
+        report: Arc::new(|| None),
+    };
     let server = super::Server::new(answering, Arc::new(|_| panic!("nobody is asked for")));
     let served = tokio::spawn(async move { server.accept(far).await });
     near.write_all(MAGIC).await.unwrap();
