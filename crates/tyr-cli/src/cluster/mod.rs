@@ -5,6 +5,7 @@
 //! ask the node in the same way ([`reports`]). Keyspaces and blobs are the affair of the ordinary commands.
 
 mod connection;
+mod health;
 pub mod loss;
 pub mod node;
 pub mod quota;

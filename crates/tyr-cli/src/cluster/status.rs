@@ -1,14 +1,16 @@
-//! `tyr status`: how a cluster is.
+//! `tyr status`: how a cluster is, node by node and in one word.
 
 use clap::Args;
 use serde_json::{Value, json};
 use tyr_node::monitors::ClusterMap;
 use tyr_node::monitors::status::{Bootstrap, Status};
 use tyr_node::router::quota::QuotaReport;
-use tyr_node::server::{NodeId, NodeReport};
+use tyr_node::server::{DiskReport, NodeId, NodeReport};
 
+use super::health::{self, Health};
 use super::reports::{self, Reports, Told};
 use super::{Connection, loss, quota};
+use crate::data::size_text;
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
@@ -22,11 +24,15 @@ const FULL_PERCENT: u64 = 80;
 /// `tyr status`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Asks the monitors, and each node, where the others reach it, how it is itself.
+Asks the monitors, and each node, where the others reach it, how it is itself. Ends with 0 when the \
+cluster is healthy, with 1 when something is missing and all is served, with 6 when something is not.
+In a cluster of about as many nodes as replicas most transactions enter at the first nodes: that is \
+how chains pass the nodes, and no fault.
 
 Examples:
   tyr status --data tyr://127.0.0.1:7070
-  tyr status --json | jq .nodes")]
+  tyr status --json | jq .nodes
+  tyr status > /dev/null || echo look at it")]
 pub struct StatusArguments {}
 
 /// A node, as the monitors, the map and itself have it.
@@ -91,11 +97,14 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     let rows = rows(&bootstrap, &status)?;
     let reports = reports::ask_all(&connection, &bootstrap)?;
     let map = bootstrap.cluster_map()?;
+    let health = Health::of(&map, &status, &rows, &reports);
     let (epoch, level) = (map.epoch.0, map.level);
     let cluster = bootstrap.cluster.map(|cluster| format!("{cluster:032x}"));
     if session.output.is_json() {
+        let thin = health::thin(&map).into_iter().map(|thin| thin.json());
         let nodes: Vec<Value> = rows.iter().map(|row| as_json(row, &reports)).collect();
-        return session.output.json(&json!({
+        session.output.json(&json!({
+            "health": health.json(),
             "cluster": cluster,
             "epoch": epoch,
             "level": level,
@@ -107,32 +116,47 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
             "nodes": nodes,
             "nearly_full": nearly_full(&reports).collect::<Vec<_>>(),
             "unavailable": unavailable(&map),
-        }));
+            "thin": thin.collect::<Vec<_>>(),
+        }))?;
+        return health.outcome();
     }
-    session.output.line(&headline(cluster.as_deref(), (epoch, level), &status))?;
+    session.output.line(&headline(
+        cluster.as_deref(),
+        health.word().name(),
+        (epoch, level),
+        &status,
+    ))?;
     if let Some(line) = upgrade(&bootstrap) {
         session.output.line(&line)?;
     }
-    let heads = ["node", "address", "state", "ring", "monitor", "ready", "flight", "to copy"];
+    let heads = [
+        "node", "address", "state", "ring", "monitor", "ready", "flight", "to copy", "disk", "free",
+    ];
     let lines: Vec<Vec<String>> = rows.iter().map(|row| line(row, &status, &reports)).collect();
-    session.output.line(&table(&heads, &lines, &[0, 6, 7]))?;
-    for (node, report) in &reports {
-        let reasons = match report {
-            Told::Report(report) => report.reasons.clone(),
-            Told::Older => vec![OLDER.to_owned()],
-            Told::Nothing(why) => vec![why.clone()],
-        };
-        for reason in reasons {
-            session.output.line(&format!("node {node}: {reason}"))?;
-        }
+    session.output.line(&table(&heads, &lines, &[0, 6, 7, 8, 9]))?;
+    for reason in health.reasons() {
+        session.output.line(reason)?;
+    }
+    for remark in remarks(&rows, &reports) {
+        session.output.line(&remark)?;
     }
     for report in nearly_full(&reports) {
         session.output.line(&quota::warning(report))?;
     }
-    for (keyspace, nodes) in loss::waiting(&map) {
-        session.output.line(&loss::warning(&keyspace, &nodes))?;
-    }
-    Ok(())
+    health.outcome()
+}
+
+/// What is to be known of nodes, and nothing is wrong with.
+fn remarks(rows: &[Row], reports: &Reports) -> Vec<String> {
+    let remark = |row: &Row| {
+        let why = match reports.get(&row.node)? {
+            Told::Older => OLDER.to_owned(),
+            Told::Report(report) if row.membership == "out" => report.reasons.join("; "),
+            Told::Report(_) | Told::Nothing(_) => return None,
+        };
+        Some(format!("node {}: {why}", row.node))
+    };
+    rows.iter().filter_map(remark).collect()
 }
 
 /// The keyspaces of which part is unavailable, and the nodes that alone have it.
@@ -157,8 +181,13 @@ fn upgrade(bootstrap: &Bootstrap) -> Option<String> {
     (!behind.is_empty()).then(|| format!("feature level {newest} waits for node {nodes}"))
 }
 
-fn headline(cluster: Option<&str>, (epoch, level): (u32, u8), status: &Status) -> String {
-    let leader = match status.leader {
+fn headline(
+    cluster: Option<&str>,
+    health: &str,
+    (epoch, level): (u32, u8),
+    status: &Status,
+) -> String {
+    let leader = match status.leader.filter(|_| status.leadership.is_some()) {
         Some(leader) => format!("node {leader} leads the monitors"),
         None => "NO MONITOR LEADS: maps and leases stand still".to_owned(),
     };
@@ -169,7 +198,7 @@ fn headline(cluster: Option<&str>, (epoch, level): (u32, u8), status: &Status) -
     });
     let cluster = cluster.unwrap_or("that forms");
     let pending = pending.unwrap_or_default();
-    format!("cluster {cluster}, epoch {epoch}, feature level {level}; {leader}{pending}")
+    format!("{health}: cluster {cluster}, epoch {epoch}, feature level {level}; {leader}{pending}")
 }
 
 fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
@@ -187,6 +216,10 @@ fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
     let number = |read: fn(&NodeReport) -> u64| {
         report.map_or_else(|| "?".to_owned(), |report| read(report).to_string())
     };
+    let disk = |read: fn(DiskReport) -> u64| {
+        let known = report.and_then(|report| report.disk);
+        known.map_or_else(|| "?".to_owned(), |disk| size_text(read(disk)))
+    };
     vec![
         row.node.to_string(),
         row.address.clone(),
@@ -196,6 +229,8 @@ fn line(row: &Row, status: &Status, reports: &Reports) -> Vec<String> {
         ready.to_owned(),
         number(|report| report.in_flight),
         number(|report| report.movement.missing as u64),
+        disk(|disk| disk.size_bytes),
+        disk(|disk| disk.free_bytes),
     ]
 }
 

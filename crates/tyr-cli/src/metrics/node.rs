@@ -19,7 +19,7 @@ fn by_keyspace(
 }
 
 /// The metrics of a node.
-pub static METRICS: [Metric<NodeStatistics>; 64] = [
+pub static METRICS: [Metric<NodeStatistics>; 66] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -149,6 +149,16 @@ pub static METRICS: [Metric<NodeStatistics>; 64] = [
                 ("extents", it.extent_bytes as f64),
             ])
         }),
+    ),
+    metric(
+        "tyr_disk_size_bytes",
+        "Bytes of the file system that the node's folder is on.",
+        Level(|it| it.disk.size_bytes as f64),
+    ),
+    metric(
+        "tyr_disk_free_bytes",
+        "Those of them that are free; below 192 MiB the node refuses writes.",
+        Level(|it| it.disk.free_bytes as f64),
     ),
     metric(
         "tyr_memory_bytes",

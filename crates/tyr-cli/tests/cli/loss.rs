@@ -66,7 +66,7 @@ impl Cluster {
 
     /// What `tyr status` says of keyspaces of which part is unavailable.
     fn unavailable(&self) -> Value {
-        lines(&succeeded(self.run(&["status"])))[0]["unavailable"].clone()
+        lines(&self.run(&["status"]).stdout)[0]["unavailable"].clone()
     }
 
     /// Kills the node, and waits until it is declared down.

@@ -1,8 +1,8 @@
 //! What `tyr status` says of nodes that are there, and of those that are not.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::nodes::{Nodes, until};
+use crate::nodes::{Nodes, Process, until};
 use crate::shell::{Shell, lines, succeeded};
 
 /// Nodes that answer no HTTP, as one machine sees those of others, and a shell beside them.
@@ -58,4 +58,50 @@ fn what_a_keyspace_has_used_is_told_where_no_node_answers_http() {
     run(&["keyspace", "quota", "photos", "--bytes", "1MiB"]);
     let used = || run(&["keyspace", "quota", "photos"])[0]["used"]["bytes"].clone();
     until("what is used is counted", || used() == 10);
+}
+
+#[test]
+fn one_word_and_the_exit_code_say_how_the_cluster_is() {
+    let mut hidden = Hidden::form(3);
+    let status = |code: i32| {
+        let output = hidden.shell.run(["status", "--json", "--data", &hidden.data]);
+        let said = lines(&output.stdout).remove(0);
+        (output.status.code() == Some(code)).then_some(said)
+    };
+    let create = ["keyspace", "create", "notes", "--data", &hidden.data];
+    succeeded(hidden.shell.run(create));
+    let well = status(0).expect("all is there");
+    assert_eq!(well["health"], json!({"word": "healthy", "reasons": []}));
+    let disk = &well["nodes"][1]["report"]["disk"];
+    assert!(disk["free_bytes"].as_u64() > Some(0) && disk["size_bytes"].as_u64() > Some(0));
+    let kill = |process: &mut Process| {
+        process.child.kill().unwrap();
+        process.child.wait().unwrap();
+    };
+    kill(&mut hidden.nodes.processes[2]);
+    until("a node is missed", || {
+        let said = hidden.status();
+        said["health"]["word"] == "degraded" && said["thin"][0]["nodes"] == json!([2])
+    });
+    let output = hidden.shell.run(["status", "--data", &hidden.data]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("degraded: cluster "), "{text}");
+    assert!(text.contains("keyspace notes: all of it has fewer live replicas than 3"), "{text}");
+    assert!(text.contains("node 2 does not answer"), "{text}");
+    kill(&mut hidden.nodes.processes[1]);
+    until("nobody leads", || hidden.status()["health"]["word"] == "unavailable");
+    let output = hidden.shell.run(["status", "--data", &hidden.data]);
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+}
+
+#[test]
+fn a_node_whose_folder_is_deleted_says_so_and_ends() {
+    let shell = Shell::empty();
+    let mut nodes = Nodes::form(&shell, 1, &["--insecure"]);
+    std::fs::remove_dir_all(shell.path("node-0")).unwrap();
+    let status = nodes.processes.remove(0).end();
+    assert_eq!(status.code(), Some(3), "there is no folder");
+    let log = std::fs::read_to_string(shell.path("node-0.log")).unwrap();
+    assert!(log.contains("its folder was deleted or replaced while it ran"), "{log}");
 }

@@ -30,4 +30,4 @@ mod tests;
 pub use self::monitor::Monitor;
 pub use self::options::{InitialNode, MonitorOptions};
 pub use self::record::NodeRecord;
-pub use tyr_protocol::map::{Change, ClusterMap};
+pub use tyr_protocol::map::{Change, ClusterMap, MapKeyspace, NodeState};

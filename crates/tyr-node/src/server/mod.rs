@@ -11,6 +11,7 @@
 
 mod census;
 mod control;
+mod disk;
 mod generation;
 mod identity;
 mod liaison;
@@ -37,6 +38,7 @@ pub use tyr_types::NodeId;
 use tyr_types::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
+pub use self::disk::DiskReport;
 pub use self::identity::Identity;
 use self::liaison::Liaison;
 pub(crate) use self::liaison::Thread;
@@ -70,6 +72,7 @@ pub struct Server {
     liaison: Arc<Liaison>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
+    disk: Arc<disk::NodeDisk>,
     exporter: Option<Exporter>,
     /// What it is looked at by.
     observed: OnceLock<Arc<observation::Parts>>,

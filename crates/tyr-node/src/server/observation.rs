@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tyr_engine::Engine;
-use tyr_protocol::map::{ClusterMap, MapNode};
+use tyr_protocol::map::{ClusterMap, MapNode, Membership};
 use tyr_protocol::member::INCARNATIONS_PER_START;
 use tyr_protocol::message::Address;
 use tyr_protocol::movement::Progress;
@@ -19,6 +19,7 @@ use tyr_protocol::movement::scrub::ScrubCounts;
 use tyr_types::NodeId;
 
 use super::Server;
+use super::disk::{DiskReport, NodeDisk};
 use super::liaison::Liaison;
 use super::report::{MapReport, NodeReport, SeatReport};
 use crate::agent::keeper::Keeper;
@@ -46,6 +47,7 @@ pub(super) struct Parts {
     network: Network,
     gossip: Gossip,
     quotas: Arc<Quotas>,
+    disk: Arc<NodeDisk>,
     monitor: Option<Monitor>,
     liaison: Arc<Liaison>,
     traces: Option<Arc<Outbox>>,
@@ -98,6 +100,8 @@ pub struct NodeStatistics {
     pub log_records: u64,
     /// Bytes of log that a restart would read.
     pub log_bytes: u64,
+    /// How full the disk is.
+    pub disk: DiskReport,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
     /// Bytes of extents on disk.
@@ -247,17 +251,31 @@ fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
     if let Some(failure) = engine.failure() {
         reasons.push(format!("the store failed, and the node has to be started again: {failure}"));
     }
-    if map.is_none() {
-        reasons.push("it knows no cluster map yet: it waits for the monitors".to_owned());
-    } else if !member.has_lease() {
-        reasons
-            .push("it has no lease: it does not reach the monitors, or was declared down".into());
+    if !member.has_lease() {
+        reasons.push(unleased(member.node(), map));
     }
     let state = map.and_then(|map| map.nodes.get(&member.node())).map(|seat| seat.state.name());
     if state == Some("returning") {
         reasons.push("it was down, and copies its chunks from other nodes (M4)".to_owned());
     }
     reasons
+}
+
+/// Why a node has no lease, as far as its map tells.
+fn unleased(node: NodeId, map: Option<&ClusterMap>) -> String {
+    let Some(map) = map else {
+        return "it knows no cluster map yet: it waits for the monitors".to_owned();
+    };
+    match (map.membership(node), map.nodes.contains_key(&node)) {
+        (Membership::Out, true) => format!(
+            "it left the cluster, drained or removed; `tyr node add {}` lets it in again",
+            node.0
+        ),
+        (Membership::Out, false) => "it is new, and not let into the cluster yet".to_owned(),
+        (Membership::In | Membership::Joining | Membership::Leaving, _) => {
+            "it has no lease: it does not reach the monitors, or was declared down".to_owned()
+        }
+    }
 }
 
 impl Observer {
@@ -278,6 +296,7 @@ impl Observer {
             network: server.network.clone(),
             gossip: server.gossip.clone(),
             quotas: Arc::clone(&server.quotas),
+            disk: Arc::clone(&server.disk),
             monitor: server.monitor.clone(),
             liaison: Arc::clone(&server.liaison),
             traces: server.exporter.as_ref().map(Exporter::outbox).cloned(),
@@ -305,7 +324,7 @@ impl Observer {
             epoch: seen.map.as_ref().map_or(0, |map| map.epoch.0),
             level: seen.map.as_ref().map_or(0, |map| map.level),
             lease_left: Duration::from_micros(seen.lease_left_us),
-            is_ready: seen.health.is_well(),
+            is_ready: self.whole(seen.health).is_well(),
             events: read(&counts.events),
             rounds: read(&counts.rounds),
             waiting_events: driver.waiting_events() as u64,
@@ -315,6 +334,7 @@ impl Observer {
             syncs: counts.syncs.read(),
             log_records: seen.log_records,
             log_bytes: seen.log_bytes,
+            disk: self.0.disk.report(),
             index_bytes: store.base().disk_bytes(),
             extent_bytes: store.extents().disk_bytes().unwrap_or(0),
             memory_bytes: store.recent().memory() as u64,
@@ -349,12 +369,19 @@ impl Observer {
         let monitor = self.0.monitor.as_ref().and_then(|monitor| monitor.check().err());
         let refusal = self.0.liaison.refusal().map(str::to_owned);
         let monitor = monitor.map(|error| error.to_string());
-        Health { reasons: failure.into_iter().chain(monitor).chain(refusal).collect() }
+        let of_disk = self.0.disk.failure().into_iter();
+        Health { reasons: of_disk.chain(failure).chain(monitor).chain(refusal).collect() }
     }
 
     /// Whether the node serves.
     pub fn ready(&self) -> Health {
-        self.0.driver.look(|engine| see(engine).health)
+        self.whole(self.0.driver.look(|engine| see(engine).health))
+    }
+
+    /// The health of the engine, with what that does not know.
+    fn whole(&self, mut health: Health) -> Health {
+        health.reasons.extend(self.0.disk.failure());
+        health
     }
 
     /// How it stands.
@@ -363,14 +390,15 @@ impl Observer {
         let seen = driver.look(see);
         let network = network.statistics();
         let answers = driver.counts.answers.statistics();
+        let health = self.whole(seen.health);
         NodeReport {
             node: node.0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             listen: listen.to_string(),
             uptime_s: started.elapsed().as_secs_f64(),
             starts: *starts,
-            is_ready: seen.health.is_well(),
-            reasons: seen.health.reasons,
+            is_ready: health.is_well(),
+            reasons: health.reasons,
             lease_left_ms: seen.lease_left_us / 1000,
             in_flight: driver.counts.in_flight.load(Ordering::Relaxed) as u64,
             commits: answers.commits,
@@ -380,6 +408,7 @@ impl Observer {
             movement: movement(&seen.progress, &mut pace.lock()),
             scrub: seen.scrub,
             quotas: self.0.quotas.reports(),
+            disk: Some(self.0.disk.report()),
             map: seen.map.map(|map| self.describe(&map, &network)),
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use serde::{Deserialize, Serialize};
 use tyr_types::Bytes;
 
+use super::disk::DiskReport;
 use super::observation::{MovementStatistics, Observer, Parts, ScrubStatistics};
 use crate::router::quota::QuotaReport;
 
@@ -49,6 +50,9 @@ pub struct NodeReport {
     /// How keyspaces with a quota stand in the whole cluster, as far as heard here.
     #[serde(default)]
     pub quotas: Vec<QuotaReport>,
+    /// How full its disk is.
+    #[serde(default)]
+    pub disk: Option<DiskReport>,
     /// The map it goes by; `None` before it has one.
     pub map: Option<MapReport>,
 }

@@ -12,12 +12,13 @@ use tyr_engine::{Engine, Holdings, Retention};
 use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::Address;
 use tyr_protocol::wire::Hello;
-use tyr_store::disk::{FolderLock, RealDisk};
+use tyr_store::disk::{FolderLock, LOCK_FILE, RealDisk};
 use tyr_store::store::{Store, Visit};
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::census::Census;
 use super::control::Control;
+use super::disk::NodeDisk;
 use super::generation::{self, Generation, PEERS_PATIENCE};
 use super::identity::Identity;
 use super::liaison::{Liaison, Parts, Thread};
@@ -116,7 +117,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
     let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
-    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), room);
+    let disk = Arc::new(NodeDisk::of(options.folder.join(STORE_FOLDER).join(LOCK_FILE))?);
+    let watched = (room, Arc::clone(&disk));
+    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), watched);
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let marking = Marking::start(driver.look(|engine| engine.journal().log().lock().marker()))?;
     let running = Mutex::new(Some(Running { threads, marking, control, lock }));
@@ -131,6 +134,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         liaison,
         gossip,
         quotas,
+        disk,
         exporter,
         observed: OnceLock::new(),
         is_stopping,

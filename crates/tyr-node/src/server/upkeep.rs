@@ -9,6 +9,7 @@ use tyr_store::disk::{Disk as _, RealDisk};
 use tyr_store::store::Store;
 use tyr_types::{Epoch, Error, Result};
 
+use super::disk::NodeDisk;
 use crate::gossip::{Gossip, Rumour};
 use crate::processor::driver::Driver;
 use crate::router::gate::Gate;
@@ -46,6 +47,7 @@ pub(super) struct Upkeep {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     room: Arc<Room>,
+    disk: Arc<NodeDisk>,
 }
 
 impl Upkeep {
@@ -54,10 +56,10 @@ impl Upkeep {
         gate: Arc<Gate>,
         gossip: Gossip,
         quotas: Arc<Quotas>,
-        room: Arc<Room>,
+        (room, disk): (Arc<Room>, Arc<NodeDisk>),
     ) -> Self {
         let store = driver.store();
-        Self { driver, store, gate, gossip, quotas, room }
+        Self { driver, store, gate, gossip, quotas, room, disk }
     }
 
     /// Runs until the node stops.
@@ -96,6 +98,7 @@ impl Upkeep {
     }
 
     fn look_at_disk(&self) {
+        self.disk.look();
         match self.store.room() {
             Ok(room) => self.gate.set_disk_full(room < ROOM_MIN),
             Err(error) => tracing::warn!(%error, "the disk does not tell how much room it has"),

@@ -16,7 +16,7 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 
 pub use blocks::{BlockWriter, Blocks};
-pub use real::{FolderLock, RealDisk};
+pub use real::{FolderLock, LOCK_FILE, RealDisk};
 pub use simulated::SimulatedDisk;
 use tyr_types::{Error, Result};
 

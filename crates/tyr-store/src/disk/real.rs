@@ -16,8 +16,8 @@ use tyr_types::{Error, Result};
 
 use super::{Disk, DiskFile, OpenMode};
 
-/// The file whose lock is the folder's lock.
-const LOCK_FILE: &str = "LOCK";
+/// The file whose lock is the folder's lock. It is never removed nor replaced.
+pub const LOCK_FILE: &str = "LOCK";
 
 /// Zeros are written in pieces of this size where the file system cannot reserve or punch.
 const ZEROS_LEN: usize = 256 << 10;
