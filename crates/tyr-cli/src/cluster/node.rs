@@ -6,10 +6,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tyr::Error;
-use tyr_node::monitors::Change;
+use tyr_node::monitors::metadata::reserved;
+use tyr_node::monitors::{Change, Membership};
 use tyr_node::server::NodeId;
 
 use super::Connection;
+use super::reports::{self, Told};
 use super::status::rows;
 use crate::failure::Outcome;
 use crate::output::table;
@@ -29,6 +31,8 @@ pub enum NodeCommand {
     Drain(DrainArguments),
     /// Wait no more for a node that is down; others copy what it held from the rest
     Remove(RemoveArguments),
+    /// Strike a node off the list that left, or that never came in
+    Forget(ForgetArguments),
     /// Change how much of the data a node takes
     Weight(WeightArguments),
     /// Make a node one of the monitors, or one no more
@@ -77,6 +81,19 @@ pub struct RemoveArguments {
     /// Wait until others have what it held
     #[arg(long = "wait")]
     is_waited: bool,
+}
+
+/// `tyr node forget`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+For nodes that are out: drained, removed, or never let in. Stop the node before. Its number is not \
+given to another one.
+
+Example:
+  tyr node forget 3")]
+pub struct ForgetArguments {
+    /// The node's number
+    node: u16,
 }
 
 /// `tyr node weight`
@@ -128,6 +145,7 @@ pub fn run(session: &mut Session, command: NodeCommand) -> Outcome {
         NodeCommand::Remove(RemoveArguments { node, is_waited }) => {
             change_ring(session, &connection, Change::Remove(NodeId(node)), is_waited)
         }
+        NodeCommand::Forget(ForgetArguments { node }) => forget(session, &connection, node),
         NodeCommand::Weight(WeightArguments { node, weight, is_waited }) => {
             let change = Change::SetWeight { node: NodeId(node), weight };
             change_ring(session, &connection, change, is_waited)
@@ -176,7 +194,45 @@ fn newcomer(connection: &Connection, node: u16) -> Outcome<Change> {
             "nobody has heard of node {node}; a new node joins by itself: tyr serve --join"
         ))
     })?;
-    Ok(Change::Join(vec![record.newcomer(NodeId(node))]))
+    let mut newcomer = record.newcomer(NodeId(node));
+    // One that has run all the time since it left comes in under its next incarnation: it takes
+    // that when it sees itself in the map.
+    if let Some(last) = bootstrap.cluster_map()?.incarnation(newcomer.node) {
+        newcomer.incarnation = newcomer.incarnation.max(last + 1);
+    }
+    Ok(Change::Join(vec![newcomer]))
+}
+
+/// Takes what a node told of itself out of the service metadata: then nobody knows of it.
+fn forget(session: &mut Session, connection: &Connection, node: u16) -> Outcome {
+    let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+    let status = connection.ask(|client| async move { client.status().await })?;
+    let map = bootstrap.cluster_map()?;
+    let record = bootstrap.nodes.get(&node).ok_or_else(|| {
+        Error::not_found(format!(
+            "nobody has heard of node {node}; `tyr node list` shows those there are"
+        ))
+    })?;
+    let first = match map.membership(NodeId(node)) {
+        Membership::Out if status.voters.contains(&node) || status.learners.contains(&node) => {
+            format!("is one of the monitors; take it out of them: tyr node monitor {node} no")
+        }
+        Membership::Out => match reports::ask_one(connection, node, record)? {
+            Told::Report(_) | Told::Older => {
+                "runs, and would tell of itself again; stop it".to_owned()
+            }
+            Told::Nothing(_) => String::new(),
+        },
+        Membership::In | Membership::Joining | Membership::Leaving => format!(
+            "is in the cluster; drain it (tyr node drain {node}), or, if it is lost, remove it \
+             (tyr node remove {node})"
+        ),
+    };
+    if !first.is_empty() {
+        return Err(Error::unavailable(format!("node {node} {first} first")).into());
+    }
+    connection.change(&reserved::node(NodeId(node)), |_| Ok((None, ())))?;
+    session.output.record(&json!({"node": node, "forgotten": true}), "")
 }
 
 fn change_ring(

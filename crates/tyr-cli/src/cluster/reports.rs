@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tyr_node::monitors::NodeRecord;
 use tyr_node::monitors::control::MetadataClient;
 use tyr_node::monitors::status::Bootstrap;
 use tyr_node::server::NodeReport;
@@ -64,15 +65,24 @@ pub fn ask(connection: &Connection, bootstrap: &Bootstrap, limit: usize) -> Outc
             let (client, room) = (client.clone(), Arc::clone(&room));
             asking.spawn(async move {
                 let _place = room.acquire().await;
-                (node, ask_one(&client, node, &addresses).await)
+                (node, ask_node(&client, node, &addresses).await)
             });
         }
         Ok(asking.join_all().await.into_iter().collect())
     })
 }
 
+/// Asks one node.
+///
+/// # Errors
+/// As [`ask_all`].
+pub fn ask_one(connection: &Connection, node: u16, record: &NodeRecord) -> Outcome<Told> {
+    let addresses = record.addresses.clone();
+    connection.ask(|client| async move { Ok(ask_node(&client, node, &addresses).await) })
+}
+
 /// Asks a node, at each of its addresses until somebody answers.
-async fn ask_one(client: &MetadataClient, node: u16, addresses: &[String]) -> Told {
+async fn ask_node(client: &MetadataClient, node: u16, addresses: &[String]) -> Told {
     let mut last = "it has no address".to_owned();
     for address in addresses {
         match client.report(address).await {

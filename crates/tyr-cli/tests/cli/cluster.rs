@@ -1,9 +1,8 @@
 //! The commands over a cluster: data as over a directory, and its nodes and users.
 
-use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::nodes::{Nodes, Process, free_addresses, get, until};
+use crate::nodes::{Nodes, get, until};
 use crate::shell::{Shell, noise, refusal, succeeded};
 
 /// A cluster, and a shell whose store it is.
@@ -178,51 +177,4 @@ fn a_quota_is_set_shown_kept_and_taken_away() {
     let (code, kind, message) = refusal(&directory.unwrap());
     assert_eq!((code, &*kind), (2, "Usage"));
     assert!(message.contains("only keyspaces of clusters have quotas"), "{message}");
-}
-
-#[test]
-fn a_node_joins_gets_data_is_drained_and_the_status_shows_it() {
-    let mut cluster = Cluster::form(3, false);
-    cluster.text(&["keyspace", "create", "notes"]);
-    for number in 0..20 {
-        cluster.text(&["put", "notes", &number.to_string(), "--value", "hello"]);
-    }
-    let listen = free_addresses(1)[0].to_string();
-    let folder = cluster.shell.path("node-3").display().to_string();
-    let join = cluster.nodes.listen[1].to_string();
-    let mut process = Process::start(
-        &cluster.shell,
-        "node-3.log",
-        &[
-            "serve",
-            "--insecure",
-            "--folder",
-            &folder,
-            "--listen",
-            &listen,
-            "--http",
-            "off",
-            "--join",
-            &join,
-        ],
-    );
-    process.wait_for("ready");
-    let ring = |node: u64| {
-        let nodes = cluster.json(&["node", "list"]);
-        let found = nodes.iter().find(|it| it["node"] == node).cloned();
-        found.map_or(Value::Null, |found| found["ring"].clone())
-    };
-    until("it is in", || ring(3) == "in");
-    assert!(cluster.text(&["status"]).contains("leads the monitors"));
-    let status = &cluster.json(&["status"])[0];
-    assert_eq!(status["nodes"].as_array().unwrap().len(), 4, "{status}");
-    assert_eq!(status["nodes"][0]["report"]["is_ready"], true, "{status}");
-    cluster.text(&["node", "drain", "3", "--wait"]);
-    assert_eq!(ring(3), "out");
-    process.signal(Signal::TERM);
-    process.wait_for("stopped");
-    for number in 0..20 {
-        assert_eq!(cluster.text(&["get", "notes", &number.to_string()]), "hello");
-    }
-    cluster.nodes.processes.clear();
 }

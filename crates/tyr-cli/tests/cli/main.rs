@@ -8,6 +8,7 @@ mod cluster;
 mod demonstration;
 mod lifecycle;
 mod loss;
+mod membership;
 mod nodes;
 mod secure;
 mod serve;

@@ -221,7 +221,11 @@ impl Monitor {
         current.map(|_| ()).map_err(|_| Fault::NotLeader)
     }
 
-    async fn write(&self, actor: &Actor, transaction: Transaction) -> Result<u64, Fault> {
+    pub(super) async fn write(
+        &self,
+        actor: &Actor,
+        transaction: Transaction,
+    ) -> Result<u64, Fault> {
         // Refused before it is in anybody's log; it is looked at again where it is applied.
         transaction.check().map_err(refused)?;
         let command = Command { actor: actor.clone(), transaction };
@@ -240,13 +244,16 @@ impl Monitor {
     async fn propose_here(&self, actor: &Actor, proposal: Proposal) -> Result<Epoch, Fault> {
         check_administrator(actor, "change the cluster").map_err(refused)?;
         let change = Change::try_from(proposal).map_err(refused)?;
+        let noted = self.note_before(actor, &change).await?;
         let (answer, answered) = oneshot::channel();
-        match self.shared.inbox.try_send(Told::Propose(change, answer)) {
+        let result = match self.shared.inbox.try_send(Told::Propose(change, answer)) {
             Ok(()) => {
                 answered.await.unwrap_or_else(|_| Err(refused(unknown("the monitor was closed"))))
             }
             Err(_) => Err(Fault::NotLeader),
-        }
+        };
+        self.note_after(noted, &result).await;
+        result
     }
 
     async fn look(&self) -> Result<Leadership, Fault> {
@@ -270,12 +277,13 @@ impl Monitor {
         let (number, transaction) = {
             let store = self.shared.committed.read();
             let map = store.get(reserved::MAP).map(|entry| wire::decode_map(&entry.value));
-            if let Some(map) = map.transpose().map_err(refused)? {
-                map.check_program(record.level).map_err(refused)?;
-            }
+            let map = map.transpose().map_err(refused)?;
+            map.iter().try_for_each(|map| map.check_program(record.level)).map_err(refused)?;
             let known = record::records(&store);
             let again = known.iter().find(|(_, it)| it.identity == record.identity);
-            let free = known.keys().next_back().map_or(0, |last| last.0 + 1);
+            // The map remembers nodes that were forgotten here.
+            let ever = map.iter().flat_map(|map| map.nodes.keys()).chain(known.keys());
+            let free = ever.max().map_or(0, |last| last.0 + 1);
             let number = again.map_or(wanted.unwrap_or(free), |(node, _)| node.0);
             let is_taken = again.is_none() && known.contains_key(&NodeId(number));
             if is_taken || number > NODES_MAX || wanted.is_some_and(|wanted| wanted != number) {

@@ -15,6 +15,7 @@
 pub mod consensus;
 pub mod control;
 mod desk;
+mod drained;
 mod leadership;
 pub mod metadata;
 pub mod monitor;
@@ -30,4 +31,4 @@ mod tests;
 pub use self::monitor::Monitor;
 pub use self::options::{InitialNode, MonitorOptions};
 pub use self::record::NodeRecord;
-pub use tyr_protocol::map::{Change, ClusterMap, MapKeyspace, NodeState};
+pub use tyr_protocol::map::{Change, ClusterMap, MapKeyspace, Membership, NodeState};

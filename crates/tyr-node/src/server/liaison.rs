@@ -382,7 +382,7 @@ impl Liaison {
             // Another change is under way, or it has happened meanwhile.
             Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
             Err(error) => {
-                tracing::error!(%error, "the node is not let into the cluster");
+                tracing::warn!(%error, "the node is not let into the cluster");
                 Ok(())
             }
         }

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tyr_node::monitors::control::{ClientOptions, MetadataClient, TcpConnect};
 use tyr_node::monitors::status::Bootstrap;
 use tyr_node::network::NodeAddresses;
-use tyr_protocol::map::{Change, ClusterMap, NodeState};
+use tyr_protocol::map::{Change, ClusterMap, Membership, NodeState};
 use tyr_types::{Epoch, Error, NodeId, Result};
 
 /// How long a question may take.
@@ -59,6 +59,25 @@ impl Control {
     /// `Unavailable` while nobody answers.
     pub fn bootstrap(&self) -> Result<Bootstrap> {
         self.ask(self.client.bootstrap())
+    }
+
+    /// Lets a node in that was drained before: it does not come in by itself.
+    ///
+    /// # Errors
+    /// As [`Office::propose`].
+    pub fn let_in(&self, node: NodeId) -> Result<()> {
+        let bootstrap = self.bootstrap()?;
+        let map = bootstrap.cluster_map()?;
+        let (Some(record), Some(last)) = (bootstrap.nodes.get(&node.0), map.incarnation(node))
+        else {
+            return Ok(()); // It is new.
+        };
+        let mut newcomer = record.newcomer(node);
+        newcomer.incarnation = newcomer.incarnation.max(last + 1);
+        match map.membership(node) {
+            Membership::Out => self.propose(Change::Join(vec![newcomer])).map(drop),
+            Membership::In | Membership::Joining | Membership::Leaving => Ok(()),
+        }
     }
 
     /// The map in effect, as new as the leader knows it; waits for a leader for a while.

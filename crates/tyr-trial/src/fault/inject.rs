@@ -193,6 +193,7 @@ fn join(cluster: &mut Cluster) -> Result<Injected> {
     let node = cluster.numbers().last().map_or(0, |last| last + 1);
     cluster.add(node, true)?;
     cluster.start(node)?;
+    cluster.control.let_in(NodeId(node))?;
     let joined = wait_for(cluster, node, Membership::In)?;
     cluster.control.propose(Change::Drain(NodeId(node)))?;
     let left = wait_for(cluster, node, Membership::Out)?;

@@ -16,6 +16,9 @@ pub const USERS: &str = "users/";
 pub const QUOTAS: &str = "quotas/";
 /// What nodes reported of themselves, one key each.
 pub const NODES: &str = "cluster/nodes/";
+/// Nodes that were drained, one key each: they come in again when an administrator says so, and not
+/// by themselves.
+pub const DRAINED: &str = "cluster/drained/";
 /// The cluster's identity: 16 random bytes, written once.
 pub const ID: &str = "cluster/id";
 /// The map in effect, as `tyr_protocol::wire` writes it.
@@ -26,6 +29,11 @@ pub const EPOCH_MAX: &str = "cluster/epoch_max";
 /// Where a node's report lies.
 pub fn node(node: NodeId) -> Path {
     path(&format!("{NODES}{}", node.0))
+}
+
+/// Where it is noted that a node was drained.
+pub fn drained(node: NodeId) -> Path {
+    path(&format!("{DRAINED}{}", node.0))
 }
 
 /// One of the keys above.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tyr_protocol::map::Change;
+use tyr_protocol::map::{Change, Newcomer};
 use tyr_store::disk::SimulatedDisk;
 use tyr_types::{ErrorKind, NodeId};
 
@@ -62,6 +62,34 @@ async fn a_node_that_joins_later_gets_a_number_and_keeps_it() {
     assert!(world.map().epoch >= epoch);
     world.until("it is on the ring", |world| world.map().next.is_none()).await;
     assert!(world.map().ring.share(number).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_drained_comes_in_when_an_administrator_says_so_and_its_number_stays_its() {
+    let mut world = World::formed(3, 3).await;
+    let record = NodeRecord { identity: 77, ..NodeRecord::at(address(3)) };
+    let own = world.client_as(3, Sender::Node(u16::MAX));
+    let node = own.admit(None, record.clone()).await.unwrap();
+    let join = |incarnation| Change::Join(vec![Newcomer { incarnation, ..record.newcomer(node) }]);
+    own.propose(join(1)).await.unwrap();
+    world.start_node(3);
+    world.until("it is on the ring", |world| world.map().ring.share(node).is_some()).await;
+    let root = world.client_as(3, Sender::User("root".to_owned()));
+    root.propose(Change::Drain(node)).await.unwrap();
+    world.until("it is out", |world| world.map().ring.share(node).is_none()).await;
+    let refused = own.propose(join(1 << 16)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.message().contains("tyr node add 3"), "{refused}");
+    root.propose(join(1 << 16)).await.unwrap();
+    root.propose(Change::CancelMove).await.unwrap();
+    // It is let in again, and was not drained since.
+    own.propose(join(1 << 17)).await.unwrap();
+    root.propose(Change::CancelMove).await.unwrap();
+
+    let path = reserved::node(node);
+    root.transact(Transaction::new().delete(path)).await.unwrap();
+    let other = NodeRecord { identity: 78, ..record.clone() };
+    assert_eq!(own.admit(None, other).await.unwrap(), NodeId(4), "the map remembers node 3");
 }
 
 #[tokio::test(start_paused = true)]
