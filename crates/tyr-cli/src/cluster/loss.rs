@@ -1,8 +1,6 @@
 //! `tyr keyspace loss`: a keyspace of one replica waits for a node that is down, and alone has part
 //! of it. Here an operator says that this is not to come back.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use clap::Args;
 use serde_json::json;
 use tyr::Error;
@@ -10,8 +8,8 @@ use tyr_node::monitors::status::Status;
 use tyr_node::monitors::{Change, ClusterMap};
 use tyr_node::server::NodeId;
 
-use super::Connection;
-use crate::failure::{Failure, Outcome};
+use super::{Connection, question};
+use crate::failure::Outcome;
 use crate::session::Session;
 
 /// `tyr keyspace loss`
@@ -53,8 +51,7 @@ pub fn run(session: &mut Session, arguments: &LossArguments) -> Outcome {
             names(&nodes),
             arguments.name
         ));
-        let is_asked = io::stdin().is_terminal();
-        ask(&words.join("\n"), is_asked, &mut io::stdin().lock(), &mut io::stderr())?;
+        question::ask(&words.join("\n"))?;
     }
     let epoch = connection.ask(|client| async move { client.propose(change).await })?.0;
     let numbers: Vec<u16> = nodes.iter().map(|node| node.0).collect();
@@ -81,29 +78,6 @@ fn names(nodes: &[NodeId]) -> String {
     match &numbers[..] {
         [only] => format!("node {only}"),
         several => format!("nodes {}", several.join(", ")),
-    }
-}
-
-/// Shows `words`, and goes on only if the answer is yes.
-fn ask(
-    words: &str,
-    is_terminal: bool,
-    input: &mut impl BufRead,
-    output: &mut impl Write,
-) -> Outcome {
-    if !is_terminal {
-        return Err(Failure::Usage(format!(
-            "{words}\nThis is asked about at a terminal; say --yes to accept it in a script"
-        )));
-    }
-    let mut answer = String::new();
-    write!(output, "{words}\nType yes to accept that: ").map_err(Failure::Output)?;
-    output.flush().map_err(Failure::Output)?;
-    let read = input.read_line(&mut answer);
-    read.map_err(|error| Error::io("cannot read the answer", error))?;
-    match answer.trim() {
-        "yes" => Ok(()),
-        _ => Err(Failure::Usage("nothing was changed: the answer was not yes".to_owned())),
     }
 }
 
@@ -144,23 +118,6 @@ pub fn warning(name: &str, nodes: &[u16]) -> String {
 mod tests {
     use super::*;
     use tyr::KeyspaceConfig;
-
-    fn asked(answer: &str, is_terminal: bool) -> (Outcome, String) {
-        let mut shown = Vec::new();
-        let outcome = ask("It is lost.", is_terminal, &mut answer.as_bytes(), &mut shown);
-        (outcome, String::from_utf8(shown).unwrap())
-    }
-
-    #[test]
-    fn only_yes_is_yes_and_a_script_has_to_say_so() {
-        let (outcome, shown) = asked("yes\n", true);
-        assert!(outcome.is_ok() && shown.starts_with("It is lost."), "{shown}");
-        for answer in ["", "y\n", "no\n", "yes please\n"] {
-            assert!(matches!(asked(answer, true).0, Err(Failure::Usage(_))), "{answer:?}");
-        }
-        let Err(Failure::Usage(text)) = asked("yes\n", false).0 else { panic!("it was not asked") };
-        assert!(text.contains("It is lost.") && text.contains("--yes"), "{text}");
-    }
 
     #[test]
     fn keyspaces_that_wait_are_told_with_the_nodes_and_what_to_do() {

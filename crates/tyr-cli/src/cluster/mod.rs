@@ -8,6 +8,7 @@ mod connection;
 mod health;
 pub mod loss;
 pub mod node;
+mod question;
 pub mod quota;
 mod reports;
 pub mod status;

@@ -7,12 +7,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tyr::Error;
 use tyr_node::monitors::metadata::reserved;
-use tyr_node::monitors::{Change, Membership};
+use tyr_node::monitors::{Change, ClusterMap, Membership};
 use tyr_node::server::NodeId;
 
-use super::Connection;
 use super::reports::{self, Told};
 use super::status::rows;
+use super::{Connection, question};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::Session;
@@ -66,6 +66,9 @@ pub struct DrainArguments {
     /// Wait until it holds nothing any more
     #[arg(long = "wait")]
     is_waited: bool,
+    /// Do it without a question where it leaves fewer nodes than replicas
+    #[arg(long = "yes")]
+    is_accepted: bool,
 }
 
 /// `tyr node remove`
@@ -123,6 +126,9 @@ pub struct MonitorArguments {
     /// Whether it is to be one
     #[arg(value_parser = ["yes", "no"])]
     is_monitor: String,
+    /// Do it without a question where it leaves fewer than three
+    #[arg(long = "yes")]
+    is_accepted: bool,
 }
 
 /// `tyr node cancel`
@@ -139,7 +145,10 @@ pub fn run(session: &mut Session, command: NodeCommand) -> Outcome {
             let change = newcomer(&connection, node)?;
             change_ring(session, &connection, change, is_waited)
         }
-        NodeCommand::Drain(DrainArguments { node, is_waited }) => {
+        NodeCommand::Drain(DrainArguments { node, is_waited, is_accepted }) => {
+            if !is_accepted {
+                ask_about_drain(&connection, NodeId(node))?;
+            }
             change_ring(session, &connection, Change::Drain(NodeId(node)), is_waited)
         }
         NodeCommand::Remove(RemoveArguments { node, is_waited }) => {
@@ -150,8 +159,11 @@ pub fn run(session: &mut Session, command: NodeCommand) -> Outcome {
             let change = Change::SetWeight { node: NodeId(node), weight };
             change_ring(session, &connection, change, is_waited)
         }
-        NodeCommand::Monitor(MonitorArguments { node, is_monitor }) => {
+        NodeCommand::Monitor(MonitorArguments { node, is_monitor, is_accepted }) => {
             let is_monitor = is_monitor == "yes";
+            if !is_monitor && !is_accepted {
+                ask_about_dismissal(&connection, node)?;
+            }
             connection
                 .ask(|client| async move { client.appoint(NodeId(node), is_monitor).await })?;
             session.output.record(&json!({"node": node, "monitor": is_monitor}), "")
@@ -201,6 +213,67 @@ fn newcomer(connection: &Connection, node: u16) -> Outcome<Change> {
         newcomer.incarnation = newcomer.incarnation.max(last + 1);
     }
     Ok(Change::Join(vec![newcomer]))
+}
+
+/// Asks before a node goes without which there are fewer nodes than replicas.
+fn ask_about_drain(connection: &Connection, node: NodeId) -> Outcome {
+    let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;
+    match thinned_by_drain(&bootstrap.cluster_map()?, node) {
+        Some(words) => question::ask(&words),
+        None => Ok(()),
+    }
+}
+
+/// What is said before it; nothing when enough nodes are left.
+fn thinned_by_drain(map: &ClusterMap, node: NodeId) -> Option<String> {
+    let members = map.next.as_ref().unwrap_or(&map.ring).members();
+    let left = members.keys().filter(|member| **member != node).count();
+    let open = map.keyspaces.values().filter(|keyspace| !keyspace.is_dropped);
+    let thin = open.filter(|keyspace| usize::from(keyspace.config.replication) > left);
+    let names: Vec<String> =
+        thin.map(|it| format!("{} ({})", it.name, it.config.replication)).collect();
+    // What is refused anyway is not asked about.
+    (members.contains_key(&node) && left > 0 && !names.is_empty()).then(|| {
+        format!(
+            "Without node {} there are {left} nodes, fewer than replicas of: {}. What is in them is \
+             then kept {left} times.",
+            node.0,
+            names.join(", ")
+        )
+    })
+}
+
+/// Asks before a monitor goes without which no loss of another one is survived.
+fn ask_about_dismissal(connection: &Connection, node: u16) -> Outcome {
+    let status = connection.ask(|client| async move { client.status().await })?;
+    match weakened_by_dismissal(&status.voters, node)? {
+        Some(words) => question::ask(&words),
+        None => Ok(()),
+    }
+}
+
+/// What is said before it; nothing when enough are left.
+fn weakened_by_dismissal(voters: &[u16], node: u16) -> Outcome<Option<String>> {
+    let left: Vec<String> =
+        voters.iter().filter(|voter| **voter != node).map(u16::to_string).collect();
+    if left.len() == voters.len() || left.len() > 2 {
+        return Ok(None);
+    }
+    match &left[..] {
+        [] => Err(Error::invalid(format!(
+            "node {node} is the only monitor, and without one there is no cluster; make another \
+             node one first: tyr node monitor NODE yes"
+        ))
+        .into()),
+        [only] => Ok(Some(format!(
+            "Node {only} is then the only monitor: while it is down nothing changes hands, and if \
+             its disk is lost so is the cluster."
+        ))),
+        _ => Ok(Some(format!(
+            "Nodes {} are then the only monitors: while one of them is down nothing changes hands.",
+            left.join(" and ")
+        ))),
+    }
 }
 
 /// Takes what a node told of itself out of the service metadata: then nobody knows of it.
@@ -259,4 +332,36 @@ fn change_ring(
         false => format!("in effect since epoch {epoch}; `tyr status` shows how far it is"),
     };
     session.output.record(&json!({"epoch": now, "done": !is_moving}), &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr::KeyspaceConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_drain_that_leaves_fewer_nodes_than_replicas_is_asked_about() {
+        let replicated = |replication| KeyspaceConfig { replication, ..KeyspaceConfig::default() };
+        let map = |nodes| ClusterMap::of(nodes, &[replicated(3), replicated(2)]);
+        assert_eq!(thinned_by_drain(&map(4), NodeId(1)), None);
+        let words = thinned_by_drain(&map(3), NodeId(1)).unwrap();
+        assert!(words.contains("there are 2 nodes") && words.contains("keyspace-1 (3)"), "{words}");
+        assert!(!words.contains("keyspace-2"), "{words}");
+        assert_eq!(thinned_by_drain(&map(3), NodeId(7)), None, "there is no such node");
+        let leaving = map(4).changed(&Change::Drain(NodeId(0))).unwrap();
+        assert!(thinned_by_drain(&leaving, NodeId(1)).is_some(), "one leaves already");
+    }
+
+    #[test]
+    fn fewer_than_three_monitors_are_asked_about_and_none_is_refused() {
+        assert_eq!(weakened_by_dismissal(&[0, 1, 2, 3], 3).unwrap(), None);
+        assert_eq!(weakened_by_dismissal(&[0, 1, 2], 7).unwrap(), None, "it is none");
+        let words = weakened_by_dismissal(&[0, 1, 2], 1).unwrap().unwrap();
+        assert!(words.contains("Nodes 0 and 2 are then the only monitors"), "{words}");
+        let words = weakened_by_dismissal(&[0, 1], 0).unwrap().unwrap();
+        assert!(words.contains("Node 1 is then the only monitor"), "{words}");
+        let refused = weakened_by_dismissal(&[4], 4).unwrap_err();
+        assert!(refused.to_string().contains("monitor NODE yes"), "{refused}");
+    }
 }
