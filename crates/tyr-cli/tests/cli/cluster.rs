@@ -139,8 +139,16 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
         };
         lines.iter().any(is_it)
     };
-    assert!(has("root", "put users/alice") && has("root", "delete users/alice"), "{audit}");
-    assert!(has("alice", "put users/bob"), "what was not allowed is there too: {audit}");
+    for act in ["made", "gets read on keyspace photos", "its keys are replaced", "removed"] {
+        assert!(has("root", &format!("user alice: {act}")), "{act} in {audit}");
+    }
+    assert!(has("root", "user alice: loses read on keyspace photos"), "{audit}");
+    assert!(has("alice", "user bob: made"), "what was not allowed is there too: {audit}");
+    let refused = lines.iter().filter(|line| line["message"] == "a control connection was refused");
+    let named = |line: &&Value| {
+        line["user"] == "alice" && line["from"].as_str().unwrap().starts_with("127.0.0.1:")
+    };
+    assert!(refused.filter(named).count() > 0, "her old key: {audit}");
     assert!(!audit.contains(key.trim()), "no key is in it");
 }
 

@@ -23,7 +23,7 @@ use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
 use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
-use super::access::{Caller, Right, Users};
+use super::access::{self, Caller, Right, Users};
 use super::network::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 use super::quota::{Quotas, makes_room};
 use super::room::Room;
@@ -300,7 +300,7 @@ impl Gate {
         Err(error)
     }
 
-    fn name_of(&self, keyspace: KeyspaceId) -> String {
+    pub(crate) fn name_of(&self, keyspace: KeyspaceId) -> String {
         let map = self.map.read();
         let known = map.as_ref().and_then(|map| map.keyspaces.get(&keyspace));
         known.map_or_else(|| format!("number {}", keyspace.0), |it| it.name.to_string())
@@ -400,8 +400,10 @@ impl Authenticate for Gate {
                 let is_known = !introduction.is_caller
                     || self.users.is_node(token) && self.is_certified(introduction, node);
                 if !is_known {
-                    let error = strange_node(node);
-                    tracing::warn!(target: "audit", %error, "a node was not let in");
+                    let (error, from) = (strange_node(node), introduction.from);
+                    tracing::warn!(
+                        target: "audit", node = node.0, %from, %error, "a node was not let in"
+                    );
                     return Err(error);
                 }
                 if let Some(map) = &*self.map.read() {
@@ -413,7 +415,8 @@ impl Authenticate for Gate {
                 let identified = self.users.identify(token);
                 let from = introduction.from;
                 if let Err(error) = &identified {
-                    tracing::warn!(target: "audit", %from, %error, "a client was not let in");
+                    let user = access::claimed(token);
+                    tracing::warn!(target: "audit", user, %from, %error, "a client was not let in");
                 }
                 identified.map(Principal::new)
             }

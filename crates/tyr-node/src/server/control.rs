@@ -1,22 +1,32 @@
 //! The control connections that others open to this node: who they are, and who answers them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tyr_types::{Error, ErrorKind, NodeId};
+use tyr_types::{Error, ErrorKind, NodeId, Result};
 
-use crate::monitors::control::{self, Answering};
-use crate::router::access::Users;
+use crate::monitors::control::{self, Answering, Hello, Identity, Sender};
+use crate::monitors::metadata::{Path, reserved};
+use crate::router::access::{self, User, Users};
+use crate::router::gate::Gate;
 use crate::router::network::{ControlStream, is_named};
 
 /// Serves the control connections that others open to this node.
 pub(crate) struct Control {
     server: control::Server,
-    /// For callers whose certificate is not a node's.
-    server_of_users: control::Server,
+    users: Arc<Users>,
     /// With TLS: what the certificate of every node names.
     domain: Option<String>,
     runtime: Handle,
+}
+
+/// What is known of a caller before it says anything.
+#[derive(Clone, Copy)]
+struct Origin {
+    from: SocketAddr,
+    /// Whether its certificate, if there are any, is a node's.
+    may_be_node: bool,
 }
 
 impl Control {
@@ -28,38 +38,10 @@ impl Control {
         domain: Option<String>,
         runtime: Handle,
     ) -> Arc<Self> {
-        let authenticate = move |hello: &control::Hello| match &hello.sender {
-            control::Sender::Node(node) => match users.is_node(hello.token.as_bytes()) {
-                true => Ok(control::Identity::Node(NodeId(*node))),
-                false => Err(Error::new(
-                    ErrorKind::PermissionDenied,
-                    format!("node {node} does not show this cluster's secret"),
-                )),
-            },
-            control::Sender::User(_) => {
-                let identified = users.identify(hello.token.as_bytes());
-                if let Err(error) = &identified {
-                    tracing::warn!(target: "audit", %error, "a control connection was refused");
-                }
-                identified.map(|caller| control::Identity::User {
-                    name: caller.name().to_owned(),
-                    is_administrator: caller.is_administrator(),
-                })
-            }
-        };
-        let of_all: control::Authenticate = Arc::new(authenticate);
-        let anybody = Arc::clone(&of_all);
-        let of_users = move |hello: &control::Hello| match &hello.sender {
-            control::Sender::Node(node) => {
-                let error = uncertified(*node);
-                tracing::warn!(target: "audit", %error, "a control connection was refused");
-                Err(error)
-            }
-            control::Sender::User(_) => anybody(hello),
-        };
-        let server = control::Server::new(answering.clone(), of_all);
-        let server_of_users = control::Server::new(answering, Arc::new(of_users));
-        Arc::new(Self { server, server_of_users, domain, runtime })
+        // Who is there is asked for each connection, with where it comes from.
+        let nobody = Arc::new(|_: &Hello| Err(strange()));
+        let server = control::Server::new(answering, nobody);
+        Arc::new(Self { server, users, domain, runtime })
     }
 
     /// Serves one more.
@@ -70,7 +52,8 @@ impl Control {
             Some(certificate) => is_named(certificate),
             None => self.domain.is_none(),
         };
-        let server = if may_be_node { &self.server } else { &self.server_of_users }.clone();
+        let (users, origin) = (Arc::clone(&self.users), Origin { from: control.from, may_be_node });
+        let server = self.server.admitting(Arc::new(move |hello| identify(&users, origin, hello)));
         self.runtime.spawn(async move {
             let ControlStream { stream, place, .. } = control;
             // Nobody need be told how it ended.
@@ -80,6 +63,56 @@ impl Control {
             drop(place);
         });
     }
+}
+
+/// Who is there. Who is not who it says is noted, by the name that it gives.
+fn identify(users: &Users, origin: Origin, hello: &Hello) -> Result<Identity> {
+    let Origin { from, may_be_node } = origin;
+    let token = hello.token.as_bytes();
+    let (user, identified) = match &hello.sender {
+        Sender::Node(node) if !may_be_node => (format!("node {node}"), Err(uncertified(*node))),
+        Sender::Node(node) => {
+            let identified = match users.is_node(token) {
+                true => Ok(Identity::Node(NodeId(*node))),
+                false => Err(Error::new(
+                    ErrorKind::PermissionDenied,
+                    format!("node {node} does not show this cluster's secret"),
+                )),
+            };
+            (format!("node {node}"), identified)
+        }
+        Sender::User(name) => {
+            let identified = users.identify(token).map(|caller| Identity::User {
+                name: caller.name().to_owned(),
+                is_administrator: caller.is_administrator(),
+            });
+            (access::printable(name), identified)
+        }
+    };
+    if let Err(error) = &identified {
+        tracing::warn!(target: "audit", user, %from, %error, "a control connection was refused");
+    }
+    identified
+}
+
+/// What is said of changed entries for auditors: of users, who gets or loses what.
+pub(crate) fn describe(
+    path: &Path,
+    old: Option<&[u8]>,
+    new: Option<&[u8]>,
+    gate: &Gate,
+) -> Option<String> {
+    let name = path.as_str().strip_prefix(reserved::USERS)?;
+    let read = |bytes: Option<&[u8]>| bytes.map(User::from_bytes).transpose().ok();
+    let (old, new) = (read(old)?, read(new)?);
+    let acts = User::difference(old.as_ref(), new.as_ref(), |keyspace| {
+        format!("keyspace {}", gate.name_of(keyspace))
+    });
+    Some(format!("user {name}: {acts}"))
+}
+
+fn strange() -> Error {
+    Error::new(ErrorKind::PermissionDenied, "nobody said who is there")
 }
 
 fn uncertified(node: u16) -> Error {

@@ -133,6 +133,11 @@ impl Server {
         self.driver.look(|engine| engine.failure().is_none() && engine.member().has_lease())
     }
 
+    /// What it is looked at by.
+    fn observed(&self) -> Arc<observation::Parts> {
+        Arc::clone(self.observed.get_or_init(|| Observer::parts(self)))
+    }
+
     /// The map it goes by.
     pub fn map(&self) -> Option<Arc<ClusterMap>> {
         self.driver.look(|engine| engine.member().map().cloned())

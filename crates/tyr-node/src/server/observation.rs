@@ -281,10 +281,10 @@ fn unleased(node: NodeId, map: Option<&ClusterMap>) -> String {
 impl Observer {
     /// Looks at this node.
     pub fn of(server: &Server) -> Self {
-        Self(Arc::clone(server.observed.get_or_init(|| Self::parts(server))))
+        Self(server.observed())
     }
 
-    fn parts(server: &Server) -> Arc<Parts> {
+    pub(super) fn parts(server: &Server) -> Arc<Parts> {
         let incarnation = server.driver.look(|engine| engine.member().incarnation());
         Arc::new(Parts {
             node: server.node,

@@ -26,7 +26,7 @@ use super::options::{Formation, ServerOptions};
 use super::outlet::{Exit, Leader};
 use super::report::Sight;
 use super::upkeep::Upkeep;
-use super::{Observer, Running, Server};
+use super::{Running, Server};
 use crate::agent::keeper::{Keeper, SnapshotFloor};
 use crate::agent::marker::Marking;
 use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
@@ -64,10 +64,7 @@ struct Who {
 /// Starts a node.
 pub(super) fn start(options: ServerOptions) -> Result<Server> {
     options.validate()?;
-    let users = Arc::new(match &options.secret {
-        Some(secret) => Users::with_secret(secret),
-        None => Users::unchecked(),
-    });
+    let users = Arc::new(users_of(&options));
     let control = Thread::start()?;
     // Monitors hear each other on it.
     control.handle.spawn(async { crate::priority::go_first() });
@@ -77,7 +74,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gate = Gate::new(Arc::clone(&users), domain.clone());
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (engine, lock) = open(&options, &who)?;
+    let (engine, lock, disk) = open(&options, &who)?;
     let exit = Exit::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
     let exporter = start_traces(&options, &driver)?;
@@ -87,10 +84,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let monitor = start_monitor(&options, &who, &connect, &exit)?;
     let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
     let others = relaying_client(&options, &who, &connect)?;
-    let sight = Sight::default();
-    let looking = sight.clone();
-    let report: control::Report = Arc::new(move || looking.report());
-    let answering = Answering { monitor: monitor.clone(), others: others.clone(), report };
+    let (answering, sight) = answering((monitor.as_ref(), others.as_ref()), &gate);
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
@@ -116,10 +110,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let listen = network.listen(options.listen)?;
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
-    let (going, open) = (Arc::clone(&driver), Arc::clone(&gate));
-    let disk = Arc::new(NodeDisk::of(options.folder.join(STORE_FOLDER).join(LOCK_FILE))?);
-    let watched = (room, Arc::clone(&disk));
-    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), watched);
+    let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
+    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), (room, seen));
     let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
     let marking = Marking::start(driver.look(|engine| engine.journal().log().lock().marker()))?;
     let running = Mutex::new(Some(Running { threads, marking, control, lock }));
@@ -140,9 +132,31 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_stopping,
         running,
     };
-    Observer::of(&server);
-    sight.open(server.observed.get().expect("it was looked at"));
+    sight.open(&server.observed());
     Ok(server)
+}
+
+/// Nobody yet, of a cluster with this secret or without one.
+fn users_of(options: &ServerOptions) -> Users {
+    match &options.secret {
+        Some(secret) => Users::with_secret(secret),
+        None => Users::unchecked(),
+    }
+}
+
+/// Who answers control connections, and where they find how the node stands once it runs.
+fn answering(
+    (monitor, others): (Option<&Monitor>, Option<&MetadataClient>),
+    gate: &Arc<Gate>,
+) -> (Answering, Sight) {
+    let (sight, naming) = (Sight::default(), Arc::clone(gate));
+    let looking = sight.clone();
+    let answering = Answering {
+        report: Arc::new(move || looking.report()),
+        describe: Arc::new(move |path, old, new| super::control::describe(path, old, new, &naming)),
+        ..Answering::new(monitor.cloned(), others.cloned())
+    };
+    (answering, sight)
 }
 
 /// Traces transactions, if that is wanted.
@@ -327,7 +341,7 @@ fn others(options: &ServerOptions, who: &Who) -> Vec<String> {
 }
 
 /// Opens the store, and tells the member what its log holds.
-fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
+fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<NodeDisk>)> {
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
@@ -354,7 +368,8 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock)> {
     if let Some(map) = engine.member().map() {
         map.check_program(level::spoken())?;
     }
-    Ok((engine, lock))
+    let disk = NodeDisk::of(folder.join(LOCK_FILE))?;
+    Ok((engine, lock, Arc::new(disk)))
 }
 
 /// Gossips at the node's address; who is gone is told to the monitors (M2).

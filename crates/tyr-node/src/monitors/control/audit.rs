@@ -5,12 +5,32 @@
 
 use super::hello::Identity;
 use super::message::{Answer, Fault, Request};
-use crate::monitors::metadata::{Alteration, Transaction};
+use crate::monitors::metadata::{Alteration, Expected, Path, Transaction, reserved};
 
-/// Says what the user changed, or was not let change; nothing of questions.
-pub(super) fn describe(request: &Request) -> Option<String> {
+/// The entries of which a description says what is done to them, in place of their keys alone: users.
+pub(super) fn described(request: &Request) -> impl Iterator<Item = &Path> {
+    let alterations = match request {
+        Request::Transact(transaction) => &transaction.alterations[..],
+        _ => &[],
+    };
+    let paths = alterations.iter().map(Alteration::path);
+    paths.filter(|path| path.as_str().starts_with(reserved::USERS))
+}
+
+/// Whether the entry is only made, and not changed if it is there.
+pub(super) fn is_to_be_new(request: &Request, path: &Path) -> bool {
+    let Request::Transact(Transaction { conditions, .. }) = request else { return false };
+    conditions.iter().any(|it| it.path == *path && it.expected == Expected::Absent)
+}
+
+/// Says what the user changed, or was not let change; nothing of questions. `of_entry` says it of an
+/// entry and its new value, if it knows what that is.
+pub(super) fn describe(
+    request: &Request,
+    of_entry: impl Fn(&Path, Option<&[u8]>) -> Option<String>,
+) -> Option<String> {
     match request {
-        Request::Transact(transaction) => Some(paths(transaction)),
+        Request::Transact(transaction) => Some(alterations(transaction, of_entry)),
         Request::Propose(proposal) => Some(format!("{proposal:?}")),
         Request::Appoint { node, is_monitor: true } => Some(format!("node {node} is a monitor")),
         Request::Appoint { node, is_monitor: false } => {
@@ -38,10 +58,17 @@ pub(super) fn note(identity: &Identity, what: &str, result: &Result<Answer, Faul
     }
 }
 
-fn paths(transaction: &Transaction) -> String {
+fn alterations(
+    transaction: &Transaction,
+    of_entry: impl Fn(&Path, Option<&[u8]>) -> Option<String>,
+) -> String {
     let alteration = |it: &Alteration| match it {
-        Alteration::Put { path, .. } => format!("put {}", path.as_str()),
-        Alteration::Delete { path } => format!("delete {}", path.as_str()),
+        Alteration::Put { path, value } => {
+            of_entry(path, Some(value)).unwrap_or_else(|| format!("put {}", path.as_str()))
+        }
+        Alteration::Delete { path } => {
+            of_entry(path, None).unwrap_or_else(|| format!("delete {}", path.as_str()))
+        }
     };
     transaction.alterations.iter().map(alteration).collect::<Vec<_>>().join(", ")
 }
@@ -50,16 +77,26 @@ fn paths(transaction: &Transaction) -> String {
 mod tests {
     use super::*;
     use crate::monitors::control::Proposal;
-    use crate::monitors::metadata::Path;
 
     #[test]
     fn changes_are_described_without_their_values_and_questions_not_at_all() {
         let users = ["users/alice", "users/bob"].map(|text| Path::new(text).unwrap());
         let [alice, bob] = users;
         let transaction = Transaction::new().put(alice.clone(), "secret").delete(bob);
-        let text = describe(&Request::Transact(transaction)).unwrap();
-        assert_eq!(text, "put users/alice, delete users/bob");
-        assert_eq!(describe(&Request::Propose(Proposal::Drain(3))).unwrap(), "Drain(3)");
-        assert_eq!(describe(&Request::Get(alice)), None);
+        let request = Request::Transact(transaction.put(Path::new("service/a").unwrap(), "1"));
+        assert!(!is_to_be_new(&request, &alice));
+        let add = Transaction::new().when(alice.clone(), Expected::Absent);
+        assert!(is_to_be_new(&Request::Transact(add), &alice));
+        let unknown = |_: &Path, _: Option<&[u8]>| None;
+        let text = describe(&request, unknown).unwrap();
+        assert_eq!(text, "put users/alice, delete users/bob, put service/a");
+        let paths: Vec<&str> = described(&request).map(Path::as_str).collect();
+        assert_eq!(paths, ["users/alice", "users/bob"]);
+        let text = describe(&request, |path, new| {
+            new.is_none().then(|| format!("{} is removed", path.as_str()))
+        });
+        assert_eq!(text.unwrap(), "put users/alice, users/bob is removed, put service/a");
+        assert_eq!(describe(&Request::Propose(Proposal::Drain(3)), unknown).unwrap(), "Drain(3)");
+        assert_eq!(describe(&Request::Get(alice), unknown), None);
     }
 }

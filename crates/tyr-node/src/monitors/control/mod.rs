@@ -37,4 +37,4 @@ pub use self::hello::{Hello, Identity, Sender};
 pub use self::message::{Answer, Fault, Question, Request};
 pub use self::peers::{Peers, SayHello};
 pub use self::proposal::{Joiner, Keyspace, Proposal};
-pub use self::server::{Answering, Authenticate, Report, Server};
+pub use self::server::{Answering, Authenticate, Describe, Report, Server};

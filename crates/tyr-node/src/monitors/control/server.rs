@@ -18,7 +18,7 @@ use super::connection::write_all;
 use super::frame::{self, FRAME_LEN_MAX};
 use super::hello::{HELLO_LEN_MAX, Hello, Identity, LEVEL, MAGIC, VERSION, Welcome};
 use super::message::{Answer, Ask, Fault, Question, Reply, Request};
-use crate::monitors::metadata::Actor;
+use crate::monitors::metadata::{Actor, Path};
 use crate::monitors::monitor::Monitor;
 
 /// Questions of one connection that are worked on at once; who asks more is not listened to
@@ -45,13 +45,25 @@ pub struct Answering {
     pub others: Option<MetadataClient>,
     /// How the node stands.
     pub report: Report,
+    /// What a change of an entry is.
+    pub describe: Describe,
 }
+
+/// Says for auditors what a change of an entry is, by what was there and what is to be; nothing of
+/// entries that it does not know.
+pub type Describe =
+    Arc<dyn Fn(&Path, Option<&[u8]>, Option<&[u8]>) -> Option<String> + Send + Sync>;
 
 /// Says how a node stands, as JSON; `None` while it starts, and when it has stopped. May take its
 /// time: it is asked on a thread where that holds nobody up.
 pub type Report = Arc<dyn Fn() -> Option<Bytes> + Send + Sync>;
 
 impl Answering {
+    /// Of a node that tells nothing of itself.
+    pub fn new(monitor: Option<Monitor>, others: Option<MetadataClient>) -> Self {
+        Self { monitor, others, report: Arc::new(|| None), describe: Arc::new(|_, _, _| None) }
+    }
+
     /// The monitor, while it votes.
     fn voter(&self) -> Option<&Monitor> {
         self.monitor.as_ref().filter(|monitor| monitor.is_voter())
@@ -71,6 +83,12 @@ impl Server {
     /// A server for this node.
     pub fn new(answering: Answering, authenticate: Authenticate) -> Self {
         Self { answering, authenticate, reporting: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The same for callers who show in this way who they are.
+    #[must_use]
+    pub fn admitting(&self, authenticate: Authenticate) -> Self {
+        Self { authenticate, ..self.clone() }
     }
 
     /// Serves a stream from its first byte; returns when it ends.
@@ -185,7 +203,7 @@ impl Server {
             return self.watch(actor, prefix, after, (number, frames)).await;
         }
         let is_raft = matches!(question.request, Request::Raft(_));
-        let change = audit::describe(&question.request);
+        let change = self.describe(&identity, &question).await;
         let result = match (is_raft, &identity) {
             (true, Identity::User { .. }) => {
                 let error = Error::new(ErrorKind::PermissionDenied, "only monitors speak Raft");
@@ -197,6 +215,30 @@ impl Server {
             audit::note(&identity, &change, &result);
         }
         _ = reply(&frames, number, result).await;
+    }
+
+    /// What a user is about to change, for auditors. What is there is looked up first: of an entry
+    /// that is changed under the condition of its revision it is what is replaced.
+    async fn describe(&self, identity: &Identity, question: &Question) -> Option<String> {
+        if matches!(identity, Identity::Node(_)) {
+            return None;
+        }
+        let mut known = HashMap::new();
+        for path in audit::described(&question.request) {
+            if audit::is_to_be_new(&question.request, path) {
+                known.insert(path.clone(), None); // Whatever is there is not replaced.
+                continue;
+            }
+            let (path, patience_ms) = (path.clone(), question.patience_ms);
+            let request = Request::Get(path.clone());
+            let look = Question { actor: None, is_handed_on: false, patience_ms, request };
+            if let Ok(Answer::Entry(entry)) = self.answer(Actor::System, look).await {
+                known.insert(path, entry.map(|entry| entry.value));
+            }
+        }
+        audit::describe(&question.request, |path, new| {
+            (self.answering.describe)(path, known.get(path)?.as_deref(), new)
+        })
     }
 
     async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
@@ -219,11 +261,14 @@ impl Server {
 
     /// How this node stands. Whoever waits for the engine does not hold up the monitors' messages.
     async fn report(&self) -> Result<Answer, Fault> {
-        let place = self.reporting.acquire().await.expect("nobody closes it");
+        let place = Arc::clone(&self.reporting).acquire_owned().await.expect("nobody closes it");
         let report = Arc::clone(&self.answering.report);
-        let told = tokio::task::spawn_blocking(move || report()).await;
-        drop(place);
-        match told {
+        let telling = move || {
+            // Held until it is there, whether or not anybody waits for it yet.
+            let _place = place;
+            report()
+        };
+        match tokio::task::spawn_blocking(telling).await {
             Ok(Some(report)) => Ok(Answer::Report(report)),
             Ok(None) | Err(_) => {
                 Err(Fault::Refused(Error::unavailable("the node starts, or stops").into()))

@@ -215,11 +215,7 @@ async fn another_version_is_told_so() {
         super::ClientOptions::at(&["nowhere:1"]),
         Arc::new(super::TcpConnect),
     );
-    let answering = super::Answering {
-        monitor: None,
-        others: Some(client.unwrap()),
-        report: Arc::new(|| None),
-    };
+    let answering = super::Answering::new(None, Some(client.unwrap()));
     let server = super::Server::new(answering, Arc::new(|_| panic!("nobody is asked for")));
     let served = tokio::spawn(async move { server.accept(far).await });
     near.write_all(MAGIC).await.unwrap();

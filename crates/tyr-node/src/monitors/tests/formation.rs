@@ -108,8 +108,7 @@ async fn a_node_of_another_cluster_is_not_heard() {
 #[tokio::test(start_paused = true)]
 async fn a_node_without_a_monitor_hands_everything_on() {
     let world = World::formed(4, 3).await;
-    let answering =
-        Answering { monitor: None, others: Some(world.client(3)), report: Arc::new(|| None) };
+    let answering = Answering::new(None, Some(world.client(3)));
     let relay = Server::new(answering, Arc::new(identify));
     world.shared.network.listen(&address(3), relay);
     let sender = Sender::User("root".to_owned());
@@ -151,8 +150,7 @@ async fn three_monitors_on_threads_of_their_own_talk_over_sockets() {
         let initial = initial.clone();
         let options = MonitorOptions { initial, ..MonitorOptions::new(own.node, disk, record) };
         let monitor = Monitor::start(options, Arc::new(TcpConnect), Arc::new(|_, _| {})).unwrap();
-        let answering =
-            Answering { monitor: Some(monitor.clone()), others: None, report: Arc::new(|| None) };
+        let answering = Answering::new(Some(monitor.clone()), None);
         let server = Server::new(answering, Arc::new(identify));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

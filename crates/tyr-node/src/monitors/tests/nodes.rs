@@ -150,8 +150,7 @@ impl World {
         let monitor = Monitor::launch(options, connect, send).await?;
         tokio::spawn(deliver(shared, node, queue));
         let others = Some(self.client(node));
-        let answering =
-            Answering { monitor: Some(monitor.clone()), others, report: Arc::new(|| None) };
+        let answering = Answering::new(Some(monitor.clone()), others);
         let server = Server::new(answering, Arc::new(identify));
         self.shared.network.listen(&address(node), server);
         self.shared.monitors.lock().insert(node, monitor);

@@ -32,6 +32,9 @@ pub const ROOT: &str = "root";
 /// The name of those who come without any to a cluster that checks nothing.
 pub const ANYBODY: &str = "anybody";
 
+/// Characters of a name that are logged.
+const NAME_LEN_SHOWN: usize = 64;
+
 /// A user as everybody who came as that user sees it; `None` when it was removed.
 type Shared = Arc<RwLock<Option<User>>>;
 
@@ -165,6 +168,22 @@ fn split(token: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(token).ok()?.split_once(':')
 }
 
+/// Whom a token is of by its own word, for logs of who was refused; never the key.
+pub fn claimed(token: &[u8]) -> String {
+    match split(token) {
+        Some((name, _)) => printable(name),
+        None => printable(""),
+    }
+}
+
+/// A name that somebody gives who need not be that, short and without control characters.
+pub fn printable(name: &str) -> String {
+    if name.is_empty() {
+        return "nobody".to_owned();
+    }
+    name.chars().take(NAME_LEN_SHOWN).collect::<String>().escape_debug().to_string()
+}
+
 /// What shows that one is `name`: the token of a hello.
 pub fn token(name: &str, key: &Key) -> String {
     format!("{name}:{}", key.as_str())
@@ -214,6 +233,14 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::PermissionDenied);
             assert!(!users.is_node(refused.as_bytes()));
         }
+    }
+
+    #[test]
+    fn a_name_that_is_claimed_is_shown_and_no_key() {
+        assert_eq!(claimed(token("alice", &Key::draw().unwrap()).as_bytes()), "alice");
+        assert_eq!(claimed(b"a-key-without-a-name"), "nobody");
+        assert_eq!(claimed(b"bob\nroot was let in:key"), "bob\\nroot was let in");
+        assert_eq!(claimed(format!("{}:key", "x".repeat(1000)).as_bytes()).len(), 64);
     }
 
     #[test]

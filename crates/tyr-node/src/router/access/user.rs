@@ -115,6 +115,47 @@ impl User {
         self.rights.iter().map(|(keyspace, right)| (KeyspaceId(*keyspace), *right))
     }
 
+    /// What has been done to a user that was `old` and is `new`, in words for auditors. No key is in
+    /// them.
+    pub fn difference(
+        old: Option<&Self>,
+        new: Option<&Self>,
+        name_of: impl Fn(KeyspaceId) -> String,
+    ) -> String {
+        let none = Self::default();
+        let Some(new) = new else { return "removed".to_owned() };
+        let mut acts = Vec::new();
+        match old {
+            None => acts.push("made".to_owned()),
+            Some(old) if old.keys.iter().all(|key| new.keys.contains(key)) => {
+                if new.keys.len() > old.keys.len() {
+                    acts.push("gets another key".to_owned());
+                }
+            }
+            Some(_) => acts.push("its keys are replaced".to_owned()),
+        }
+        let old = old.unwrap_or(&none);
+        match (old.is_administrator, new.is_administrator) {
+            (false, true) => acts.push("is an administrator".to_owned()),
+            (true, false) => acts.push("is no administrator any more".to_owned()),
+            (true, true) | (false, false) => {}
+        }
+        for (keyspace, right) in new.rights() {
+            if old.rights.get(&keyspace.0) != Some(&right) {
+                acts.push(format!("gets {} on {}", right.name(), name_of(keyspace)));
+            }
+        }
+        for (keyspace, right) in old.rights() {
+            if !new.rights.contains_key(&keyspace.0) {
+                acts.push(format!("loses {} on {}", right.name(), name_of(keyspace)));
+            }
+        }
+        if acts.is_empty() {
+            return "stays as it is".to_owned();
+        }
+        acts.join(", ")
+    }
+
     /// Its bytes in the service metadata: JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
@@ -145,6 +186,28 @@ mod tests {
         assert!(!none.permits(KeyspaceId(7), Right::Read));
         assert_eq!(Right::parse("write").unwrap(), Right::Write);
         assert!(Right::parse("all").is_err());
+    }
+
+    #[test]
+    fn each_act_has_words_of_its_own() {
+        let [first, second] = [(); 2].map(|()| Key::draw().unwrap().hash());
+        let said = |old: Option<&User>, new: Option<&User>| {
+            User::difference(old, new, |keyspace| format!("k{}", keyspace.0))
+        };
+        let user = User::new(first);
+        let (old, seven) = (Some(&user), KeyspaceId(7));
+        assert_eq!(said(None, old), "made");
+        assert_eq!(said(old, Some(&user.clone().with_key(second).unwrap())), "gets another key");
+        assert_eq!(said(old, Some(&user.clone().with_only_key(second))), "its keys are replaced");
+        let reader = user.clone().granted(seven, Some(Right::Read));
+        assert_eq!(said(old, Some(&reader)), "gets read on k7");
+        let writer = user.clone().granted(seven, Some(Right::Write));
+        assert_eq!(said(Some(&reader), Some(&writer)), "gets write on k7");
+        assert_eq!(said(Some(&writer), old), "loses write on k7");
+        assert_eq!(said(old, old), "stays as it is");
+        let administrator = User { is_administrator: true, ..user.clone() };
+        assert_eq!(said(None, Some(&administrator)), "made, is an administrator");
+        assert_eq!(said(old, None), "removed");
     }
 
     #[test]
