@@ -1,7 +1,7 @@
 //! Logs of a node: lines on standard error, and what is kept for auditors in a file of its own.
 //!
 //! ```text
-//!   tracing ──┬─ level ──► standard error: text on a terminal, JSON elsewhere
+//!   tracing ──┬─ level ──► brake ──► standard error: text on a terminal, JSON elsewhere
 //!             └─ target `audit` ──► audit file, rotated by size
 //! ```
 //!
@@ -9,6 +9,7 @@
 //! read.
 
 mod audit;
+mod brake;
 
 use std::io::IsTerminal;
 
@@ -18,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 pub use self::audit::{AuditFile, AuditPlan};
+use self::brake::Braked;
 use crate::failure::{Failure, Outcome};
 
 /// The crates whose lines count as ours.
@@ -49,10 +51,20 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
         "text" => false,
         _ => !is_terminal,
     };
+    let format = tracing_subscriber::fmt::format();
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match is_json {
-        true => lines.json().flatten_event(true).boxed(),
-        false => lines.with_ansi(is_terminal).boxed(),
+    // Who looks for something wants all of it.
+    let is_braked = !matches!(plan.level, "debug" | "trace");
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match (is_json, is_braked) {
+        (true, false) => lines.json().flatten_event(true).boxed(),
+        (true, true) => {
+            let braked = Braked::new(format.json().flatten_event(true), is_json);
+            lines.json().event_format(braked).boxed()
+        }
+        (false, false) => lines.with_ansi(is_terminal).boxed(),
+        (false, true) => {
+            lines.with_ansi(is_terminal).event_format(Braked::new(format, is_json)).boxed()
+        }
     };
     let audit_lines = audit.clone().map(|file| {
         let only = Targets::new().with_target(AUDIT, LevelFilter::TRACE);
@@ -70,8 +82,9 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
     Ok(audit)
 }
 
-/// What Raft warns of is its ordinary life: votes that cross, nodes that are not there. Monitors
-/// say in their own words what matters.
+/// What Raft warns of, and takes for errors, is its ordinary life: votes that cross, and each message
+/// to a node that restarts. Monitors say in their own words what matters, and a node whose Raft failed
+/// for good is not alive.
 const RAFT: &str = "openraft";
 
 /// Ours from this level on, of others only what is grave.
@@ -84,7 +97,7 @@ fn targets(level: &str) -> Targets {
         _ => LevelFilter::INFO,
     };
     let others = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
-    let raft = if level >= LevelFilter::DEBUG { others } else { LevelFilter::ERROR };
+    let raft = if level >= LevelFilter::DEBUG { others } else { LevelFilter::OFF };
     Targets::new()
         .with_default(others)
         .with_target(RAFT, raft)
@@ -106,6 +119,7 @@ mod tests {
         assert!(!info.would_enable("openraft::core", &Level::INFO));
         assert!(info.would_enable("hyper::server", &Level::WARN));
         assert!(!info.would_enable("openraft::core", &Level::WARN));
+        assert!(!info.would_enable("openraft::replication", &Level::ERROR));
         assert!(targets("debug").would_enable("openraft::core", &Level::WARN));
         assert!(info.would_enable(AUDIT, &Level::INFO));
         assert!(targets("trace").would_enable("openraft::core", &Level::TRACE));
