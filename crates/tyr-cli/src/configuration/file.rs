@@ -11,43 +11,57 @@ use super::table::SETTINGS;
 /// Bytes of a configuration file at most; the table has some fifty settings of a few words each.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// What a file says: settings as texts, each with its place.
+/// What a file says.
 #[derive(Debug, Default)]
-pub struct Said(pub Vec<(&'static Setting, String, Source)>);
+pub struct Said {
+    /// Settings as texts, each with its place.
+    pub settings: Vec<(&'static Setting, String, Source)>,
+    /// Settings of which what stands there is of no use.
+    pub wrong: Vec<&'static str>,
+    /// Everything that is wrong with it, a line each.
+    pub errors: Vec<String>,
+    /// Whether nothing of it could be read: then nobody knows what it was to say.
+    pub is_unreadable: bool,
+}
+
+impl Said {
+    fn unreadable(error: String) -> Self {
+        Self { errors: vec![error], is_unreadable: true, ..Self::default() }
+    }
+}
 
 /// Reads a file.
-///
-/// # Errors
-/// Everything that is wrong with it, a line each.
-pub fn read(path: &Path) -> Result<Said, Vec<String>> {
-    let unreadable = |error| vec![format!("{}: cannot be read: {error}", path.display())];
-    let len = std::fs::metadata(path).map_err(unreadable)?.len();
-    if len > FILE_LEN_MAX {
-        return Err(vec![format!(
-            "{}: has {len} bytes, a configuration file has at most {FILE_LEN_MAX}",
-            path.display()
-        )]);
+pub fn read(path: &Path) -> Said {
+    let text = std::fs::metadata(path).and_then(|found| match found.len() > FILE_LEN_MAX {
+        true => Err(std::io::Error::other(format!(
+            "it has {} bytes, a configuration file has at most {FILE_LEN_MAX}",
+            found.len()
+        ))),
+        false => std::fs::read_to_string(path),
+    });
+    match text {
+        Ok(text) => parse(path, &text),
+        Err(error) => Said::unreadable(format!("{}: cannot be read: {error}", path.display())),
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    parse(path, &text)
 }
 
 /// What this text of a file says.
-///
-/// # Errors
-/// Everything that is wrong with it, a line each.
-pub fn parse(path: &Path, text: &str) -> Result<Said, Vec<String>> {
+pub fn parse(path: &Path, text: &str) -> Said {
     let line_at = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
-    let table = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_at(span.start));
-        vec![format!("{}:{line}: not TOML: {}", path.display(), error.message())]
-    })?;
-    let (mut said, mut errors) = (Said::default(), Vec::new());
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let line = error.span().map_or(1, |span| line_at(span.start));
+            let place = path.display();
+            return Said::unreadable(format!("{place}:{line}: not TOML: {}", error.message()));
+        }
+    };
+    let mut said = Said::default();
     for (name, value) in table.get_ref() {
         let line = line_at(name.span().start);
         let name: &str = name.get_ref();
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
-            errors.push(format!(
+            said.errors.push(format!(
                 "{}:{line}: there is no setting {}{}",
                 path.display(),
                 name.escape_debug(),
@@ -58,16 +72,19 @@ pub fn parse(path: &Path, text: &str) -> Result<Said, Vec<String>> {
         match written(value.get_ref()) {
             Some(text) => {
                 let source = Source::File { path: path.to_owned(), line };
-                said.0.push((setting, text, source));
+                said.settings.push((setting, text, source));
             }
-            None => errors.push(format!(
-                "{}:{line}: {name} is a text, a number, true or false; for example {}",
-                path.display(),
-                setting.line(setting.example)
-            )),
+            None => {
+                said.wrong.push(setting.name);
+                said.errors.push(format!(
+                    "{}:{line}: {name} is a text, a number, true or false; for example {}",
+                    path.display(),
+                    setting.line(setting.example)
+                ));
+            }
         }
     }
-    if errors.is_empty() { Ok(said) } else { Err(errors) }
+    said
 }
 
 /// The value as one would give it as a flag; a list is joined by commas.

@@ -1,6 +1,6 @@
 //! Flags over environment over file over defaults: which value counts, and what is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -40,29 +40,62 @@ struct Given {
 
 /// All settings in effect.
 #[derive(Clone, Debug)]
-pub struct Configuration(BTreeMap<&'static str, Given>);
+pub struct Configuration {
+    given: BTreeMap<&'static str, Given>,
+    /// Settings of which what was given is of no use: in their place stand the defaults, if any.
+    wrong: BTreeSet<&'static str>,
+}
+
+/// What was given, looked at: what is sound, and what is not.
+#[derive(Debug)]
+pub struct Reviewed {
+    /// What is sound.
+    pub configuration: Configuration,
+    /// Everything that is wrong, a line each, with the setting, its source and what is allowed.
+    pub errors: Vec<String>,
+    /// Whether the file could not be read: then what seems to be missing may stand there.
+    pub is_file_unreadable: bool,
+}
 
 impl Layers<'_> {
     /// The settings in effect.
     ///
     /// # Errors
-    /// Everything that is wrong, a line each, with the setting, its source and what is allowed.
+    /// Those of [`Layers::review`].
     pub fn resolve(&self) -> Result<Configuration, Vec<String>> {
-        let said = match self.file {
-            Some(path) => file::read(path)?,
-            None => Said::default(),
-        };
-        let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
+        let Reviewed { configuration, errors, .. } = self.review();
+        if errors.is_empty() { Ok(configuration) } else { Err(errors) }
+    }
+
+    /// The settings in effect as far as they are sound, and all that is wrong with the others: so
+    /// that those which are sound can be compared with each other all the same.
+    pub fn review(&self) -> Reviewed {
+        let mut said = self.file.map_or_else(Said::default, file::read);
+        let mut errors = std::mem::take(&mut said.errors);
+        let (mut given, mut wrong) = (BTreeMap::new(), BTreeSet::new());
         for setting in &SETTINGS {
+            if said.wrong.contains(&setting.name) {
+                wrong.insert(setting.name);
+            }
             let Some((text, source)) = self.find(setting, &said) else { continue };
             match setting.kind.parse(&text) {
                 Ok(value) => {
                     given.insert(setting.name, Given { text, value, source });
                 }
-                Err(what) => errors.push(complain(setting, &text, &source, &what)),
+                Err(what) => {
+                    errors.push(complain(setting, &text, &source, &what));
+                    wrong.insert(setting.name);
+                    if let Some(text) = setting.default
+                        && let Ok(value) = setting.kind.parse(text)
+                    {
+                        let (text, source) = (text.to_owned(), Source::Default);
+                        given.insert(setting.name, Given { text, value, source });
+                    }
+                }
             }
         }
-        if errors.is_empty() { Ok(Configuration(given)) } else { Err(errors) }
+        let configuration = Configuration { given, wrong };
+        Reviewed { configuration, errors, is_file_unreadable: said.is_unreadable }
     }
 
     fn find(&self, setting: &Setting, said: &Said) -> Option<(String, Source)> {
@@ -73,7 +106,7 @@ impl Layers<'_> {
         if let Some(text) = self.variable.and_then(|read| read(&variable)) {
             return Some((text, Source::Variable(variable)));
         }
-        let mut lines = said.0.iter().filter(|(known, ..)| known.name == setting.name);
+        let mut lines = said.settings.iter().filter(|(known, ..)| known.name == setting.name);
         if let Some((_, text, source)) = lines.next() {
             return Some((text.clone(), source.clone()));
         }
@@ -93,10 +126,15 @@ fn complain(setting: &Setting, text: &str, source: &Source, what: &str) -> Strin
 }
 
 impl Configuration {
+    /// Whether what was given for the setting is of no use, which is said already.
+    pub fn is_wrong(&self, name: &str) -> bool {
+        self.wrong.contains(name)
+    }
+
     /// What is wrong with a setting that is sound by itself, but not with the others.
     pub fn complaint(&self, name: &'static str, what: &str) -> String {
         let setting = row(name);
-        match self.0.get(name) {
+        match self.given.get(name) {
             Some(given) => complain(setting, &given.text, &given.source, what),
             None => format!(
                 "{name} {what}; set it in the file, by {} or by --{}; for example {}",
@@ -110,7 +148,7 @@ impl Configuration {
     /// Where the value came from; `None` when there is none.
     #[cfg(test)]
     pub fn source(&self, name: &'static str) -> Option<&Source> {
-        self.0.get(row(name).name).map(|given| &given.source)
+        self.given.get(row(name).name).map(|given| &given.source)
     }
 
     /// Whether the setting has a value.
@@ -121,7 +159,7 @@ impl Configuration {
 
     /// A setting's value, as what the table says it is.
     fn get<T>(&self, name: &'static str, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let given = self.0.get(row(name).name)?;
+        let given = self.given.get(row(name).name)?;
         let value = of(&given.value);
         assert!(value.is_some(), "setting {name} is {:?}, another kind was asked for", given.value);
         value
@@ -199,7 +237,7 @@ impl Configuration {
     pub fn text(&self) -> String {
         let lines: Vec<(String, String)> = SETTINGS
             .iter()
-            .map(|setting| match self.0.get(setting.name) {
+            .map(|setting| match self.given.get(setting.name) {
                 Some(given) => (setting.line(&given.text), given.source.to_string()),
                 None => (format!("# {}", setting.line(setting.example)), "not set".to_owned()),
             })
@@ -216,7 +254,7 @@ impl Configuration {
 
     /// The same as JSON.
     pub fn json(&self) -> serde_json::Value {
-        let fields = self.0.iter().map(|(name, given)| {
+        let fields = self.given.iter().map(|(name, given)| {
             let field = json!({"value": given.text, "source": given.source.to_string()});
             ((*name).to_owned(), field)
         });

@@ -26,4 +26,4 @@ pub mod table;
 mod tests;
 
 pub use flags::SettingFlags;
-pub use layers::{Configuration, Layers};
+pub use layers::{Configuration, Layers, Reviewed};

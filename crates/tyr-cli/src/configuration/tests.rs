@@ -96,7 +96,7 @@ fn a_collector_that_cannot_be_and_more_than_all_are_refused() {
 
 #[test]
 fn a_file_with_what_nobody_knows_is_refused_with_its_lines() {
-    let refuse = |text: &str| file::parse(Path::new("tyr.toml"), text).unwrap_err().join("\n");
+    let refuse = |text: &str| file::parse(Path::new("tyr.toml"), text).errors.join("\n");
     assert!(refuse("node = 1\nnetwork-threads = 2\n").contains("tyr.toml:2"));
     assert!(refuse("network-threads = 2\n").contains("network_threads is meant"));
     assert!(refuse("colour = 1\n").contains("--help"));
@@ -104,7 +104,8 @@ fn a_file_with_what_nobody_knows_is_refused_with_its_lines() {
     assert!(refuse("node = 1\nnode = 2\n").contains("tyr.toml:2"));
     assert!(refuse("node = \n").contains("not TOML"));
     let said = file::parse(Path::new("f"), "nodes = [\"0=a:1\", \"1=b:1\"]\ninsecure = true\n");
-    let said = said.unwrap().0;
+    assert_eq!(said.errors, [""; 0]);
+    let said = said.settings;
     let text = |name: &str| said.iter().find(|(it, ..)| it.name == name).map(|(_, text, _)| text);
     assert_eq!(text("nodes").unwrap(), "0=a:1,1=b:1");
     assert_eq!(text("insecure").unwrap(), "true");

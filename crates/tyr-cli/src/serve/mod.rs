@@ -30,7 +30,7 @@ use tyr_node::server::{self, Observer, ROOM_MIN, Server, ServerOptions};
 use self::http::Http;
 use self::plan::Plan;
 use self::supervisor::Supervisor;
-use crate::configuration::{Configuration, Layers, SettingFlags};
+use crate::configuration::{Configuration, Layers, Reviewed, SettingFlags};
 use crate::failure::{Failure, Outcome};
 use crate::logging::{self, AuditFile};
 use crate::process;
@@ -80,11 +80,11 @@ pub fn run(session: &mut Session, arguments: &ServeArguments) -> Outcome {
         variable: Some(&variable),
         flags: arguments.settings.clone(),
     };
-    let settings = layers.resolve().map_err(refuse)?;
     if arguments.is_printing {
+        let settings = layers.resolve().map_err(refuse)?;
         return session.output.record(&settings.json(), &settings.text());
     }
-    let plan = Plan::of(&settings).map_err(refuse)?;
+    let (settings, plan) = plan(&layers).map_err(refuse)?;
     if arguments.is_check {
         return check(session, &settings, &plan);
     }
@@ -100,6 +100,26 @@ pub fn run(session: &mut Session, arguments: &ServeArguments) -> Outcome {
     }
     let watch = Watch { audit, ending, moved_away: Arc::default() };
     serve(session, plan, &watch)
+}
+
+/// The settings in effect, and what a node is started with by them.
+///
+/// # Errors
+/// Everything that is wrong with them, by themselves and with each other. Where the file cannot be
+/// read only the former: what is missing may stand in it.
+fn plan(layers: &Layers<'_>) -> Result<(Configuration, Plan), Vec<String>> {
+    let Reviewed { configuration, mut errors, is_file_unreadable } = layers.review();
+    if is_file_unreadable {
+        return Err(errors);
+    }
+    match Plan::of(&configuration) {
+        Ok(plan) if errors.is_empty() => Ok((configuration, plan)),
+        Ok(_) => Err(errors),
+        Err(more) => {
+            errors.extend(more);
+            Err(errors)
+        }
+    }
 }
 
 /// Everything that is wrong, as one failure.

@@ -64,7 +64,15 @@ impl Plan {
 
 impl Review<'_> {
     fn complain(&mut self, name: &'static str, what: &str) {
-        self.errors.push(self.settings.complaint(name, what));
+        self.complain_by(name, &[], what);
+    }
+
+    /// The same of a setting beside others: of what is wrong by itself nothing more is said.
+    fn complain_by(&mut self, name: &'static str, others: &[&str], what: &str) {
+        let is_known = |name: &str| self.settings.is_wrong(name);
+        if !is_known(name) && !others.iter().any(|other| is_known(other)) {
+            self.errors.push(self.settings.complaint(name, what));
+        }
     }
 
     fn options(&mut self) -> Option<ServerOptions> {
@@ -133,8 +141,9 @@ impl Review<'_> {
                      destroy everything (insecure). Give all nodes a secret_file to change that."
                         .to_owned(),
                 ),
-                false => self.complain(
+                false => self.complain_by(
                     "secret_file",
+                    &["insecure"],
                     "is needed, or insecure: either there is a secret that all nodes know, or \
                      nothing is checked",
                 ),
@@ -216,14 +225,16 @@ impl Review<'_> {
                 "is too short: silent nodes are waited for longer than their leases of {} ms",
                 lease.counted_us() / 1000
             );
-            self.complain("down_after", &what);
+            self.complain_by("down_after", &["lease"], &what);
         }
         if lease.remove_after_us.is_some_and(|remove| remove < lease.down_after_us) {
-            self.complain("remove_after", "is too short: it counts from down_after on");
+            let what = "is too short: it counts from down_after on";
+            self.complain_by("remove_after", &["down_after"], what);
         }
         let [heartbeat, election] = ["heartbeat", "election"].map(|name| self.settings.span(name));
         if election < heartbeat * 4 {
-            self.complain("election", "is too short: it is at least four times heartbeat");
+            let what = "is too short: it is at least four times heartbeat";
+            self.complain_by("election", &["heartbeat"], what);
         }
         lease
     }
@@ -233,13 +244,16 @@ impl Review<'_> {
         let [probe, min, max] = names.map(|name| self.settings.span(name));
         let rumour = self.settings.span("gossip_rumour");
         if min < probe {
-            self.complain("gossip_suspicion_min", "is too short: it is at least gossip_probe");
+            let what = "is too short: it is at least gossip_probe";
+            self.complain_by("gossip_suspicion_min", &["gossip_probe"], what);
         }
         if max < min {
-            self.complain("gossip_suspicion_max", "is below gossip_suspicion_min");
+            let what = "is below gossip_suspicion_min";
+            self.complain_by("gossip_suspicion_max", &["gossip_suspicion_min"], what);
         }
         if rumour < probe {
-            self.complain("gossip_rumour", "is too short: it is at least gossip_probe");
+            let what = "is too short: it is at least gossip_probe";
+            self.complain_by("gossip_rumour", &["gossip_probe"], what);
         }
         let defaults = GossipConfig::default();
         GossipConfig {
@@ -266,14 +280,18 @@ impl Review<'_> {
                         let what = format!("is {}, which is not among nodes", node.0);
                         self.complain("node", &what);
                     }
-                    None => self.complain("node", "is needed: which one of nodes it is"),
+                    None => {
+                        let what = "is needed: which one of nodes it is";
+                        self.complain_by("node", &["folder"], what);
+                    }
                 }
                 Formation::Initial(self.initial(&nodes, node))
             }
             (true, true) => {
                 if !is_known {
-                    self.complain(
+                    self.complain_by(
                         "nodes",
+                        &["join", "folder"],
                         "or join is needed: its folder does not know a cluster yet",
                     );
                 }
@@ -321,7 +339,7 @@ impl Review<'_> {
         }
         if listen.ip().is_unspecified() {
             let what = format!("is needed: others cannot reach a node at {listen}");
-            self.complain("advertise", &what);
+            self.complain_by("advertise", &["listen", "nodes", "node"], &what);
         }
         vec![listen.to_string()]
     }

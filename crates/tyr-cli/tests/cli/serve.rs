@@ -14,14 +14,24 @@ use crate::shell::{Shell, describe};
 fn everything_that_is_wrong_with_settings_is_said_at_once_with_its_source() {
     let shell = Shell::empty();
     let file = shell.path("tyr.toml");
-    std::fs::write(&file, "# a comment\ncache = \"1MiB\"\n").unwrap();
+    let text =
+        "# a comment\ncache = \"1MiB\"\ncolour = 1\nnodes = \"0=127.0.0.1:7070\"\nnode = 7\n";
+    std::fs::write(&file, text).unwrap();
     let mut command = shell.command(["serve", "--check", "--lease", "soon", "--config"]);
     let output = command.arg(&file).env("TYR_WEIGHT", "0").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", describe(&output));
     let text = String::from_utf8(output.stderr).unwrap();
-    for part in ["3 settings are wrong", "tyr.toml:2", "TYR_WEIGHT", "--lease", "1 to 1000"] {
+    let (by_themselves, together) = (
+        ["tyr.toml:2", "tyr.toml:3", "TYR_WEIGHT", "--lease"],
+        ["folder", "secret_file", "node = "],
+    );
+    for part in by_themselves.iter().chain(&together).chain(&["8 settings are wrong"]) {
         assert!(text.contains(part), "{part} in {text}");
     }
+    std::fs::write(&file, "cache = \n").unwrap();
+    let output = shell.command(["serve", "--check", "--config"]).arg(&file).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("not TOML") && !text.contains("folder is needed"), "{text}");
     let (code, kind, message) = shell.refused(["serve", "--check", "--listen", "127.0.0.1:7070"]);
     assert_eq!((code, kind.as_str()), (2, "Usage"), "{message}");
     for name in ["folder", "secret_file", "insecure", "nodes or join"] {
