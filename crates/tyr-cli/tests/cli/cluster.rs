@@ -119,6 +119,7 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
     });
     assert_eq!(cluster.refused(&alice, &["put", "photos", "tree", "--value", "x"]), denied);
     assert_eq!(cluster.refused(&alice, &["user", "add", "bob"]), denied);
+    assert_eq!(cluster.refused(&alice, &["user", "list"]), denied);
     assert_eq!(cluster.refused(&alice, &["keyspace", "create", "mine"]), denied);
     let listed = cluster.json(&["user", "list"]);
     assert_eq!(

@@ -187,6 +187,10 @@ impl Monitor {
                 let store = self.shared.committed.read();
                 let limit = (limit as usize).min(LIST_MAX);
                 let entries = store.list(actor, &prefix, after.as_deref(), limit);
+                if entries.is_empty() && after.is_none() {
+                    // Nothing that the actor may see is no nothing, unless it might see the whole.
+                    access::check(&store, actor, &prefix, Wish::Read).map_err(refused)?;
+                }
                 Ok(Answer::Entries { entries, revision: store.revision() })
             }
             Request::Transact(transaction) => {

@@ -253,6 +253,7 @@ async fn users_see_and_change_what_they_may_through_any_node() {
         alice.get(path("other/a")).await.unwrap_err(),
         alice.propose(tyr_protocol::map::Change::Drain(NodeId(1))).await.unwrap_err(),
         alice.appoint(NodeId(1), false).await.unwrap_err(),
+        alice.list("users/", None, 10).await.unwrap_err(),
     ];
     for error in denied {
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
