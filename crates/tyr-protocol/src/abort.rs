@@ -35,7 +35,7 @@ impl From<Abort> for Error {
     fn from(abort: Abort) -> Self {
         let error = Self::new(abort.kind, abort.reason);
         match abort.blob {
-            Some(blob) => error.context(blob),
+            Some(blob) => error.at(blob),
             None => error,
         }
     }
@@ -52,5 +52,6 @@ mod tests {
         let error = Error::from(Abort::at(&blob, ErrorKind::Conflict, "it changed"));
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert_eq!(error.message(), "keyspace 3 blob \"a\": it changed");
+        assert_eq!(error.blob(), Some(&blob));
     }
 }

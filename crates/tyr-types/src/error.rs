@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::id::BlobName;
+
 /// The result of everything in Týr that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -86,13 +88,14 @@ impl ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    blob: Option<Box<BlobName>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     /// An error of this kind; `message` says what was wrong and what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), blob: None, source: None }
     }
 
     /// Shorthand for `InvalidArgument`.
@@ -152,6 +155,35 @@ impl Error {
         self
     }
 
+    /// The same error, which happened at `blob`: that stands before its text.
+    #[must_use]
+    pub fn at(self, blob: BlobName) -> Self {
+        self.context(&blob).naming(blob)
+    }
+
+    /// The same error, whose text names `blob` already.
+    #[must_use]
+    pub fn naming(mut self, blob: BlobName) -> Self {
+        self.blob = Some(Box::new(blob));
+        self
+    }
+
+    /// The same error with the name of its blob's keyspace where the text has the number, which
+    /// users do not know.
+    #[must_use]
+    pub fn in_keyspace(mut self, name: impl fmt::Display) -> Self {
+        if let Some(blob) = &self.blob {
+            let named = format!("keyspace {name} blob \"{}\"", blob.key);
+            self.message = self.message.replace(&blob.to_string(), &named);
+        }
+        self
+    }
+
+    /// The blob that it happened at, where it was one.
+    pub fn blob(&self) -> Option<&BlobName> {
+        self.blob.as_deref()
+    }
+
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -165,7 +197,7 @@ impl Error {
     /// A second copy for another waiter; the cause is folded into the text.
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        Self::new(self.kind, self.to_string())
+        Self { blob: self.blob.clone(), ..Self::new(self.kind, self.to_string()) }
     }
 }
 
@@ -188,5 +220,24 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_ref().map(|source| source.as_ref() as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Key, KeyspaceId};
+
+    #[test]
+    fn the_number_of_a_keyspace_gives_way_to_its_name_wherever_the_text_has_it() {
+        let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("a\"b").unwrap() };
+        let error = Error::conflict("it changed").at(blob.clone()).context("line 2");
+        assert_eq!(error.message(), r#"line 2: keyspace 1 blob "a\"b": it changed"#);
+        assert_eq!(error.blob(), Some(&blob));
+        let named = error.duplicate().in_keyspace("notes");
+        assert_eq!(named.message(), r#"line 2: keyspace notes blob "a\"b": it changed"#);
+        assert_eq!(named.blob(), Some(&blob));
+        let other = Error::conflict("keyspace 1 is spoken of").in_keyspace("notes");
+        assert_eq!(other.message(), "keyspace 1 is spoken of");
     }
 }

@@ -151,6 +151,6 @@ pub use transaction::Transaction;
 
 pub use tyr_node::{CheckFinding, CheckReport, CheckSeverity, KeyspaceInfo, Statistics, TornTail};
 pub use tyr_types::{
-    ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceName,
-    Number, NumberType, Result, Stat, Timestamp, Transform, TransformKind, limits,
+    BlobName, ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    KeyspaceName, Number, NumberType, Result, Stat, Timestamp, Transform, TransformKind, limits,
 };

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tyr_node::{ExtentLease, Ticket};
+use tyr_node::ExtentLease;
 use tyr_types::{
     BlobName, BlobOperations, Bytes, Error, Operation, Payload, ReadCheck, Result, limits,
 };
 
-use crate::backend::{Backend, Looks, Space};
+use crate::backend::{Backend, Commit, Looks, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;
@@ -121,7 +121,7 @@ impl Pending {
     }
 
     /// Commits it. `looks` is what it read: that stays in use until it has been validated.
-    pub fn commit(mut self, backend: &Backend, looks: Looks) -> Ticket {
+    pub fn commit(mut self, backend: &Backend, looks: Looks) -> Commit {
         if !self.blobs.is_empty() {
             self.reads.append(&mut self.settled);
         }

@@ -131,8 +131,8 @@ impl Transaction {
     /// `Conflict` when something that was read has changed, or a condition does not hold;
     /// `AlreadyExists` for a `create`; `Unavailable`. Nothing changed then.
     pub async fn commit(self) -> Result<Committed> {
-        let (ticket, shape) = self.inner.begin_commit();
-        Ok(Committed::new(ticket.await?, shape))
+        let (commit, shape) = self.inner.begin_commit();
+        Ok(Committed::new(commit.await?, shape))
     }
 
     /// Takes everything back. Dropping the transaction does the same.

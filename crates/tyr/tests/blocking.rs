@@ -89,6 +89,25 @@ fn a_cluster_refuses_a_memory_keyspace_and_says_why() {
 }
 
 #[test]
+fn errors_name_keyspaces_as_users_do() {
+    for store in buffered() {
+        let place = format!("keyspace {} blob \"log\": ", store.opened.name("test"));
+        store.keyspace.append("log", "ab").unwrap();
+        let mut transaction = store.tyr().begin();
+        transaction.create(&store.keyspace, "log").unwrap();
+        for error in [
+            store.keyspace.append_at("log", 0, "cd").unwrap_err(),
+            store.keyspace.create("log").unwrap_err(),
+            store.keyspace.compare_and_swap("log", 1, "bc", "xx").unwrap_err(),
+            transaction.commit().unwrap_err(),
+        ] {
+            assert!(error.message().starts_with(&place), "{error}");
+            assert_eq!(error.blob().unwrap().keyspace, store.keyspace.id());
+        }
+    }
+}
+
+#[test]
 fn absent_blobs_are_errors_and_gaps_are_zeros() {
     for store in buffered() {
         let keyspace = &store.keyspace;

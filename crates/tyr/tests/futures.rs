@@ -38,7 +38,9 @@ fn each<F: Future<Output = ()>>(work: impl Fn(Tyr, Keyspace) -> F) {
 fn single_operations_answer_as_they_do_for_threads() {
     each(|_, data| async move {
         data.create("a").await.unwrap();
-        assert_eq!(data.create("a").await.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let exists = data.create("a").await.unwrap_err();
+        assert_eq!(exists.kind(), ErrorKind::AlreadyExists);
+        assert!(exists.message().contains(data.name()), "{exists}");
         data.put("a", "hello").await.unwrap();
         assert_eq!(data.append("a", " world").await.unwrap(), 5);
         assert_eq!(data.append_at("a", 0, "late").await.unwrap_err().kind(), ErrorKind::Conflict);

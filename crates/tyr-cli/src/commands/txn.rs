@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tyr::blocking::{Keyspace, Transaction, Tyr};
-use tyr::{Bytes, Committed, Error, OperationId};
+use tyr::{Bytes, Committed, Error, ErrorKind, OperationId};
 
 use crate::commands::arithmetic::number_json;
 use crate::data::{key_text, to_base64, with_key};
@@ -113,7 +113,9 @@ fn execute(
         let answer = add(&mut transaction, keyspace, step).map_err(|error| at_line(step, error))?;
         answers.push(answer);
     }
-    Ok((answers, transaction.commit()?))
+    let committed = transaction.commit();
+    let committed = committed.map_err(|error| at_lines(keyspaces, steps, error))?;
+    Ok((answers, committed))
 }
 
 fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::Result<Answer> {
@@ -145,6 +147,54 @@ fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::
 
 fn at_line(step: &Step, error: Error) -> Error {
     error.context(format_args!("line {}", step.line))
+}
+
+/// What a commit failed with, at the lines that it can be about. It names a blob, and its kind
+/// says which of the lines about that can have been refused so.
+fn at_lines(keyspaces: &Keyspaces, steps: &[Step], error: Error) -> Error {
+    let Some(blob) = error.blob() else { return error };
+    let of_blob =
+        |step: &&Step| keyspaces[&step.keyspace].id() == blob.keyspace && step.key == blob.key;
+    let refused = steps.iter().filter(of_blob);
+    let refused = refused.filter(|step| may_be_refused(&step.action, error.kind()));
+    let lines: Vec<String> = refused.map(|step| step.line.to_string()).collect();
+    match lines.as_slice() {
+        [] => error,
+        [line] => error.context(format_args!("line {line}")),
+        [lines @ .., last] => {
+            error.context(format_args!("one of lines {} and {last}", lines.join(", ")))
+        }
+    }
+}
+
+/// Whether a commit can fail with such an error because of this.
+fn may_be_refused(action: &Action, kind: ErrorKind) -> bool {
+    let has_condition = match action {
+        Action::AppendAt { .. }
+        | Action::Compare { .. }
+        | Action::Read { .. }
+        | Action::Get
+        | Action::Stat => true,
+        Action::Create
+        | Action::Put { .. }
+        | Action::Write { .. }
+        | Action::Append { .. }
+        | Action::Truncate { .. }
+        | Action::Delete
+        | Action::Apply { .. } => false,
+    };
+    match kind {
+        ErrorKind::AlreadyExists => *action == Action::Create,
+        ErrorKind::Conflict => has_condition,
+        ErrorKind::NotFound
+        | ErrorKind::Unavailable
+        | ErrorKind::TimedOut
+        | ErrorKind::SnapshotTooOld
+        | ErrorKind::InvalidArgument
+        | ErrorKind::PermissionDenied
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::Corrupt => true,
+    }
 }
 
 fn print(

@@ -71,6 +71,10 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
     cluster.text(&["txn", script.to_str().unwrap()]);
     assert_eq!(cluster.text(&["cat", "notes", "a"]), "hello world!");
     cluster.text(&["truncate", "notes", "a", "5"]);
+    std::fs::write(&script, "append notes a x\n\ncompare notes a 0 HELLO\n").unwrap();
+    let refused = cluster.shell.run(["txn", script.to_str().unwrap(), "--data", &cluster.address]);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("line 3: keyspace notes blob \"a\": "), "{text}");
     cluster.text(&["rm", "notes", "n"]);
     assert_eq!(cluster.refused("", &["get", "notes", "n"]), (3, "NotFound".to_owned()));
     assert_eq!(cluster.refused("", &["check"]), (2, "Usage".to_owned()));

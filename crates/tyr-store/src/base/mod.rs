@@ -143,7 +143,8 @@ impl Base {
                 return result;
             }
         }
-        Err(Error::unavailable(format!("{blob} is written faster than it can be read; try again")))
+        let text = format!("{blob} is written faster than it can be read; try again");
+        Err(Error::unavailable(text).naming(blob.clone()))
     }
 
     /// Up to `limit` existing blobs whose keys begin with `prefix` and lie behind `after`, in key
@@ -265,8 +266,10 @@ impl Base {
     }
 
     fn decode_entry(blob: &BlobName, value: &Bytes) -> Result<BlobEntry> {
-        BlobEntry::decode(value)
-            .ok_or_else(|| Error::corrupt(format!("index table blobs, {blob}: no entry")))
+        BlobEntry::decode(value).ok_or_else(|| {
+            let text = format!("index table blobs, {blob}: no entry");
+            Error::corrupt(text).naming(blob.clone())
+        })
     }
 
     fn decode_extent(key: &[u8], value: &[u8]) -> Result<ExtentEntry> {

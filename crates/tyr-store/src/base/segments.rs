@@ -23,7 +23,7 @@ impl Base {
         // The end must be a place in a blob before anybody adds to it.
         segment.filter(|segment| ByteRange::at(offset, segment.len()).is_ok()).ok_or_else(|| {
             let text = format!("index table segments, {blob}, offset {offset}: no segment");
-            Error::corrupt(text)
+            Error::corrupt(text).naming(blob.clone())
         })
     }
 
@@ -101,6 +101,9 @@ impl Base {
             self.copy_segment(&segment, part.start - offset, &mut out[place])
         };
         let copied = self.overlapping(blob, &keys, range, &mut copy);
-        copied.map_err(|error| error.context(blob))
+        copied.map_err(|error| match error.blob() {
+            Some(_) => error,
+            None => error.at(blob.clone()),
+        })
     }
 }

@@ -169,7 +169,8 @@ impl Store {
         match &missing.source {
             Source::Base => self.base.read(name, missing.range, out),
             Source::Extent { lease, skip } => {
-                self.extents.read(&lease.extent(), *skip, out).map_err(|error| error.context(name))
+                let read = self.extents.read(&lease.extent(), *skip, out);
+                read.map_err(|error| error.at(name.clone()))
             }
         }
     }

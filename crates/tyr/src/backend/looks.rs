@@ -92,7 +92,7 @@ impl Looks {
         range: ByteRange,
         is_attributes: bool,
     ) -> Result<Look> {
-        match (self, space) {
+        let look = match (self, space) {
             (Self::Embedded(view), Space::Embedded(_)) => {
                 let view = begun(view, space)?;
                 let answer = match range.is_empty() {
@@ -107,7 +107,8 @@ impl Looks {
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(super::strange(space))
             }
-        }
+        };
+        look.map_err(|error| space.named(error))
     }
 
     pub async fn fetch(
@@ -117,7 +118,7 @@ impl Looks {
         range: ByteRange,
         is_attributes: bool,
     ) -> Result<Look> {
-        match (self, space) {
+        let look = match (self, space) {
             (Self::Embedded(view), Space::Embedded(_)) => {
                 let view = begun(view, space)?;
                 let answer = view.fetch(space, name, range).await?;
@@ -129,7 +130,8 @@ impl Looks {
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(super::strange(space))
             }
-        }
+        };
+        look.map_err(|error| space.named(error))
     }
 
     /// What keeps the versions of an embedded store.

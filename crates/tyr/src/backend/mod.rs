@@ -8,10 +8,13 @@
 //! Everything that the two do differently is here, behind enums; above it there is one API. The
 //! embedded half blocks, so async callers take it to a pool of threads unless memory can answer;
 //! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
-//! [`Space`] a keyspace of one, [`View`] a moment of one, [`Looks`] what a transaction reads.
+//! [`Space`] a keyspace of one, [`View`] a moment of one, [`Looks`] what a transaction reads,
+//! [`Commit`] one under way. What fails on its way out gets the names that users know
+//! ([`Backend::named`]): below, keyspaces are numbers.
 //!
 //! It must not know what operations do.
 
+mod commit;
 mod embedded;
 mod looks;
 mod remote;
@@ -21,12 +24,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_node::client::{Client, Unresolved, block_on};
-use tyr_node::{CheckReport, ExtentLease, KeyspaceInfo, Node, Statistics, Ticket, TornTail};
+use tyr_node::{CheckReport, ExtentLease, KeyspaceInfo, Node, Statistics, TornTail};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, KeyspaceConfig, KeyspaceName,
     ReadCheck, Result, Stat, Timestamp,
 };
 
+pub(crate) use self::commit::Commit;
 pub(crate) use self::looks::{Look, Looks, Moment};
 pub(crate) use self::view::View;
 
@@ -154,7 +158,10 @@ impl Backend {
                 let snapshot = Snapshot::new(self.view()?);
                 wanted.iter().map(|request| snapshot.read_key(request)).collect()
             }
-            Self::Remote(client) => block_on(remote::read_many(client, wanted)),
+            Self::Remote(client) => {
+                let read = block_on(remote::read_many(client, wanted));
+                read.map_err(|error| self.named(error))
+            }
         }
     }
 
@@ -164,7 +171,10 @@ impl Backend {
                 let (backend, wanted) = (self.clone(), wanted.to_vec());
                 offload(move || backend.read_many(&wanted)).await
             }
-            Self::Remote(client) => remote::read_many(client, wanted).await,
+            Self::Remote(client) => {
+                let read = remote::read_many(client, wanted).await;
+                read.map_err(|error| self.named(error))
+            }
         }
     }
 
@@ -189,10 +199,29 @@ impl Backend {
         reads: Vec<ReadCheck>,
         looks: Looks,
         leases: Vec<Arc<ExtentLease>>,
-    ) -> Ticket {
-        match self {
+    ) -> Commit {
+        let ticket = match self {
             Self::Embedded(node) => embedded::commit(node, blobs, reads, looks, leases),
             Self::Remote(client) => client.commit(blobs, reads, looks.into_leases()),
+        };
+        Commit::new(self, ticket)
+    }
+
+    /// The error as its user reads it: of a blob, with the name of its keyspace.
+    pub fn named(&self, error: Error) -> Error {
+        let Some(keyspace) = error.blob().map(|blob| blob.keyspace) else { return error };
+        let name = match self {
+            Self::Embedded(node) => {
+                let known = node.keyspaces().into_iter().find(|info| info.id == keyspace);
+                known.map(|info| info.name)
+            }
+            Self::Remote(client) => {
+                client.map().keyspaces.get(&keyspace).map(|known| known.name.clone())
+            }
+        };
+        match name {
+            Some(name) => error.in_keyspace(name),
+            None => error,
         }
     }
 
@@ -201,7 +230,7 @@ impl Backend {
         match (self, Unresolved::of(error)) {
             (Self::Remote(client), Some(transaction)) => {
                 let shape = transaction.blobs.iter().map(|it| it.operations.len() as u32).collect();
-                Ok(Asked { ticket: client.ask(transaction), shape })
+                Ok(Asked { commit: Commit::new(self, client.ask(transaction)), shape })
             }
             (Self::Embedded(_) | Self::Remote(_), _) => Err(Error::invalid(
                 "this error leaves nothing open: ask with the `TimedOut` error of a commit to a \
@@ -265,17 +294,17 @@ impl Backend {
 
 /// A question what became of a transaction.
 pub(crate) struct Asked {
-    ticket: Ticket,
+    commit: Commit,
     shape: Vec<u32>,
 }
 
 impl Asked {
     pub fn wait(self) -> Result<Committed> {
-        Ok(Committed::new(self.ticket.wait()?, self.shape))
+        Ok(Committed::new(self.commit.wait()?, self.shape))
     }
 
     pub async fn fetch(self) -> Result<Committed> {
-        Ok(Committed::new(self.ticket.await?, self.shape))
+        Ok(Committed::new(self.commit.await?, self.shape))
     }
 }
 
@@ -295,16 +324,22 @@ impl Space {
         }
     }
 
+    /// The error as its user reads it.
+    fn named(&self, error: Error) -> Error {
+        self.backend().named(error)
+    }
+
     /// The newest bytes of a range.
     pub fn read(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        match self {
+        let answer = match self {
             Self::Embedded(space) => space.read(name, range),
             Self::Remote(space) => block_on(space.read(name, range, false)),
-        }
+        };
+        answer.map_err(|error| self.named(error))
     }
 
     pub async fn fetch(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        match self {
+        let answer = match self {
             Self::Embedded(space) => match space.read_resident(name, range) {
                 Some(answer) => answer,
                 None => {
@@ -313,44 +348,49 @@ impl Space {
                 }
             },
             Self::Remote(space) => space.read(name, range, false).await,
-        }
+        };
+        answer.map_err(|error| self.named(error))
     }
 
     /// The newest of a whole blob, with its size. The bytes are left out when they are too many
     /// for one read.
     pub fn read_whole(&self, name: &BlobName) -> Result<Answer> {
-        match self {
+        let answer = match self {
             Self::Embedded(space) => space.read_whole(name),
             Self::Remote(space) => block_on(space.read_whole(name)),
-        }
+        };
+        answer.map_err(|error| self.named(error))
     }
 
     pub async fn fetch_whole(&self, name: &BlobName) -> Result<Answer> {
-        match self {
+        let answer = match self {
             Self::Embedded(space) => {
                 let (space, name) = (space.clone(), name.clone());
                 offload(move || space.read_whole(&name)).await
             }
             Self::Remote(space) => space.read_whole(name).await,
-        }
+        };
+        answer.map_err(|error| self.named(error))
     }
 
     /// Size and version; `None`: no such blob.
     pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
-        match self {
+        let stat = match self {
             Self::Embedded(space) => space.stat(name),
             Self::Remote(space) => block_on(space.stat(name)),
-        }
+        };
+        stat.map_err(|error| self.named(error))
     }
 
     pub async fn fetch_stat(&self, name: &BlobName) -> Result<Option<Stat>> {
-        match self {
+        let stat = match self {
             Self::Embedded(space) => {
                 let (space, name) = (space.clone(), name.clone());
                 offload(move || space.stat(&name)).await
             }
             Self::Remote(space) => space.stat(name).await,
-        }
+        };
+        stat.map_err(|error| self.named(error))
     }
 
     /// A view of one blob, with its size: what a stream of it reads. `None`: no such blob.
@@ -380,7 +420,8 @@ impl Space {
         space: &RemoteSpace,
         name: &BlobName,
     ) -> Result<Option<(View, u64)>> {
-        let found = RemoteView::of_blob(space.client(), name).await?;
+        let found = RemoteView::of_blob(space.client(), name).await;
+        let found = found.map_err(|error| self.named(error))?;
         Ok(found.map(|(view, size)| (View::Remote(view), size)))
     }
 }

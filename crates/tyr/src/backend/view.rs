@@ -36,17 +36,18 @@ impl View {
     }
 
     pub fn read(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Embedded(view), Space::Embedded(space)) => view.read(space, name, range),
             (Self::Remote(view), Space::Remote(_)) => block_on(view.read(name, range, false)),
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 
     pub async fn fetch(&self, space: &Space, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Embedded(view), Space::Embedded(space)) => {
                 match view.read_resident(space, name, range) {
                     Some(answer) => answer,
@@ -60,28 +61,31 @@ impl View {
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 
     /// Size and version then; `None`: no such blob.
     pub fn stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Embedded(view), Space::Embedded(space)) => view.stat(space, name),
             (Self::Remote(view), Space::Remote(_)) => block_on(view.stat(name)),
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 
     pub async fn fetch_stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Remote(view), Space::Remote(_)) => view.stat(name).await,
             (Self::Embedded(_) | Self::Remote(_), _) => {
                 let (view, space, name) = (self.clone(), space.clone(), name.clone());
                 offload(move || view.stat(&space, &name)).await
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 
     /// Fills `out` with the bytes from `offset` on, which must be within the blob; `false`: no
@@ -93,7 +97,7 @@ impl View {
         offset: u64,
         out: &mut [u8],
     ) -> Result<bool> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Embedded(view), Space::Embedded(space)) => {
                 view.read_into(space, name, offset, out)
             }
@@ -101,7 +105,8 @@ impl View {
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 
     /// Keys with `prefix` after `after`, in order, at most `limit`.
@@ -112,7 +117,7 @@ impl View {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
-        match (self, space) {
+        let answer = match (self, space) {
             (Self::Embedded(view), Space::Embedded(space)) => {
                 view.scan(space, prefix, after, limit)
             }
@@ -122,6 +127,7 @@ impl View {
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
-        }
+        };
+        answer.map_err(|error| space.named(error))
     }
 }

@@ -2,14 +2,14 @@
 
 use std::io::Read;
 
-use tyr_node::{Committed, Ticket};
+use tyr_node::Committed;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Outcome,
     Payload, Result, Stat, Transform, limits,
 };
 
 use super::{Reader, Snapshot, Upload};
-use crate::backend::{Answer, Looks, Space};
+use crate::backend::{Answer, Commit, Looks, Space};
 use crate::key::ToKey;
 use crate::pending::Pending;
 
@@ -240,21 +240,21 @@ impl Keyspace {
         &self,
         key: impl ToKey,
         operation: impl FnOnce(&mut Pending) -> Result<Operation>,
-    ) -> Result<Ticket> {
+    ) -> Result<Commit> {
         let mut pending = Pending::default();
         let operation = operation(&mut pending)?;
         pending.add(self.blob(key)?, operation)?;
         Ok(self.commit(pending))
     }
 
-    pub(crate) fn begin_put(&self, key: impl ToKey, data: Bytes) -> Result<Ticket> {
+    pub(crate) fn begin_put(&self, key: impl ToKey, data: Bytes) -> Result<Commit> {
         self.begin(key, |pending| {
             let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Replace { payload })
         })
     }
 
-    pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Bytes) -> Result<Ticket> {
+    pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Bytes) -> Result<Commit> {
         ByteRange::at(offset, data.len() as u64)?;
         self.begin(key, |pending| {
             let payload = pending.payload(&self.space, data)?;
@@ -267,7 +267,7 @@ impl Keyspace {
         key: impl ToKey,
         data: Bytes,
         expected: Option<u64>,
-    ) -> Result<Ticket> {
+    ) -> Result<Commit> {
         self.begin(key, |pending| {
             let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Append { payload, expected })
@@ -280,7 +280,7 @@ impl Keyspace {
         offset: u64,
         expected: Bytes,
         new: Bytes,
-    ) -> Result<Ticket> {
+    ) -> Result<Commit> {
         let name = self.blob(key)?;
         let mut pending = Pending::default();
         pending.add(name.clone(), Operation::Compare { offset, expected })?;
@@ -295,7 +295,7 @@ impl Keyspace {
         key: impl ToKey,
         upload: Upload,
         operation: impl FnOnce(Payload) -> Operation,
-    ) -> Result<Ticket> {
+    ) -> Result<Commit> {
         self.begin(key, |pending| {
             let (payload, leases) = upload.finish()?;
             pending.hold(leases);
@@ -303,7 +303,7 @@ impl Keyspace {
         })
     }
 
-    fn commit(&self, pending: Pending) -> Ticket {
+    fn commit(&self, pending: Pending) -> Commit {
         let backend = self.space.backend();
         pending.commit(&backend, Looks::new(&backend, None))
     }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tyr_node::Ticket;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Operation, Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
 use super::keyspace::{read_range, too_large};
-use crate::backend::{Backend, Found, Look, Looks, Moment};
+use crate::backend::{Backend, Commit, Found, Look, Looks, Moment};
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
@@ -230,8 +229,8 @@ impl Transaction {
     /// `Conflict` when something that was read has changed, or a condition does not hold;
     /// `AlreadyExists` for a `create`; `Unavailable`. Nothing changed then.
     pub fn commit(self) -> Result<Committed> {
-        let (ticket, shape) = self.begin_commit();
-        Ok(Committed::new(ticket.wait()?, shape))
+        let (commit, shape) = self.begin_commit();
+        Ok(Committed::new(commit.wait()?, shape))
     }
 
     /// Takes everything back. Dropping the transaction does the same.
@@ -240,7 +239,7 @@ impl Transaction {
     }
 
     /// Sends it.
-    pub(crate) fn begin_commit(self) -> (Ticket, Vec<u32>) {
+    pub(crate) fn begin_commit(self) -> (Commit, Vec<u32>) {
         let shape = self.pending.shape();
         (self.pending.commit(&self.backend, self.looks), shape)
     }
