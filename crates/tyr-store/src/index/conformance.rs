@@ -255,6 +255,32 @@ fn a_damaged_batch_in_the_middle_of_the_journal_hides_no_later_one() {
 }
 
 #[test]
+fn a_read_that_meets_a_damaged_block_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let index = FjallIndex::open(&path, 0).unwrap();
+    put(&index, Table::Segments, b"key", &[7; 100_000]);
+    index.write_out();
+    drop(index);
+    let tables: Vec<_> = (0..=Table::ALL.len())
+        .map(|tree| path.join("keyspaces").join(tree.to_string()).join("tables"))
+        .flat_map(|tables| fs::read_dir(tables).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let table = tables.iter().max_by_key(|table| fs::metadata(table).unwrap().len()).unwrap();
+    let mut bytes = fs::read(table).unwrap();
+    bytes[50_000] ^= 1;
+    fs::write(table, bytes).unwrap();
+    let index = FjallIndex::open(&path, 0).unwrap();
+    for _ in 0..2 {
+        let error = index.get(Table::Segments, b"key").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        let text = error.to_string();
+        assert!(text.contains(&*table.to_string_lossy()) && !text.contains("Fjall"), "{text}");
+    }
+}
+
+#[test]
 fn a_second_opener_is_told_that_the_index_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index");

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use fjall::config::CompressionPolicy;
@@ -78,6 +79,8 @@ pub struct FjallIndex {
     /// `None` once it is closed. Whoever uses them holds them for reading, also within a visit.
     handles: RwLock<Option<Handles>>,
     folder: PathBuf,
+    /// The first damaged file, once the library has met damage and it was looked for.
+    damage: OnceLock<Option<String>>,
     /// Held while a batch is committed, so that numbers follow each other in the journal.
     last_batch: Mutex<u64>,
 }
@@ -102,6 +105,7 @@ impl FjallIndex {
         let mut index = Self {
             handles: RwLock::new(Some(handles)),
             folder: folder.to_owned(),
+            damage: OnceLock::new(),
             last_batch: Mutex::new(0),
         };
         let last = index.stored_batch()?;
@@ -195,7 +199,12 @@ impl FjallIndex {
 
     /// Runs `act`; what the library panics with becomes an error.
     fn guarded<T>(&self, act: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
-        guarded(&self.folder, act)
+        // All files are read for it, so they are once.
+        guarded(
+            &self.folder,
+            || self.damage.get_or_init(|| first_damage(&self.folder)).clone(),
+            act,
+        )
     }
 }
 
@@ -207,13 +216,17 @@ fn create(folder: &Path) -> Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
         Ok(()) | Err(_) => {}
     }
-    guarded(&new, || {
-        let database = builder(&new).open()?;
-        for table in Table::ALL {
-            database.keyspace(table.name(), || table_options(table))?;
-        }
-        database.persist(PersistMode::SyncAll)
-    })?;
+    guarded(
+        &new,
+        || None,
+        || {
+            let database = builder(&new).open()?;
+            for table in Table::ALL {
+                database.keyspace(table.name(), || table_options(table))?;
+            }
+            database.persist(PersistMode::SyncAll)
+        },
+    )?;
     let sync_folder = |path: &Path| fs::File::open(path).and_then(|folder| folder.sync_all());
     sync_folder(&new).map_err(fail)?;
     fs::rename(&new, folder).map_err(fail)?;
@@ -230,40 +243,60 @@ fn builder(folder: &Path) -> fjall::DatabaseBuilder<Database> {
 }
 
 fn open_handles(folder: &Path) -> Result<Handles> {
-    guarded(folder, || {
-        let database = builder(folder).open()?;
-        if Table::ALL.iter().any(|table| !database.keyspace_exists(table.name())) {
-            return Err(fjall::Error::Unrecoverable);
-        }
-        let open = |table: Table| database.keyspace(table.name(), || table_options(table));
-        let [a, b, c, d] = Table::ALL.map(open);
-        Ok(Handles { tables: [a?, b?, c?, d?], database })
-    })
+    guarded(
+        folder,
+        || first_damage(folder),
+        || {
+            let database = builder(folder).open()?;
+            if Table::ALL.iter().any(|table| !database.keyspace_exists(table.name())) {
+                return Err(fjall::Error::Unrecoverable);
+            }
+            let open = |table: Table| database.keyspace(table.name(), || table_options(table));
+            let [a, b, c, d] = Table::ALL.map(open);
+            Ok(Handles { tables: [a?, b?, c?, d?], database })
+        },
+    )
 }
 
-fn guarded<T>(folder: &Path, act: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
+/// Runs `act`; what the library panics with becomes an error. `damage` looks for a damaged file,
+/// since the library names none.
+fn guarded<T>(
+    folder: &Path,
+    damage: impl FnOnce() -> Option<String>,
+    act: impl FnOnce() -> fjall::Result<T>,
+) -> Result<T> {
     match panic::catch_unwind(AssertUnwindSafe(act)) {
-        Ok(result) => result.map_err(|error| explained(folder, error)),
+        Ok(result) => result.map_err(|error| explained(folder, damage, error)),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(Error::corrupt(format!(
-                "the index {} is damaged: {}",
-                folder.display(),
-                text.unwrap_or("the library gave no reason")
-            )))
+            let text = text.unwrap_or("the library gave no reason").to_owned();
+            Err(damaged(folder, damage().unwrap_or(text)))
         }
     }
 }
 
-fn explained(folder: &Path, error: fjall::Error) -> Error {
+fn damaged(folder: &Path, what: String) -> Error {
+    Error::corrupt(format!("the index {} is damaged: {what}", folder.display()))
+}
+
+/// The first file of an index that is not as it was written.
+fn first_damage(folder: &Path) -> Option<String> {
+    let mut first = preflight::check(folder, 0, true).err();
+    // A disk that refuses to be read names the file, too.
+    let verified = tables::verify(folder, &mut |error| {
+        first.get_or_insert(error);
+    });
+    first.or(verified.err()).map(|error| error.to_string())
+}
+
+fn explained(folder: &Path, damage: impl FnOnce() -> Option<String>, error: fjall::Error) -> Error {
     let io_kind = match &error {
         fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
             Some(error.kind())
         }
         _ => None,
     };
-    let folder = folder.display();
     let is_damage = match io_kind {
         Some(kind) => matches!(
             kind,
@@ -276,8 +309,9 @@ fn explained(folder: &Path, error: fjall::Error) -> Error {
         None => !matches!(error, fjall::Error::Poisoned | fjall::Error::Locked),
     };
     if is_damage {
-        return Error::corrupt(format!("the index {folder} is damaged")).with_source(error);
+        return damaged(folder, damage().unwrap_or_else(|| error.to_string()));
     }
+    let folder = folder.display();
     let advice = match error {
         fjall::Error::Poisoned => "a write to it failed before; close the store and open it again",
         fjall::Error::Locked => "another process has it open",
