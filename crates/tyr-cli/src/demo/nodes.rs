@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tyr::Error;
 
-use crate::dev::{Children, Layout};
+use crate::dev::{Children, Layout, Ports};
 use crate::failure::Outcome;
 use crate::session::Session;
 
@@ -45,7 +45,7 @@ impl Nodes {
     /// # Errors
     /// `Unavailable` when it does not come about.
     pub fn start(folder: &Path, count: u16) -> Outcome<Self> {
-        let layout = Layout::find_or_make(folder, count)?;
+        let layout = Layout::find_or_make(folder, count, Ports::Any)?;
         let mut children = Children::start(&layout, folder)?;
         let formed = children.wait_until_ready(READY_MAX);
         let address = layout.address();

@@ -1,6 +1,6 @@
 //! The nodes of a small cluster: processes of this program, watched and ended together.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ struct Node {
     number: u16,
     child: Child,
     log: PathBuf,
+    /// Has the process's number, for who wants to kill it, as long as it runs.
+    pid_file: PathBuf,
 }
 
 /// The nodes that run.
@@ -150,6 +152,15 @@ impl Children {
         self.nodes.iter().map(|node| node.child.id()).collect()
     }
 
+    /// The nodes as text, one a line.
+    pub fn list(&self) -> String {
+        let line = |node: &Node| {
+            let Place { listen, .. } = self.layout.nodes[usize::from(node.number)];
+            format!("  node {}  {listen}  process {}", node.number, node.child.id())
+        };
+        self.nodes.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
     /// The nodes in JSON.
     pub fn describe(&self, layout: &Layout) -> Value {
         let describe = |node: &Node| {
@@ -221,14 +232,25 @@ impl Node {
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().expect("it was piped");
         listen(child.id(), output, sender.clone());
-        Ok(Self { number, child, log })
+        let pid_file = folder.join(format!("node-{number}.pid"));
+        let node = Self { number, child, log, pid_file };
+        fs::write(&node.pid_file, format!("{}\n", node.child.id()))
+            .map_err(|error| Error::io(node.pid_file.display().to_string(), error))?;
+        Ok(node)
     }
 
     fn words(&self) -> String {
-        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("");
         format!("{}: {last}", self.log.display())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Another process may get the number. The folder may be gone.
+        let _ = fs::remove_file(&self.pid_file);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tyr dev`: a cluster on this machine in one command, for trying things.
 //!
-//! Each node is a process of this program ([`children`]), on ports that were free ([`layout`]).
+//! Each node is a process of this program ([`children`]), on ports from 7001 on if they are free
+//! ([`layout`]).
 //! They are told to end by the end of their input, so that none is left behind, however this
 //! process ends.
 
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 use tyr::Error;
 
 pub use self::children::{Children, News};
-pub use self::layout::Layout;
+pub use self::layout::{Layout, Ports};
 use crate::failure::Outcome;
 use crate::session::Session;
 
@@ -27,11 +28,12 @@ const READY_MAX: Duration = Duration::from_secs(60);
 #[derive(Args, Debug)]
 #[command(after_help = "\
 There is no access control: whoever can connect to this machine's loopback address may do \
-everything. The nodes log into files in the folder.
+everything. The nodes log into files in the folder, and node-N.pid there has the process of each.
 
 Examples:
   tyr dev
-  tyr dev 5 --folder /tmp/five")]
+  tyr dev 5 --folder /tmp/five
+  kill -9 $(cat /tmp/five/node-2.pid)     # a node dies")]
 pub struct DevArguments {
     /// How many nodes
     #[arg(default_value = "3", value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -40,6 +42,10 @@ pub struct DevArguments {
     /// temporary folder
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// The port of the first node; the others have those that follow, and HTTP ports 100 higher.
+    /// 0 for any that are free. By default 7001, or any where that or one of the others is taken
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
     /// Leave the temporary folder behind
     #[arg(long = "keep")]
     is_kept: bool,
@@ -84,7 +90,12 @@ impl Folder {
 pub fn run(session: &mut Session, arguments: &DevArguments) -> Outcome {
     session.interrupt.expect();
     let folder = Folder::choose(arguments.folder.as_deref())?;
-    let layout = Layout::find_or_make(folder.path(), arguments.nodes)?;
+    let ports = match arguments.port {
+        None => Ports::Usual,
+        Some(0) => Ports::Any,
+        Some(first) => Ports::From(first),
+    };
+    let layout = Layout::find_or_make(folder.path(), arguments.nodes, ports)?;
     let mut children = Children::start(&layout, folder.path())?;
     let outcome = watch(session, &mut children, &layout, &folder, arguments.is_kept);
     // Also when something failed: nobody is left behind.
@@ -167,14 +178,15 @@ fn welcome(
     let count = layout.nodes.len();
     let nodes = if count == 1 { "1 node is".to_owned() } else { format!("{count} nodes are") };
     let text = format!(
-        "{nodes} ready, at {address}\n\nTry, in another terminal:\n\n  \
+        "{nodes} ready, at {address}\n\n{}\n\nTry, in another terminal:\n\n  \
          export TYR_DATA={address}\n  \
          tyr status\n  \
          tyr keyspace create notes\n  \
          echo hello | tyr put notes greeting\n  \
          tyr get notes greeting\n  \
          curl http://{http}/metrics\n\n\
-         Data and logs are in {path} ({fate}).\nCtrl-C stops all of it."
+         Data and logs are in {path} ({fate}).\nCtrl-C stops all of it.",
+        children.list()
     );
     session.output.record(
         &json!({

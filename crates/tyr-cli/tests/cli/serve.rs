@@ -195,7 +195,7 @@ fn nodes_with_another_secret_are_kept_out_and_that_is_audited() {
 #[test]
 fn a_small_cluster_says_how_to_reach_it_reports_deaths_and_leaves_nothing_behind() {
     let shell = Shell::empty();
-    let mut dev = Process::start(&shell, "dev.log", &["dev", "3"]);
+    let mut dev = Process::start(&shell, "dev.log", &["dev", "3", "--port", "0"]);
     let ready = dev.wait_for("ready");
     assert!(ready["address"].as_str().unwrap().starts_with("tyr://127.0.0.1:"), "{ready}");
     let folder = std::path::PathBuf::from(ready["folder"].as_str().unwrap());
@@ -204,10 +204,13 @@ fn a_small_cluster_says_how_to_reach_it_reports_deaths_and_leaves_nothing_behind
     let http = node["http"].as_str().unwrap().parse().unwrap();
     until("it is ready", || get(http, "/health/ready").0 == 200);
     let pid = i32::try_from(node["pid"].as_i64().unwrap()).unwrap();
+    let file = folder.join("node-1.pid");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{pid}\n"));
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, Signal::KILL).unwrap();
     let ended = dev.wait_for("ended");
     assert_eq!((&ended["node"], ended["how"].as_str()), (&node["node"], Some("signal 9")));
+    assert!(!file.exists(), "another process may get its number");
     dev.signal(Signal::INT);
     let stopped = dev.wait_for("stopped");
     assert_eq!(stopped["kept"], false);
@@ -221,7 +224,8 @@ fn a_small_cluster_in_a_folder_of_its_own_goes_on_where_it_was() {
     let folder = shell.path("mine").display().to_string();
     let mut addresses = Vec::new();
     for _ in 0..2 {
-        let mut dev = Process::start(&shell, "dev.log", &["dev", "1", "--folder", &folder]);
+        let mut dev =
+            Process::start(&shell, "dev.log", &["dev", "1", "--port", "0", "--folder", &folder]);
         addresses.push(dev.wait_for("ready")["address"].clone());
         dev.signal(Signal::TERM);
         assert_eq!(dev.wait_for("stopped")["kept"], true);

@@ -22,7 +22,7 @@ use self::case::{Case, Pattern};
 use self::processes::Processes;
 use super::machine;
 use super::meter::Figures;
-use crate::dev::{Children, Layout};
+use crate::dev::{Children, Layout, Ports};
 use crate::failure::{Failure, Outcome};
 use crate::output::table;
 use crate::session::Session;
@@ -49,7 +49,7 @@ pub fn run(session: &mut Session, words: &str, (runs, seconds): (u32, f64)) -> O
     let folder = tempfile::Builder::new().prefix("tyr-bench-").tempdir();
     let folder = folder.map_err(|error| Error::io("cannot make a temporary folder", error))?;
     let machine = machine::describe(folder.path());
-    let layout = Layout::find_or_make(folder.path(), NODES)?;
+    let layout = Layout::find_or_make(folder.path(), NODES, Ports::Any)?;
     let mut children = Children::start(&layout, folder.path())?;
     let measured = children.wait_until_ready(READY_MAX).and_then(|()| {
         let processes = Processes::new(children.ids());
