@@ -129,6 +129,33 @@ impl KeyspaceConfig {
         Self { live_replicas_min: Some(self.live_replicas_needed()), ..self.clone() }
     }
 
+    /// What this one has otherwise than `wanted`, in words; `None` where they are the same.
+    pub fn difference(&self, wanted: &Self) -> Option<String> {
+        let versions = |many: bool| if many { "many" } else { "only the newest" };
+        let compression = |is_compressed: bool| if is_compressed { "lz4" } else { "none" };
+        let needed = Self::live_replicas_needed;
+        let pairs = [
+            ("chunk size", self.chunk_size.to_string(), wanted.chunk_size.to_string()),
+            ("replication", self.replication.to_string(), wanted.replication.to_string()),
+            ("live replicas min", needed(self).to_string(), needed(wanted).to_string()),
+            (
+                "versions",
+                versions(self.is_multi_versioned).to_owned(),
+                versions(wanted.is_multi_versioned).to_owned(),
+            ),
+            ("durability", self.durability.name().to_owned(), wanted.durability.name().to_owned()),
+            (
+                "compression",
+                compression(self.is_compressed).to_owned(),
+                compression(wanted.is_compressed).to_owned(),
+            ),
+        ];
+        let differing = pairs.iter().filter(|(_, has, wants)| has != wants);
+        let texts: Vec<String> =
+            differing.map(|(what, has, wants)| format!("{what} {has}, not {wants}")).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
     /// Checks every field against its range.
     ///
     /// # Errors
@@ -183,6 +210,30 @@ mod tests {
             let config = KeyspaceConfig { live_replicas_min: Some(wrong), ..Default::default() };
             assert!(config.validate().unwrap_err().message().contains("not"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_differs_is_named_and_what_was_left_out_is_no_difference() {
+        let known = KeyspaceConfig::default().explicit();
+        assert_eq!(known.difference(&KeyspaceConfig::default()), None);
+        let wanted = KeyspaceConfig {
+            chunk_size: 4096,
+            durability: Durability::Buffered,
+            is_multi_versioned: false,
+            ..Default::default()
+        };
+        let text = known.difference(&wanted).unwrap();
+        assert_eq!(
+            text,
+            "chunk size 67108864, not 4096; versions many, not only the newest; durability sync, \
+             not buffered"
+        );
+        let wanted = KeyspaceConfig { replication: 1, is_compressed: true, ..Default::default() };
+        let text = known.difference(&wanted).unwrap();
+        assert_eq!(
+            text,
+            "replication 3, not 1; live replicas min 2, not 1; compression none, not lz4"
+        );
     }
 
     #[test]

@@ -5,8 +5,7 @@ use tyr::{KeyspaceConfig, Number, Transform};
 
 fn main() -> tyr::Result<()> {
     let tyr = Tyr::open("weather")?;
-    let oslo =
-        tyr.keyspace("oslo").or_else(|_| tyr.create_keyspace("oslo", KeyspaceConfig::default()))?;
+    let oslo = tyr.keyspace_or_create("oslo", KeyspaceConfig::default())?;
     tyr.transact(|transaction| {
         transaction.append(&oslo, "temperature", "-3.5\n")?;
         transaction.apply(&oslo, "count", 0, Transform::add(Number::U64(1)))?;

@@ -174,6 +174,17 @@ impl Tyr {
     }
 
     /// Finds a keyspace.
+    /// Finds a keyspace, or makes it if there is none. Of several programs that ask at once one
+    /// makes it, and all get it.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one with another configuration, which stays as it is; the text
+    /// names what differs. `InvalidArgument` with the allowed range.
+    pub async fn keyspace_or_create(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        offload(move || inner.keyspace_or_create(&name, config)).await.map(Keyspace::from_blocking)
+    }
+
     ///
     /// # Errors
     /// `NotFound`.

@@ -89,6 +89,25 @@ fn a_cluster_refuses_a_memory_keyspace_and_says_why() {
 }
 
 #[test]
+fn a_keyspace_is_made_only_if_it_is_missing_and_another_configuration_is_refused() {
+    for kind in stores() {
+        let opened = Opened::new(kind);
+        let name = opened.name("test");
+        let config = || KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        let made = opened.tyr.keyspace_or_create(&name, config()).unwrap();
+        made.put("a", "1").unwrap();
+        let found = opened.tyr.keyspace_or_create(&name, config()).unwrap();
+        assert_eq!((found.id(), found.get("a").unwrap()), (made.id(), "1".into()));
+        let refused = opened.tyr.keyspace_or_create(&name, KeyspaceConfig::default()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert!(refused.message().contains("chunk size 4096, not 67108864"), "{refused}");
+        let config = KeyspaceConfig { chunk_size: 3, ..KeyspaceConfig::default() };
+        let wrong = opened.tyr.keyspace_or_create(&name, config).unwrap_err();
+        assert_eq!(wrong.kind(), ErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
 fn errors_name_keyspaces_as_users_do() {
     for store in buffered() {
         let place = format!("keyspace {} blob \"log\": ", store.opened.name("test"));

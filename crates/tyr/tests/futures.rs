@@ -25,6 +25,8 @@ fn each<F: Future<Output = ()>>(work: impl Fn(Tyr, Keyspace) -> F) {
             let data = tyr.create_keyspace(&name, KeyspaceConfig::default()).await.unwrap();
             let found = tyr.keyspace(&name).await.unwrap();
             assert_eq!((found.id(), found.name()), (data.id(), name.as_str()));
+            let found = tyr.keyspace_or_create(&name, KeyspaceConfig::default()).await.unwrap();
+            assert_eq!(found.id(), data.id());
             let all = tyr.keyspaces().await.unwrap();
             assert!(all.iter().any(|info| info.id == data.id()));
             work(tyr.clone(), data).await;

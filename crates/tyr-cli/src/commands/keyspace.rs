@@ -32,9 +32,11 @@ pub enum KeyspaceCommand {
 /// `tyr keyspace create`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The store is made if its directory is missing.
+The store is made if its directory is missing. With --if-missing a keyspace that exists is left \
+as it is, if it has the configuration that is asked for.
 
 Examples:
+  tyr keyspace create notes --if-missing
   tyr keyspace create notes
   tyr keyspace create cache --durability memory --single-version
   tyr keyspace create disks --chunk-size 4MiB --compress")]
@@ -59,6 +61,9 @@ pub struct CreateArguments {
     /// Compress large payloads with lz4 on disk
     #[arg(long = "compress")]
     is_compressed: bool,
+    /// If there is one, with this configuration, be content with it
+    #[arg(long = "if-missing")]
+    if_missing: bool,
 }
 
 /// When a commit is acknowledged.
@@ -129,7 +134,10 @@ fn create(session: &mut Session, arguments: &CreateArguments) -> Outcome {
         is_compressed: arguments.is_compressed,
     };
     let store = session.open(Access::Create)?;
-    let keyspace = store.create_keyspace(&arguments.name, config.clone())?;
+    let keyspace = match arguments.if_missing {
+        true => store.keyspace_or_create(&arguments.name, config)?,
+        false => store.create_keyspace(&arguments.name, config)?,
+    };
     let info = find(&store.keyspaces()?, keyspace.name())?.clone();
     session.output.record(&as_json(&info), "")
 }

@@ -176,6 +176,11 @@ fn errors_have_the_exit_codes_of_their_kinds() {
     let shell = Shell::new();
     shell.ok(["create", "ks", "there"]);
     for (arguments, code, kind) in [
+    shell.ok(["keyspace", "create", "two", "--if-missing", "--durability", "memory"]);
+    let other = ["keyspace", "create", "two", "--if-missing"];
+    let (code, kind, message) = shell.refused(other);
+    assert_eq!((code, kind.as_str()), (4, "AlreadyExists"));
+    assert!(message.contains("durability"), "{message}");
         (vec!["get", "ks", "absent"], 3, "NotFound"),
         (vec!["get", "absent", "key"], 3, "NotFound"),
         (vec!["create", "ks", "there"], 4, "AlreadyExists"),

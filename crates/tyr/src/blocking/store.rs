@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tyr_node::{CheckReport, KeyspaceInfo, Statistics, TornTail};
-use tyr_types::{Bytes, Error, KeyspaceConfig, KeyspaceName, Result};
+use tyr_types::{Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
 use crate::attempts::Attempts;
@@ -55,6 +55,37 @@ impl Tyr {
     /// `AlreadyExists`; `InvalidArgument` with the allowed range.
     pub fn create_keyspace(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
         self.backend.create_keyspace(&KeyspaceName::new(name)?, &config).map(Keyspace::new)
+    }
+
+    /// Finds a keyspace, or makes it if there is none: see [`crate::Tyr::keyspace_or_create`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::keyspace_or_create`].
+    pub fn keyspace_or_create(&self, name: &str, config: KeyspaceConfig) -> Result<Keyspace> {
+        config.validate()?;
+        let is = |result: &Result<Keyspace>, kind| {
+            result.as_ref().err().is_some_and(|error: &Error| error.kind() == kind)
+        };
+        let mut found = self.keyspace(name);
+        if is(&found, ErrorKind::NotFound) {
+            let made = self.create_keyspace(name, config.clone());
+            if !is(&made, ErrorKind::AlreadyExists) {
+                return made;
+            }
+            // Somebody else was faster.
+            found = self.keyspace(name);
+        }
+        let found = found?;
+        match found.config().difference(&config) {
+            None => Ok(found),
+            Some(difference) => Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!(
+                    "keyspace {name} exists with another configuration: {difference}; ask for what \
+                     it has, or find it without"
+                ),
+            )),
+        }
     }
 
     /// Finds a keyspace.
