@@ -177,8 +177,7 @@ impl Secret {
             Self::In(path) => match std::fs::read_to_string(&path) {
                 Ok(text) => Ok(Key::of(&text)),
                 Err(error) => {
-                    let text = format!("the key in {} cannot be read", path.display());
-                    Err(Error::invalid(text).with_source(error))
+                    Err(Error::io(format!("cannot read the key in {}", path.display()), error))
                 }
             },
         }

@@ -1,13 +1,13 @@
 //! `tyr secret`: draws what all nodes of a cluster know, and nobody else.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tyr::Error;
+use tyr::{Error, ErrorKind};
 use tyr_node::router::access::Key;
 
 use crate::failure::Outcome;
@@ -38,6 +38,12 @@ pub fn run(session: &mut Session, arguments: &SecretArguments) -> Outcome {
         writeln!(file, "{}", key.as_str())?;
         file.sync_all()
     };
-    write().map_err(|error| Error::io(path.display().to_string(), error))?;
+    write().map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::new(
+            ErrorKind::AlreadyExists,
+            format!("{} exists; it is left as it is", path.display()),
+        ),
+        _ => Error::io(format!("cannot write {}", path.display()), error),
+    })?;
     session.output.record(&json!({"file": path.display().to_string()}), "")
 }

@@ -51,12 +51,12 @@ impl SourceArguments {
 }
 
 fn open_file(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
-    let complain =
-        |error| Error::invalid(format!("cannot read {}", path.display())).with_source(error);
+    let complain = |error| Error::io(format!("cannot read {}", path.display()), error);
     let file = File::open(path).map_err(complain)?;
     let metadata = file.metadata().map_err(complain)?;
     if metadata.is_dir() {
-        return Err(Error::invalid(format!("{} is a directory, not a file", path.display())));
+        let text = format!("cannot read {}: it is a directory, not a file", path.display());
+        return Err(Error::unavailable(text));
     }
     // Pipes and devices say 0.
     let len = metadata.is_file().then_some(metadata.len());

@@ -71,7 +71,7 @@ fn read_script(file: Option<&Path>) -> Outcome<Vec<u8>> {
             ("standard input".to_owned(), read)
         }
     };
-    result.map_err(|error| Error::invalid(format!("cannot read {name}")).with_source(error))?;
+    result.map_err(|error| Error::io(format!("cannot read {name}"), error))?;
     if script.len() as u64 > SCRIPT_LEN_MAX {
         return Err(Error::invalid(format!(
             "a script has at most {SCRIPT_LEN_MAX} bytes; give large data to `put` or `write`"

@@ -23,7 +23,7 @@ fn files_go_in_and_come_out_under_the_names_given() {
     shell.ok(["get", "ks", "file", "-o", to.to_str().unwrap()]);
     assert!(std::fs::read(&to).unwrap() == bytes);
     let (code, kind, message) = shell.refused(["put", "ks", "file", "/no/such/file"]);
-    assert_eq!((code, kind.as_str()), (9, "InvalidArgument"));
+    assert_eq!((code, kind.as_str()), (6, "Unavailable"));
     assert!(message.contains("/no/such/file"), "{message}");
 }
 

@@ -6,6 +6,7 @@
 mod blobs;
 mod cluster;
 mod demonstration;
+mod exit_codes;
 mod lifecycle;
 mod loss;
 mod membership;
