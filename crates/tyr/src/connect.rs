@@ -57,7 +57,7 @@ impl ConnectOptions {
         self
     }
 
-    /// How long to try to connect; default 15 s.
+    /// How long to try to connect; default 15 s, or what a call may take, if that is less.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = Some(timeout);
@@ -165,7 +165,8 @@ impl ConnectOptions {
         };
         let timeout = self.timeout.unwrap_or(options.config.timeout);
         options.config = ClientConfig { timeout, ..options.config };
-        options.connect_timeout = self.connect_timeout.unwrap_or(options.connect_timeout);
+        let connect_timeout = options.connect_timeout.min(timeout);
+        options.connect_timeout = self.connect_timeout.unwrap_or(connect_timeout);
         Ok(options)
     }
 }
@@ -259,6 +260,18 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
             assert!(error.message().contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn connecting_takes_no_longer_than_a_call_unless_that_is_said() {
+        let waits = |text: &str| {
+            let (options, addresses) = ConnectOptions::default().read(text).unwrap();
+            options.of_client(addresses).unwrap().connect_timeout.as_secs()
+        };
+        assert_eq!(waits("one:1"), 15);
+        assert_eq!(waits("one:1?timeout=5s"), 5);
+        assert_eq!(waits("one:1?timeout=20s"), 15);
+        assert_eq!(waits("one:1?timeout=5s&connect_timeout=9s"), 9);
     }
 
     #[test]

@@ -16,7 +16,8 @@ use tyr_node::router::access::{self, Key};
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, address};
 
-/// How long the monitors have to answer: longer than it takes them to find a new leader.
+/// How long the monitors have to answer, unless the address says otherwise: longer than it takes
+/// them to find a new leader.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often a change is tried that met another one.
@@ -34,6 +35,8 @@ struct Target {
     addresses: Vec<String>,
     user: Option<String>,
     key_file: Option<String>,
+    timeout: Option<Duration>,
+    connect_timeout: Option<Duration>,
     tls: TlsOptions,
 }
 
@@ -52,6 +55,7 @@ impl Connection {
             )));
         };
         let target = Target::parse(target)?;
+        let patience = target.patience();
         let user = target.user.unwrap_or_default();
         let token = match &target.key_file {
             Some(file) => access::token(&user, &read_key(Path::new(file))?),
@@ -60,7 +64,7 @@ impl Connection {
         let options = ClientOptions {
             sender: Sender::User(user),
             token,
-            patience: PATIENCE,
+            patience,
             ..ClientOptions::at(&target.addresses)
         };
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -117,6 +121,12 @@ impl Connection {
 }
 
 impl Target {
+    /// How long the monitors have to answer: as for connections that data goes over.
+    fn patience(&self) -> Duration {
+        let least = self.timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));
+        self.connect_timeout.unwrap_or(least)
+    }
+
     /// `host:port,host:port/?user=alice&key_file=alice.key`
     fn parse(text: &str) -> Outcome<Self> {
         let (places, options) = text.split_once('?').unwrap_or((text, ""));
@@ -138,8 +148,8 @@ impl Target {
             match name {
                 "user" => target.user = Some(value.to_owned()),
                 "key_file" => target.key_file = Some(value.to_owned()),
-                // How patient data commands are; the monitors have a time of their own.
-                "timeout" | "connect_timeout" => {}
+                "timeout" => target.timeout = Some(read_time(name, value)?),
+                "connect_timeout" => target.connect_timeout = Some(read_time(name, value)?),
                 _ if target.tls.take(name, value) => {}
                 other => {
                     return Err(Failure::Usage(format!(
@@ -161,6 +171,19 @@ impl Target {
     }
 }
 
+/// A time as the addresses of the library have it.
+fn read_time(name: &str, text: &str) -> Outcome<Duration> {
+    let units = [("ms", 1), ("s", 1000)];
+    let read = units.iter().find_map(|(unit, ms)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*ms).map(Duration::from_millis)
+    });
+    read.ok_or_else(|| {
+        let text = text.escape_debug();
+        Failure::Usage(format!("{name} is a time like 500ms or 10s, not \"{text}\""))
+    })
+}
+
 fn read_key(path: &Path) -> Outcome<Key> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::io(format!("the key in {}", path.display()), error))?;
@@ -179,6 +202,9 @@ mod tests {
             (target.user.as_deref(), target.key_file.as_deref()),
             (Some("alice"), Some("k"))
         );
+        assert_eq!(target.patience(), Duration::from_secs(5));
+        assert!(matches!(Target::parse("a:7070?timeout=soon"), Err(Failure::Usage(_))));
+        assert_eq!(Target::parse("[::1]:7070").unwrap().patience(), PATIENCE);
         assert_eq!(Target::parse("[::1]:7070").unwrap().addresses, ["[::1]:7070"]);
         let target = Target::parse("a:7070/?tls_ca=ca.pem&tls_domain=example.org").unwrap();
         assert_eq!(target.tls.authorities.as_deref(), Some(Path::new("ca.pem")));
