@@ -115,16 +115,23 @@ pub fn query(session: &mut Session, arguments: &QueryArguments) -> Outcome {
     let window = Window::parse(&arguments.window)?;
     let format = arguments.format.format(session);
     let raw = arguments.is_raw.then(|| series_of(&subject, &arguments.parameter)).transpose()?;
+    let filter = CatalogFilter::of(&subject, &arguments.parameter);
     let runtime = runtime()?;
     let telemetry = open_to_look(session, &runtime, &arguments.look)?;
     let text = match raw {
         Some(series) => {
             let found = runtime.block_on(telemetry.raw(&series, range, arguments.limit))?;
+            if found.samples.is_empty() {
+                runtime.block_on(telemetry.check_series(&filter))?;
+            }
             render(&found, format, width())
         }
         None => {
             let name = AggregateName { subject, parameter: arguments.parameter.clone() };
             let found = runtime.block_on(telemetry.aggregate(&name, window, range))?;
+            if found.points.is_empty() {
+                runtime.block_on(telemetry.check_series(&filter))?;
+            }
             render(&found, format, width())
         }
     };
@@ -187,6 +194,10 @@ pub fn top(session: &mut Session, arguments: &TopArguments) -> Outcome {
     let runtime = runtime()?;
     let telemetry = open_to_look(session, &runtime, &arguments.look)?;
     let found = runtime.block_on(telemetry.top(&query))?;
+    if found.entries.is_empty() {
+        let filter = CatalogFilter { parameter: query.parameter, ..CatalogFilter::default() };
+        runtime.block_on(telemetry.check_names(&filter))?;
+    }
     session.output.line(render(&found, format, width()).trim_end())
 }
 
@@ -235,5 +246,8 @@ pub fn list(session: &mut Session, arguments: &CatalogArguments) -> Outcome {
     let runtime = runtime()?;
     let telemetry = open_to_look(session, &runtime, &arguments.look)?;
     let found = runtime.block_on(telemetry.catalog(&filter, arguments.limit))?;
+    if found.entries.is_empty() {
+        runtime.block_on(telemetry.check_names(&filter))?;
+    }
     session.output.line(render(&found, format, width()).trim_end())
 }

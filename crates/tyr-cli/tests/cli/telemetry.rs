@@ -79,6 +79,27 @@ fn the_top_and_the_catalog_name_who_it_is() {
 }
 
 #[test]
+fn what_is_called_by_no_name_that_there_is_is_not_found_and_what_is_like_it_is_offered() {
+    let shell = loaded();
+    for (command, part) in [
+        (&["query", "all", "-p", "laod.one"][..], "did you mean load.one?"),
+        (&["query", "site", "cren", "-p", "load.one"], "did you mean cern?"),
+        (&["query", "region", "europa", "-p", "load.one"], "did you mean europe?"),
+        (&["query", "cluster", "gsi/batch2", "-p", "load.one"], "no cluster \"batch2\""),
+        (&["query", "host", "gsi/batch/n1", "-p", "load.one"], "nothing has all of site \"gsi\""),
+        (&["query", "generator", "cern/batch/n9/reco", "-p", "load.one", "--raw"], "no host"),
+        (&["top", "host", "-p", "load.on"], "did you mean load.one?"),
+        (&["list", "--job", "recp"], "did you mean reco?"),
+    ] {
+        let (code, kind, text) = shell.refused(["telemetry"].iter().chain(command));
+        assert_eq!((code, kind.as_str()), (3, "NotFound"), "{command:?}: {text}");
+        assert!(text.contains(part), "{command:?}: {text}");
+    }
+    let early = ["telemetry", "query", "all", "-p", "load.one", "--to", "2001-01-01"];
+    assert_eq!(shell.text(early).to_lowercase().trim(), "nothing.", "it was measured later");
+}
+
+#[test]
 fn lines_that_cannot_be_used_are_passed_over_and_told() {
     let shell = Shell::empty();
     let text = format!("{LINES}garbage\nload one=NaNaN 1\n");

@@ -3,6 +3,7 @@
 //! Every query reads at one snapshot: what it answers was true at one moment, in all its parts.
 //! Answers are plain values; [`render`](crate::render) writes them down.
 
+mod absent;
 mod aggregate;
 mod catalog;
 mod days;
