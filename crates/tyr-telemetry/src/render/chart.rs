@@ -26,7 +26,7 @@ pub fn write(curve: &Curve, width: usize) -> String {
     };
     let low = curve.points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = curve.points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max);
-    let labels = [format_number(high), format_number(low)];
+    let labels = labels(high, low);
     let label_width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let columns = width.clamp(WIDTH_MIN, WIDTH_MAX).saturating_sub(label_width + 2).max(8);
     let columns = columns.min(column_count(curve, first.0, last.0));
@@ -34,6 +34,9 @@ pub fn write(curve: &Curve, width: usize) -> String {
     let mut text = format!("{}\n", curve.title);
     for row in (0..ROWS).rev() {
         let label = match row {
+            // All are the same, and lie here.
+            _ if high <= low && row == ROWS / 2 => &labels[0],
+            _ if high <= low => "",
             0 => &labels[1],
             _ if row == ROWS - 1 => &labels[0],
             _ => "",
@@ -50,9 +53,21 @@ pub fn write(curve: &Curve, width: usize) -> String {
         text.push('\n');
     }
     let (from, to) = (format_time(first.0), format_time(last.0));
+    let to = if from == to { "" } else { &to };
     let gap = columns.saturating_sub(from.len() + to.len()).max(2);
-    text.push_str(&format!("{:label_width$}  {from}{}{to}\n", "", " ".repeat(gap)));
+    let times = format!("{:label_width$}  {from}{}{to}", "", " ".repeat(gap));
+    text.push_str(times.trim_end());
+    text.push('\n');
     text
+}
+
+/// The labels of the highest and the lowest, which tell them apart.
+fn labels(high: f64, low: f64) -> [String; 2] {
+    let short = [format_number(high), format_number(low)];
+    if short[0] != short[1] || high <= low {
+        return short;
+    }
+    [high.to_string(), low.to_string()]
 }
 
 /// A column for each window, where there are few.

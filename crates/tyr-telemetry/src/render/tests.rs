@@ -74,6 +74,16 @@ fn charts_of_nothing_of_one_and_of_huge_values_are_drawn() {
 }
 
 #[test]
+fn the_labels_of_a_chart_tell_what_they_stand_for_apart() {
+    let text = render(&answer(&[1_000_000.1, 1_000_000.2]), Format::Chart, 60);
+    assert!(text.contains("1000000.1 ┤") && text.contains("1000000.2 ┤"), "{text}");
+    let text = render(&answer(&[5.0, 5.0, 5.0]), Format::Chart, 60);
+    assert_eq!(text.matches("5 ┤").count(), 1, "all are the same: {text}");
+    let text = render(&answer(&[3.0]), Format::Chart, 60);
+    assert_eq!(text.matches("1970-01-01T00:00:00Z").count(), 1, "one time: {text}");
+}
+
+#[test]
 fn numbers_show_the_digits_that_count() {
     for (number, text) in [
         (0.0, "0"),
