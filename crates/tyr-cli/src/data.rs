@@ -5,7 +5,8 @@
 
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde_json::{Value, json};
-use tyr::{Error, Key, Result};
+use tyr::{Error, Key, Result, Timestamp};
+use tyr_telemetry::calendar::format_time;
 
 /// The bytes that `text` stands for: those after `hex:` or `base64:` decoded, else its own.
 ///
@@ -126,6 +127,13 @@ pub fn size_text(bytes: u64) -> String {
     format!("{value:.1} EiB")
 }
 
+/// The time of a version as people read it, to the second, in UTC. The clock of versions runs ahead
+/// of the day by microseconds at most, unless that of a machine was wrong.
+pub fn version_time(version: Timestamp) -> String {
+    let seconds = i64::try_from(version.clock / 1_000_000).unwrap_or(i64::MAX);
+    format_time(seconds.saturating_mul(1_000_000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +166,13 @@ mod tests {
         {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn versions_have_the_time_of_their_clock() {
+        let version = Timestamp { clock: 1_700_000_000_999_999, ..Timestamp::ZERO };
+        assert_eq!(version_time(version), "2023-11-14T22:13:20Z");
+        assert!(!version_time(Timestamp::MAX).is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use tyr::blocking::Keyspace;
 use tyr::{Error, Key, Stat, limits};
 
 use crate::commands::blob::{BlobsArguments, parse_key_bytes};
-use crate::data::{key_text, size_text, with_key};
+use crate::data::{key_text, size_text, version_time, with_key};
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
 
@@ -31,7 +31,7 @@ pub struct ListArguments {
     /// At most so many
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u64>,
-    /// Show size and version too
+    /// Show the size, the time of the last change (UTC) and the version too, under a heading
     #[arg(long = "long", short = 'l')]
     is_long: bool,
     /// The prefix and the key are given as hexadecimal digits, two a byte
@@ -47,6 +47,9 @@ pub fn list(session: &mut Session, arguments: &ListArguments) -> Outcome {
         None => None,
     };
     let (_, keyspace) = session.open_keyspace(&arguments.keyspace, Access::Read)?;
+    if arguments.is_long && !session.output.is_json() {
+        session.output.line(&long_line("size", "changed (UTC)", "version", "key"))?;
+    }
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while left > 0 {
         session.interrupt.check()?;
@@ -76,10 +79,15 @@ fn list_one(
     }
     let name = key_text(key);
     if is_long {
-        session.output.line(&format!("{:>14}  {:<22}  {name}", stat.size, stat.version))
+        let (size, version) = (stat.size.to_string(), stat.version.to_string());
+        session.output.line(&long_line(&size, &version_time(stat.version), &version, &name))
     } else {
         session.output.line(&name)
     }
+}
+
+fn long_line(size: &str, time: &str, version: &str, key: &str) -> String {
+    format!("{size:>14}  {time:<20}  {version:<22}  {key}")
 }
 
 /// `tyr stat`
@@ -99,11 +107,12 @@ pub fn stat(session: &mut Session, arguments: &StatArguments) -> Outcome {
         let stat = snapshot.stat(&keyspace, key)?;
         let gap = if index == 0 { "" } else { "\n" };
         let text = format!(
-            "{gap}keyspace  {}\nkey       {}\nsize      {} ({})\nversion   {}",
+            "{gap}keyspace  {}\nkey       {}\nsize      {} ({})\nchanged   {}\nversion   {}",
             keyspace.name(),
             key_text(key),
             stat.size,
             size_text(stat.size),
+            version_time(stat.version),
             stat.version
         );
         session.output.record(&stat_json(&keyspace, key, &stat), &text)?;

@@ -103,7 +103,15 @@ fn a_listing_is_in_key_order_and_can_be_cut_anywhere() {
     assert_eq!(shell.text(["ls", "ks"]).lines().count(), 26);
     let part = shell.text(["ls", "ks", "-p", "b/", "--after", "b/09", "-n", "2"]);
     assert_eq!(part, "b/10\nb/11\n");
-    assert!(shell.text(["ls", "ks", "-l", "-n", "1"]).trim_start().starts_with("1 "));
+    let listed = shell.text(["ls", "ks", "-l", "-n", "1"]);
+    let (heads, row) = listed.split_once('\n').unwrap();
+    let heads: Vec<&str> = heads.split_whitespace().collect();
+    assert_eq!(heads, ["size", "changed", "(UTC)", "version", "key"]);
+    let row: Vec<&str> = row.split_whitespace().collect();
+    let [size, changed, version, _] = row[..] else { panic!("{listed}") };
+    assert!(size == "1" && changed.starts_with("20") && changed.ends_with('Z'), "{listed}");
+    assert_eq!(changed.len(), "2026-11-21T08:15:00Z".len(), "{listed}");
+    assert_eq!(version.split('.').count(), 3, "{listed}");
 }
 
 #[test]
@@ -168,6 +176,11 @@ fn a_keyspace_is_made_listed_shown_and_dropped() {
     assert_eq!(shell.json(["keyspace", "list"])[0]["name"], "two");
     assert_eq!(shell.refused(["keyspace", "drop", "one"]).0, 3);
     assert_eq!(shell.refused(["keyspace", "create", "two"]).0, 4);
+    shell.ok(["keyspace", "create", "two", "--if-missing", "--durability", "memory"]);
+    let other = ["keyspace", "create", "two", "--if-missing"];
+    let (code, kind, message) = shell.refused(other);
+    assert_eq!((code, kind.as_str()), (4, "AlreadyExists"));
+    assert!(message.contains("durability"), "{message}");
     shell.assert_clean();
 }
 
@@ -176,11 +189,6 @@ fn errors_have_the_exit_codes_of_their_kinds() {
     let shell = Shell::new();
     shell.ok(["create", "ks", "there"]);
     for (arguments, code, kind) in [
-    shell.ok(["keyspace", "create", "two", "--if-missing", "--durability", "memory"]);
-    let other = ["keyspace", "create", "two", "--if-missing"];
-    let (code, kind, message) = shell.refused(other);
-    assert_eq!((code, kind.as_str()), (4, "AlreadyExists"));
-    assert!(message.contains("durability"), "{message}");
         (vec!["get", "ks", "absent"], 3, "NotFound"),
         (vec!["get", "absent", "key"], 3, "NotFound"),
         (vec!["create", "ks", "there"], 4, "AlreadyExists"),
