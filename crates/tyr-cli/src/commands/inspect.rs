@@ -17,13 +17,14 @@ use crate::data::{key_text, size_text};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::progress::{self, Unit, Watched};
-use crate::session::{Access, Session, address};
+use crate::session::{Access, Session};
 
 /// `tyr inspect`
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Without arguments: the files by kind, the keyspaces with the number and the bytes of their blobs, \
-and the counters of this opening of the store. With KEYSPACE KEY: one blob.
+and the counters of this opening of the store; of a cluster, the keyspaces alone. With KEYSPACE \
+KEY: one blob.
 
 Examples:
   tyr inspect
@@ -101,10 +102,11 @@ fn checksum(session: &Session, keyspace: &Keyspace, key: &Key) -> Outcome<u32> {
 }
 
 fn inspect_store(session: &mut Session) -> Outcome {
+    if session.is_cluster()? {
+        return inspect_cluster(session);
+    }
     let store = session.open(Access::Read)?;
-    let data = session.data()?;
-    // Those of a cluster are at its nodes.
-    let files = if address(&data).is_some() { BTreeMap::new() } else { count_files(&data)? };
+    let files = count_files(&session.data()?)?;
     let keyspaces = count_keyspaces(session, &store)?;
     let counters = counters(&store);
     if session.output.is_json() {
@@ -130,14 +132,32 @@ fn inspect_store(session: &mut Session) -> Outcome {
         })
         .collect();
     session.output.line(&table(&["files", "count", "size", "on disk"], &rows, &[1, 2, 3]))?;
-    let rows: Vec<Vec<String>> = keyspaces.into_iter().map(|(_, row)| row).collect();
-    let heads = ["keyspace", "durability", "blobs", "bytes"];
-    session.output.line(&format!("\n{}", table(&heads, &rows, &[2, 3])))?;
+    session.output.line(&format!("\n{}", keyspace_table(keyspaces)))?;
     let rows: Vec<Vec<String>> = counters
         .iter()
         .map(|(name, value)| vec![name.replace('_', " "), value.to_string()])
         .collect();
     session.output.line(&format!("\n{}", table(&["since opened", "value"], &rows, &[1])))
+}
+
+/// What a client knows of a cluster: files and counters are of its nodes.
+fn inspect_cluster(session: &mut Session) -> Outcome {
+    let store = session.open(Access::Read)?;
+    let keyspaces = count_keyspaces(session, &store)?;
+    if session.output.is_json() {
+        let keyspaces: Vec<&Value> = keyspaces.iter().map(|(info, _)| info).collect();
+        return session.output.json(&json!({"keyspaces": keyspaces}));
+    }
+    session.output.line(&keyspace_table(keyspaces))?;
+    session.output.line(
+        "\nFiles and counters are of the nodes: `tyr status` shows how each is, and its /metrics \
+         on HTTP all that it counts.",
+    )
+}
+
+fn keyspace_table(keyspaces: Vec<(Value, Vec<String>)>) -> String {
+    let rows: Vec<Vec<String>> = keyspaces.into_iter().map(|(_, row)| row).collect();
+    table(&["keyspace", "durability", "blobs", "bytes"], &rows, &[2, 3])
 }
 
 /// The counters of this opening of the store, in reading order.
