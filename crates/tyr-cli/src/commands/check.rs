@@ -15,11 +15,16 @@ use crate::session::Session;
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
+/// What the folder of a cluster's node has, beside that of its store.
+const NODE_FILE: &str = "node.json";
+
 /// `tyr check`
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Reads all of it: the log, the extents, the index, and whether they say the same. Damage gives exit \
-code 12 (Corrupt), and names the file and the place.
+code 12 (Corrupt), and names the file and the place. It is of what is there now: what a node of a \
+cluster has put right by itself is in its log, and counted in its metrics \
+(tyr_scrub_repaired_total).
 
 Example:
   tyr check --data /tmp/store")]
@@ -27,8 +32,16 @@ pub struct CheckArguments {}
 
 /// Verifies the store of `--data`.
 pub fn run(session: &mut Session, _arguments: &CheckArguments) -> Outcome {
-    let report = check_closed(session, &session.folder()?)?;
-    session.output.record(&as_json(&report), &as_text(&report))?;
+    let folder = session.folder()?;
+    let report = check_closed(session, &folder)?;
+    let mut text = as_text(&report);
+    if folder.join("..").join(NODE_FILE).exists() {
+        text.push_str(
+            "\nWhat the node has put right by itself while it ran is in its log, and counted in \
+             its metrics (tyr_scrub_repaired_total).",
+        );
+    }
+    session.output.record(&as_json(&report), &text)?;
     judge(&report)
 }
 

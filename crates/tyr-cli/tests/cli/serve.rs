@@ -233,4 +233,6 @@ fn a_small_cluster_in_a_folder_of_its_own_goes_on_where_it_was() {
     }
     assert_eq!(addresses[0], addresses[1]);
     assert_eq!(shell.refused(["dev", "3", "--folder", &folder]).1, "InvalidArgument");
+    let checked = shell.text(["check", "--data", &format!("{folder}/node-0/store")]);
+    assert!(checked.contains("0 errors") && checked.contains("tyr_scrub_repaired"), "{checked}");
 }
