@@ -151,6 +151,32 @@ fn a_killed_put_leaves_the_old_blob_and_a_clean_store() {
 }
 
 #[test]
+fn the_space_of_a_killed_put_comes_back_when_the_store_is_opened_to_be_written() {
+    /// What its payloads take on the disk, in MiB.
+    fn extents_mib(shell: &Shell) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        let is_extents = |path: &std::path::Path| path.extension().is_some_and(|it| it == "ext");
+        let of = |path: &std::path::Path| std::fs::metadata(path).expect("listed").blocks() / 2048;
+        let paths = files(&shell.data()).into_iter().map(|(path, _)| path);
+        paths.filter(|path| is_extents(path)).map(|path| of(&path)).sum()
+    }
+    let shell = Shell::new();
+    let mut child = shell.start(["put", "ks", "b"]);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&noise(64 << 20, 2)).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(extents_mib(&shell) > 16, "{}", extents_mib(&shell));
+    // Who looks changes nothing.
+    assert_eq!(shell.text(["ls", "ks"]), "");
+    assert!(extents_mib(&shell) > 16, "{}", extents_mib(&shell));
+    let tyr = tyr::blocking::Tyr::open(shell.data()).unwrap();
+    assert_eq!(extents_mib(&shell), 0, "nothing was written yet");
+    tyr.close().unwrap();
+    shell.assert_clean();
+}
+
+#[test]
 fn damage_is_found_and_named() {
     let shell = Shell::new();
     shell.ok_fed(["put", "ks", "large"], &noise(1 << 20, 5));
