@@ -42,6 +42,12 @@ impl SmallDisk {
         }
     }
 
+    fn free_mib(&self) -> u64 {
+        let df = Command::new("df").args(["-m", "--output=avail"]).arg(self.folder.path()).output();
+        let text = String::from_utf8(df.unwrap().stdout).unwrap();
+        text.split_whitespace().last().unwrap().parse().unwrap()
+    }
+
     fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
@@ -115,6 +121,44 @@ fn a_full_disk_is_made_room_on_by_deleting() {
     tyr.close().unwrap();
     let tyr = Tyr::open(disk.store()).unwrap();
     verify(&tyr.keyspace("blobs").unwrap(), count / 2..again, MIB);
+    tyr.close().unwrap();
+    assert!(tyr::check(disk.store(), &mut |_| {}).unwrap().is_sound());
+}
+
+#[test]
+fn what_makes_room_goes_through_on_a_disk_that_others_have_filled() {
+    let Some(disk) = SmallDisk::mount(400) else { return };
+    let tyr = Tyr::open(disk.store()).unwrap();
+    let blobs = keyspace(&tyr, "blobs", Durability::Sync);
+    keyspace(&tyr, "dropped", Durability::Sync).put("0", content(0, MIB)).unwrap();
+    for number in 0..60 {
+        blobs.put(number.to_string(), content(number, MIB)).unwrap();
+    }
+    tyr.close().unwrap();
+    let filler = disk.folder.path().join("filler");
+    fill_from_outside(&filler);
+    let file = File::options().write(true).open(&filler).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 20 * MIB as u64).unwrap();
+    // Each opening begins a segment of the log: more than there is room for.
+    let tyr = Tyr::open(disk.store()).unwrap();
+    let blobs = tyr.keyspace("blobs").unwrap();
+    is_full(&blobs.put("more", "x").unwrap_err());
+    assert!(blobs.delete("0").unwrap());
+    blobs.truncate("1", 10).unwrap();
+    let mut transaction = tyr.begin();
+    for number in 2..50 {
+        transaction.delete(&blobs, number.to_string()).unwrap();
+    }
+    transaction.commit().unwrap();
+    tyr.drop_keyspace("dropped").unwrap();
+    tyr.close().unwrap();
+    let tyr = Tyr::open(disk.store()).unwrap();
+    let blobs = tyr.keyspace("blobs").unwrap();
+    assert_eq!(blobs.get("1").unwrap(), content(1, 10));
+    assert_eq!(blobs.get("0").unwrap_err().kind(), ErrorKind::NotFound);
+    // The room that was made is there for what needs some.
+    assert!(disk.free_mib() > 60, "{} MiB are free", disk.free_mib());
+    verify(&blobs, 50..60, MIB);
     tyr.close().unwrap();
     assert!(tyr::check(disk.store(), &mut |_| {}).unwrap().is_sound());
 }

@@ -58,6 +58,8 @@ pub fn encode(
         varint(out, count as u64);
         seen.operations += count;
         for operation in &blob.operations {
+            let makes_room = matches!(operation, Operation::Delete | Operation::Truncate { .. });
+            seen.has_growth |= operation.is_write() && !makes_room;
             encode_operation(operation, out, &mut seen);
         }
     }
@@ -73,6 +75,8 @@ pub struct Seen {
     pub operations: usize,
     /// Whether any payload lies in extents.
     pub has_extents: bool,
+    /// Whether any operation does more than cut or remove.
+    pub has_growth: bool,
 }
 
 fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {

@@ -46,6 +46,9 @@ const PREPARE_AT: u64 = 4;
 /// A buffer that one large transaction made larger than this is not kept.
 const SPARE_BUFFER_LEN_MAX: usize = 4 << 20;
 
+/// Bytes of a segment where there is room for none of the usual length: thousands of deletions.
+const SMALL_SEGMENT_LEN: u64 = 256 << 10;
+
 /// What a [`Log`] is opened with.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
@@ -135,7 +138,7 @@ impl Log {
         self.state.check_usable()?;
         let len = record.stored_len() as u64;
         if self.current.as_ref().is_none_or(|current| current.capacity - current.end < len) {
-            self.begin_segment(len)?;
+            self.begin_segment(len, record.makes_room())?;
         }
         let current = self.current.as_mut().expect("begun above if it was missing");
         let sequence = self.next_sequence;
@@ -148,10 +151,10 @@ impl Log {
         Ok(sequence)
     }
 
-    fn begin_segment(&mut self, record_len: u64) -> Result<()> {
+    fn begin_segment(&mut self, record_len: u64, makes_room: bool) -> Result<()> {
         let first = self.next_sequence;
         let header_len = segment::HEADER_LEN as u64;
-        let (file, capacity) = self.segment_file(first, header_len + record_len)?;
+        let (file, capacity) = self.segment_file(first, header_len + record_len, makes_room)?;
         self.state.has_new_name();
         let segment = Arc::new(SegmentFile { first, file });
         self.buffer.push(&segment, 0, &[&segment::header(first)]);
@@ -163,7 +166,12 @@ impl Log {
     }
 
     /// The file of a segment that begins at `first`, made ahead or now, and its length.
-    fn segment_file(&self, first: u64, len_min: u64) -> Result<(Arc<dyn DiskFile>, u64)> {
+    fn segment_file(
+        &self,
+        first: u64,
+        len_min: u64,
+        makes_room: bool,
+    ) -> Result<(Arc<dyn DiskFile>, u64)> {
         let disk = self.state.disk();
         if let Some(Ready { file, len }) = self.state.next.take(len_min) {
             disk.rename(segment::NEXT, &segment::name(first))
@@ -172,7 +180,17 @@ impl Log {
         }
         let len = self.options.segment_len(len_min, self.current.is_none());
         let mode = if self.options.is_direct { OpenMode::Direct } else { OpenMode::Existing };
-        Ok((segment::create(disk, first, len, mode)?, len))
+        match segment::create(disk, first, len, mode) {
+            Ok(file) => Ok((file, len)),
+            Err(refused) if makes_room => {
+                let small = len_min.max(SMALL_SEGMENT_LEN).min(len);
+                match segment::create_in_reserve(disk, first, small, mode) {
+                    Ok(file) => Ok((file, small)),
+                    Err(_) => Err(refused),
+                }
+            }
+            Err(refused) => Err(refused),
+        }
     }
 
     /// The next segment, if it is time to make it ahead: outside the lock, step by step.

@@ -78,6 +78,7 @@ pub struct EncodedRecord {
     checksum: u32,
     kind: Kind,
     has_extents: bool,
+    has_growth: bool,
 }
 
 impl EncodedRecord {
@@ -100,6 +101,7 @@ impl EncodedRecord {
         self.kind = Kind::Transaction;
         let seen = body::encode(transaction, is_logged, &mut self.body);
         self.has_extents = seen.has_extents;
+        self.has_growth = seen.has_growth;
         if seen.operations > limits::TRANSACTION_OPERATIONS_MAX || self.body.len() > BODY_LEN_MAX {
             self.body.clear();
             return Err(Error::invalid(format!(
@@ -120,6 +122,8 @@ impl EncodedRecord {
         self.body.clear();
         self.kind = Kind::Node;
         self.has_extents = false;
+        // What a node logs was let in, or is about what was: a full disk is the gate's affair.
+        self.has_growth = false;
         if content.remaining() > BODY_LEN_MAX {
             return Err(Error::invalid(format!(
                 "a record of the log has at most {BODY_LEN_MAX} bytes, this one would have {}",
@@ -139,6 +143,11 @@ impl EncodedRecord {
     /// Whether it refers to extents, which must be durable before it is.
     pub fn has_extents(&self) -> bool {
         self.has_extents
+    }
+
+    /// Whether it is to find space in what is kept free of all else, since it makes more.
+    pub fn makes_room(&self) -> bool {
+        !self.has_growth
     }
 
     /// Bytes of the record in the log.

@@ -91,17 +91,28 @@ pub fn inspect_header(bytes: &[u8], first: u64) -> HeaderState {
 /// Makes the file of the segment `first` with `len` bytes reserved, to be written in the way that
 /// `mode` says. Nothing is left when it fails.
 pub fn create(disk: &dyn Disk, first: u64, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
+    disk::check_room(disk, path(disk, first), len)?;
+    make(disk, &name(first), len, mode)
+}
+
+/// The same in the space that is kept free of all else, for what makes more.
+pub fn create_in_reserve(
+    disk: &dyn Disk,
+    first: u64,
+    len: u64,
+    mode: OpenMode,
+) -> Result<Arc<dyn DiskFile>> {
     make(disk, &name(first), len, mode)
 }
 
 /// The same for a segment whose name is not known yet, to be written directly.
 pub fn create_next(disk: &dyn Disk, len: u64) -> Result<Arc<dyn DiskFile>> {
+    disk::check_room(disk, NEXT, len)?;
     make(disk, NEXT, len, OpenMode::Direct)
 }
 
 fn make(disk: &dyn Disk, name: &str, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
     let path = || format!("{}/{name}", disk.describe());
-    disk::check_room(disk, path(), len)?;
     let refused = |error| disk::refusal(path(), error);
     let file = match disk.open(name, OpenMode::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
