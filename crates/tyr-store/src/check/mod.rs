@@ -8,7 +8,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tyr_types::{
@@ -126,19 +125,20 @@ fn verify(
     Ok((Report { blobs, bytes, segments, extents, ..report }, logged.torn_tail))
 }
 
-/// Checks a store that nobody has open. `index` is the index's folder.
+/// Checks a store that nobody has open. `index` opens its index, with the number of the last batch
+/// that must be in it.
 ///
 /// # Errors
 /// `Unavailable` when the disk refuses. Damage is in the report, even when it keeps the store from
 /// opening.
 pub fn run_closed(
     disk: Arc<dyn Disk>,
-    index: &Path,
+    index: impl FnOnce(u64) -> Result<FjallIndex>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Report> {
     let open = || {
         let synced = synced_batch(&*disk)?;
-        let index = Box::new(FjallIndex::open(index, synced)?);
+        let index = Box::new(index(synced)?);
         let extents = Arc::new(Extents::open(Arc::clone(&disk), ExtentOptions::default())?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         Ok((extents, base))

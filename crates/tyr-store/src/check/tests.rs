@@ -204,7 +204,12 @@ fn try_damage(store: &Path, content: &Content, file: &Path, kind: Damage, tally:
         Err(_) => {
             tally.refused += 1;
             let disk = Arc::new(RealDisk::existing(&path).unwrap());
-            let report = run_closed(disk, &path.join("index"), &mut |_| {}).unwrap();
+            let report = run_closed(
+                disk,
+                |synced| FjallIndex::open(&path.join("index"), synced),
+                &mut |_| {},
+            )
+            .unwrap();
             assert!(!report.is_sound(), "{} {kind:?}", file.display());
             return;
         }

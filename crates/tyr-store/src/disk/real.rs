@@ -29,6 +29,8 @@ const INDEX_RESERVE: u64 = 64 << 20;
 /// A folder of the machine.
 pub struct RealDisk {
     folder: PathBuf,
+    /// Whether files are opened for reading only, as on a medium that takes no writes.
+    is_read_only: bool,
 }
 
 impl RealDisk {
@@ -41,7 +43,7 @@ impl RealDisk {
         fs::create_dir_all(folder).map_err(|error| {
             Error::io(format!("cannot make folder {}", folder.display()), error)
         })?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), is_read_only: false })
     }
 
     /// The folder at `path`, which must be there.
@@ -53,7 +55,20 @@ impl RealDisk {
         if !folder.is_dir() {
             return Err(Error::not_found(format!("there is no folder {}", folder.display())));
         }
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), is_read_only: false })
+    }
+
+    /// Whether nothing can be written to the store in the folder: the medium takes no writes, or it
+    /// belongs to somebody else.
+    pub fn refuses_writes(&self) -> bool {
+        let opened = OpenOptions::new().read(true).write(true).open(self.folder.join(LOCK_FILE));
+        opened.is_err_and(|error| is_read_only(&error))
+    }
+
+    /// The same folder, of which files are opened for reading only.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { is_read_only: true, ..self }
     }
 
     /// Where it is.
@@ -68,10 +83,11 @@ impl RealDisk {
     pub fn lock(&self) -> Result<FolderLock> {
         let path = self.folder.join(LOCK_FILE);
         let failed = |error: io::Error| Error::io(format!("cannot lock {}", path.display()), error);
+        let is_writable = !self.is_read_only;
         let file = OpenOptions::new()
             .read(true)
-            .write(true)
-            .create(true)
+            .write(is_writable)
+            .create(is_writable)
             .truncate(false)
             .open(&path)
             .map_err(failed)?;
@@ -90,6 +106,9 @@ impl RealDisk {
                 )));
             }
             Err(error) => return Err(failed(error.into())),
+        }
+        if self.is_read_only {
+            return Ok(FolderLock { file });
         }
         let holder = format!("process {} ({})\n", std::process::id(), program_name());
         file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0)).map_err(failed)?;
@@ -114,6 +133,11 @@ impl RealDisk {
         }
         Ok(Arc::new(RealFile(options.open(path)?)))
     }
+}
+
+/// Whether it says that nothing can be written there.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 /// The running program's file name, for whoever finds the folder locked.
@@ -142,7 +166,11 @@ impl Drop for FolderLock {
 impl Disk for RealDisk {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true);
+        options.read(true);
+        if self.is_read_only {
+            return Ok(Arc::new(RealFile(options.open(self.folder.join(name))?)));
+        }
+        options.write(true);
         match mode {
             OpenMode::Existing => {}
             OpenMode::Direct => return self.open_direct(name, &options),
@@ -175,10 +203,16 @@ impl Disk for RealDisk {
     }
 
     fn create_folder(&self, name: &str) -> io::Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         fs::create_dir_all(self.folder.join(name))
     }
 
     fn sync_folder(&self, name: &str) -> io::Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         File::open(self.folder.join(name))?.sync_all()
     }
 

@@ -20,6 +20,7 @@ use fjall::{
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use tyr_types::{Error, Result};
 
+use super::elsewhere::Elsewhere;
 use super::journal::BatchStamp;
 use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal, tables};
 
@@ -79,6 +80,8 @@ pub struct FjallIndex {
     /// `None` once it is closed. Whoever uses them holds them for reading, also within a visit.
     handles: RwLock<Option<Handles>>,
     folder: PathBuf,
+    /// What the library works in, when that is not the folder itself.
+    elsewhere: Option<Elsewhere>,
     /// The first damaged file, once the library has met damage and it was looked for.
     damage: OnceLock<Option<String>>,
     /// Held while a batch is committed, so that numbers follow each other in the journal.
@@ -105,6 +108,7 @@ impl FjallIndex {
         let mut index = Self {
             handles: RwLock::new(Some(handles)),
             folder: folder.to_owned(),
+            elsewhere: None,
             damage: OnceLock::new(),
             last_batch: Mutex::new(0),
         };
@@ -118,6 +122,21 @@ impl FjallIndex {
         }
         index.check_against_tail(found)?;
         index.last_batch = Mutex::new(last);
+        Ok(index)
+    }
+
+    /// Opens the index in `folder`, on a medium that takes no writes: the library, which writes as
+    /// it opens, works beside it ([`Elsewhere`]).
+    ///
+    /// # Errors
+    /// As [`FjallIndex::open`]; `Unavailable` when there is no room for temporary files.
+    pub fn open_elsewhere(folder: &Path, synced: u64) -> Result<Self> {
+        // What is damaged is named where it is.
+        preflight::check(folder, synced, true)?;
+        let elsewhere = Elsewhere::of(folder)?;
+        let mut index = Self::open(elsewhere.folder(), synced)?;
+        index.folder = folder.to_owned();
+        index.elsewhere = Some(elsewhere);
         Ok(index)
     }
 
@@ -166,7 +185,8 @@ impl FjallIndex {
     /// meeting one.
     fn check_space(&self, batch: &IndexBatch) -> Result<()> {
         let needed = FREE_BYTES_MIN + FREE_PER_BATCH * batch.bytes() as u64;
-        let free = rustix::fs::statvfs(&self.folder)
+        let folder = self.elsewhere.as_ref().map_or(&*self.folder, Elsewhere::folder);
+        let free = rustix::fs::statvfs(folder)
             .map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         if free >= needed {
             return Ok(());

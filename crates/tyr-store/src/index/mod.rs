@@ -10,6 +10,7 @@
 //! - batches are numbered densely, and the number of the last one can be asked for, so that
 //!   whoever wrote it down elsewhere notices when acknowledged batches are gone.
 
+mod elsewhere;
 pub mod fjall;
 mod journal;
 pub mod memory;

@@ -122,11 +122,15 @@ impl Store {
     /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
     /// `NotFound` when it must exist and does not; `Corrupt` when it is damaged.
     pub fn open(path: &Path, must_exist: bool, is_read_only: bool) -> Result<Opened> {
-        let disk =
+        let mut disk =
             if must_exist || is_read_only { existing(path)? } else { RealDisk::create(path)? };
+        let refuses_writes = is_read_only && disk.refuses_writes();
+        if refuses_writes {
+            disk = disk.read_only();
+        }
         let lock = disk.lock()?;
         let synced = synced_batch(&disk)?;
-        let index = Box::new(FjallIndex::open(&path.join(INDEX_FOLDER), synced)?);
+        let index = Box::new(open_index(path, synced, refuses_writes)?);
         let (log, extents) = (LogOptions::default(), ExtentOptions::default());
         let parts = Parts { disk: Arc::new(disk), index, log, extents, is_read_only };
         let Opened { store, log, clock, lock: () } = Self::assemble(parts)?;
@@ -158,9 +162,14 @@ impl Store {
     /// # Errors
     /// `NotFound` when there is none; `Unavailable` when somebody has it open or the disk fails.
     pub fn check_closed(path: &Path, progress: &mut dyn FnMut(f64)) -> Result<Report> {
-        let disk = existing(path)?;
+        let mut disk = existing(path)?;
+        let refuses_writes = disk.refuses_writes();
+        if refuses_writes {
+            disk = disk.read_only();
+        }
         let _lock = disk.lock()?;
-        crate::check::run_closed(Arc::new(disk), &path.join(INDEX_FOLDER), progress)
+        let index = |synced| open_index(path, synced, refuses_writes);
+        crate::check::run_closed(Arc::new(disk), index, progress)
     }
 
     fn clear_memory_keyspaces(&self) -> Result<()> {
@@ -332,6 +341,15 @@ pub(crate) fn transaction_of(entry: Entry) -> Result<Transaction> {
         Entry::Node(_) => Err(Error::invalid(
             "the folder belongs to a node of a cluster; start it with tyr serve, and connect to it",
         )),
+    }
+}
+
+/// The index of the store in `path`.
+fn open_index(path: &Path, synced: u64, refuses_writes: bool) -> Result<FjallIndex> {
+    let folder = path.join(INDEX_FOLDER);
+    match refuses_writes {
+        true => FjallIndex::open_elsewhere(&folder, synced),
+        false => FjallIndex::open(&folder, synced),
     }
 }
 
