@@ -17,7 +17,7 @@ use tyr_types::{
 
 use crate::agent::marker::Marking;
 use crate::agent::{committer, folder};
-use crate::options::Options;
+use crate::options::{Options, warn_of_small_cache};
 use crate::processor::arbiter::Arbiter;
 use crate::processor::snapshot::SnapshotGuard;
 use crate::processor::{Held, Processor, Refusal};
@@ -51,6 +51,7 @@ impl Node {
     /// `NotFound` when it must exist and does not; `Corrupt` when it is damaged.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
         options.validate()?;
+        warn_of_small_cache(options.cache_bytes);
         let opened = Store::open(path, options.must_exist, options.is_read_only)?;
         let Opened { store, log, clock, lock } = opened;
         Self::start(Opened { store, log, clock, lock: Some(lock) }, options)

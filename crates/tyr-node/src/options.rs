@@ -2,10 +2,25 @@
 
 use std::time::Duration;
 
-use tyr_types::{Error, Result};
+use tyr_types::{Error, Result, limits};
 
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
+
+/// A cache below this is warned of.
+const CACHE_BYTES_SMALL: u64 = limits::READ_LEN_MAX;
+
+/// Warns, as a store is opened, of a cache that a single read may fill.
+pub(crate) fn warn_of_small_cache(cache_bytes: u64) {
+    if cache_bytes < CACHE_BYTES_SMALL {
+        tracing::warn!(
+            cache_bytes,
+            "the cache is small: below {CACHE_BYTES_SMALL} bytes (64 MiB) a single large read or \
+             write may push everything else out of it, and what is written is worked into the \
+             base all the time; give it more memory"
+        );
+    }
+}
 
 /// How a node is opened. The defaults suit a laptop as well as a server.
 #[derive(Clone, Debug)]

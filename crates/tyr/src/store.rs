@@ -25,7 +25,8 @@ pub struct Tyr {
 pub struct Options(tyr_node::Options);
 
 impl Options {
-    /// Memory for recent operations and cache, in bytes; default 128 MiB.
+    /// Memory for recent operations and cache, in bytes; default 128 MiB. Below 64 MiB opening
+    /// warns, as an event of `tracing`.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.0.cache_bytes = bytes;
@@ -173,7 +174,6 @@ impl Tyr {
         offload(move || inner.create_keyspace(&name, config)).await.map(Keyspace::from_blocking)
     }
 
-    /// Finds a keyspace.
     /// Finds a keyspace, or makes it if there is none. Of several programs that ask at once one
     /// makes it, and all get it.
     ///
@@ -185,6 +185,7 @@ impl Tyr {
         offload(move || inner.keyspace_or_create(&name, config)).await.map(Keyspace::from_blocking)
     }
 
+    /// Finds a keyspace.
     ///
     /// # Errors
     /// `NotFound`.

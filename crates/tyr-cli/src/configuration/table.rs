@@ -157,7 +157,7 @@ pub static SETTINGS: [Setting; 46] = [
         example: "8GiB",
         meaning: "Memory for recent operations and for what was read. What is written again and \
                   again within a minute should fit in half of it: else it is worked into the \
-                  base more often.",
+                  base more often. Below 64MiB a node warns at its start.",
     },
     Setting {
         name: "fold_log",

@@ -236,3 +236,13 @@ fn a_small_cluster_in_a_folder_of_its_own_goes_on_where_it_was() {
     let checked = shell.text(["check", "--data", &format!("{folder}/node-0/store")]);
     assert!(checked.contains("0 errors") && checked.contains("tyr_scrub_repaired"), "{checked}");
 }
+
+#[test]
+fn a_node_with_a_small_cache_warns_of_it_at_its_start() {
+    for (cache, is_small) in [("8MiB", true), ("64MiB", false)] {
+        let shell = Shell::empty();
+        let _nodes = Nodes::form(&shell, 1, &["--insecure", "--cache", cache]);
+        let log = std::fs::read_to_string(shell.path("node-0.log")).unwrap();
+        assert_eq!(log.contains("the cache is small"), is_small, "{log}");
+    }
+}

@@ -33,6 +33,7 @@ use crate::gossip::{Gossip, GossipEvent, GossipOptions, Heard};
 use crate::level;
 use crate::monitors::control::{self, Answering, ClientOptions, Connect, MetadataClient};
 use crate::monitors::{Monitor, MonitorOptions, NodeRecord};
+use crate::options::warn_of_small_cache;
 use crate::processor::driver::{Driver, Outlet};
 use crate::router::access::{self, Users};
 use crate::router::gate::{Gate, MonitorInlet};
@@ -64,6 +65,7 @@ struct Who {
 /// Starts a node.
 pub(super) fn start(options: ServerOptions) -> Result<Server> {
     options.validate()?;
+    warn_of_small_cache(options.cache_bytes);
     let users = Arc::new(users_of(&options));
     let control = Thread::start()?;
     // Monitors hear each other on it.
