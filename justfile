@@ -60,6 +60,10 @@ trial-listings MINUTES="30":
 trial-upgrade COMMIT="HEAD~1":
     .ci/upgrade {{ COMMIT }}
 
+# The commands of README.md and the guides, as they are printed, in a clean clone; `just guides --all` also those that take minutes.
+guides *ARGS:
+    .ci/guides {{ ARGS }}
+
 # Any bytes into the wire and record formats: message, stream, record or map, for so many minutes.
 fuzz TARGET MINUTES="10":
     cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time=$(({{ MINUTES }} * 60)) -max_len=4096 -malloc_limit_mb=64

@@ -7,8 +7,8 @@ use crate::shell::{Shell, describe};
 
 const PAGE: &str = include_str!("../../../../docs/start.md");
 
-/// The commands of the page's shell examples, but those that build, and those of the cluster, which
-/// are for two terminals and kill what they find.
+/// The commands of the page's shell examples, but those that build, the one that names the store,
+/// and those of the cluster, which are for two terminals. All of them: `.ci/guides`.
 fn examples() -> String {
     let mut script = String::from("set -e\n");
     let (before, cluster) = PAGE.split_once("\n## A cluster\n").expect("there is such a section");
@@ -16,7 +16,7 @@ fn examples() -> String {
     let blocks = before.split("```sh\n").skip(1).chain(after.split("```sh\n").skip(1));
     for block in blocks {
         let (block, _) = block.split_once("```").expect("a block ends");
-        if !block.contains("cargo ") {
+        if !block.contains("cargo ") && !block.contains("export TYR_DATA") {
             script.push_str(block);
         }
     }
