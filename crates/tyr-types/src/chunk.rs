@@ -410,7 +410,8 @@ mod tests {
             let start = Start::Known(before.len() as u64);
             let mut whole = Plain::at(Place::WHOLE, &before);
             let answered = operate(&mut whole, Place::WHOLE, &operations, start);
-            let size = operations.iter().fold(Some(12), |size, it| it.size_after(size));
+            let mut size = Some(12);
+            operations.iter().for_each(|it| size = it.size_after(size));
             assert_eq!(whole.size, size, "{operations:?}");
             whole.bytes.resize(size.unwrap_or(0) as usize, 0);
             let answering = operations.iter().filter(|operation| operation.is_answering());

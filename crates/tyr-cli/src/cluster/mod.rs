@@ -2,7 +2,8 @@
 //! is lost.
 //!
 //! They ask the monitors by the control plane ([`connection`]); what a node knows of itself they
-//! ask the node in the same way ([`reports`]). Keyspaces and blobs are the affair of the ordinary commands.
+//! ask the node in the same way ([`reports`]). Keyspaces and blobs are the affair of the ordinary
+//! commands.
 
 mod connection;
 mod health;

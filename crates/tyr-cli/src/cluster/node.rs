@@ -235,8 +235,8 @@ fn thinned_by_drain(map: &ClusterMap, node: NodeId) -> Option<String> {
     // What is refused anyway is not asked about.
     (members.contains_key(&node) && left > 0 && !names.is_empty()).then(|| {
         format!(
-            "Without node {} there are {left} nodes, fewer than replicas of: {}. What is in them is \
-             then kept {left} times.",
+            "Without node {} there are {left} nodes, fewer than replicas of: {}. What is in them \
+             is then kept {left} times.",
             node.0,
             names.join(", ")
         )

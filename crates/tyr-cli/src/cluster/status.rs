@@ -24,10 +24,11 @@ const FULL_PERCENT: u64 = 80;
 /// `tyr status`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Asks the monitors, and each node, where the others reach it, how it is itself. Ends with 0 when the \
-cluster is healthy, with 1 when something is missing and all is served, with 6 when something is not.
-In a cluster of about as many nodes as replicas most transactions enter at the first nodes: that is \
-how chains pass the nodes, and no fault.
+Asks the monitors, and each node, where the others reach it, how it is itself. Ends with 0 when \
+the cluster is healthy, with 1 when something is missing and all is served, with 6 when something \
+is not.
+In a cluster of about as many nodes as replicas most transactions enter at the first nodes: that \
+is how chains pass the nodes, and no fault.
 
 Examples:
   tyr status --data tyr://127.0.0.1:7070

@@ -1,8 +1,9 @@
 //! Lines of one kind that come again and again are held back, and summed up.
 //!
-//! A node whose peers restart says the same of each message that it could not send. Of each kind, by
-//! the place in the program that says it, so many lines are written in a stretch of time; how many
-//! more there were is said in a line of its own, when the stretch is over and anything is logged.
+//! A node whose peers restart says the same of each message that it could not send. Of each kind,
+//! by the place in the program that says it, so many lines are written in a stretch of time; how
+//! many more there were is said in a line of its own, when the stretch is over and anything is
+//! logged.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -82,9 +82,9 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
     Ok(audit)
 }
 
-/// What Raft warns of, and takes for errors, is its ordinary life: votes that cross, and each message
-/// to a node that restarts. Monitors say in their own words what matters, and a node whose Raft failed
-/// for good is not alive.
+/// What Raft warns of, and takes for errors, is its ordinary life: votes that cross, and each
+/// message to a node that restarts. Monitors say in their own words what matters, and a node whose
+/// Raft failed for good is not alive.
 const RAFT: &str = "openraft";
 
 /// Ours from this level on, of others only what is grave.

@@ -1,8 +1,8 @@
 //! Which nodes were drained: they stay out until an administrator lets them in again.
 //!
 //! A node that is out asks to be let in when it starts with `join`, so that one which was taken for
-//! lost comes back by itself. Who was drained was sent away on purpose. The map does not tell the one
-//! from the other, so the leader notes it beside the map, before the change is proposed.
+//! lost comes back by itself. Who was drained was sent away on purpose. The map does not tell the
+//! one from the other, so the leader notes it beside the map, before the change is proposed.
 
 use tyr_protocol::map::{Change, Membership};
 use tyr_protocol::wire;

@@ -87,13 +87,13 @@ impl NodeDisk {
         }
     }
 
-    /// Why the node is of no use any more, if its folder is not there. What is gone stays gone: what
-    /// is put in its place is not what the node has open.
+    /// Why the node is of no use any more, if its folder is not there. What is gone stays gone:
+    /// what is put in its place is not what the node has open.
     pub fn failure(&self) -> Option<String> {
         self.is_gone.load(Ordering::Relaxed).then(|| {
             format!(
-                "its folder was deleted or replaced while it ran ({} is not there any more): what it \
-                 acknowledges would be lost with it",
+                "its folder was deleted or replaced while it ran ({} is not there any more): what \
+                 it acknowledges would be lost with it",
                 self.mark.display()
             )
         })

@@ -1,8 +1,9 @@
-//! How a node stands, for people and programs that look at one node: plain values, and where control
-//! connections get them.
+//! How a node stands, for people and programs that look at one node: plain values, and where
+//! control connections get them.
 //!
-//! As JSON they are what `/status` answers, and what the control plane carries. Fields are added, so
-//! that programs of several releases read each other's; what an older one does not tell has a default.
+//! As JSON they are what `/status` answers, and what the control plane carries. Fields are added,
+//! so that programs of several releases read each other's; what an older one does not tell has a
+//! default.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -91,8 +92,8 @@ pub struct SeatReport {
     pub last_error: Option<String>,
 }
 
-/// Where control connections find how the node stands. They are there before its parts are, and must
-/// not keep those once it has stopped.
+/// Where control connections find how the node stands. They are there before its parts are, and
+/// must not keep those once it has stopped.
 #[derive(Clone, Default)]
 pub(super) struct Sight(Arc<OnceLock<Weak<Parts>>>);
 

@@ -65,7 +65,6 @@ struct Who {
 /// Starts a node.
 pub(super) fn start(options: ServerOptions) -> Result<Server> {
     options.validate()?;
-    warn_of_small_cache(options.cache_bytes);
     let users = Arc::new(users_of(&options));
     let control = Thread::start()?;
     // Monitors hear each other on it.
@@ -180,6 +179,7 @@ fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
 
 /// When the keeper folds.
 fn limits(options: &ServerOptions) -> Limits {
+    warn_of_small_cache(options.cache_bytes);
     Limits {
         cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
         fold_log_bytes: options.fold_log_bytes,

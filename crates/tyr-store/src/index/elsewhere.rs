@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Tables, which are nearly all of it, are never changed once they are written, so links to them
-//! do; journals (64 MiB at most, mostly) and manifests are copied. What the library writes goes with
-//! the temporary folder when the store is closed.
+//! do; journals (64 MiB at most, mostly) and manifests are copied. What the library writes goes
+//! with the temporary folder when the store is closed.
 
 use std::fs;
 use std::io;

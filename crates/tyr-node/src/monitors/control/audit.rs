@@ -7,7 +7,8 @@ use super::hello::Identity;
 use super::message::{Answer, Fault, Request};
 use crate::monitors::metadata::{Alteration, Expected, Path, Transaction, reserved};
 
-/// The entries of which a description says what is done to them, in place of their keys alone: users.
+/// The entries of which a description says what is done to them, in place of their keys alone:
+/// users.
 pub(super) fn described(request: &Request) -> impl Iterator<Item = &Path> {
     let alterations = match request {
         Request::Transact(transaction) => &transaction.alterations[..],
@@ -23,8 +24,8 @@ pub(super) fn is_to_be_new(request: &Request, path: &Path) -> bool {
     conditions.iter().any(|it| it.path == *path && it.expected == Expected::Absent)
 }
 
-/// Says what the user changed, or was not let change; nothing of questions. `of_entry` says it of an
-/// entry and its new value, if it knows what that is.
+/// Says what the user changed, or was not let change; nothing of questions. `of_entry` says it of
+/// an entry and its new value, if it knows what that is.
 pub(super) fn describe(
     request: &Request,
     of_entry: impl Fn(&Path, Option<&[u8]>) -> Option<String>,

@@ -115,8 +115,8 @@ impl User {
         self.rights.iter().map(|(keyspace, right)| (KeyspaceId(*keyspace), *right))
     }
 
-    /// What has been done to a user that was `old` and is `new`, in words for auditors. No key is in
-    /// them.
+    /// What has been done to a user that was `old` and is `new`, in words for auditors. No key is
+    /// in them.
     pub fn difference(
         old: Option<&Self>,
         new: Option<&Self>,
