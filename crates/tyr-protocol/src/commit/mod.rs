@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
-//! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a [`index`]
-//! of them with an index, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
+//! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a
+//! [`claim_index`] of them, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
 //! back to come again, [`decide`] is the way back, [`settle`] frees those that waited; [`memory`]
 //! is what is known of those that are finished, [`outcomes`] what they answered, [`answers`] what
 //! they answered here, [`namesake`] tells another transaction of the same id; [`alone`] is all of

@@ -18,7 +18,7 @@
 //! applied, and the other way round until it is decided: then it shows what there is to cut.
 //!
 //! Those who cannot meet are not compared: a plain write beside others on a blob looks at what is
-//! no plain write ([`super::index`]).
+//! no plain write ([`super::claim_index`]).
 //!
 //! The last column keeps those that wait from being overtaken for ever: whoever comes later and
 //! is in the way of an earlier one stands behind it, at the head of its chain.

@@ -21,8 +21,8 @@
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
 //! [`durably_done`] is what the log has of what is done with;
 //! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, and
-//! [`aside`] is what waits for a chunk's base. What a rule says is in the machine that it belongs
-//! to; here is only who hears what.
+//! [`catching_up`] is what waits for a chunk's base. What a rule says is in the machine that it
+//! belongs to; here is only who hears what.
 
 mod admission;
 mod catching_up;

@@ -24,10 +24,10 @@
 //! then it is withdrawn, so that the new attempt waits for nobody who waits for the old.
 //!
 //! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes, [`inquiries`] says
-//! whose turn it is; [`answer`] is the side that is asked; [`watch`] finds what is held up, by time
-//! or by a new map; [`unread`] is what a node does not understand; [`restore`] is what is known
-//! after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten. All
-//! of it works on the records of the commit machine.
+//! whose turn it is; [`answer`] is the side that is asked; [`triggers`] finds what is held up, by
+//! time or by a new map; [`unread`] is what a node does not understand; [`restore`] is what is
+//! known after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten.
+//! All of it works on the records of the commit machine.
 
 mod answer;
 pub mod done;

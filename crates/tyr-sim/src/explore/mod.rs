@@ -13,7 +13,7 @@
 //!                               of a Table, which does each step of each node state once
 //! ```
 //!
-//! Reading order: [`case`] is what is explored, [`node`] a node, [`shelf`] what it has applied,
+//! Reading order: [`case`] is what is explored, [`node`] a node, [`applied`] what it has applied,
 //! [`table`] what was computed, [`world`] what can happen, [`clients`] what is asked and answered,
 //! [`forgetting`] how all agree on what nobody needs, [`search`] the way through all of it,
 //! [`verdict`] what must be so at the end; in every state of a node its invariants hold.

@@ -14,10 +14,10 @@
 //! ```
 //!
 //! The parts: [`node`], [`client`] and [`monitors`] are who takes part; a node is one over a
-//! [`model`] of a store, whose log [`checkpoint`] cuts, or over the [`real`] one, which [`keeping`]
-//! keeps; [`mishap`] lets faults happen; [`effect`] does what nodes ask for; [`trace`] writes
-//! down; [`ending`] says when all has ended, and looks at what is there then; [`lineage`] says what
-//! came from where, [`knowledge`] when too much was lost to judge.
+//! [`model`] of a store, whose log [`checkpoint`] cuts, or over the [`real`] one, which
+//! [`background`] keeps; [`faults`] lets faults happen; [`effect`] does what nodes ask for;
+//! [`trace`] writes down; [`ending`] says when all has ended, and looks at what is there then;
+//! [`lineage`] says what came from where, [`knowledge`] when too much was lost to judge.
 
 mod background;
 mod checkpoint;

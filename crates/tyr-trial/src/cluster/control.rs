@@ -64,7 +64,7 @@ impl Control {
     /// Lets a node in that was drained before: it does not come in by itself.
     ///
     /// # Errors
-    /// As [`Office::propose`].
+    /// As [`Control::propose`].
     pub fn let_in(&self, node: NodeId) -> Result<()> {
         let bootstrap = self.bootstrap()?;
         let map = bootstrap.cluster_map()?;
