@@ -27,7 +27,14 @@ enum Action {
     Script(&'static str),
 }
 
-const STEPS: [Step; 8] = [
+/// The public crate with one of its two halves.
+const fn half(feature: &str) -> [&str; 8] {
+    let package = "--package=tyr";
+    let all = "--no-default-features";
+    ["clippy", "--locked", package, "--lib", all, feature, "--", "--deny=warnings"]
+}
+
+const STEPS: [Step; 10] = [
     Step { name: "tidy", action: Action::Tidy },
     Step { name: "format", action: Action::Cargo(&["fmt", "--all", "--check"]) },
     Step {
@@ -42,6 +49,9 @@ const STEPS: [Step; 8] = [
             "--deny=warnings",
         ]),
     },
+    // What an embedder and what a client builds.
+    Step { name: "embedded", action: Action::Cargo(&half("--features=embedded")) },
+    Step { name: "cluster", action: Action::Cargo(&half("--features=cluster")) },
     Step {
         name: "docs",
         // Libraries only: the library and the program `tyr` would write the same pages. With what

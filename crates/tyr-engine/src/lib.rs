@@ -10,7 +10,7 @@
 //!    Folding::step ──► what was applied is in the base, and the log is cut
 //! ```
 //!
-//! Whatever a node does about its own disk is here, as steps that somebody calls: tyr-node from its
+//! Whatever a node does about its own disk is here, as steps that somebody calls: a server from its
 //! threads, with real clocks and a real disk; tyr-sim from one thread, with a disk that loses
 //! power. So what is simulated is what runs.
 //!

@@ -14,9 +14,9 @@ use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use tyr_node::broken::{Rule, with_broken};
-use tyr_node::monitors::InitialNode;
-use tyr_node::server::{Formation, Server, ServerOptions};
+use tyr_runtime::broken::{Rule, with_broken};
+use tyr_server::InitialNode;
+use tyr_server::{Formation, Server, ServerOptions};
 use tyr_types::{Error, NodeId, Result};
 
 /// How often it looks whether it takes part.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::id::KeyspaceId;
 use crate::limits;
 
 /// When a commit is acknowledged.
@@ -102,6 +103,17 @@ pub struct KeyspaceConfig {
     pub durability: Durability,
     /// Whether large payloads are compressed with lz4 on disk. Default false.
     pub is_compressed: bool,
+}
+
+/// A keyspace as it was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyspaceInfo {
+    /// Its number.
+    pub id: KeyspaceId,
+    /// Its name.
+    pub name: KeyspaceName,
+    /// What it was created with.
+    pub config: KeyspaceConfig,
 }
 
 impl Default for KeyspaceConfig {

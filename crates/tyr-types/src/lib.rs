@@ -22,7 +22,7 @@ pub mod transform;
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
-pub use keyspace::{Durability, KeyspaceConfig, KeyspaceName};
+pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use operation::{
     BlobOperations, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
 };

@@ -47,5 +47,5 @@ impl Attempts {
 /// How long to wait before attempt `attempt + 1`: doubling from 20 µs to 10 ms, with jitter.
 fn back_off(attempt: u32) -> Duration {
     let ceiling_us = (20_u64 << attempt.min(9)).min(10_000);
-    Duration::from_micros(ceiling_us / 2 + tyr_node::clock::random_u64() % (ceiling_us / 2))
+    Duration::from_micros(ceiling_us / 2 + tyr_runtime::clock::random_u64() % (ceiling_us / 2))
 }

@@ -1,5 +1,6 @@
 //! What a committed transaction answers.
 
+use tyr_runtime::ticket;
 use tyr_types::{Number, Outcome, Timestamp};
 
 use crate::pending::OperationId;
@@ -7,12 +8,12 @@ use crate::pending::OperationId;
 /// What a committed transaction answers: its version, and the outcome of each operation.
 #[derive(Clone, Debug)]
 pub struct Committed {
-    committed: tyr_node::Committed,
+    committed: ticket::Committed,
     shape: Vec<u32>,
 }
 
 impl Committed {
-    pub(crate) fn new(committed: tyr_node::Committed, shape: Vec<u32>) -> Self {
+    pub(crate) fn new(committed: ticket::Committed, shape: Vec<u32>) -> Self {
         Self { committed, shape }
     }
 

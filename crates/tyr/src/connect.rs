@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tyr_node::client::{self, Client, ClientConfig, TlsOptions};
-use tyr_node::router::access::Key;
+use tyr_client::{Client, ClientConfig, TlsOptions};
+use tyr_net::access::Key;
 use tyr_types::{Error, Result};
 
 use crate::backend::Backend;
@@ -152,8 +152,8 @@ impl ConnectOptions {
         Ok((self, addresses))
     }
 
-    fn of_client(self, addresses: Vec<String>) -> Result<client::ConnectOptions> {
-        let mut options = client::ConnectOptions::at(addresses);
+    fn of_client(self, addresses: Vec<String>) -> Result<tyr_client::ConnectOptions> {
+        let mut options = tyr_client::ConnectOptions::at(addresses);
         options.tls = self.tls.config()?;
         options.user = match (self.user, self.key) {
             (None, None) => None,

@@ -116,15 +116,30 @@
 //! - A writer never waits for a reader, nor a snapshot for a writer that began after it.
 //! - With [`Durability::Sync`], the default, what was acknowledged survives the loss of power.
 //!
+//! # Features
+//!
+//! `embedded` is [`Tyr::open`], `cluster` is [`Tyr::connect`]; both are on by default. With one of
+//! them alone (`default-features = false`) the other half is neither there nor built: an embedder
+//! builds no network, and a client no store.
+//!
 //! # Errors
 //!
 //! Every error has a [`kind`](Error::kind) that says what you can do about it, and a text that says
 //! what was wrong. State changes only when there is no error, except after
 //! [`ErrorKind::TimedOut`], which leaves it open. All bounds are in [`limits`].
 
+#[cfg(not(any(feature = "embedded", feature = "cluster")))]
+compile_error!("tyr needs its feature `embedded`, `cluster`, or both, which is the default");
+
 mod attempts;
+// A build without one half never comes to its arms.
+#[cfg_attr(
+    not(all(feature = "embedded", feature = "cluster")),
+    allow(dead_code, unreachable_code, unreachable_patterns, unused_variables)
+)]
 mod backend;
 mod committed;
+#[cfg(feature = "cluster")]
 mod connect;
 mod key;
 mod keyspace;
@@ -140,17 +155,23 @@ mod transaction;
 pub mod blocking;
 
 pub use committed::Committed;
+#[cfg(feature = "cluster")]
 pub use connect::ConnectOptions;
 pub use key::ToKey;
 pub use keyspace::Keyspace;
 pub use pending::OperationId;
 pub use reader::Reader;
 pub use snapshot::Snapshot;
-pub use store::{Options, ReadRequest, Tyr, check};
+#[cfg(feature = "embedded")]
+pub use store::{Options, check};
+pub use store::{ReadRequest, Tyr};
 pub use transaction::Transaction;
 
-pub use tyr_node::{CheckFinding, CheckReport, CheckSeverity, KeyspaceInfo, Statistics, TornTail};
+#[cfg(feature = "embedded")]
+pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
+pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceName, Number, NumberType, Result, Stat, Timestamp, Transform, TransformKind, limits,
+    KeyspaceInfo, KeyspaceName, Number, NumberType, Result, Stat, Timestamp, Transform,
+    TransformKind, limits,
 };

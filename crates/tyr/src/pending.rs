@@ -3,12 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tyr_node::ExtentLease;
 use tyr_types::{
     BlobName, BlobOperations, Bytes, Error, Operation, Payload, ReadCheck, Result, limits,
 };
 
-use crate::backend::{Backend, Commit, Looks, Space};
+use crate::backend::{Backend, Commit, ExtentLease, Looks, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;

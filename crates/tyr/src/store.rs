@@ -1,16 +1,25 @@
 //! A store, for async code.
 
+#[cfg(feature = "embedded")]
 use std::path::Path;
+#[cfg(feature = "embedded")]
 use std::time::Duration;
 
-use tyr_node::{CheckReport, KeyspaceInfo, Node, Statistics, TornTail};
-use tyr_types::{ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceName, Result, limits};
+#[cfg(feature = "embedded")]
+use tyr_embedded::{CheckReport, EmbeddedStore, TornTail};
+use tyr_runtime::statistics::Statistics;
+use tyr_types::{
+    ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result, limits,
+};
 
+#[cfg(feature = "cluster")]
+use crate::ConnectOptions;
 use crate::attempts::Attempts;
+#[cfg(feature = "embedded")]
 use crate::backend::Backend;
 use crate::blocking;
 use crate::offload::offload;
-use crate::{Committed, ConnectOptions, Keyspace, Snapshot, Transaction};
+use crate::{Committed, Keyspace, Snapshot, Transaction};
 
 /// A store. Clone it freely: clones share it. The last one to go closes it.
 ///
@@ -21,9 +30,11 @@ pub struct Tyr {
 }
 
 /// How a store is opened; see [`Tyr::options`].
+#[cfg(feature = "embedded")]
 #[derive(Clone, Debug, Default)]
-pub struct Options(tyr_node::Options);
+pub struct Options(tyr_embedded::Options);
 
+#[cfg(feature = "embedded")]
 impl Options {
     /// Memory for recent operations and cache, in bytes; default 128 MiB. Below 64 MiB opening
     /// warns, as an event of `tracing`.
@@ -86,7 +97,7 @@ impl Options {
     /// # Errors
     /// As [`Tyr::open`].
     pub fn open_blocking(self, path: impl AsRef<Path>) -> Result<blocking::Tyr> {
-        let backend = Backend::Embedded(Node::open(path.as_ref(), self.0)?);
+        let backend = Backend::Embedded(EmbeddedStore::open(path.as_ref(), self.0)?);
         Ok(blocking::Tyr { backend })
     }
 }
@@ -130,11 +141,13 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
     /// `Corrupt` when it is damaged.
+    #[cfg(feature = "embedded")]
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path).await
     }
 
     /// How a store can be opened otherwise.
+    #[cfg(feature = "embedded")]
     pub fn options() -> Options {
         Options::default()
     }
@@ -147,11 +160,13 @@ impl Tyr {
     /// `InvalidArgument` for an address that cannot be; `Unavailable` when no node answers in time;
     /// `PermissionDenied` when the cluster does not let the user in, or one side does not take the
     /// other's certificate.
+    #[cfg(feature = "cluster")]
     pub async fn connect(address: impl AsRef<str>) -> Result<Self> {
         Self::connect_options().connect(address).await
     }
 
     /// How a cluster can be connected to otherwise.
+    #[cfg(feature = "cluster")]
     pub fn connect_options() -> ConnectOptions {
         ConnectOptions::default()
     }
@@ -280,6 +295,7 @@ impl Tyr {
 
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
     /// from there on are missing.
+    #[cfg(feature = "embedded")]
     pub fn damage(&self) -> Option<&Error> {
         self.inner.damage()
     }
@@ -287,6 +303,7 @@ impl Tyr {
     /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
     /// over it when it is read-only. None of it is known to have been durable; after a crash of the
     /// program alone there is hardly ever any.
+    #[cfg(feature = "embedded")]
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.inner.torn_tail()
     }
@@ -302,6 +319,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the disk fails; `InvalidArgument` for a cluster, whose nodes' folders are
     /// checked one by one. Damage is in the report, not an error.
+    #[cfg(feature = "embedded")]
     pub async fn check(
         &self,
         mut progress: impl FnMut(f64) + Send + 'static,
@@ -323,6 +341,7 @@ impl Tyr {
 ///
 /// # Errors
 /// `Unavailable` when somebody has it open or the disk fails; `NotFound` when there is none.
+#[cfg(feature = "embedded")]
 pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
-    Node::check_closed(path.as_ref(), progress)
+    EmbeddedStore::check_closed(path.as_ref(), progress)
 }

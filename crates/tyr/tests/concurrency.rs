@@ -19,7 +19,7 @@ use histories::stage::{Stage, options};
 use histories::{bank, counters, lists, log, registers};
 use tyr::Durability::{self, Buffered, Sync};
 use tyr::ErrorKind;
-use tyr_node::broken::{Rule, with_broken};
+use tyr_runtime::broken::{Rule, with_broken};
 
 const THREADS: u64 = 8;
 /// Threads where each waits for the disk most of the time.

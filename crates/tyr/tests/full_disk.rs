@@ -1,7 +1,7 @@
 //! A real disk that is full, if the machine lets the test make one: a small file system in memory.
 //!
 //! That takes the right to mount. Without it the test says so and ends; the simulated disk of
-//! `tyr-node` fills up in any case.
+//! `tyr-embedded` fills up in any case.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

@@ -8,24 +8,79 @@ use toml::{Table, Value};
 use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
-/// A crate and the crates of this repository that it may depend on, also in its tests.
-const EDGES: [(&str, &[&str]); 12] = [
+/// A crate and the crates of this repository that it may depend on.
+const EDGES: [(&str, &[&str]); 20] = [
     ("tyr-types", &[]),
     ("tyr-protocol", &["tyr-types"]),
     ("tyr-store", &["tyr-types"]),
     ("tyr-engine", &["tyr-types", "tyr-protocol", "tyr-store"]),
-    ("tyr-node", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
-    ("tyr", &["tyr-types", "tyr-node"]),
+    ("tyr-runtime", &["tyr-types", "tyr-protocol"]),
+    ("tyr-embedded", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime"]),
+    ("tyr-net", &["tyr-types", "tyr-protocol", "tyr-runtime"]),
+    ("tyr-control", &["tyr-types", "tyr-protocol", "tyr-net"]),
+    ("tyr-client", &["tyr-types", "tyr-protocol", "tyr-runtime", "tyr-net", "tyr-control"]),
+    ("tyr-monitors", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-control"]),
+    ("tyr-gossip", &["tyr-types", "tyr-engine", "tyr-runtime", "tyr-net"]),
+    ("tyr-trace", &["tyr-types", "tyr-protocol", "tyr-runtime"]),
+    (
+        "tyr-server",
+        &[
+            "tyr-types",
+            "tyr-protocol",
+            "tyr-store",
+            "tyr-engine",
+            "tyr-runtime",
+            "tyr-net",
+            "tyr-control",
+            "tyr-monitors",
+            "tyr-gossip",
+            "tyr-trace",
+        ],
+    ),
+    ("tyr", &["tyr-types", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
     ("tyr-telemetry", &["tyr"]),
-    ("tyr-cli", &["tyr", "tyr-node", "tyr-telemetry"]),
+    (
+        "tyr-cli",
+        &[
+            "tyr",
+            "tyr-net",
+            "tyr-control",
+            "tyr-client",
+            "tyr-gossip",
+            "tyr-trace",
+            "tyr-server",
+            "tyr-telemetry",
+        ],
+    ),
     ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
     ("tyr-fuzz", &["tyr-types", "tyr-protocol"]),
-    ("tyr-trial", &["tyr-types", "tyr-protocol", "tyr-node"]),
+    (
+        "tyr-trial",
+        &[
+            "tyr-types",
+            "tyr-protocol",
+            "tyr-runtime",
+            "tyr-net",
+            "tyr-control",
+            "tyr-client",
+            "tyr-server",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
-/// Crates below tyr-node, where the same calls give the same results on every run.
+/// What only a crate's tests may depend on besides: a client is tried against nodes.
+const TEST_EDGES: [(&str, &str); 2] = [("tyr-server", "tyr-client"), ("tyr", "tyr-server")];
+
+/// Crates below tyr-runtime, where the same calls give the same results on every run.
 const PURE: [&str; 4] = ["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"];
+
+/// What an embedded store is made of: who embeds one builds no network.
+const EMBEDDED: [&str; 5] =
+    ["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-embedded"];
+
+/// What networks are made of.
+const NETWORKING: [&str; 6] = ["foca", "hyper", "openraft", "ring", "tokio", "tokio-rustls"];
 
 /// What the `clippy.toml` of a pure crate must ban. It replaces the root's, so repeats its bound.
 const BANS: [&str; 7] = [
@@ -71,13 +126,21 @@ fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
         return vec![Finding::new(path, 1, format!("{name} is not in the crate graph"), remedy)];
     };
     let mut findings = Vec::new();
-    for (dependency, value) in dependencies(&manifest) {
+    for (section, dependency, value) in dependencies(&manifest) {
         let line = line_of(text, &format!("\n{dependency}")) + 1;
         let is_ours = EDGES.iter().any(|(known, _)| *known == dependency);
-        if is_ours && !allowed.contains(&dependency) {
+        let is_for_tests =
+            section == "dev-dependencies" && TEST_EDGES.contains(&(name, dependency));
+        if is_ours && !is_for_tests && !allowed.contains(&dependency) {
             let what = format!("{name} may not depend on {dependency}");
             let remedy = "arrows of the crate graph go down only (docs/design.md, section 3): \
                           move the code to where both can see it";
+            findings.push(Finding::new(path, line, what, remedy));
+        }
+        if EMBEDDED.contains(&name) && NETWORKING.contains(&dependency) {
+            let what = format!("{name} may not depend on {dependency}");
+            let remedy = "who embeds a store builds no network: move the code to a crate that \
+                          an embedded store does not stand on";
             findings.push(Finding::new(path, line, what, remedy));
         }
         if value.get("workspace").and_then(Value::as_bool) != Some(true) {
@@ -95,7 +158,7 @@ fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// All dependencies of a manifest: of the crate, its tests, its build, and of single platforms.
-fn dependencies(manifest: &Table) -> Vec<(&str, &Value)> {
+fn dependencies(manifest: &Table) -> Vec<(&'static str, &str, &Value)> {
     let platforms = manifest.get("target").and_then(Value::as_table);
     let platforms = platforms.into_iter().flatten().filter_map(|(_, value)| value.as_table());
     std::iter::once(manifest)
@@ -103,10 +166,10 @@ fn dependencies(manifest: &Table) -> Vec<(&str, &Value)> {
         .flat_map(|table| {
             ["dependencies", "dev-dependencies", "build-dependencies"]
                 .into_iter()
-                .filter_map(|section| table.get(section)?.as_table())
-                .flatten()
+                .filter_map(|section| Some((section, table.get(section)?.as_table()?)))
+                .flat_map(|(section, table)| table.iter().map(move |it| (section, it)))
         })
-        .map(|(name, value)| (name.as_str(), value))
+        .map(|(section, (name, value))| (section, name.as_str(), value))
         .collect()
 }
 
@@ -135,10 +198,10 @@ mod tests {
 
     #[test]
     fn an_edge_that_points_up_is_found_with_its_line() {
-        let found = findings("tyr-types", "[dependencies]\ntyr-node.workspace = true\n");
+        let found = findings("tyr-types", "[dependencies]\ntyr-server.workspace = true\n");
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].line, 6);
-        assert!(found[0].what.contains("tyr-types may not depend on tyr-node"));
+        assert!(found[0].what.contains("tyr-types may not depend on tyr-server"));
     }
 
     #[test]
@@ -153,9 +216,24 @@ mod tests {
     #[test]
     fn siblings_and_layers_see_only_what_the_graph_shows() {
         assert_eq!(findings("tyr", "[dependencies]\ntyr-store.workspace = true\n").len(), 1);
-        let rest = "[dependencies]\ntyr-node.workspace = true\n";
+        let rest = "[dependencies]\ntyr-client.workspace = true\n";
         assert_eq!(findings("tyr-telemetry", rest).len(), 1);
         assert!(findings("tyr", rest).is_empty());
+    }
+
+    #[test]
+    fn what_only_tests_may_see_is_for_tests_only() {
+        let of = |section| format!("[{section}]\ntyr-server.workspace = true\n");
+        assert!(findings("tyr", &of("dev-dependencies")).is_empty());
+        assert_eq!(findings("tyr", &of("dependencies")).len(), 1);
+        assert_eq!(findings("tyr-client", &of("dev-dependencies")).len(), 1);
+    }
+
+    #[test]
+    fn a_network_below_an_embedded_store_is_found() {
+        let rest = "[dependencies]\ntokio.workspace = true\n";
+        assert_eq!(findings("tyr-embedded", rest).len(), 1);
+        assert!(findings("tyr-server", rest).is_empty());
     }
 
     #[test]
@@ -189,6 +267,10 @@ mod tests {
                 let place = EDGES.iter().position(|(known, _)| known == other);
                 assert!(place.is_some_and(|place| place < at), "{name} -> {other}");
             }
+        }
+        for (name, other) in TEST_EDGES {
+            let place = |name| EDGES.iter().position(|(known, _)| *known == name);
+            assert!(place(other) < place(name), "{name} -> {other}");
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Reading order: [`finding`] is what a rule says when it is broken, [`tree`] reads the repository
 //! once into memory. On that the rules stand, each a pure function from the tree to findings, so
-//! that its tests give it three lines of text: [`crates`] holds the crate graph, [`sources`] looks
-//! at Rust files, [`links`] at what documents refer to, [`documents`] at single documents.
+//! that its tests give it three lines of text: [`crates`] holds the crate graph, [`arrows`] what
+//! folders of a crate see of each other, [`sources`] looks at Rust files, [`links`] at what
+//! documents refer to, [`documents`] at single documents.
 
+mod arrows;
 mod crates;
 mod documents;
 mod finding;
@@ -35,7 +37,7 @@ pub fn run(root: &Path) -> bool {
 }
 
 fn check(tree: &Tree) -> Vec<Finding> {
-    let rules = [crates::check, sources::check, links::check, documents::check];
+    let rules = [crates::check, arrows::check, sources::check, links::check, documents::check];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     findings

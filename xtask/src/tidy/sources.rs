@@ -140,9 +140,9 @@ fn check_finished(path: &str, text: &str) -> Vec<Finding> {
 
 /// Whether the crate's comments cite the design's rules by number.
 fn is_numbered(path: &str) -> bool {
-    ["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine", "tyr-node", "tyr"]
-        .iter()
-        .any(|name| path.starts_with(&format!("crates/{name}/")))
+    let others = ["tyr-telemetry", "tyr-cli", "tyr-sim", "tyr-trial"];
+    path.starts_with("crates/")
+        && !others.iter().any(|name| path.starts_with(&format!("crates/{name}/")))
 }
 
 /// The rules that `docs/design.md` states: the bold words that open its list entries.

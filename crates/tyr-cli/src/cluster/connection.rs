@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tyr::{Error, ErrorKind};
-use tyr_node::client::TlsOptions;
-use tyr_node::monitors::control::{ClientOptions, MetadataClient, Sender};
-use tyr_node::monitors::metadata::{self, Expected, Transaction};
-use tyr_node::network::Dialer;
-use tyr_node::router::access::{self, Key};
+use tyr_client::TlsOptions;
+use tyr_control::metadata::{self, Expected, Transaction};
+use tyr_control::{ClientOptions, MetadataClient, Sender};
+use tyr_net::Dialer;
+use tyr_net::access::{self, Key};
 
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, address};

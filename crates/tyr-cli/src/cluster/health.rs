@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tyr::Error;
-use tyr_node::monitors::status::Status;
-use tyr_node::monitors::{ClusterMap, MapKeyspace, NodeState};
-use tyr_node::server::{NodeId, NodeReport, ROOM_MIN};
+use tyr_control::status::Status;
+use tyr_control::{ClusterMap, MapKeyspace, NodeState};
+use tyr_server::{NodeId, NodeReport, ROOM_MIN};
 
 use super::loss;
 use super::reports::{Reports, Told};
@@ -263,7 +263,7 @@ fn thinned(map: &ClusterMap, keyspace: &MapKeyspace, stretches: &[Stretch]) -> O
 #[cfg(test)]
 mod tests {
     use tyr::KeyspaceConfig;
-    use tyr_node::monitors::Change;
+    use tyr_control::Change;
 
     use super::*;
 

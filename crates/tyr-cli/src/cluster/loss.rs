@@ -4,9 +4,9 @@
 use clap::Args;
 use serde_json::json;
 use tyr::Error;
-use tyr_node::monitors::status::Status;
-use tyr_node::monitors::{Change, ClusterMap};
-use tyr_node::server::NodeId;
+use tyr_control::status::Status;
+use tyr_control::{Change, ClusterMap};
+use tyr_server::NodeId;
 
 use super::{Connection, question};
 use crate::failure::Outcome;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tyr::Error;
-use tyr_node::monitors::metadata::reserved;
-use tyr_node::monitors::{Change, ClusterMap, Membership};
-use tyr_node::server::NodeId;
+use tyr_control::metadata::reserved;
+use tyr_control::{Change, ClusterMap, Membership};
+use tyr_server::NodeId;
 
 use super::reports::{self, Told};
 use super::status::rows;

@@ -6,8 +6,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tyr::Error;
-use tyr_node::monitors::status::Bootstrap;
-use tyr_node::router::quota::{Quota, QuotaReport};
+use tyr_control::status::Bootstrap;
+use tyr_server::quota::{Quota, QuotaReport};
 
 use super::{Connection, reports};
 use crate::data::{parse_size, size_text};

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tyr_node::monitors::NodeRecord;
-use tyr_node::monitors::control::MetadataClient;
-use tyr_node::monitors::status::Bootstrap;
-use tyr_node::server::NodeReport;
+use tyr_control::status::Bootstrap;
+use tyr_control::{MetadataClient, NodeRecord};
+use tyr_server::NodeReport;
 
 use super::Connection;
 use crate::failure::Outcome;

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use tyr_node::monitors::ClusterMap;
-use tyr_node::monitors::status::{Bootstrap, Status};
-use tyr_node::router::quota::QuotaReport;
-use tyr_node::server::{DiskReport, NodeId, NodeReport};
+use tyr_control::ClusterMap;
+use tyr_control::status::{Bootstrap, Status};
+use tyr_server::quota::QuotaReport;
+use tyr_server::{DiskReport, NodeId, NodeReport};
 
 use super::health::{self, Health};
 use super::reports::{self, Reports, Told};
@@ -69,7 +69,7 @@ pub struct Row {
 pub fn rows(bootstrap: &Bootstrap, status: &Status) -> Outcome<Vec<Row>> {
     let map = bootstrap.cluster_map()?;
     let seats = status.leadership.as_ref().map(|leadership| &leadership.seats);
-    let row = |(number, record): (&u16, &tyr_node::monitors::NodeRecord)| {
+    let row = |(number, record): (&u16, &tyr_control::NodeRecord)| {
         let node = NodeId(*number);
         let ring = map.next.as_ref().unwrap_or(&map.ring);
         let share = ring.share(node).or_else(|| map.ring.share(node));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tyr::{Error, ErrorKind};
-use tyr_node::monitors::metadata::{Expected, Path, Transaction, reserved};
-use tyr_node::router::access::{Key, ROOT, Right, User};
+use tyr_control::metadata::{Expected, Path, Transaction, reserved};
+use tyr_net::access::{Key, ROOT, Right, User};
 
 use super::Connection;
 use crate::failure::{Failure, Outcome};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use tyr::{Error, ErrorKind};
-use tyr_node::router::access::Key;
+use tyr_net::access::Key;
 
 use crate::failure::Outcome;
 use crate::session::Session;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tyr_node::trace::Endpoint;
+use tyr_trace::Endpoint;
 
 use crate::data::{parse_size, size_text};
 

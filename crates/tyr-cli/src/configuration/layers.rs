@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use tyr_node::trace::Endpoint;
+use tyr_trace::Endpoint;
 
 use super::file::{self, Said};
 use super::flags::SettingFlags;

@@ -1,6 +1,6 @@
 //! The table of settings. Everything that is said about them anywhere is made from it.
 
-use tyr_node::network::TLS_DOMAIN;
+use tyr_net::TLS_DOMAIN;
 
 use super::kind::Kind;
 use super::setting::{Group, Setting};

@@ -23,7 +23,22 @@ use self::brake::Braked;
 use crate::failure::{Failure, Outcome};
 
 /// The crates whose lines count as ours.
-const OURS: [&str; 6] = ["tyr", "tyr_cli", "tyr_node", "tyr_store", "tyr_protocol", AUDIT];
+const OURS: [&str; 14] = [
+    "tyr",
+    "tyr_cli",
+    "tyr_client",
+    "tyr_control",
+    "tyr_embedded",
+    "tyr_gossip",
+    "tyr_monitors",
+    "tyr_net",
+    "tyr_protocol",
+    "tyr_runtime",
+    "tyr_server",
+    "tyr_store",
+    "tyr_trace",
+    AUDIT,
+];
 
 /// What is said under this target also goes to the audit file.
 pub const AUDIT: &str = "audit";
@@ -114,8 +129,8 @@ mod tests {
     fn libraries_say_only_what_is_grave() {
         use tracing::Level;
         let info = targets("info");
-        assert!(info.would_enable("tyr_node::server", &Level::INFO));
-        assert!(!info.would_enable("tyr_node::server", &Level::DEBUG));
+        assert!(info.would_enable("tyr_server::server", &Level::INFO));
+        assert!(!info.would_enable("tyr_server::server", &Level::DEBUG));
         assert!(!info.would_enable("openraft::core", &Level::INFO));
         assert!(info.would_enable("hyper::server", &Level::WARN));
         assert!(!info.would_enable("openraft::core", &Level::WARN));

@@ -21,8 +21,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use tyr_node::histogram::{BOUNDS_US, Times};
-use tyr_node::server::Observer;
+use tyr_server::Observer;
+use tyr_server::histogram::{BOUNDS_US, Times};
 use tyr_telemetry::Sources;
 
 const US_PER_S: f64 = 1e6;

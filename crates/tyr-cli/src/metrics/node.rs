@@ -1,7 +1,7 @@
 //! What a node counts.
 
-use tyr_node::router::quota::QuotaReport;
-use tyr_node::server::NodeStatistics;
+use tyr_server::NodeStatistics;
+use tyr_server::quota::QuotaReport;
 
 use super::Reading::{Count, Counts, Level, Levels, Times as Took};
 use super::{Metric, labelled, metric};

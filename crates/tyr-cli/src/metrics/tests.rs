@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tyr_node::server::NodeStatistics;
+use tyr_server::NodeStatistics;
 
 use super::*;
 

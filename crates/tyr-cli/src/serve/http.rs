@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tyr::Error;
-use tyr_node::server::{Health, Observer};
+use tyr_server::{Health, Observer};
 
 use crate::failure::Outcome;
 use crate::metrics::Metrics;

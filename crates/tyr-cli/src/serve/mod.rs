@@ -25,7 +25,7 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
 use tyr::{Error, ErrorKind};
-use tyr_node::server::{self, Observer, ROOM_MIN, Server, ServerOptions};
+use tyr_server::{Observer, ROOM_MIN, Server, ServerOptions};
 
 use self::http::Http;
 use self::plan::Plan;
@@ -212,7 +212,7 @@ fn again(
             thread::sleep(NAP);
         }
         *patience = (*patience * 2).min(PATIENCE_MAX);
-        let room = server::room(&options.folder)?;
+        let room = tyr_server::room(&options.folder)?;
         if room < ROOM_MIN {
             tracing::warn!(
                 room,

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tyr_node::gossip::GossipConfig;
-use tyr_node::network::{NetworkConfig, OwnCertificate, TlsConfig};
-use tyr_node::router::access::Key;
-use tyr_node::server::{
+use tyr_gossip::GossipConfig;
+use tyr_net::access::Key;
+use tyr_net::{NetworkConfig, OwnCertificate, TlsConfig};
+use tyr_server::{
     Formation, Identity, InitialNode, LeaseConfig, NodeId, ScrubConfig, ServerOptions,
 };
-use tyr_node::trace::TraceOptions;
+use tyr_trace::TraceOptions;
 
 use crate::configuration::Configuration;
 use crate::logging::{AuditPlan, LogPlan};

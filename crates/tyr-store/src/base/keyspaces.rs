@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tyr_types::{BlobName, Error, ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceName, Result};
+use tyr_types::{
+    BlobName, Error, ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, Result,
+};
 
 use super::fold::Fold;
 use super::record::{self, BlobEntry, KeyspaceEntry};
-use super::types::{KeyspaceInfo, Totals};
+use super::types::Totals;
 use super::{Base, key};
 use crate::index::{Index, IndexBatch, Table};
 

@@ -40,7 +40,7 @@ use tyr_types::{BlobName, ByteRange, Error, Key, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
-pub use types::{BlobBase, BlobChange, Checkpoint, KeyspaceInfo, PieceData, Totals};
+pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 
 use self::checkpoint::CheckpointRecord;
 use self::fold::Fold;

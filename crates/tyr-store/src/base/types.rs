@@ -1,6 +1,6 @@
 //! What the base is asked and answers.
 
-use tyr_types::{BlobName, Bytes, ExtentRef, KeyspaceConfig, KeyspaceId, KeyspaceName, Timestamp};
+use tyr_types::{BlobName, Bytes, ExtentRef, Timestamp};
 
 /// A blob as the base knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,17 +77,6 @@ pub struct Checkpoint {
     pub sequence: u64,
     /// Every record that is still needed has a timestamp above this one.
     pub timestamp: Timestamp,
-}
-
-/// A keyspace as it was created.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyspaceInfo {
-    /// Its number.
-    pub id: KeyspaceId,
-    /// Its name.
-    pub name: KeyspaceName,
-    /// What it was created with.
-    pub config: KeyspaceConfig,
 }
 
 /// How much the base holds of a keyspace. Operations not yet folded are not in it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tyr_node::client::{Client, ClientConfig, ConnectOptions};
+use tyr_client::{Client, ClientConfig, ConnectOptions};
 use tyr_protocol::wire::LEVEL;
 use tyr_types::Result;
 

@@ -9,7 +9,7 @@ pub mod probe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tyr_node::client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
+use tyr_client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
     KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Stat, Timestamp,

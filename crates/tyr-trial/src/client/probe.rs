@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tyr_node::network::{
+use tyr_net::{
     Authenticate, Introduction, Network, NetworkConfig, NetworkParts, Peer, Principal, Receive,
 };
 use tyr_protocol::message::{Address, Asked, Body, Envelope, ReadRequest};
@@ -116,7 +116,7 @@ impl Probe {
     /// `Unavailable` when nobody answers.
     pub fn new(control: &Control) -> Result<Self> {
         let bootstrap = control.bootstrap()?;
-        let number = tyr_node::clock::random_u64();
+        let number = tyr_runtime::clock::random_u64();
         let waiting = Arc::<Waiting>::default();
         let network = network(number, bootstrap.cluster, Arc::clone(&waiting) as _)?;
         network.set_nodes(&addresses(&bootstrap));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tyr_node::monitors::control::{ClientOptions, MetadataClient, TcpConnect};
-use tyr_node::monitors::status::Bootstrap;
-use tyr_node::network::NodeAddresses;
+use tyr_control::status::Bootstrap;
+use tyr_control::{ClientOptions, MetadataClient, TcpConnect};
+use tyr_net::NodeAddresses;
 use tyr_protocol::map::{Change, ClusterMap, Membership, NodeState};
 use tyr_types::{Epoch, Error, NodeId, Result};
 
@@ -114,7 +114,7 @@ impl Control {
 
 /// Where the nodes are.
 pub fn addresses(bootstrap: &Bootstrap) -> BTreeMap<NodeId, NodeAddresses> {
-    let place = |(node, record): (&u16, &tyr_node::monitors::NodeRecord)| {
+    let place = |(node, record): (&u16, &tyr_control::NodeRecord)| {
         let addresses = record.addresses.clone();
         (NodeId(*node), NodeAddresses { addresses, tls_name: None })
     };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tyr_node::client::Client;
-use tyr_node::ticket::Ticket;
+use tyr_client::Client;
+use tyr_runtime::ticket::Ticket;
 use tyr_types::{BlobOperations, Error, KeyspaceConfig, Operation, Payload, Result};
 
 use super::Ground;

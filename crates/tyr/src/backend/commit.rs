@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use tyr_node::{Committed, Ticket};
+use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_types::Result;
 
 use super::Backend;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tyr_node::{
-    Attributes, ExtentLease, Held, KeyspaceEntry, KeyspaceInfo, Node, SnapshotGuard, Ticket,
-};
+use tyr_embedded::{Attributes, Held, KeyspaceEntry};
+pub(crate) use tyr_embedded::{EmbeddedStore, ExtentLease, SnapshotGuard};
+use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, ReadCheck, Result, Stat, Timestamp,
-    Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceInfo, ReadCheck, Result, Stat,
+    Timestamp, Transaction, limits,
 };
 
 use super::{Answer, Found, Looks};
@@ -15,24 +15,24 @@ use super::{Answer, Found, Looks};
 /// A keyspace of a store in this process.
 #[derive(Clone, Debug)]
 pub(crate) struct EmbeddedSpace {
-    node: Arc<Node>,
+    store: Arc<EmbeddedStore>,
     entry: Arc<KeyspaceEntry>,
 }
 
 /// A store in this process, at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct EmbeddedView {
-    node: Arc<Node>,
+    store: Arc<EmbeddedStore>,
     guard: Arc<SnapshotGuard>,
 }
 
 impl EmbeddedSpace {
-    pub fn new(node: &Arc<Node>, entry: Arc<KeyspaceEntry>) -> Self {
-        Self { node: Arc::clone(node), entry }
+    pub fn new(store: &Arc<EmbeddedStore>, entry: Arc<KeyspaceEntry>) -> Self {
+        Self { store: Arc::clone(store), entry }
     }
 
-    pub fn node(&self) -> &Arc<Node> {
-        &self.node
+    pub fn store(&self) -> &Arc<EmbeddedStore> {
+        &self.store
     }
 
     pub fn info(&self) -> &KeyspaceInfo {
@@ -40,17 +40,17 @@ impl EmbeddedSpace {
     }
 
     pub fn read(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        self.node.read(&self.entry, name, range, Timestamp::MAX).map(found)
+        self.store.read(&self.entry, name, range, Timestamp::MAX).map(found)
     }
 
     /// The same if memory can answer.
     pub fn read_resident(&self, name: &BlobName, range: ByteRange) -> Option<Result<Answer>> {
-        let answer = self.node.read_resident(&self.entry, name, range, Timestamp::MAX)?;
+        let answer = self.store.read_resident(&self.entry, name, range, Timestamp::MAX)?;
         Some(answer.map(found))
     }
 
     pub fn read_whole(&self, name: &BlobName) -> Result<Answer> {
-        let before = self.node.attributes(&self.entry, name, Timestamp::MAX)?;
+        let before = self.store.attributes(&self.entry, name, Timestamp::MAX)?;
         if let Some(before) = before.filter(|before| before.size > limits::READ_LEN_MAX) {
             let (size, version) = (Some(before.size), before.version);
             return Ok(Some(Found { size, version, bytes: Bytes::new() }));
@@ -59,20 +59,20 @@ impl EmbeddedSpace {
     }
 
     pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
-        let attributes = self.node.attributes(&self.entry, name, Timestamp::MAX)?;
+        let attributes = self.store.attributes(&self.entry, name, Timestamp::MAX)?;
         Ok(attributes.and_then(|found| found.stat()))
     }
 
     /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.
     pub fn upload(&self, piece: &[u8]) -> Result<Arc<ExtentLease>> {
-        self.node.upload(&self.entry, piece)
+        self.store.upload(&self.entry, piece)
     }
 }
 
 impl EmbeddedView {
-    pub fn new(node: &Arc<Node>) -> Result<Self> {
-        let guard = Arc::new(node.snapshot()?);
-        Ok(Self { node: Arc::clone(node), guard })
+    pub fn new(store: &Arc<EmbeddedStore>) -> Result<Self> {
+        let guard = Arc::new(store.snapshot()?);
+        Ok(Self { store: Arc::clone(store), guard })
     }
 
     pub fn at(&self) -> Timestamp {
@@ -86,7 +86,7 @@ impl EmbeddedView {
 
     pub fn read(&self, space: &EmbeddedSpace, name: &BlobName, range: ByteRange) -> Result<Answer> {
         self.guard.settle()?;
-        let answer = self.node.read(&space.entry, name, range, self.guard.at())?;
+        let answer = self.store.read(&space.entry, name, range, self.guard.at())?;
         self.check(answer.is_some())?;
         Ok(found(answer))
     }
@@ -101,7 +101,7 @@ impl EmbeddedView {
         if !self.guard.is_settled() {
             return None;
         }
-        let answer = self.node.read_resident(&space.entry, name, range, self.guard.at())?;
+        let answer = self.store.read_resident(&space.entry, name, range, self.guard.at())?;
         Some(answer.map(found))
     }
 
@@ -114,14 +114,14 @@ impl EmbeddedView {
     ) -> Result<bool> {
         self.guard.settle()?;
         let range = ByteRange::at(offset, out.len() as u64)?;
-        let found = self.node.read_into(&space.entry, name, range, self.guard.at(), out)?;
+        let found = self.store.read_into(&space.entry, name, range, self.guard.at(), out)?;
         self.check(found.is_some())?;
         Ok(found.is_some())
     }
 
     pub fn stat(&self, space: &EmbeddedSpace, name: &BlobName) -> Result<Option<Stat>> {
         self.guard.settle()?;
-        let attributes = self.node.attributes(&space.entry, name, self.guard.at())?;
+        let attributes = self.store.attributes(&space.entry, name, self.guard.at())?;
         self.check(attributes.is_some())?;
         Ok(attributes.and_then(|found| found.stat()))
     }
@@ -134,7 +134,7 @@ impl EmbeddedView {
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
         self.guard.settle()?;
-        let found = self.node.scan(&space.entry, prefix, after, limit, self.guard.at())?;
+        let found = self.store.scan(&space.entry, prefix, after, limit, self.guard.at())?;
         self.check(false)?;
         Ok(found)
     }
@@ -148,14 +148,14 @@ impl EmbeddedView {
 
 /// Commits a transaction.
 pub(super) fn commit(
-    node: &Arc<Node>,
+    store: &Arc<EmbeddedStore>,
     blobs: Vec<BlobOperations>,
     reads: Vec<ReadCheck>,
     looks: Looks,
     leases: Vec<Arc<ExtentLease>>,
 ) -> Ticket {
-    let transaction = Transaction { id: node.next_transaction_id(), blobs, reads };
-    node.commit(transaction, Held { leases, snapshot: looks.into_guard() })
+    let transaction = Transaction { id: store.next_transaction_id(), blobs, reads };
+    store.commit(transaction, Held { leases, snapshot: looks.into_guard() })
 }
 
 fn found(answer: Option<(Attributes, Bytes)>) -> Answer {

@@ -6,14 +6,14 @@
 //!
 //! A transaction that only reads and met a conflict reads at one [`Moment`] instead (R8).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tyr_node::SnapshotGuard;
-use tyr_node::client::{Client, Lease, Place, Want, block_on};
+use tyr_runtime::waiting::block_on;
 use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Stat, Timestamp};
 
-use super::remote::{found, unplaced};
+use super::embedded::SnapshotGuard;
+use super::remote::{Lease, RemoteLooks};
 use super::{Answer, Backend, Found, Space, View};
 
 /// The versions that a transaction reads.
@@ -56,17 +56,6 @@ impl Moment {
     }
 }
 
-/// What a transaction of a cluster has read.
-#[derive(Debug, Default)]
-pub(crate) struct RemoteLooks {
-    /// The S of all blobs, if it has one.
-    moment: Option<Timestamp>,
-    /// Bounded by the reads of the transaction.
-    at: BTreeMap<BlobName, Timestamp>,
-    /// Keep those versions.
-    leases: Vec<Lease>,
-}
-
 /// What a read of a transaction found, and what it is validated by.
 #[derive(Debug)]
 pub(crate) struct Look {
@@ -80,7 +69,7 @@ impl Looks {
         let moment = moment.and_then(Moment::at);
         match backend {
             Backend::Embedded(_) => Self::Embedded(None),
-            Backend::Remote(_) => Self::Remote(RemoteLooks { moment, ..RemoteLooks::default() }),
+            Backend::Remote(_) => Self::Remote(RemoteLooks::new(moment)),
         }
     }
 
@@ -146,29 +135,8 @@ impl Looks {
     pub fn into_leases(self) -> Vec<Lease> {
         match self {
             Self::Embedded(_) => Vec::new(),
-            Self::Remote(looks) => looks.leases,
+            Self::Remote(looks) => looks.into_leases(),
         }
-    }
-}
-
-impl RemoteLooks {
-    async fn read(
-        &mut self,
-        client: &Client,
-        name: &BlobName,
-        range: ByteRange,
-        is_attributes: bool,
-    ) -> Result<Look> {
-        let known = self.moment.or_else(|| self.at.get(name).copied());
-        let place = known.map_or(Place::Transaction, Place::At);
-        let want = Want { blob: name.clone(), range, is_attributes };
-        let sight = client.read(want, place).answer().await?;
-        let check = sight.seen.check().ok_or_else(unplaced)?;
-        if known.is_none() {
-            self.at.insert(name.clone(), check.at);
-        }
-        self.leases.extend(sight.lease);
-        Ok(Look { answer: found(&sight.seen), check })
     }
 }
 

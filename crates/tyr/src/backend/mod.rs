@@ -1,8 +1,8 @@
 //! What the public API stands on: a store in this process, or a cluster.
 //!
 //! ```text
-//!   async API ──► blocking API ──┬──► embedded: tyr_node::Node   blocks; memory answers at once
-//!                                └──► remote: tyr_node::Client   waits for nodes
+//!   async API ──► blocking API ──┬──► embedded: EmbeddedStore   blocks; memory answers at once
+//!                                └──► remote: Client            waits for nodes
 //! ```
 //!
 //! Everything that the two do differently is here, behind enums; above it there is one API. The
@@ -12,30 +12,44 @@
 //! [`Commit`] one under way. What fails on its way out gets the names that users know
 //! ([`Backend::named`]): below, keyspaces are numbers.
 //!
+//! A build without one of the two has, in its place, types of the same names that have no value:
+//! what is above is the same in all builds, and what cannot be there costs nothing.
+//!
 //! It must not know what operations do.
 
 mod commit;
+#[cfg(feature = "embedded")]
+mod embedded;
+#[cfg(not(feature = "embedded"))]
+#[path = "without_embedded.rs"]
 mod embedded;
 mod looks;
+#[cfg(feature = "cluster")]
+mod remote;
+#[cfg(not(feature = "cluster"))]
+#[path = "without_cluster.rs"]
 mod remote;
 mod view;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tyr_node::client::{Client, Unresolved, block_on};
-use tyr_node::{CheckReport, ExtentLease, KeyspaceInfo, Node, Statistics, TornTail};
+#[cfg(feature = "embedded")]
+use tyr_embedded::{CheckReport, TornTail};
+use tyr_runtime::statistics::Statistics;
+use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, KeyspaceConfig, KeyspaceName,
-    ReadCheck, Result, Stat, Timestamp,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, KeyspaceConfig, KeyspaceInfo,
+    KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
 pub(crate) use self::commit::Commit;
+pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
 pub(crate) use self::looks::{Look, Looks, Moment};
 pub(crate) use self::view::View;
 
 use self::embedded::{EmbeddedSpace, EmbeddedView};
-use self::remote::{RemoteSpace, RemoteView};
+use self::remote::{Client, RemoteSpace, RemoteView, Unresolved};
 use crate::blocking::Snapshot;
 use crate::offload::offload;
 use crate::{Committed, ReadRequest};
@@ -66,7 +80,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     /// In this process.
-    Embedded(Arc<Node>),
+    Embedded(Arc<EmbeddedStore>),
     /// A cluster.
     Remote(Arc<Client>),
 }
@@ -81,9 +95,9 @@ pub(crate) enum Space {
 impl Backend {
     pub fn create_keyspace(&self, name: &KeyspaceName, config: &KeyspaceConfig) -> Result<Space> {
         match self {
-            Self::Embedded(node) => {
-                let entry = node.create_keyspace(name, config)?;
-                Ok(Space::Embedded(EmbeddedSpace::new(node, entry)))
+            Self::Embedded(store) => {
+                let entry = store.create_keyspace(name, config)?;
+                Ok(Space::Embedded(EmbeddedSpace::new(store, entry)))
             }
             Self::Remote(client) => {
                 let info = block_on(client.create_keyspace(name, config))?;
@@ -94,9 +108,9 @@ impl Backend {
 
     pub fn keyspace(&self, name: &KeyspaceName) -> Result<Space> {
         match self {
-            Self::Embedded(node) => {
-                let entry = node.keyspace(name)?;
-                Ok(Space::Embedded(EmbeddedSpace::new(node, entry)))
+            Self::Embedded(store) => {
+                let entry = store.keyspace(name)?;
+                Ok(Space::Embedded(EmbeddedSpace::new(store, entry)))
             }
             Self::Remote(client) => {
                 let info = block_on(client.keyspace(name))?;
@@ -117,21 +131,21 @@ impl Backend {
 
     pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
         match self {
-            Self::Embedded(node) => Ok(node.keyspaces()),
+            Self::Embedded(store) => Ok(store.keyspaces()),
             Self::Remote(client) => block_on(client.keyspaces()),
         }
     }
 
     pub async fn list_keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
         match self {
-            Self::Embedded(node) => Ok(node.keyspaces()),
+            Self::Embedded(store) => Ok(store.keyspaces()),
             Self::Remote(client) => client.keyspaces().await,
         }
     }
 
     pub fn drop_keyspace(&self, name: &KeyspaceName) -> Result<()> {
         match self {
-            Self::Embedded(node) => node.drop_keyspace(name),
+            Self::Embedded(store) => store.drop_keyspace(name),
             Self::Remote(client) => block_on(client.drop_keyspace(name)),
         }
     }
@@ -139,7 +153,7 @@ impl Backend {
     /// The store as it is now, for as long as the view is held.
     pub fn view(&self) -> Result<View> {
         match self {
-            Self::Embedded(node) => Ok(View::Embedded(EmbeddedView::new(node)?)),
+            Self::Embedded(store) => Ok(View::Embedded(EmbeddedView::new(store)?)),
             Self::Remote(client) => Ok(View::Remote(block_on(RemoteView::new(client))?)),
         }
     }
@@ -201,7 +215,7 @@ impl Backend {
         leases: Vec<Arc<ExtentLease>>,
     ) -> Commit {
         let ticket = match self {
-            Self::Embedded(node) => embedded::commit(node, blobs, reads, looks, leases),
+            Self::Embedded(store) => embedded::commit(store, blobs, reads, looks, leases),
             Self::Remote(client) => client.commit(blobs, reads, looks.into_leases()),
         };
         Commit::new(self, ticket)
@@ -215,9 +229,7 @@ impl Backend {
                 let known = node.keyspaces().into_iter().find(|info| info.id == keyspace);
                 known.map(|info| info.name)
             }
-            Self::Remote(client) => {
-                client.map().keyspaces.get(&keyspace).map(|known| known.name.clone())
-            }
+            Self::Remote(client) => remote::name_of(client, keyspace),
         };
         match name {
             Some(name) => error.in_keyspace(name),
@@ -242,7 +254,7 @@ impl Backend {
     /// Reads part of a payload back that was written ahead of its transaction.
     pub fn read_extent(&self, extent: &ExtentRef, skip: u32, out: &mut [u8]) -> Result<()> {
         match self {
-            Self::Embedded(node) => node.read_extent(extent, skip, out),
+            Self::Embedded(store) => store.read_extent(extent, skip, out),
             Self::Remote(_) => Err(Error::invalid(
                 "this payload was written to the disk of an embedded store; give its bytes to \
                  the cluster",
@@ -250,30 +262,33 @@ impl Backend {
         }
     }
 
+    #[cfg(feature = "embedded")]
     pub fn damage(&self) -> Option<&Error> {
         match self {
-            Self::Embedded(node) => node.damage(),
+            Self::Embedded(store) => store.damage(),
             Self::Remote(_) => None,
         }
     }
 
+    #[cfg(feature = "embedded")]
     pub fn torn_tail(&self) -> Option<&TornTail> {
         match self {
-            Self::Embedded(node) => node.torn_tail(),
+            Self::Embedded(store) => store.torn_tail(),
             Self::Remote(_) => None,
         }
     }
 
     pub fn statistics(&self) -> Statistics {
         match self {
-            Self::Embedded(node) => node.statistics(),
+            Self::Embedded(store) => store.statistics(),
             Self::Remote(client) => client.statistics(),
         }
     }
 
+    #[cfg(feature = "embedded")]
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
         match self {
-            Self::Embedded(node) => node.check(progress),
+            Self::Embedded(store) => store.check(progress),
             Self::Remote(_) => Err(Error::invalid(
                 "a check is of the files of one store; run `tyr check` on the folders of the \
                  cluster's nodes, one at a time",
@@ -283,7 +298,7 @@ impl Backend {
 
     pub fn close(&self) -> Result<()> {
         match self {
-            Self::Embedded(node) => node.close(),
+            Self::Embedded(store) => store.close(),
             Self::Remote(client) => {
                 client.close();
                 Ok(())
@@ -319,7 +334,7 @@ impl Space {
     /// The store that it is of.
     pub fn backend(&self) -> Backend {
         match self {
-            Self::Embedded(space) => Backend::Embedded(Arc::clone(space.node())),
+            Self::Embedded(space) => Backend::Embedded(Arc::clone(space.store())),
             Self::Remote(space) => Backend::Remote(Arc::clone(space.client())),
         }
     }
@@ -397,7 +412,7 @@ impl Space {
     pub fn view_of(&self, name: &BlobName) -> Result<Option<(View, u64)>> {
         match self {
             Self::Embedded(space) => {
-                let view = View::Embedded(EmbeddedView::new(space.node())?);
+                let view = View::Embedded(EmbeddedView::new(space.store())?);
                 let stat = view.stat(self, name)?;
                 Ok(stat.map(|stat| (view, stat.size)))
             }

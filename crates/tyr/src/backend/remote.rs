@@ -1,15 +1,16 @@
 //! A cluster. Every call is a future that waits for nodes; dropping it withdraws what was asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_node::KeyspaceInfo;
-use tyr_node::client::{Client, Lease, Place, Seen, Want};
+pub(crate) use tyr_client::{Client, Lease, Unresolved};
+use tyr_client::{Place, Seen, Want};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, Result, Stat, Timestamp, limits,
+    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceId, KeyspaceInfo, KeyspaceName,
+    Result, Stat, Timestamp, limits,
 };
 
-use super::{Answer, Found, Moment};
+use super::{Answer, Found, Look, Moment};
 use crate::ReadRequest;
 
 /// Blobs that are asked for at once.
@@ -30,6 +31,22 @@ pub(crate) struct RemoteView {
     at: Option<Timestamp>,
     /// Keeps the versions of the blob whose first read began it.
     _lease: Option<Arc<Lease>>,
+}
+
+/// What a transaction of a cluster has read.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteLooks {
+    /// The S of all blobs, if it has one.
+    moment: Option<Timestamp>,
+    /// Bounded by the reads of the transaction.
+    at: BTreeMap<BlobName, Timestamp>,
+    /// Keep those versions.
+    leases: Vec<Lease>,
+}
+
+/// The name of a keyspace, as far as the client has heard of it.
+pub(super) fn name_of(client: &Client, keyspace: KeyspaceId) -> Option<KeyspaceName> {
+    client.map().keyspaces.get(&keyspace).map(|known| known.name.clone())
 }
 
 impl RemoteSpace {
@@ -148,6 +165,36 @@ impl RemoteView {
     }
 }
 
+impl RemoteLooks {
+    /// Those of a transaction that has read nothing, and is to read at S if that is given.
+    pub fn new(moment: Option<Timestamp>) -> Self {
+        Self { moment, ..Self::default() }
+    }
+
+    pub fn into_leases(self) -> Vec<Lease> {
+        self.leases
+    }
+
+    pub async fn read(
+        &mut self,
+        client: &Client,
+        name: &BlobName,
+        range: ByteRange,
+        is_attributes: bool,
+    ) -> Result<Look> {
+        let known = self.moment.or_else(|| self.at.get(name).copied());
+        let place = known.map_or(Place::Transaction, Place::At);
+        let want = Want { blob: name.clone(), range, is_attributes };
+        let sight = client.read(want, place).answer().await?;
+        let check = sight.seen.check().ok_or_else(unplaced)?;
+        if known.is_none() {
+            self.at.insert(name.clone(), check.at);
+        }
+        self.leases.extend(sight.lease);
+        Ok(Look { answer: found(&sight.seen), check })
+    }
+}
+
 /// Reads parts of many blobs at one moment (R6).
 pub(super) async fn read_many(
     client: &Arc<Client>,
@@ -185,7 +232,7 @@ pub(super) async fn moment(client: &Arc<Client>, blobs: &BTreeSet<BlobName>) -> 
 }
 
 /// What a read found.
-pub(super) fn found(seen: &Seen) -> Answer {
+fn found(seen: &Seen) -> Answer {
     if seen.is_absent() {
         return None;
     }
@@ -200,7 +247,7 @@ fn stat(answer: Answer) -> Result<Option<Stat>> {
 }
 
 /// A node's answer that lacks S.
-pub(super) fn unplaced() -> Error {
+fn unplaced() -> Error {
     let text = "a node answered a first read without its timestamp; report this";
     Error::new(ErrorKind::Unavailable, text)
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tyr_node::SnapshotGuard;
-use tyr_node::client::block_on;
+use tyr_runtime::waiting::block_on;
 use tyr_types::{BlobName, ByteRange, Key, Result, Stat, Timestamp};
 
-use super::embedded::EmbeddedView;
+use super::embedded::{EmbeddedView, SnapshotGuard};
 use super::remote::RemoteView;
 use super::{Answer, Space, strange};
 use crate::offload::offload;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use tyr_node::Committed;
+use tyr_runtime::ticket::Committed;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Outcome,
     Payload, Result, Stat, Transform, limits,

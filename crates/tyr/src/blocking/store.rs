@@ -1,14 +1,21 @@
 //! A store, for threads.
 
+#[cfg(feature = "embedded")]
 use std::path::Path;
 
-use tyr_node::{CheckReport, KeyspaceInfo, Statistics, TornTail};
-use tyr_types::{Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceName, Result};
+#[cfg(feature = "embedded")]
+use tyr_embedded::{CheckReport, TornTail};
+use tyr_runtime::statistics::Statistics;
+use tyr_types::{Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result};
 
 use super::{Keyspace, Snapshot, Transaction};
+#[cfg(feature = "cluster")]
+use crate::ConnectOptions;
+#[cfg(feature = "embedded")]
+use crate::Options;
 use crate::attempts::Attempts;
 use crate::backend::Backend;
-use crate::{Committed, ConnectOptions, Options, ReadRequest};
+use crate::{Committed, ReadRequest};
 
 /// A store. Clone it freely: clones share it. The last one to go closes it.
 #[derive(Clone, Debug)]
@@ -22,11 +29,13 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when somebody else has it open (the text names them) or the disk fails;
     /// `Corrupt` when it is damaged.
+    #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         crate::Tyr::options().open_blocking(path)
     }
 
     /// How a store can be opened otherwise.
+    #[cfg(feature = "embedded")]
     pub fn options() -> Options {
         Options::default()
     }
@@ -35,11 +44,13 @@ impl Tyr {
     ///
     /// # Errors
     /// As [`crate::Tyr::connect`].
+    #[cfg(feature = "cluster")]
     pub fn connect(address: impl AsRef<str>) -> Result<Self> {
         Self::connect_options().connect_blocking(address)
     }
 
     /// How a cluster can be connected to otherwise.
+    #[cfg(feature = "cluster")]
     pub fn connect_options() -> ConnectOptions {
         ConnectOptions::default()
     }
@@ -162,6 +173,7 @@ impl Tyr {
 
     /// Where the log is damaged, in a store that was opened read-only all the same: transactions
     /// from there on are missing.
+    #[cfg(feature = "embedded")]
     pub fn damage(&self) -> Option<&Error> {
         self.backend.damage()
     }
@@ -169,6 +181,7 @@ impl Tyr {
     /// What a crash left at the end of the log that was not whole: opening cut it off, or passes
     /// over it when it is read-only. None of it is known to have been durable; after a crash of the
     /// program alone there is hardly ever any.
+    #[cfg(feature = "embedded")]
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.backend.torn_tail()
     }
@@ -184,6 +197,7 @@ impl Tyr {
     /// # Errors
     /// `Unavailable` when the disk fails; `InvalidArgument` for a cluster, whose nodes' folders are
     /// checked one by one. Damage is in the report, not an error.
+    #[cfg(feature = "embedded")]
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport> {
         self.backend.check(progress)
     }

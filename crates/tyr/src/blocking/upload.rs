@@ -4,10 +4,9 @@
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
-use tyr_node::ExtentLease;
 use tyr_types::{Bytes, Error, Payload, Result, limits};
 
-use crate::backend::Space;
+use crate::backend::{ExtentLease, Space};
 use crate::pending::check_carried;
 
 /// Takes bytes as they come and writes them to extents, a few MiB at a time. Dropping it gives

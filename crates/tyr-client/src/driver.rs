@@ -1,0 +1,295 @@
+//! Steps the session, one round at a time, and carries out what it says.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+use tyr_protocol::map::ClusterMap;
+use tyr_protocol::message::{Address, Body, Envelope, Now};
+use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
+use tyr_types::{Epoch, Error, NodeId};
+
+use super::Transport;
+use super::answer::{Waiter, closed};
+use super::clock::Alarm;
+use super::desk::{Desk, Put, Work};
+use tyr_runtime::clock;
+use tyr_runtime::statistics::Statistics;
+
+/// Rounds that a caller drives for others before it hands over to the clock's thread: about a
+/// millisecond.
+const ROUNDS_MAX: u32 = 32;
+
+/// What there is one of: the session, and who waits for it.
+struct State {
+    session: Session,
+    /// Of the map that the transport knows of.
+    epoch: Epoch,
+    /// Those whose calls are in flight; bounded as the session's calls are.
+    waiters: HashMap<CallId, Waiter, FixedState>,
+    /// Kept for their memory.
+    effects: Vec<Effect>,
+}
+
+/// What a round leaves to be done without the lock. Kept for its memory.
+#[derive(Default)]
+struct Round {
+    work: Vec<Work>,
+    done: Vec<(Waiter, Answer)>,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    commits: AtomicU64,
+    aborts: AtomicU64,
+    reads: AtomicU64,
+    /// Messages that came in while too much waited.
+    lost: AtomicU64,
+    /// Times that somebody stepped the session.
+    rounds: AtomicU64,
+}
+
+/// Drives a session.
+pub(super) struct Driver {
+    /// The client's.
+    number: u64,
+    desk: Mutex<Desk>,
+    state: Mutex<State>,
+    transport: Arc<dyn Transport>,
+    /// The moment from which the monotonic clock counts.
+    started: Instant,
+    pub alarm: Alarm,
+    counts: Counts,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.counts)
+    }
+}
+
+impl Driver {
+    /// Drives the session of the client of this number.
+    pub fn new(
+        number: u64,
+        map: Arc<ClusterMap>,
+        config: SessionConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Self {
+        let epoch = map.epoch;
+        let session = Session::with_config(number, map, config);
+        let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
+        let (desk, state) = (Mutex::default(), Mutex::new(state));
+        let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
+        Self { number, desk, state, transport, started, alarm, counts }
+    }
+
+    /// Begins a call.
+    pub fn call(self: &Arc<Self>, what: Call, waiter: Waiter) -> CallId {
+        let mut desk = self.desk.lock();
+        let call = desk.next_call();
+        if let Err(refused) = desk.room() {
+            drop(desk);
+            waiter.refuse(refusal(refused));
+            return call;
+        }
+        let put = desk.put(Work::Call { call, what, waiter });
+        drop(desk);
+        self.see_to(put);
+        call
+    }
+
+    /// Nobody waits for a call any more.
+    pub fn cancel(self: &Arc<Self>, call: CallId) {
+        self.tell(Event::Cancel { call });
+    }
+
+    /// Snapshots are over. If too much waits they end by time (V1).
+    pub fn end(self: &Arc<Self>, began: Vec<Began>) {
+        self.call(Call::End { began }, Waiter::Nobody);
+    }
+
+    /// Messages that came in together.
+    pub fn receive(self: &Arc<Self>, envelopes: impl IntoIterator<Item = Envelope>) {
+        let events = envelopes.into_iter().map(Event::Receive);
+        let (put, lost) = self.desk.lock().put_all(events);
+        if lost > 0 {
+            self.counts.lost.fetch_add(lost, Ordering::Relaxed);
+        }
+        self.see_to(put);
+    }
+
+    /// Something else that the session is told; lost when too much waits.
+    pub fn tell(self: &Arc<Self>, event: Event) {
+        let put = self.desk.lock().put_all(std::iter::once(event)).0;
+        self.see_to(put);
+    }
+
+    /// Says something to nodes that the session has no part in. Never blocks.
+    pub fn say(&self, to: &[NodeId], body: impl Fn(NodeId) -> Body) {
+        let epoch = self.map().epoch;
+        for node in to {
+            let from = Address::Client(self.number);
+            let envelope = Envelope { epoch, incarnation: 0, from, body: body(*node) };
+            self.transport.send(*node, envelope);
+        }
+        self.transport.flush();
+    }
+
+    /// The newest map that the session knows.
+    pub fn map(&self) -> Arc<ClusterMap> {
+        Arc::clone(self.state.lock().session.map())
+    }
+
+    /// What it did so far.
+    pub fn statistics(&self) -> Statistics {
+        let counts = &self.counts;
+        Statistics {
+            commits: counts.commits.load(Ordering::Relaxed),
+            aborts: counts.aborts.load(Ordering::Relaxed),
+            reads: counts.reads.load(Ordering::Relaxed),
+            ..Statistics::default()
+        }
+    }
+
+    /// Nothing is done any more.
+    pub fn close(self: &Arc<Self>) {
+        let put = self.desk.lock().close();
+        self.see_to(put);
+        self.alarm.close();
+    }
+
+    /// Microseconds of the monotonic clock.
+    fn now(&self) -> Now {
+        let since = self.started.elapsed().as_micros();
+        let monotonic_us = u64::try_from(since).expect("no client runs for 580,000 years");
+        Now { wall_us: clock::now_us(), monotonic_us }
+    }
+
+    /// When the monotonic clock is at `at_us`.
+    pub fn instant(&self, at_us: u64) -> Instant {
+        self.started + std::time::Duration::from_micros(at_us)
+    }
+
+    fn see_to(self: &Arc<Self>, put: Put) {
+        match put {
+            Put::Drive => self.drive(),
+            Put::Taken | Put::Full | Put::Closed => {}
+        }
+    }
+
+    /// Works off what is on the desk, and what comes in meanwhile. Only for who was told to.
+    pub fn drive(self: &Arc<Self>) {
+        let _guard = Guard(self);
+        let mut round = Round::default();
+        for _ in 0..ROUNDS_MAX {
+            let mut desk = self.desk.lock();
+            if desk.is_closed() {
+                drop(desk);
+                return self.abandon();
+            }
+            if !desk.take(&mut round.work) {
+                return;
+            }
+            drop(desk);
+            self.round(&mut round);
+        }
+        if !self.alarm.hand_over() {
+            self.abandon();
+        }
+    }
+
+    fn round(self: &Arc<Self>, round: &mut Round) {
+        let now = self.now();
+        let mut is_sending = false;
+        let due_us = {
+            let state = &mut *self.state.lock();
+            for work in round.work.drain(..) {
+                let event = match work {
+                    Work::Call { call, what, waiter } => {
+                        state.waiters.insert(call, waiter);
+                        Event::Call { call, what }
+                    }
+                    Work::Event(event) => event,
+                };
+                if let Event::Cancel { call } = &event {
+                    state.waiters.remove(call);
+                }
+                state.session.step(now, event, &mut state.effects);
+            }
+            for effect in state.effects.drain(..) {
+                match effect {
+                    Effect::Send { to, envelope } => {
+                        is_sending = true;
+                        self.transport.send(to, envelope);
+                    }
+                    Effect::Done { call, answer } => {
+                        let waiter = state.waiters.remove(&call);
+                        round.done.extend(waiter.map(|waiter| (waiter, answer)));
+                    }
+                }
+            }
+            let map = state.session.map();
+            if map.epoch > state.epoch {
+                state.epoch = map.epoch;
+                self.transport.learn(map);
+            }
+            state.session.due_us()
+        };
+        if is_sending {
+            self.transport.flush();
+        }
+        self.alarm.set(due_us);
+        self.counts.rounds.fetch_add(1, Ordering::Relaxed);
+        let driver = Arc::downgrade(self);
+        for (waiter, answer) in round.done.drain(..) {
+            self.count(&answer);
+            waiter.tell(&driver, answer);
+        }
+    }
+
+    fn count(&self, answer: &Answer) {
+        let (counter, n) = match answer {
+            Answer::Committed { .. } => (&self.counts.commits, 1),
+            Answer::Aborted { .. } => (&self.counts.aborts, 1),
+            Answer::Read(_) => (&self.counts.reads, 1),
+            Answer::Many { seen, .. } => (&self.counts.reads, seen.len() as u64),
+            Answer::Failed(_) | Answer::Ended => return,
+        };
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Lets everybody go who waits: their ends of the line hear that it was closed.
+    fn abandon(&self) {
+        let waiters = std::mem::take(&mut self.state.lock().waiters);
+        drop(waiters);
+        let mut waiting = Vec::new();
+        self.desk.lock().take(&mut waiting);
+    }
+}
+
+fn refusal(put: Put) -> Error {
+    match put {
+        Put::Closed => closed(),
+        Put::Full | Put::Taken | Put::Drive => {
+            Error::unavailable("too many calls of this client wait; retry when some are done")
+        }
+    }
+}
+
+/// Closes the desk when whoever drives panics: nobody would see to what is on it.
+struct Guard<'a>(&'a Arc<Driver>);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.desk.lock().close();
+            self.0.abandon();
+        }
+    }
+}

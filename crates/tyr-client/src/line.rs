@@ -1,0 +1,232 @@
+//! A client's line to its cluster: messages over the network, questions to the monitors over
+//! control connections, and where the nodes are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tyr_protocol::map::{Change, ClusterMap};
+use tyr_protocol::message::{Address, Envelope};
+use tyr_types::{Epoch, Error, NodeId, Result};
+
+use super::Transport;
+use super::control::{Asked, Control};
+use tyr_control::MetadataClient;
+use tyr_control::Thread;
+use tyr_control::status::Bootstrap;
+use tyr_net::{Network, NodeAddresses};
+
+/// While it is not known where the nodes are, it is asked again after so long.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A client without any node to talk to asks after so long where they are: all may have moved.
+const LOST_AFTER: Duration = Duration::from_secs(2);
+
+/// The line to a cluster.
+pub(super) struct Line {
+    network: Network,
+    monitors: MetadataClient,
+    handle: Handle,
+    /// Where control connections and what follows the cluster run.
+    thread: Mutex<Option<Thread>>,
+    /// Of the newest map that the client goes by.
+    epoch: watch::Sender<Epoch>,
+}
+
+impl Line {
+    /// A line by this network, which asks the monitors on this thread.
+    pub fn new(network: Network, monitors: MetadataClient, thread: Thread) -> Arc<Self> {
+        let (epoch, newest) = watch::channel(Epoch(0));
+        let handle = thread.handle.clone();
+        let asking = monitors.clone();
+        let look = move || {
+            let monitors = asking.clone();
+            async move { monitors.bootstrap().await }
+        };
+        let (following, connected) = (network.clone(), network.clone());
+        handle.spawn(follow(
+            newest,
+            move || connected.statistics().nodes == 0,
+            look,
+            move |nodes| following.set_nodes(nodes),
+        ));
+        Arc::new(Self { network, monitors, handle, thread: Mutex::new(Some(thread)), epoch })
+    }
+
+    /// Has something asked on the control thread.
+    fn ask<T: Send + 'static>(
+        &self,
+        asking: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Asked<T> {
+        let asked = self.handle.spawn(asking);
+        Box::pin(async move { asked.await.unwrap_or_else(|_| Err(super::answer::closed())) })
+    }
+}
+
+impl Transport for Line {
+    fn send(&self, to: NodeId, envelope: Envelope) {
+        // What is lost is sent again (F6); the network counts it.
+        self.network.send(Address::Node(to), &envelope);
+    }
+
+    fn flush(&self) {
+        self.network.flush();
+    }
+
+    fn learn(&self, map: &Arc<ClusterMap>) {
+        self.epoch.send_replace(map.epoch);
+    }
+}
+
+impl Control for Line {
+    fn map(&self) -> Asked<Arc<ClusterMap>> {
+        let monitors = self.monitors.clone();
+        self.ask(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
+    }
+
+    fn propose(&self, change: Change) -> Asked<Epoch> {
+        let monitors = self.monitors.clone();
+        self.ask(async move { monitors.propose(change).await })
+    }
+
+    fn close(&self) {
+        self.network.close();
+        if let Some(mut thread) = self.thread.lock().take() {
+            thread.close();
+        }
+    }
+}
+
+/// Tells the network where the nodes are, whenever there is a newer map, and when nobody is
+/// reached any more.
+///
+/// A monitor that has just started again knows of few nodes, or of none, before it has heard the
+/// others: what it says of an older map than the client's does not count.
+async fn follow<Looking: Future<Output = Result<Bootstrap>>>(
+    mut newest: watch::Receiver<Epoch>,
+    is_lost: impl Fn() -> bool,
+    look: impl Fn() -> Looking,
+    place: impl Fn(&BTreeMap<NodeId, NodeAddresses>),
+) {
+    loop {
+        match tokio::time::timeout(LOST_AFTER, newest.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) if is_lost() => {}
+            Err(_) => continue,
+        }
+        let mut is_said = false;
+        while let Err(error) =
+            look().await.and_then(|seen| place_by(&seen, *newest.borrow(), &place))
+        {
+            if !std::mem::replace(&mut is_said, true) {
+                tracing::warn!(%error, "where the nodes are is not known yet; it is asked again");
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// Tells where nodes are by what was seen, if it is as new as `epoch`.
+fn place_by(
+    seen: &Bootstrap,
+    epoch: Epoch,
+    place: impl Fn(&BTreeMap<NodeId, NodeAddresses>),
+) -> Result<()> {
+    let known = seen.cluster_map()?.epoch;
+    if known < epoch {
+        return Err(Error::unavailable(format!(
+            "a monitor knows the map of epoch {} only, the client that of {}",
+            known.0, epoch.0
+        )));
+    }
+    place(&addresses(seen));
+    Ok(())
+}
+
+/// Where the nodes are.
+pub(super) fn addresses(bootstrap: &Bootstrap) -> BTreeMap<NodeId, NodeAddresses> {
+    let of_node = |(node, record): (&u16, &tyr_control::NodeRecord)| {
+        let addresses = record.addresses.clone();
+        (NodeId(*node), NodeAddresses { addresses, tls_name: None })
+    };
+    bootstrap.nodes.iter().map(of_node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tyr_protocol::map::Newcomer;
+    use tyr_protocol::wire::{Outgoing, encode_map};
+    use tyr_types::Bytes;
+
+    use super::*;
+    use tyr_control::NodeRecord;
+
+    /// What a monitor says that knows the map of this epoch, and one node.
+    fn seen(epoch: u32) -> Bootstrap {
+        let formed = ClusterMap::form(&[Newcomer::default()]).unwrap();
+        let mut outgoing = Outgoing::new();
+        encode_map(&formed.at(Epoch(epoch)), &mut outgoing);
+        let map = Some(outgoing.take_bytes());
+        let nodes = BTreeMap::from([(0, NodeRecord::at("10.0.0.1:7400"))]);
+        Bootstrap { cluster: Some(1), map, nodes, leader: None, revision: 1 }
+    }
+
+    /// What one says that has just started, and not heard the others.
+    fn nothing() -> Bootstrap {
+        let nodes = BTreeMap::new();
+        Bootstrap { cluster: None, map: None, nodes, leader: None, revision: 0 }
+    }
+
+    /// Follows with these answers of the monitors until all are used up; answers how often the
+    /// network was told of how many nodes.
+    async fn followed(
+        epochs: &[u32],
+        is_lost: bool,
+        answers: Vec<Result<Bootstrap>>,
+    ) -> Vec<usize> {
+        let (epoch, newest) = watch::channel(Epoch(0));
+        let answers = Mutex::new(VecDeque::from(answers));
+        let placed = Mutex::new(Vec::new());
+        let look = || {
+            let answer = answers.lock().pop_front();
+            async move {
+                match answer {
+                    Some(answer) => answer,
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        for known in epochs {
+            epoch.send_replace(Epoch(*known));
+        }
+        let following = follow(newest, || is_lost, look, |nodes| placed.lock().push(nodes.len()));
+        let _ = tokio::time::timeout(Duration::from_secs(10), following).await;
+        assert!(answers.lock().is_empty());
+        placed.into_inner()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_monitor_that_knows_less_than_the_client_is_not_believed() {
+        let refused = Err(Error::unavailable("nobody answers"));
+        let answers = vec![Ok(nothing()), refused, Ok(seen(6)), Ok(seen(7))];
+        assert_eq!(followed(&[5, 7], false, answers).await, [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reaches_nobody_asks_again_and_who_does_not_is_quiet() {
+        assert_eq!(followed(&[], true, vec![Ok(seen(1)), Ok(seen(1))]).await, [1, 1]);
+        assert_eq!(followed(&[], false, vec![]).await, [] as [usize; 0]);
+    }
+
+    #[test]
+    fn bytes_of_a_map_that_is_none_place_nobody() {
+        let broken = Bootstrap { map: Some(Bytes::from_static(b"x")), ..seen(1) };
+        assert!(place_by(&broken, Epoch(0), |_| panic!("it tells of nobody")).is_err());
+    }
+}

@@ -1,0 +1,3 @@
+//! The client against nodes that a test plays.
+
+mod script;

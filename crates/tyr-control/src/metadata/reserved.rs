@@ -1,0 +1,47 @@
+//! The keys of the service metadata that the cluster itself uses.
+//!
+//! What lies under [`CLUSTER`], [`USERS`], [`QUOTAS`] and [`super::access::PREFIX`] is for
+//! administrators and the system; a few keys are the system's alone, since the monitors count on
+//! what they wrote.
+
+use tyr_types::NodeId;
+
+use super::Path;
+
+/// What the cluster knows of itself.
+pub const CLUSTER: &str = "cluster/";
+/// Users, one key each.
+pub const USERS: &str = "users/";
+/// Quotas of keyspaces, one key each.
+pub const QUOTAS: &str = "quotas/";
+/// What nodes reported of themselves, one key each.
+pub const NODES: &str = "cluster/nodes/";
+/// Nodes that were drained, one key each: they come in again when an administrator says so, and not
+/// by themselves.
+pub const DRAINED: &str = "cluster/drained/";
+/// The cluster's identity: 16 random bytes, written once.
+pub const ID: &str = "cluster/id";
+/// The map in effect, as `tyr_protocol::wire` writes it.
+pub const MAP: &str = "cluster/map";
+/// The highest epoch that any node was ever asked to prepare for.
+pub const EPOCH_MAX: &str = "cluster/epoch_max";
+
+/// Where a node's report lies.
+pub fn node(node: NodeId) -> Path {
+    path(&format!("{NODES}{}", node.0))
+}
+
+/// Where it is noted that a node was drained.
+pub fn drained(node: NodeId) -> Path {
+    path(&format!("{DRAINED}{}", node.0))
+}
+
+/// One of the keys above.
+pub fn path(text: &str) -> Path {
+    Path::new(text).expect("the keys of the cluster itself are well-formed")
+}
+
+/// Whether only the monitors may write this key: they decide by what it holds.
+pub fn is_system(path: &str) -> bool {
+    matches!(path, ID | MAP | EPOCH_MAX)
+}

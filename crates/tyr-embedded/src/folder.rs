@@ -1,0 +1,205 @@
+//! The folder: moves recent operations into the base, and tidies up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tyr_types::{Result, Timestamp};
+
+use crate::committer::sync_now;
+use crate::inner::Inner;
+use crate::snapshot::SnapshotGuard;
+use tyr_runtime::clock;
+
+/// How often the folder looks around when nobody calls it.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Buffered commits are synced this long after they were written, at the latest.
+const SYNC_INTERVAL_US: u64 = 1_000_000;
+
+/// The log may grow to this many times its usual size before a fold ends the snapshots that hold
+/// it back.
+const PATIENCE: u64 = 8;
+
+/// Blobs of dropped keyspaces removed per tick.
+const DROPPED_PER_TICK: usize = 1000;
+
+/// What the folder remembers between ticks.
+#[derive(Debug, Default)]
+struct Rounds {
+    last_sync_us: u64,
+    synced_end: u64,
+    log_bytes_after_fold: u64,
+    /// After a failure the next try waits until then.
+    retry_at_us: u64,
+}
+
+/// Runs until it is told to stop.
+pub(crate) fn run(inner: &Arc<Inner>) {
+    let mut rounds = Rounds { last_sync_us: clock::now_us(), ..Rounds::default() };
+    loop {
+        let is_wanted = {
+            let mut state = inner.folding.state.lock();
+            if !state.is_wanted && !state.is_stopping {
+                inner.folding.wanted.wait_for(&mut state, TICK);
+            }
+            if state.is_stopping {
+                return;
+            }
+            std::mem::take(&mut state.is_wanted)
+        };
+        rounds.tick(inner, is_wanted);
+    }
+}
+
+impl Rounds {
+    fn tick(&mut self, inner: &Arc<Inner>, is_wanted: bool) {
+        let now_us = clock::now_us();
+        tidy(inner, now_us);
+        if self.is_fold_due(inner, is_wanted) && now_us >= self.retry_at_us {
+            if fold(inner).is_err() {
+                self.retry_at_us = now_us + SYNC_INTERVAL_US;
+            }
+            self.log_bytes_after_fold = inner.log_bytes();
+        }
+        if now_us >= self.last_sync_us + SYNC_INTERVAL_US {
+            self.last_sync_us = now_us;
+            self.sync_buffered(inner);
+        }
+    }
+
+    fn is_fold_due(&self, inner: &Inner, is_wanted: bool) -> bool {
+        let dirty = inner.store.recent().dirty_memory();
+        let is_log_long =
+            inner.log_bytes() >= self.log_bytes_after_fold.max(1) + inner.options.fold_log_bytes;
+        dirty > 0 && (is_wanted || is_log_long) || dirty >= inner.options.cache_bytes as usize / 2
+    }
+
+    /// Syncs what buffered commits have written since the last time.
+    fn sync_buffered(&mut self, inner: &Inner) {
+        let end = inner.written.load(std::sync::atomic::Ordering::Acquire);
+        if inner.check_writable().is_err() {
+            return;
+        }
+        if end != self.synced_end {
+            self.synced_end = end;
+            // A failure refuses all further writes, and says so there.
+            let _ = sync_now(inner);
+        }
+    }
+}
+
+/// Ends snapshots that last too long, drops versions that nobody needs, keeps the cache within its
+/// budget.
+fn tidy(inner: &Inner, now_us: u64) {
+    inner.snapshots.expire(now_us);
+    collect(inner);
+    shrink(inner);
+    // What is left is removed at the next tick; an error shows up in the next fold.
+    let _ = inner.store.base().remove_some_dropped(DROPPED_PER_TICK);
+}
+
+fn shrink(inner: &Inner) {
+    inner.store.recent().shrink(inner.options.cache_bytes as usize);
+}
+
+fn collect(inner: &Inner) {
+    // Together under the arbiter's lock: whoever begins to read later reads at `now` or above.
+    let (in_use, now) = {
+        let arbiter = inner.arbiter.lock();
+        (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
+    };
+    inner.store.recent().collect(tyr_store::recent::Readers::new(&in_use), now);
+}
+
+/// Folds everything committed so far into the base and lets the log below it go.
+pub(crate) fn fold(inner: &Arc<Inner>) -> Result<()> {
+    let alone = inner.folding.alone.lock();
+    let folded = fold_inner(inner);
+    // Before the next fold may begin: it has a moment of its own.
+    inner.snapshots.end_fold();
+    drop(alone);
+    let log_bytes = inner.log_bytes();
+    let mut state = inner.folding.state.lock();
+    state.failure = folded.as_ref().err().map(ToString::to_string);
+    state.ended += 1;
+    if folded.is_ok() {
+        state.log_bytes_after = log_bytes;
+    }
+    inner.folding.done.notify_all();
+    folded
+}
+
+fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
+    let dead = inner.store.take_dead();
+    let begun = begin_fold(inner);
+    let (guard, sequence) = match begun {
+        Ok(Some(begun)) => begun,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            inner.store.recent().dead().give_back(dead);
+            return Err(error);
+        }
+    };
+    let mut fold = inner.store.begin_fold(guard.at(), dead);
+    loop {
+        let entries = inner.keyspaces.look();
+        let more = inner.store.fold_some(&mut fold, |id| entries.get(id).is_some());
+        drop(entries);
+        match more {
+            // What has been folded may leave memory, so that writers find room meanwhile.
+            Ok(true) => shrink(inner),
+            Ok(false) => break,
+            Err(error) => {
+                inner.store.abandon_fold(fold);
+                return Err(error);
+            }
+        }
+    }
+    // Had it expired, blobs could have been passed over whose versions are gone.
+    if let Err(error) = guard.check() {
+        inner.store.abandon_fold(fold);
+        return Err(error);
+    }
+    inner.store.end_fold(fold, sequence)?;
+    let removal = inner.arbiter.lock().log.as_mut().map(|log| log.truncate_before(sequence));
+    removal.map_or(Ok(()), |removal| removal.run())?;
+    inner.counters.folds.add(1);
+    drop(guard);
+    collect(inner);
+    Ok(())
+}
+
+/// Chooses the fold's moment and the log's end at it, and waits until everything up to there is
+/// applied and durable, and nobody reads below.
+fn begin_fold(inner: &Arc<Inner>) -> Result<Option<(SnapshotGuard, u64)>> {
+    let Some((guard, sequence)) = inner.snapshot_for_fold()? else { return Ok(None) };
+    guard.settle()?;
+    wait_until_oldest(inner, guard.at())?;
+    sync_now(inner)?;
+    Ok(Some((guard, sequence)))
+}
+
+/// Waits until no snapshot older than `at` is in use; ends them when the log grows too long.
+fn wait_until_oldest(inner: &Inner, at: Timestamp) -> Result<()> {
+    loop {
+        match inner.snapshots.oldest() {
+            Some(oldest) if oldest < at => {}
+            Some(_) | None => return Ok(()),
+        }
+        let (is_stopping, log_bytes_after) = {
+            let state = inner.folding.state.lock();
+            (state.is_stopping, state.log_bytes_after)
+        };
+        // A segment goes as a whole, so much of what is there may have been folded long ago.
+        let unfolded = inner.log_bytes().saturating_sub(log_bytes_after);
+        let is_long = unfolded > PATIENCE * inner.options.fold_log_bytes;
+        let dirty = inner.store.recent().dirty_memory();
+        let is_full = dirty > inner.options.cache_bytes as usize;
+        if is_stopping || is_long || is_full {
+            inner.snapshots.end_below(at);
+            return Ok(());
+        }
+        tidy(inner, clock::now_us());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,166 @@
+//! Raft's messages, carried by the control plane as bytes that it does not look into.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use openraft::error::{
+    InstallSnapshotError, NetworkError, RPCError, RaftError, RemoteError, Unreachable,
+};
+use openraft::impls::BasicNode;
+use openraft::network::{RPCOption, RaftNetwork, RaftNetworkFactory};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, InstallSnapshotRequest, InstallSnapshotResponse,
+    VoteRequest, VoteResponse,
+};
+use serde::{Deserialize, Serialize};
+use tyr_types::{Error, NodeId, Result};
+
+use super::types::{Raft, TypeConfig};
+use tyr_control::{Answer, CallError, Peers, Question, Request};
+
+/// What one monitor asks of another.
+#[derive(Serialize, Deserialize)]
+enum Call {
+    Append(AppendEntriesRequest<TypeConfig>),
+    Vote(VoteRequest<u64>),
+    Snapshot(InstallSnapshotRequest<TypeConfig>),
+}
+
+/// What it answers.
+#[derive(Serialize, Deserialize)]
+enum Returned {
+    Append(AppendEntriesResponse<u64>),
+    Vote(VoteResponse<u64>),
+    Snapshot(InstallSnapshotResponse<u64>),
+    /// The pieces of a snapshot do not follow each other: from the start, please.
+    Mismatch(InstallSnapshotError),
+}
+
+fn encoded(value: &impl Serialize) -> Bytes {
+    postcard::to_stdvec(value).expect("plain values can be written").into()
+}
+
+/// What this monitor answers to another one.
+///
+/// # Errors
+/// `InvalidArgument` when it is no such question; `Unavailable` when Raft has stopped here.
+pub async fn answer(raft: &Raft, call: &[u8]) -> Result<Bytes> {
+    let call = postcard::from_bytes(call)
+        .map_err(|error| Error::invalid("no message of Raft").with_source(error))?;
+    let stopped = |error: String| Error::unavailable(format!("Raft has stopped here: {error}"));
+    let returned = match call {
+        Call::Append(request) => {
+            let response = raft.append_entries(request).await;
+            Returned::Append(response.map_err(|error| stopped(error.to_string()))?)
+        }
+        Call::Vote(request) => {
+            let response = raft.vote(request).await;
+            Returned::Vote(response.map_err(|error| stopped(error.to_string()))?)
+        }
+        Call::Snapshot(request) => match raft.install_snapshot(request).await {
+            Ok(response) => Returned::Snapshot(response),
+            Err(RaftError::APIError(mismatch)) => Returned::Mismatch(mismatch),
+            Err(RaftError::Fatal(error)) => return Err(stopped(error.to_string())),
+        },
+    };
+    Ok(encoded(&returned))
+}
+
+/// Where a node is now, if anybody knows better than Raft.
+pub type Whereabouts = Arc<dyn Fn(NodeId) -> Option<String> + Send + Sync>;
+
+/// Makes Raft's ways to other monitors.
+#[derive(Clone)]
+pub struct Network {
+    /// The connections.
+    pub peers: Peers,
+    /// Where nodes are.
+    pub whereabouts: Whereabouts,
+}
+
+/// Raft's way to one other monitor.
+pub struct Link {
+    network: Network,
+    target: u64,
+    address: String,
+}
+
+impl RaftNetworkFactory<TypeConfig> for Network {
+    type Network = Link;
+
+    async fn new_client(&mut self, target: u64, node: &BasicNode) -> Link {
+        Link { network: self.clone(), target, address: node.addr.clone() }
+    }
+}
+
+type Failure<E = openraft::error::Infallible> = RPCError<u64, BasicNode, RaftError<u64, E>>;
+
+impl Link {
+    async fn call<E: std::error::Error>(&self, call: &Call) -> Result<Returned, Failure<E>> {
+        let node = u16::try_from(self.target).ok().map(NodeId);
+        let address = node.and_then(|node| (self.network.whereabouts)(node));
+        let address = address.unwrap_or_else(|| self.address.clone());
+        let request = Request::Raft(encoded(call));
+        // Raft gives up by itself, after a time of its own.
+        let question = Question { actor: None, is_handed_on: false, patience_ms: 0, request };
+        let wrong =
+            |text: String| RPCError::Network(NetworkError::new(&openraft::AnyError::error(text)));
+        match self.network.peers.call(&address, question).await {
+            Ok(Answer::Raft(bytes)) => {
+                postcard::from_bytes(&bytes).map_err(|error| wrong(error.to_string()))
+            }
+            Ok(other) => Err(wrong(format!("answered by {other:?}"))),
+            Err(error @ (CallError::NotSent(_) | CallError::Denied(_))) => {
+                let text = openraft::AnyError::error(error.text());
+                Err(RPCError::Unreachable(Unreachable::new(&text)))
+            }
+            Err(error @ (CallError::Fault(_) | CallError::Lost(_))) => Err(wrong(error.text())),
+        }
+    }
+}
+
+fn unexpected<E: std::error::Error>() -> Failure<E> {
+    let text = openraft::AnyError::error("the answer is to another question");
+    RPCError::Network(NetworkError::new(&text))
+}
+
+impl RaftNetwork<TypeConfig> for Link {
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<TypeConfig>,
+        _option: RPCOption,
+    ) -> Result<AppendEntriesResponse<u64>, Failure> {
+        match self.call(&Call::Append(rpc)).await? {
+            Returned::Append(response) => Ok(response),
+            Returned::Vote(_) | Returned::Snapshot(_) | Returned::Mismatch(_) => Err(unexpected()),
+        }
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        rpc: InstallSnapshotRequest<TypeConfig>,
+        _option: RPCOption,
+    ) -> Result<InstallSnapshotResponse<u64>, Failure<InstallSnapshotError>> {
+        match self.call(&Call::Snapshot(rpc)).await? {
+            Returned::Snapshot(response) => Ok(response),
+            Returned::Mismatch(mismatch) => {
+                let source = RaftError::APIError(mismatch);
+                Err(RPCError::RemoteError(RemoteError::new(self.target, source)))
+            }
+            Returned::Append(_) | Returned::Vote(_) => Err(unexpected()),
+        }
+    }
+
+    async fn vote(
+        &mut self,
+        rpc: VoteRequest<u64>,
+        _option: RPCOption,
+    ) -> Result<VoteResponse<u64>, Failure> {
+        match self.call(&Call::Vote(rpc)).await? {
+            Returned::Vote(response) => Ok(response),
+            Returned::Append(_) | Returned::Snapshot(_) | Returned::Mismatch(_) => {
+                Err(unexpected())
+            }
+        }
+    }
+}

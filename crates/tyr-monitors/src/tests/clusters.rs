@@ -1,0 +1,275 @@
+//! Monitors that fail, are cut off and come back.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tyr_protocol::map::NodeState;
+use tyr_types::{ErrorKind, NodeId};
+
+use super::nodes::{World, address};
+use tyr_control::metadata::{Expected, Path, Transaction};
+use tyr_control::{MetadataClient, Sender};
+
+fn path(text: &str) -> Path {
+    Path::new(text).unwrap()
+}
+
+fn put(key: &str, value: &'static str) -> Transaction {
+    Transaction::new().put(path(key), value)
+}
+
+async fn value(client: &MetadataClient, key: &str) -> Vec<u8> {
+    client.get(path(key)).await.unwrap().unwrap().value.to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_writes_all_read_whoever_is_asked() {
+    let world = World::formed(3, 3).await;
+    let revision = world.monitor(0).transact(put("service/a", "1")).await.unwrap();
+    for node in 0..3 {
+        assert_eq!(value(&world.client(node), "service/a").await, b"1");
+    }
+    let transaction = put("service/a", "2").when(path("service/a"), Expected::Revision(revision));
+    world.client(1).transact(transaction.clone()).await.unwrap();
+    let error = world.client(2).transact(transaction).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_leader_is_followed_and_a_new_map_is_there_within_five_seconds() {
+    let mut world = World::formed(5, 3).await;
+    let leader = world.wait_for_leader().await;
+    world.client(4).transact(put("service/a", "1")).await.unwrap();
+    let killed = Instant::now();
+    world.kill_monitor(leader).await;
+    world.stop_node(leader);
+    let is_down = |world: &World| {
+        let map = world.map();
+        map.nodes[&NodeId(leader)].state == NodeState::Down
+    };
+    world.until("the node of the leader is declared down", is_down).await;
+    let took = killed.elapsed();
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    assert_eq!(value(&world.client(4), "service/a").await, b"1");
+    world.until("all others hold leases", |world| world.holding().len() == 4).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_the_newest_while_nobody_leads_hears_it_from_the_next_leader() {
+    let mut world = World::formed(5, 3).await;
+    let leader = world.wait_for_leader().await;
+    let client = world.client(4);
+    client.transact(put("service/a", "1")).await.unwrap();
+    world.kill_monitor(leader).await;
+    let status = client.status().await.unwrap();
+    assert!(status.leadership.is_none(), "who asks how it is need not wait: {status:?}");
+    let newest = client.newest().await.unwrap();
+    assert_eq!(newest.cluster_map().unwrap().nodes.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_that_is_no_monitor_is_declared_down_within_three_seconds() {
+    let mut world = World::formed(5, 3).await;
+    world.pass(Duration::from_secs(3)).await;
+    let stopped = Instant::now();
+    world.stop_node(4);
+    let is_down = |world: &World| world.map().nodes[&NodeId(4)].state == NodeState::Down;
+    world.until("the node is declared down", is_down).await;
+    let took = stopped.elapsed();
+    assert!(took < Duration::from_secs(3), "it took {took:?}");
+    let status = world.client(0).status().await.unwrap();
+    assert_eq!(status.leadership.unwrap().seats[&4].state, "down");
+    // And it comes back.
+    world.start_node(4);
+    let is_up = |world: &World| world.map().nodes[&NodeId(4)].state == NodeState::Up;
+    world.until("the node is up again", is_up).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minority_that_is_lost_stops_nobody() {
+    let mut world = World::formed(5, 5).await;
+    for _ in 0..2 {
+        let leader = world.wait_for_leader().await;
+        world.kill_monitor(leader).await;
+        let left = (0..5).find(|it| world.shared.monitors.lock().contains_key(it)).unwrap();
+        world.client(left).transact(put("service/a", "1")).await.unwrap();
+    }
+    world.until("leases go on", |world| world.holding().len() == 5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_majority_nothing_is_granted_nor_written_and_with_one_it_goes_on() {
+    let mut world = World::formed(3, 3).await;
+    let leader = world.wait_for_leader().await;
+    let others: Vec<u16> = (0..3).filter(|it| *it != leader).collect();
+    for other in &others {
+        world.kill_monitor(*other).await;
+    }
+    world.until("no lease is left", |world| world.holding().is_empty()).await;
+    let error = world.client(leader).transact(put("service/a", "1")).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Unavailable), "{error}");
+    let error = world.client(leader).get(path("service/a")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    world.start_monitor(others[0]).await;
+    world.until("leases are granted again", |world| world.holding().len() == 3).await;
+    world.client(leader).transact(put("service/b", "1")).await.unwrap();
+    // Nobody was declared down meanwhile: nobody could have been heard.
+    assert!(world.map().nodes.values().all(|node| node.state == NodeState::Up));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_over_a_change_of_the_leader_and_misses_nothing() {
+    let mut world = World::formed(3, 3).await;
+    let leader = world.wait_for_leader().await;
+    let client = world.client_as(3, Sender::User("root".to_owned()));
+    let (_, revision) = client.list("service/", None, 10).await.unwrap();
+    let mut watch = client.watch("service/", revision);
+    let (watched, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((happenings, _)) = watch.next().await {
+            for happening in happenings {
+                if watched.send((happening.revision, happening.value.unwrap())).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let writer = world.client_as(3, Sender::User("root".to_owned()));
+    for count in 0..30_u8 {
+        if count == 10 {
+            world.kill_monitor(leader).await;
+        }
+        if count == 20 {
+            world.start_monitor(leader).await;
+        }
+        let transaction = Transaction::new().put(path("service/a"), vec![count]);
+        let written = writer.transact(transaction).await;
+        let is_unknown = |error: &tyr_types::Error| error.kind() == ErrorKind::TimedOut;
+        assert!(written.is_ok() || written.is_err_and(|error| is_unknown(&error)));
+    }
+    let mut last = (0, 0);
+    while last.1 < 29 {
+        let next = tokio::time::timeout(Duration::from_secs(30), seen.recv()).await;
+        let (revision, value) = next.expect("the watch tells it").unwrap();
+        assert!(revision > last.0, "in order, each once");
+        assert!(value[0] <= last.1 + 2, "{} after {}: nothing is left out", value[0], last.1);
+        last = (revision, value[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_monitors_killed_at_once_go_on_from_their_disks() {
+    let mut world = World::formed(3, 3).await;
+    let cluster = world.monitor(0).cluster().unwrap();
+    for count in 0..20_u8 {
+        let transaction = Transaction::new().put(path("service/a"), vec![count]);
+        world.client(0).transact(transaction).await.unwrap();
+    }
+    let epoch = world.map().epoch;
+    for node in 0..3 {
+        world.kill_monitor(node).await;
+    }
+    world.pass(Duration::from_secs(5)).await;
+    assert!(world.holding().is_empty());
+    for node in 0..3 {
+        world.start_monitor(node).await;
+    }
+    world.until("leases are granted again", |world| world.holding().len() == 3).await;
+    assert_eq!(value(&world.client(1), "service/a").await, [19]);
+    assert_eq!(world.monitor(1).cluster(), Some(cluster));
+    assert!(world.map().epoch >= epoch);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_away_for_long_gets_a_snapshot() {
+    let mut world = World::formed(3, 3).await;
+    let leader = world.wait_for_leader().await;
+    let away = (leader + 1) % 3;
+    world.kill_monitor(away).await;
+    // More than the log keeps: by number of bytes.
+    for count in 0..12_u8 {
+        let transaction = Transaction::new().put(path("service/a"), vec![count; 3 << 20]);
+        world.client(leader).transact(transaction).await.unwrap();
+        world.pass(Duration::from_secs(1)).await;
+    }
+    for count in 0..150_u8 {
+        let transaction = Transaction::new().put(path("service/b"), vec![count]);
+        world.client(leader).transact(transaction).await.unwrap();
+    }
+    world.monitor(leader).shared.raft.trigger().snapshot().await.unwrap();
+    world.pass(Duration::from_secs(2)).await;
+    assert!(world.monitor(leader).shared.log.bytes() < 16 << 20);
+    world.start_monitor(away).await;
+    let revision = world.monitor(leader).committed().read().revision();
+    let has_all = |world: &World| world.monitor(away).committed().read().revision() >= revision;
+    world.until("it has everything", has_all).await;
+    assert_eq!(*world.monitor(away).committed().read(), *world.monitor(leader).committed().read());
+    let purged = world.monitor(leader).shared.raft.metrics().borrow().purged;
+    assert!(purged.is_some(), "what it missed was in the log no more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn monitors_are_appointed_and_dismissed_while_all_goes_on() {
+    let mut world = World::formed(4, 3).await;
+    world.try_start_monitor(3, Vec::new()).await.unwrap();
+    world.client(0).appoint(NodeId(3), true).await.unwrap();
+    let status = world.client(3).status().await.unwrap();
+    assert_eq!(status.voters, [0, 1, 2, 3]);
+    let leader = world.wait_for_leader().await;
+    let other = (0..3).find(|it| *it != leader).unwrap();
+    world.client(0).appoint(NodeId(other), false).await.unwrap();
+    world.kill_monitor(other).await;
+    let left: Vec<u16> = (0..4).filter(|it| *it != other).collect();
+    assert_eq!(world.client(left[0]).status().await.unwrap().voters, left);
+    // The former leader may fail too: two of three are left.
+    world.kill_monitor(leader).await;
+    world.client(3).transact(put("service/a", "1")).await.unwrap();
+    let error = world.client(3).appoint(NodeId(9), true).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_monitor_alone_leads_as_soon_as_it_is_there() {
+    let mut world = World::formed(1, 1).await;
+    world.client(0).transact(put("service/a", "1")).await.unwrap();
+    world.kill_monitor(0).await;
+    let killed = Instant::now();
+    world.start_monitor(0).await;
+    assert_eq!(value(&world.client(0), "service/a").await, b"1");
+    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+    world.until("it holds its lease", |world| world.holding().len() == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_see_and_change_what_they_may_through_any_node() {
+    let world = World::formed(3, 3).await;
+    let root = world.client_as(9, Sender::User("root".to_owned()));
+    root.transact(put("access/mine/", "write: alice")).await.unwrap();
+    root.transact(put("other/a", "1")).await.unwrap();
+    let alice = world.client_as(9, Sender::User("alice".to_owned()));
+    let revision = alice.transact(put("mine/a", "1")).await.unwrap();
+    let denied = [
+        alice.transact(put("other/a", "2")).await.unwrap_err(),
+        alice.get(path("other/a")).await.unwrap_err(),
+        alice.propose(tyr_protocol::map::Change::Drain(NodeId(1))).await.unwrap_err(),
+        alice.appoint(NodeId(1), false).await.unwrap_err(),
+        alice.list("users/", None, 10).await.unwrap_err(),
+    ];
+    for error in denied {
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    }
+    assert_eq!(alice.list("", None, 10).await.unwrap().0.len(), 1);
+    let mut watch = alice.watch("", revision);
+    root.transact(put("other/a", "3")).await.unwrap();
+    root.transact(put("mine/b", "3")).await.unwrap();
+    let mut told = Vec::new();
+    while told.is_empty() {
+        told = watch.next().await.unwrap().0;
+    }
+    assert_eq!(told[0].path, path("mine/b"));
+    let nobody = world.client_as(9, Sender::User(String::new()));
+    let error = nobody.get(path("mine/a")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert!(error.to_string().contains("say who you are"), "{error}");
+    assert!(!world.shared.network.is_cut(&address(0), &address(9)));
+}

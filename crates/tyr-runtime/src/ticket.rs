@@ -1,0 +1,76 @@
+//! The answer to a commit, now or later.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use tyr_types::{Error, Outcome, Result, Timestamp};
+
+/// What a committed transaction answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    /// Its commit timestamp: the version of everything it wrote.
+    pub at: Timestamp,
+    /// One outcome an operation, blob after blob, in the transaction's order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The other end of a [`Ticket`].
+pub type Answer = oneshot::Sender<Result<Committed>>;
+
+/// A commit under way. Wait for it in a thread with [`Ticket::wait`], or `.await` it.
+///
+/// Dropping it does not take the transaction back.
+#[derive(Debug)]
+pub struct Ticket(State);
+
+#[derive(Debug)]
+enum State {
+    Ready(Result<Committed>),
+    Waiting(oneshot::Receiver<Result<Committed>>),
+}
+
+impl Ticket {
+    /// A ticket that has its answer.
+    pub fn ready(answer: Result<Committed>) -> Self {
+        Self(State::Ready(answer))
+    }
+
+    /// A ticket whose answer comes later.
+    pub fn waiting() -> (Answer, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (sender, Self(State::Waiting(receiver)))
+    }
+
+    /// Waits for the answer, blocking the thread.
+    ///
+    /// # Errors
+    /// Why the transaction did not commit; nothing changed, except after `TimedOut`.
+    pub fn wait(self) -> Result<Committed> {
+        match self.0 {
+            State::Ready(answer) => answer,
+            State::Waiting(receiver) => receiver.recv().unwrap_or_else(|_| Err(lost())),
+        }
+    }
+}
+
+impl IntoFuture for Ticket {
+    type Output = Result<Committed>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        match self.0 {
+            State::Ready(answer) => Box::pin(std::future::ready(answer)),
+            State::Waiting(receiver) => {
+                Box::pin(async { receiver.await.unwrap_or_else(|_| Err(lost())) })
+            }
+        }
+    }
+}
+
+fn lost() -> Error {
+    Error::new(
+        tyr_types::ErrorKind::TimedOut,
+        "the store closed before the transaction was known to be durable; \
+         open it again and look whether it took effect",
+    )
+}

@@ -1,0 +1,492 @@
+//! Where messages enter a node: who may say this, what is it for, and is there room for it.
+//!
+//! ```text
+//!   network ──► gate ──┬─ for the monitors (Renew, Prepared, ..) ──► monitor of this node
+//!                      ├─ refused: not permitted, too much, quota ─► answered at once
+//!                      └─ the rest ────────────────────────────────► driver
+//! ```
+//!
+//! Everything is checked here, on every message, by what the node knows already.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::RwLock;
+use tyr_protocol::Abort;
+use tyr_protocol::chain::Ends;
+use tyr_protocol::commit::{Decision, Outcomes};
+use tyr_protocol::map::ClusterMap;
+use tyr_protocol::message::{Address, Body, Envelope, ListRequest, ReadRequest};
+use tyr_protocol::read::Kind;
+use tyr_protocol::wire::Unread;
+use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
+
+use super::quota::{Quotas, makes_room};
+use super::room::Room;
+use crate::driver::{Backlog, Driver, Outlet};
+use tyr_net::access::{self, Caller, Right, Users};
+use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
+
+/// Reads that wait at a node above which no new ones are let in.
+const READS_WAITING_MAX: usize = 16_384;
+
+/// Takes what nodes tell the monitors, and what the monitors tell.
+pub(crate) trait MonitorInlet: Send + Sync + 'static {
+    /// Takes a message of a node for the monitors. Never waits.
+    fn receive(&self, envelope: Envelope);
+    /// Whether this node may speak for the monitors.
+    fn is_monitor(&self, node: NodeId) -> bool;
+}
+
+/// What was refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// Requests without the right to them.
+    pub permission: AtomicU64,
+    /// Requests for which there was no room.
+    pub overload: AtomicU64,
+    /// Messages that their sender may not send.
+    pub forged: AtomicU64,
+    /// Requests beyond a keyspace's quota.
+    pub quota: AtomicU64,
+}
+
+/// The entrance of a node.
+pub(crate) struct Gate {
+    users: Arc<Users>,
+    /// With TLS: what the certificates of nodes name, behind `node-<number>.`.
+    domain: Option<String>,
+    parts: OnceLock<Parts>,
+    is_closed: AtomicBool,
+    is_disk_full: AtomicBool,
+    /// The newest map the node goes by, for names of keyspaces.
+    map: RwLock<Option<Arc<ClusterMap>>>,
+    pub refused: Refused,
+}
+
+/// What is behind the gate; it is there before anybody is let in.
+struct Parts {
+    driver: Arc<Driver>,
+    monitors: Arc<dyn MonitorInlet>,
+    outlet: Arc<dyn Outlet>,
+    quotas: Arc<Quotas>,
+    room: Arc<Room>,
+}
+
+impl Gate {
+    /// An entrance that nothing lies behind yet.
+    pub fn new(users: Arc<Users>, domain: Option<String>) -> Arc<Self> {
+        let (parts, map) = (OnceLock::new(), RwLock::default());
+        let (is_closed, is_disk_full) = (AtomicBool::new(false), AtomicBool::new(false));
+        let refused = Refused::default();
+        Arc::new(Self { users, domain, parts, is_closed, is_disk_full, map, refused })
+    }
+
+    /// Opens it.
+    pub fn open(
+        &self,
+        driver: Arc<Driver>,
+        monitors: Arc<dyn MonitorInlet>,
+        outlet: Arc<dyn Outlet>,
+        quotas: Arc<Quotas>,
+        room: Arc<Room>,
+    ) {
+        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas, room });
+        assert!(opened.is_ok(), "a gate is opened once");
+    }
+
+    /// Lets nobody in any more.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the node's disk has no room for new data: then only what makes room is let in.
+    pub fn set_disk_full(&self, is_full: bool) {
+        if self.is_disk_full.swap(is_full, Ordering::Relaxed) != is_full {
+            match is_full {
+                true => tracing::warn!("the disk is nearly full: writes are refused here"),
+                false => tracing::info!("the disk has room again: writes are taken again"),
+            }
+        }
+    }
+
+    /// Whether writes are refused because the disk is nearly full.
+    pub fn is_disk_full(&self) -> bool {
+        self.is_disk_full.load(Ordering::Relaxed)
+    }
+
+    /// The map by which names of keyspaces are told.
+    pub fn learn(&self, map: Arc<ClusterMap>) {
+        *self.map.write() = Some(map);
+    }
+
+    fn take_from_node(&self, parts: &Parts, node: NodeId, envelope: Envelope) -> Option<Envelope> {
+        let is_genuine = match envelope.from {
+            Address::Node(from) => from == node,
+            Address::Monitors => parts.monitors.is_monitor(node),
+            Address::Client(_) => false,
+        };
+        if !is_genuine {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let is_for_monitors = match &envelope.body {
+            Body::Renew { .. }
+            | Body::Prepared { .. }
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => true,
+            // Any node knows a map.
+            Body::FetchMap
+            | Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::Submit { .. }
+            | Body::Read(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::Reply { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::ListKeys { .. }
+            | Body::Keys { .. }
+            | Body::Effective(_) => false,
+        };
+        if is_for_monitors {
+            parts.monitors.receive(envelope);
+            return None;
+        }
+        Some(envelope)
+    }
+
+    fn take_from_client(
+        &self,
+        parts: &Parts,
+        (client, caller): (u64, &Caller),
+        envelope: Envelope,
+    ) -> Option<Envelope> {
+        if envelope.from != Address::Client(client) {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let refusal = match &envelope.body {
+            Body::Submit { transaction, ends, is_retry, .. } => {
+                let permitted = self.permit_transaction(caller, transaction);
+                let admitted = permitted.and_then(|()| match is_retry {
+                    true => Ok(true),
+                    false => self.admit(parts, client, (transaction, ends)),
+                });
+                match admitted {
+                    Ok(true) => None,
+                    Ok(false) => return self.let_wait(parts, client, envelope),
+                    Err(error) => Some(reply(transaction, &error)),
+                }
+            }
+            Body::Read(request) => self
+                .permit_read(caller, request, client)
+                .and_then(|()| self.check_read_room(parts))
+                .and_then(|()| match request.kind {
+                    // A snapshot begins with them: nothing is read yet.
+                    Kind::Clock => Ok(()),
+                    Kind::Direct | Kind::At(_) | Kind::Whole | Kind::First => {
+                        self.admit_read(parts, request.blob.keyspace)
+                    }
+                })
+                .err()
+                .map(|error| refused(request, &error)),
+            Body::ListKeys(request) => self
+                .permit_listing(caller, request)
+                .and_then(|()| self.check_read_room(parts))
+                .and_then(|()| self.admit_read(parts, request.keyspace))
+                .err()
+                .map(|error| Body::Refused { read: request.number, abort: abort(&error, None) }),
+            Body::Commit(_)
+            | Body::Recovery(_)
+            | Body::Movement(_)
+            | Body::CancelRead { .. }
+            | Body::SnapshotEnded { .. }
+            | Body::FetchMap
+            | Body::Reply { .. }
+            | Body::Keys { .. }
+            | Body::Part(_)
+            | Body::Refused { .. }
+            | Body::NewerMap(_)
+            | Body::NotHere(_)
+            | Body::NotUnderstood { .. }
+            | Body::Renew { .. }
+            | Body::Granted { .. }
+            | Body::Prepare(_)
+            | Body::Prepared { .. }
+            | Body::Effective(_)
+            | Body::CaughtUp { .. }
+            | Body::Return { .. } => None,
+        };
+        let Some(body) = refusal else { return Some(envelope) };
+        parts.outlet.send(Address::Client(client), answer(parts, &envelope, body));
+        None
+    }
+
+    /// Whether a transaction may be begun now; `false` when it has to wait a moment for that.
+    fn admit(
+        &self,
+        parts: &Parts,
+        client: u64,
+        (transaction, ends): (&Transaction, &Ends),
+    ) -> Result<bool> {
+        let has_room = parts.driver.has_room();
+        let is_full = !has_room && !parts.driver.may_wait(client, transaction.payload_len());
+        self.check(is_full, || crowded(parts.driver.backlog()))?;
+        self.check_disk(transaction)?;
+        let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
+        count(parts.room.check(chain), &self.refused.overload)?;
+        count(parts.quotas.admit(transaction, Instant::now), &self.refused.quota)?;
+        Ok(has_room)
+    }
+
+    /// Lets a client's transaction wait until there is room for it; `None` when that is so.
+    fn let_wait(&self, parts: &Parts, client: u64, envelope: Envelope) -> Option<Envelope> {
+        let Body::Submit { transaction, .. } = &envelope.body else { return Some(envelope) };
+        let refusal = crowded(parts.driver.backlog());
+        let (len, body) = (transaction.payload_len(), reply(transaction, &refusal));
+        let refusal = answer(parts, &envelope, body);
+        if let Err(refusal) = parts.driver.wait((client, len), (envelope, refusal)) {
+            self.refused.overload.fetch_add(1, Ordering::Relaxed);
+            parts.outlet.send(Address::Client(client), *refusal);
+        }
+        None
+    }
+
+    fn permit_transaction(&self, caller: &Caller, transaction: &Transaction) -> Result<()> {
+        for entry in &transaction.blobs {
+            let is_writing = entry.operations.iter().any(|operation| operation.is_write());
+            let right = if is_writing { Right::Write } else { Right::Read };
+            self.permit(caller, &entry.blob, right)?;
+        }
+        transaction.reads.iter().try_for_each(|read| self.permit(caller, &read.blob, Right::Read))
+    }
+
+    fn permit_read(&self, caller: &Caller, request: &ReadRequest, client: u64) -> Result<()> {
+        if request.asker != Address::Client(client) || request.is_copy {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::invalid("a client reads for itself"));
+        }
+        self.permit(caller, &request.blob, Right::Read)
+    }
+
+    fn permit_listing(&self, caller: &Caller, request: &ListRequest) -> Result<()> {
+        if caller.permits(request.keyspace, Right::Read) {
+            return Ok(());
+        }
+        self.refused.permission.fetch_add(1, Ordering::Relaxed);
+        Err(caller.refusal(&self.name_of(request.keyspace), Right::Read))
+    }
+
+    fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {
+        if caller.permits(blob.keyspace, right) {
+            return Ok(());
+        }
+        let refused = self.refused.permission.fetch_add(1, Ordering::Relaxed);
+        let error = caller.refusal(&self.name_of(blob.keyspace), right);
+        // Who asks for ever fills no disk: the powers of two, and the counter has all of them.
+        if (refused + 1).is_power_of_two() {
+            tracing::warn!(target: "audit", refused = refused + 1, %error, "refused");
+        }
+        Err(error)
+    }
+
+    pub(crate) fn name_of(&self, keyspace: KeyspaceId) -> String {
+        let map = self.map.read();
+        let known = map.as_ref().and_then(|map| map.keyspaces.get(&keyspace));
+        known.map_or_else(|| format!("number {}", keyspace.0), |it| it.name.to_string())
+    }
+
+    fn check_disk(&self, transaction: &Transaction) -> Result<()> {
+        let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
+        if !self.is_disk_full() || operations.all(makes_room) {
+            return Ok(());
+        }
+        self.refused.overload.fetch_add(1, Ordering::Relaxed);
+        Err(Error::unavailable(
+            "the node's disk is nearly full; nothing was written. Delete something, or add a node",
+        ))
+    }
+
+    fn admit_read(&self, parts: &Parts, keyspace: KeyspaceId) -> Result<()> {
+        count(parts.quotas.admit_read(keyspace, Instant::now), &self.refused.quota)
+    }
+
+    fn check_read_room(&self, parts: &Parts) -> Result<()> {
+        let waiting = parts.driver.counts.waiting_reads.load(Ordering::Relaxed);
+        let is_full = waiting >= READS_WAITING_MAX || parts.driver.is_overloaded();
+        self.check(is_full, || crowded(None))
+    }
+
+    fn check(&self, is_full: bool, refusal: impl FnOnce() -> Error) -> Result<()> {
+        if !is_full {
+            return Ok(());
+        }
+        self.refused.overload.fetch_add(1, Ordering::Relaxed);
+        Err(refusal())
+    }
+}
+
+impl Gate {
+    /// Whether a caller's certificate names the node that it says it is, where nodes show any.
+    fn is_certified(&self, introduction: &Introduction<'_>, node: NodeId) -> bool {
+        let Some(domain) = &self.domain else { return true };
+        let name = format!("node-{}.{domain}", node.0);
+        introduction.certificate.is_some_and(|certificate| is_named(certificate, &name))
+    }
+}
+
+impl Receive for Gate {
+    fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>) {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let Some(parts) = self.parts.get().filter(|_| is_open) else { return };
+        let mut is_answered = false;
+        let mut admitted = Vec::with_capacity(batch.len());
+        for envelope in batch.drain(..) {
+            let let_in = match peer.address {
+                Address::Node(node) => self.take_from_node(parts, node, envelope),
+                Address::Client(client) => {
+                    let caller: &Caller =
+                        peer.principal.get().expect("the gate itself identified the client");
+                    let taken = self.take_from_client(parts, (client, caller), envelope);
+                    is_answered |= taken.is_none();
+                    taken
+                }
+                Address::Monitors => None,
+            };
+            admitted.extend(let_in);
+        }
+        if is_answered {
+            parts.outlet.flush();
+        }
+        // Where all is refused there is nothing to work off.
+        if !admitted.is_empty() {
+            parts.driver.receive(admitted.into_iter());
+        }
+    }
+
+    fn unread(&self, peer: &Arc<Peer>, unread: Unread) {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let Some(parts) = self.parts.get().filter(|_| is_open) else { return };
+        if unread.from == peer.address {
+            parts.driver.unread(unread);
+        }
+    }
+
+    fn gone(&self, _: &Arc<Peer>) {
+        // What it began ends by itself: snapshots by their time-out, transactions by being decided.
+    }
+
+    fn is_busy(&self) -> bool {
+        self.parts.get().is_some_and(|parts| parts.driver.is_overloaded())
+    }
+}
+
+impl Authenticate for Gate {
+    fn authenticate(&self, introduction: &Introduction<'_>) -> Result<Principal> {
+        let token = &introduction.hello.token;
+        match introduction.hello.sender {
+            Address::Node(node) => {
+                // Whom we called is known by its certificate, if there are any, and by its address.
+                let is_known = !introduction.is_caller
+                    || self.users.is_node(token) && self.is_certified(introduction, node);
+                if !is_known {
+                    let (error, from) = (strange_node(node), introduction.from);
+                    tracing::warn!(
+                        target: "audit", node = node.0, %from, %error, "a node was not let in"
+                    );
+                    return Err(error);
+                }
+                if let Some(map) = &*self.map.read() {
+                    map.check_program(introduction.hello.level)?;
+                }
+                Ok(Principal::new(node))
+            }
+            Address::Client(_) => {
+                let identified = self.users.identify(token);
+                let from = introduction.from;
+                if let Err(error) = &identified {
+                    let user = access::claimed(token);
+                    tracing::warn!(target: "audit", user, %from, %error, "a client was not let in");
+                }
+                identified.map(Principal::new)
+            }
+            Address::Monitors => {
+                Err(Error::new(ErrorKind::PermissionDenied, "the monitors speak through nodes"))
+            }
+        }
+    }
+}
+
+/// What a node says to a client that asked with `asked`.
+fn answer(parts: &Parts, asked: &Envelope, body: Body) -> Envelope {
+    let (epoch, from) = (asked.epoch, Address::Node(parts.driver.node()));
+    Envelope { epoch, incarnation: 0, from, body }
+}
+
+/// Why nothing new is begun.
+fn crowded(backlog: Option<Backlog>) -> Error {
+    let Some(Backlog { slowest }) = backlog else {
+        return Error::unavailable(
+            "the node has more to do than it can; nothing was done, try again in a moment",
+        );
+    };
+    let who = match slowest {
+        Some(NodeId(node)) => format!("node {node}"),
+        None => "a node that has not answered the monitors yet".to_owned(),
+    };
+    Error::unavailable(format!(
+        "the node remembers as many outcomes as it may, because {who} is not done with older \
+         transactions; nothing was done. It goes on when that node does, or is declared down: \
+         look what holds it up (tyr status)"
+    ))
+}
+
+/// Counts what is refused.
+fn count(admitted: Result<()>, refused: &AtomicU64) -> Result<()> {
+    admitted.inspect_err(|_| {
+        refused.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+fn strange_node(node: NodeId) -> Error {
+    Error::new(
+        ErrorKind::PermissionDenied,
+        format!(
+            "node {} does not show this cluster's secret, or no certificate with its name; give \
+             all nodes the same secret file, and each a certificate of its own",
+            node.0
+        ),
+    )
+}
+
+fn abort(error: &Error, blob: Option<&BlobName>) -> Abort {
+    Abort { kind: error.kind(), reason: error.message().to_owned().into(), blob: blob.cloned() }
+}
+
+/// It was refused before anybody heard of it; nothing was begun if it was not sent before, which
+/// the client knows.
+fn reply(transaction: &Transaction, error: &Error) -> Body {
+    Body::Reply {
+        id: transaction.id,
+        decision: Decision::Abort(abort(error, None)),
+        outcomes: Outcomes::new(),
+        clock: Timestamp::ZERO,
+    }
+}
+
+fn refused(request: &ReadRequest, error: &Error) -> Body {
+    Body::Refused { read: request.read, abort: abort(error, Some(&request.blob)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! A server: what a process runs to be a node of a cluster.
+//!
+//! ```text
+//!   network ──> gate       who may do what, how much of it, is there room       gate, quota, room
+//!                 │
+//!               driver     the engine's steps, all machines of a member together      driver/
+//!                 │
+//!               keeper     folding, cutting the log, memory kept small                keeper
+//!
+//!   server      all of it put together, with a monitor, gossip and traces             server/
+//! ```
+//!
+//! The machines of `tyr-protocol` decide, the store of `tyr-store` remembers, `tyr-engine` is both
+//! together, step by step; this crate gives them time and carries out what they say. Who knows what
+//! stands where: `server` sees all of it, the gate the driver, and the driver nobody.
+//!
+//! Reading order: `server`, `gate`, `driver`, `keeper`.
+
+mod driver;
+mod gate;
+pub mod histogram;
+mod keeper;
+pub mod quota;
+mod room;
+mod server;
+
+pub use self::server::{
+    ChunkSum, DiskReport, Formation, Health, Identity, InitialNode, LeaseConfig, MapReport,
+    MovementStatistics, NodeId, NodeReport, NodeStatistics, Observer, ROOM_MIN, ScrubConfig,
+    ScrubStatistics, SeatReport, Server, ServerOptions, room,
+};

@@ -1,0 +1,119 @@
+//! Whether memory has room for what is to be written: here, and at the nodes that get copies of it.
+//!
+//! What is written stays in memory until a fold has brought it to the base. A node that folds more
+//! slowly than others write must not be filled by them, so it tells by rumour that it is full, as
+//! it does when too much is in flight there; a head refuses what would go there, half a second late
+//! at most.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tyr_protocol::chain::Chain;
+use tyr_store::store::Store;
+use tyr_types::{Error, NodeId, Result};
+
+use tyr_gossip::Heard;
+
+/// What was heard of a node counts for this long, in microseconds.
+const HEARD_MAX_US: u64 = 3_000_000;
+
+/// The room in memory for what the base lacks.
+pub(crate) struct Room {
+    store: Arc<Store>,
+    /// Bytes that the base lacks at most, before nothing more is let in.
+    dirty_max: usize,
+    /// Other nodes that are full, as far as heard: nearly always there are none.
+    full: RwLock<BTreeSet<NodeId>>,
+}
+
+impl Room {
+    /// The room beside what `store` has to fold.
+    pub fn new(store: Arc<Store>, dirty_max: usize) -> Arc<Self> {
+        Arc::new(Self { store, dirty_max, full: RwLock::default() })
+    }
+
+    /// Whether this node takes nothing more.
+    pub fn is_full(&self) -> bool {
+        self.store.recent().dirty_memory() >= self.dirty_max
+    }
+
+    /// What the others told.
+    pub fn hear(&self, heard: &[Heard]) {
+        let is_full = |it: &&Heard| it.rumour.is_memory_full && it.age_us < HEARD_MAX_US;
+        *self.full.write() = heard.iter().filter(is_full).map(|it| it.node).collect();
+    }
+
+    /// Lets a transaction in, or not.
+    ///
+    /// # Errors
+    /// `Unavailable` when a node of its chain is full.
+    pub fn check(&self, chain: impl FnOnce() -> Option<Chain>) -> Result<()> {
+        if self.is_full() {
+            return Err(Error::unavailable(
+                "the node's memory is full of what is not written back yet; nothing was done, try \
+                 again in a moment",
+            ));
+        }
+        let full = self.full.read();
+        let Some(chain) = (!full.is_empty()).then(chain).flatten() else { return Ok(()) };
+        match chain.hops().iter().map(|hop| hop.node).find(|node| full.contains(node)) {
+            Some(node) => Err(Error::unavailable(format!(
+                "the memory of node {}, which gets a copy, is full of what is in flight or not \
+                 written back yet; nothing was done, try again in a moment",
+                node.0
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_protocol::chain::{Ends, Hop, Part};
+    use tyr_store::recent::Readers;
+    use tyr_store::store::OpenedNode;
+    use tyr_store::store::chunks::stored_name;
+    use tyr_types::chunk::{Place, Start};
+    use tyr_types::{BlobName, ByteRange, Bytes, ErrorKind, Key, KeyspaceId};
+    use tyr_types::{Operation, Payload, Timestamp};
+
+    use super::*;
+    use tyr_gossip::Rumour;
+
+    fn told(node: u16, is_memory_full: bool, age_us: u64) -> Heard {
+        let rumour = Rumour { is_memory_full, ..Rumour::default() };
+        Heard { node: NodeId(node), incarnation: 1, rumour, age_us }
+    }
+
+    fn over(nodes: [u16; 2]) -> Option<Chain> {
+        let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(Vec::new()) };
+        Some(Chain::new(nodes.map(hop).to_vec(), Ends::new()).unwrap())
+    }
+
+    #[test]
+    fn what_goes_to_a_node_that_is_full_is_refused_and_what_goes_elsewhere_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let OpenedNode { store, .. } =
+            Store::open_node(folder.path(), &mut |_, _, _| Ok(())).unwrap();
+        let room = Room::new(Arc::clone(&store), 64 << 10);
+        room.hear(&[told(1, false, 0), told(2, true, 0), told(3, true, 2 * HEARD_MAX_US)]);
+        let error = room.check(|| over([1, 2])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().starts_with("the memory of node 2"), "{error}");
+        room.check(|| over([1, 3])).unwrap();
+        room.hear(&[told(2, false, 0)]);
+        room.check(|| over([1, 2])).unwrap();
+
+        let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("blob").unwrap() };
+        let cell = store.chunk(&stored_name(&blob, 0)).unwrap();
+        let payload = Payload::Inline(Bytes::from(vec![7; 64 << 10]));
+        let operations = [Operation::Write { offset: 0, payload }];
+        let what = (&operations[..], Start::Guessed(0));
+        let place = Place { range: ByteRange { start: 0, end: 1 << 20 } };
+        let at = Timestamp { clock: 5, ..Timestamp::ZERO };
+        store.apply_chunk(&cell, place, what, (at, Readers::from(at))).unwrap();
+        let error = room.check(|| over([1, 3])).unwrap_err();
+        assert!(error.message().starts_with("the node's memory"), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The way out of a node: to peers and clients by the network, to the monitors wherever they are.
+
+use std::sync::{Arc, OnceLock};
+
+use tyr_protocol::message::{Address, Envelope};
+use tyr_types::NodeId;
+
+use crate::driver::{Driver, Outlet};
+use crate::gate::MonitorInlet;
+use tyr_net::Network;
+
+/// Knows who speaks for the monitors.
+pub(crate) trait Leader: MonitorInlet {
+    /// The node that leads them, as far as known.
+    fn leader(&self) -> Option<NodeId>;
+}
+
+/// Sends what a driver and the monitors of a node have to say.
+pub(crate) struct Exit {
+    node: NodeId,
+    network: Network,
+    monitors: OnceLock<Arc<dyn Leader>>,
+    driver: OnceLock<Arc<Driver>>,
+}
+
+impl Exit {
+    /// The exit of a node; closed until it is told who is there.
+    pub fn new(node: NodeId, network: Network) -> Arc<Self> {
+        let (monitors, driver) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self { node, network, monitors, driver })
+    }
+
+    /// Opens it.
+    pub fn open(&self, monitors: Arc<dyn Leader>, driver: Arc<Driver>) {
+        let is_first = self.monitors.set(monitors).is_ok() && self.driver.set(driver).is_ok();
+        assert!(is_first, "an exit is opened once");
+    }
+
+    /// Sends what the monitors of this node say to a node, perhaps this one.
+    pub fn send_from_monitors(&self, to: NodeId, envelope: Envelope) {
+        if to != self.node {
+            self.network.send(Address::Node(to), &envelope);
+            self.network.flush();
+        } else if let Some(driver) = self.driver.get() {
+            driver.receive(std::iter::once(envelope));
+        }
+    }
+}
+
+impl Outlet for Exit {
+    fn send(&self, to: Address, envelope: Envelope) {
+        match to {
+            Address::Node(_) | Address::Client(_) => {
+                self.network.send(to, &envelope);
+            }
+            Address::Monitors => {
+                let Some(monitors) = self.monitors.get() else { return };
+                match monitors.leader() {
+                    Some(leader) if leader == self.node => monitors.receive(envelope),
+                    Some(leader) => {
+                        self.network.send(Address::Node(leader), &envelope);
+                    }
+                    None => {} // It is said again.
+                }
+            }
+        }
+    }
+
+    fn flush(&self) {
+        self.network.flush();
+    }
+}

@@ -1,0 +1,219 @@
+//! The client against a cluster of three in this process, over sockets, from many threads.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use tyr_protocol::session::{Place, Want};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, Transform,
+};
+
+use tyr_client::{Client, ConnectOptions, block_on};
+use tyr_monitors::InitialNode;
+use tyr_server::{Formation, Server, ServerOptions};
+
+const ALL: ByteRange = ByteRange { start: 0, end: 1 << 20 };
+
+/// How long a test waits for what has to come.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster of three, with a keyspace in small chunks.
+pub(super) struct Stage {
+    pub servers: BTreeMap<NodeId, Server>,
+    addresses: Vec<String>,
+    pub keyspace: KeyspaceId,
+    _folder: tempfile::TempDir,
+}
+
+/// Where nobody listens. Not one of the ports that the system gives to those who connect: between
+/// now and when it is used, a test beside this one might get it.
+pub(super) fn free_place() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + std::process::id() as u16 % 10_000;
+    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut places = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    places.find(|place| TcpListener::bind(place).is_ok()).expect("there are thousands")
+}
+
+impl Stage {
+    pub fn new() -> (Self, Arc<Client>) {
+        Self::with(|_| {})
+    }
+
+    /// The same, of nodes whose options are changed so.
+    pub fn with(change: impl Fn(&mut ServerOptions)) -> (Self, Arc<Client>) {
+        let folder = tempfile::tempdir().unwrap();
+        let places: Vec<_> = (0..3).map(|_| free_place()).collect();
+        let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let initial = |(n, address): (u16, &String)| InitialNode {
+            node: NodeId(n),
+            address: address.clone(),
+            is_monitor: true,
+        };
+        let initial: Vec<_> = (0..).zip(&addresses).map(initial).collect();
+        let start = |(n, place): (u16, _)| {
+            let mut options = ServerOptions::new(folder.path().join(n.to_string()), place);
+            options.node = Some(NodeId(n));
+            options.formation = Formation::Initial(initial.clone());
+            change(&mut options);
+            (NodeId(n), Server::start(options).unwrap())
+        };
+        let servers = (0..).zip(places).map(start).collect();
+        let client = connect(&addresses);
+        let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
+        let name = KeyspaceName::new("test").unwrap();
+        let info = block_on(client.create_keyspace(&name, &config)).unwrap();
+        (Self { servers, addresses, keyspace: info.id, _folder: folder }, client)
+    }
+
+    fn client(&self) -> Arc<Client> {
+        connect(&self.addresses)
+    }
+
+    pub fn blob(&self, key: &str) -> BlobName {
+        BlobName { keyspace: self.keyspace, key: Key::new(key).unwrap() }
+    }
+
+    fn add(&self, key: &str, offset: u64) -> BlobOperations {
+        let transform = Transform::add(Number::U64(1));
+        let operations = vec![Operation::Apply { offset, transform }];
+        BlobOperations { blob: self.blob(key), operations }
+    }
+
+    pub fn append(&self, key: &str, bytes: &[u8]) -> BlobOperations {
+        let payload = Payload::Inline(Bytes::copy_from_slice(bytes));
+        let operations = vec![Operation::Append { payload, expected: None }];
+        BlobOperations { blob: self.blob(key), operations }
+    }
+}
+
+/// Connects. A cluster that has just begun takes a moment to form.
+pub(super) fn connect(addresses: &[String]) -> Arc<Client> {
+    let options =
+        ConnectOptions { connect_timeout: PATIENCE, ..ConnectOptions::at(addresses.to_vec()) };
+    Client::connect(&options).unwrap()
+}
+
+#[test]
+fn calls_of_many_threads_on_one_client_take_effect_once_each() {
+    let (stage, client) = Stage::new();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for n in 0..100 {
+                    let blobs = vec![stage.add("sum", 8 * (n % 4)), stage.append("log", &[1; 100])];
+                    client.commit(blobs, Vec::new(), Vec::new()).wait().unwrap();
+                    let want = Want::bytes(stage.blob("sum"), ByteRange { start: 0, end: 32 });
+                    block_on(client.read(want, Place::Newest).answer()).unwrap();
+                }
+            });
+        }
+    });
+    let read =
+        |key| block_on(client.read(Want::bytes(stage.blob(key), ALL), Place::Newest).answer());
+    let sums = read("sum").unwrap().seen.bytes;
+    assert_eq!(sums.len(), 32);
+    for cell in sums.chunks(8) {
+        assert_eq!(Number::load(NumberType::U64, cell), Number::U64(150));
+    }
+    assert_eq!(read("log").unwrap().seen.bytes.len(), 600 * 100);
+    assert_eq!(client.statistics().commits, 600);
+}
+
+#[test]
+fn a_moment_holds_what_was_acknowledged_to_others_and_not_what_is_begun_later() {
+    let (stage, client) = Stage::new();
+    let other = stage.client();
+    for n in 0..50u8 {
+        other.commit(vec![stage.append("a", &[n; 3])], Vec::new(), Vec::new()).wait().unwrap();
+        let at = block_on(client.moment()).unwrap().unwrap();
+        client.commit(vec![stage.append("a", &[99; 2])], Vec::new(), Vec::new()).wait().unwrap();
+        let want = Want::bytes(stage.blob("a"), ALL);
+        let sight = block_on(client.read(want, Place::At(at)).answer()).unwrap();
+        assert_eq!(sight.seen.bytes.len(), usize::from(n) * 5 + 3);
+        assert_eq!(sight.seen.bytes.last(), Some(&n));
+    }
+}
+
+#[test]
+fn keyspaces_are_made_found_listed_and_dropped_for_all_clients() {
+    let (stage, client) = Stage::new();
+    let other = stage.client();
+    let name = KeyspaceName::new("test").unwrap();
+    let config = KeyspaceConfig::default();
+    let twice = block_on(other.create_keyspace(&name, &config)).unwrap_err();
+    assert_eq!(twice.kind(), ErrorKind::AlreadyExists);
+    let found = block_on(other.keyspace(&name)).unwrap();
+    assert_eq!((found.id, found.config.chunk_size), (stage.keyspace, 4096));
+    other.commit(vec![stage.append("a", b"x")], Vec::new(), Vec::new()).wait().unwrap();
+    block_on(client.drop_keyspace(&name)).unwrap();
+    assert_eq!(block_on(other.keyspace(&name)).unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(block_on(other.keyspaces()).unwrap().is_empty());
+    let late = other.commit(vec![stage.append("a", b"x")], Vec::new(), Vec::new()).wait();
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::NotFound);
+    let again = block_on(client.create_keyspace(&name, &config)).unwrap();
+    assert_ne!(again.id, stage.keyspace);
+}
+
+#[test]
+fn a_cluster_that_lost_a_node_goes_on_after_its_lease() {
+    let (mut stage, client) = Stage::new();
+    client.commit(vec![stage.append("a", b"before")], Vec::new(), Vec::new()).wait().unwrap();
+    stage.servers.remove(&NodeId(0));
+    let begun = Instant::now();
+    let after = client.commit(vec![stage.append("a", b"after")], Vec::new(), Vec::new());
+    assert_eq!(after.wait().unwrap().outcomes, [Outcome::Offset(6)]);
+    println!("it went on after {:?}", begun.elapsed());
+    // Who comes now finds those that are there, by any address.
+    let late = stage.client();
+    let want = Want::bytes(stage.blob("a"), ALL);
+    let sight = block_on(late.read(want, Place::Newest).answer()).unwrap();
+    assert_eq!(sight.seen.bytes, "beforeafter");
+}
+
+/// Each commit of the one keyspace waited for the node that was gone.
+#[test]
+fn a_keyspace_of_one_replica_keeps_no_other_from_going_on_without_a_node() {
+    let (mut stage, client) = Stage::new();
+    let config = KeyspaceConfig { replication: 1, ..KeyspaceConfig::default() };
+    let single = KeyspaceName::new("single").unwrap();
+    let single = block_on(client.create_keyspace(&single, &config)).unwrap().id;
+    let gone = NodeId(0);
+    let keys = || (0..64u8).map(|n| Key::new([n]).unwrap());
+    let write = |key: Key| {
+        let blob = BlobName { keyspace: single, key };
+        let blobs = vec![BlobOperations { blob, operations: vec![Operation::Create] }];
+        client.commit(blobs, Vec::new(), Vec::new()).wait()
+    };
+    stage.servers.remove(&gone);
+    let after = client.commit(vec![stage.append("a", b"after")], Vec::new(), Vec::new());
+    assert_eq!(after.wait().unwrap().outcomes, [Outcome::Offset(0)]);
+    let map = client.map();
+    assert!(!map.is_live(gone), "it was declared down");
+    let is_there = |key: &Key| {
+        !map.holders(&BlobName { keyspace: single, key: key.clone() }, 0).contains(&gone)
+    };
+    let (there, away): (Vec<Key>, Vec<Key>) = keys().partition(is_there);
+    write(there[0].clone()).unwrap();
+    let error = write(away[0].clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("tyr keyspace loss single"), "{error}");
+}
+
+#[test]
+fn who_reaches_nobody_is_told_so() {
+    let options = ConnectOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..ConnectOptions::at(vec![free_place().to_string()])
+    };
+    let error = Client::connect(&options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        Client::connect(&ConnectOptions::at(Vec::new())).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+}

@@ -1,0 +1,11 @@
+//! Clients against nodes that run in this process.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod cluster;
+mod copies;
+mod format;
+mod joining;
+mod listings;
+mod quota;
+mod trace;

@@ -1,0 +1,179 @@
+//! What stands for a cluster in a build without it: types that have no value.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tyr_runtime::statistics::Statistics;
+use tyr_runtime::ticket::Ticket;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId,
+    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Transaction,
+};
+
+use super::{Answer, Look, Moment};
+use crate::ReadRequest;
+
+/// No client.
+#[derive(Clone, Debug)]
+pub(crate) enum Client {}
+
+/// No keyspace of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) enum RemoteSpace {}
+
+/// No moment of one.
+#[derive(Clone, Debug)]
+pub(crate) enum RemoteView {}
+
+/// No snapshot that nodes keep.
+#[derive(Clone, Debug)]
+pub(crate) enum Lease {}
+
+/// Nothing was read in a cluster.
+#[derive(Debug)]
+pub(crate) struct RemoteLooks;
+
+/// No error leaves anything open.
+pub(crate) enum Unresolved {}
+
+/// No keyspace has a name.
+pub(super) fn name_of(client: &Client, _: KeyspaceId) -> Option<KeyspaceName> {
+    match *client {}
+}
+
+impl Client {
+    pub async fn create_keyspace(
+        &self,
+        _: &KeyspaceName,
+        _: &KeyspaceConfig,
+    ) -> Result<KeyspaceInfo> {
+        match *self {}
+    }
+
+    pub async fn keyspace(&self, _: &KeyspaceName) -> Result<KeyspaceInfo> {
+        match *self {}
+    }
+
+    pub async fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        match *self {}
+    }
+
+    pub async fn drop_keyspace(&self, _: &KeyspaceName) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn commit(&self, _: Vec<BlobOperations>, _: Vec<ReadCheck>, _: Vec<Lease>) -> Ticket {
+        match *self {}
+    }
+
+    pub fn ask(&self, _: Arc<Transaction>) -> Ticket {
+        match *self {}
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        match *self {}
+    }
+
+    pub fn close(&self) {
+        match *self {}
+    }
+}
+
+impl RemoteSpace {
+    pub fn new(client: &Arc<Client>, _: KeyspaceInfo) -> Self {
+        match **client {}
+    }
+
+    pub fn client(&self) -> &Arc<Client> {
+        match *self {}
+    }
+
+    pub fn info(&self) -> &KeyspaceInfo {
+        match *self {}
+    }
+
+    pub async fn read(&self, _: &BlobName, _: ByteRange, _: bool) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub async fn read_whole(&self, _: &BlobName) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub async fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+}
+
+impl RemoteView {
+    pub async fn new(client: &Arc<Client>) -> Result<Self> {
+        match **client {}
+    }
+
+    pub async fn of_blob(client: &Arc<Client>, _: &BlobName) -> Result<Option<(Self, u64)>> {
+        match **client {}
+    }
+
+    pub fn at(&self) -> Timestamp {
+        match *self {}
+    }
+
+    pub async fn read(&self, _: &BlobName, _: ByteRange, _: bool) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub async fn read_into(&self, _: &BlobName, _: u64, _: &mut [u8]) -> Result<bool> {
+        match *self {}
+    }
+
+    pub async fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+
+    pub async fn scan(
+        &self,
+        _: &KeyspaceInfo,
+        _: &[u8],
+        _: Option<&Key>,
+        _: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        match *self {}
+    }
+}
+
+impl RemoteLooks {
+    pub fn new(_: Option<Timestamp>) -> Self {
+        Self
+    }
+
+    pub fn into_leases(self) -> Vec<Lease> {
+        Vec::new()
+    }
+
+    pub async fn read(
+        &mut self,
+        client: &Client,
+        _: &BlobName,
+        _: ByteRange,
+        _: bool,
+    ) -> Result<Look> {
+        match *client {}
+    }
+}
+
+impl Unresolved {
+    pub fn of(_: &Error) -> Option<Arc<Transaction>> {
+        None
+    }
+}
+
+pub(super) async fn read_many(
+    client: &Arc<Client>,
+    _: &[ReadRequest],
+) -> Result<Vec<Option<Bytes>>> {
+    match **client {}
+}
+
+pub(super) async fn moment(client: &Arc<Client>, _: &BTreeSet<BlobName>) -> Option<Moment> {
+    match **client {}
+}

@@ -1,0 +1,157 @@
+//! What stands for a store in this process in a build without it: types that have no value.
+
+use std::sync::Arc;
+
+use tyr_runtime::statistics::Statistics;
+use tyr_runtime::ticket::Ticket;
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, ExtentRef, Key, KeyspaceConfig, KeyspaceInfo,
+    KeyspaceName, ReadCheck, Result, Stat, Timestamp,
+};
+
+use super::{Answer, Looks};
+
+/// No store.
+#[derive(Clone, Debug)]
+pub(crate) enum EmbeddedStore {}
+
+/// No keyspace of one.
+#[derive(Clone, Debug)]
+pub(crate) enum EmbeddedSpace {}
+
+/// No moment of one.
+#[derive(Clone, Debug)]
+pub(crate) enum EmbeddedView {}
+
+/// No piece of a payload on its disk.
+#[derive(Clone, Debug)]
+pub(crate) enum ExtentLease {}
+
+/// No snapshot of one.
+#[derive(Clone, Debug)]
+pub(crate) enum SnapshotGuard {}
+
+impl EmbeddedStore {
+    pub fn create_keyspace(&self, _: &KeyspaceName, _: &KeyspaceConfig) -> Result<EmbeddedSpace> {
+        match *self {}
+    }
+
+    pub fn keyspace(&self, _: &KeyspaceName) -> Result<EmbeddedSpace> {
+        match *self {}
+    }
+
+    pub fn keyspaces(&self) -> Vec<KeyspaceInfo> {
+        match *self {}
+    }
+
+    pub fn drop_keyspace(&self, _: &KeyspaceName) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn read_extent(&self, _: &ExtentRef, _: u32, _: &mut [u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        match *self {}
+    }
+
+    pub fn close(&self) -> Result<()> {
+        match *self {}
+    }
+}
+
+impl EmbeddedSpace {
+    pub fn new(_: &Arc<EmbeddedStore>, space: Self) -> Self {
+        space
+    }
+
+    pub fn store(&self) -> &Arc<EmbeddedStore> {
+        match *self {}
+    }
+
+    pub fn info(&self) -> &KeyspaceInfo {
+        match *self {}
+    }
+
+    pub fn read(&self, _: &BlobName, _: ByteRange) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub fn read_resident(&self, _: &BlobName, _: ByteRange) -> Option<Result<Answer>> {
+        match *self {}
+    }
+
+    pub fn read_whole(&self, _: &BlobName) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+
+    pub fn upload(&self, _: &[u8]) -> Result<Arc<ExtentLease>> {
+        match *self {}
+    }
+}
+
+impl EmbeddedView {
+    pub fn new(store: &Arc<EmbeddedStore>) -> Result<Self> {
+        match **store {}
+    }
+
+    pub fn at(&self) -> Timestamp {
+        match *self {}
+    }
+
+    pub fn into_guard(self) -> Arc<SnapshotGuard> {
+        match self {}
+    }
+
+    pub fn read(&self, _: &EmbeddedSpace, _: &BlobName, _: ByteRange) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub fn read_resident(
+        &self,
+        _: &EmbeddedSpace,
+        _: &BlobName,
+        _: ByteRange,
+    ) -> Option<Result<Answer>> {
+        match *self {}
+    }
+
+    pub fn read_into(&self, _: &EmbeddedSpace, _: &BlobName, _: u64, _: &mut [u8]) -> Result<bool> {
+        match *self {}
+    }
+
+    pub fn stat(&self, _: &EmbeddedSpace, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+
+    pub fn scan(
+        &self,
+        _: &EmbeddedSpace,
+        _: &[u8],
+        _: Option<&Key>,
+        _: usize,
+    ) -> Result<Vec<(Key, Stat)>> {
+        match *self {}
+    }
+}
+
+impl ExtentLease {
+    pub fn extent(&self) -> ExtentRef {
+        match *self {}
+    }
+}
+
+pub(super) fn commit(
+    store: &Arc<EmbeddedStore>,
+    _: Vec<BlobOperations>,
+    _: Vec<ReadCheck>,
+    _: Looks,
+    _: Vec<Arc<ExtentLease>>,
+) -> Ticket {
+    match **store {}
+}
