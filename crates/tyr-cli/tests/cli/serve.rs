@@ -168,7 +168,7 @@ fn nodes_with_another_secret_are_kept_out_and_that_is_audited() {
         ["secret", "other", "audit.log"].map(|name| shell.path(name).display().to_string());
     shell.ok(["secret", &secret]);
     shell.ok(["secret", &other]);
-    assert_eq!(shell.refused(["secret", &secret]).1, "Unavailable", "it is not overwritten");
+    assert_eq!(shell.refused(["secret", &secret]).1, "AlreadyExists", "it is not overwritten");
     let nodes = Nodes::form(&shell, 1, &["--secret-file", &secret, "--audit-file", &audit]);
     let listen = free_addresses(1)[0].to_string();
     let folder = shell.path("stranger").display().to_string();
