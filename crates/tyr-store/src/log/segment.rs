@@ -107,7 +107,7 @@ pub fn create_in_reserve(
 
 /// The same for a segment whose name is not known yet, to be written directly.
 pub fn create_next(disk: &dyn Disk, len: u64) -> Result<Arc<dyn DiskFile>> {
-    disk::check_room(disk, NEXT, len)?;
+    disk::check_room(disk, format_args!("{}/{NEXT}", disk.describe()), len)?;
     make(disk, NEXT, len, OpenMode::Direct)
 }
 
