@@ -21,9 +21,11 @@ use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ListRequest, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
-use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction,
+};
 
-use super::quota::{Quotas, makes_room};
+use super::quota::Quotas;
 use super::room::Room;
 use crate::driver::{Backlog, Driver, Outlet};
 use tyr_net::access::{self, Caller, Right, Users};
@@ -308,7 +310,7 @@ impl Gate {
 
     fn check_disk(&self, transaction: &Transaction) -> Result<()> {
         let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
-        if !self.is_disk_full() || operations.all(makes_room) {
+        if !self.is_disk_full() || operations.all(Operation::makes_room) {
             return Ok(());
         }
         self.refused.overload.fetch_add(1, Ordering::Relaxed);

@@ -198,8 +198,8 @@ impl Operation {
         }
     }
 
-    /// The size of a blob after it, `None` where there is none; `size` is the one before. Of an
-    /// append that names where the blob has to end, as if that held.
+    /// The size of a blob after it, `None` where there is none; `size` is the one before. An append
+    /// that names where the blob has to end takes effect nowhere else.
     pub fn size_after(&self, size: Option<u64>) -> Option<u64> {
         let known = size.unwrap_or(0);
         let reach = |offset: u64, len: u64| Some(known.max(offset.saturating_add(len)));
@@ -207,9 +207,7 @@ impl Operation {
             Self::Create => Some(known),
             Self::Write { offset, payload } => reach(*offset, payload.len()),
             Self::Apply { offset, transform } => reach(*offset, transform.width() as u64),
-            Self::Append { payload, expected } => {
-                Some(expected.unwrap_or(known).saturating_add(payload.len()))
-            }
+            Self::Append { payload, .. } => Some(known.saturating_add(payload.len())),
             Self::Truncate { len } => Some(*len),
             Self::Replace { payload } => Some(payload.len()),
             Self::Delete => None,

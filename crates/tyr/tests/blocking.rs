@@ -186,6 +186,20 @@ fn conditions_decide_whether_a_transaction_takes_effect() {
     }
 }
 
+/// Found by the model of seed 73690950611304: the size was that of a blob which ends there.
+#[test]
+fn an_append_that_expects_another_end_is_seen_at_the_end_and_refused() {
+    for store in buffered() {
+        store.keyspace.append("log", "abc").unwrap();
+        let mut transaction = store.tyr().begin();
+        transaction.append_at(&store.keyspace, "log", 4, "de").unwrap();
+        assert_eq!(transaction.stat(&store.keyspace, "log").unwrap().size, 5);
+        assert_eq!(transaction.read(&store.keyspace, "log", 0, 9).unwrap(), "abcde");
+        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(store.keyspace.get("log").unwrap(), "abc");
+    }
+}
+
 #[test]
 fn a_transaction_over_many_blobs_takes_effect_together() {
     for store in each(LASTING) {

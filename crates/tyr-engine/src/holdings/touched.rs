@@ -37,7 +37,10 @@ fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
         let (from, to) = match operation {
             Operation::Create | Operation::Compare { .. } => continue,
             Operation::Write { offset, payload } => (*offset, offset + payload.len()),
-            Operation::Append { expected, .. } => (expected.unwrap_or(size), after),
+            Operation::Append { payload, expected } => {
+                let offset = expected.unwrap_or(size);
+                (offset, offset + payload.len())
+            }
             Operation::Apply { offset, transform } => (*offset, offset + transform.width() as u64),
             Operation::Truncate { len } => (*len, size.max(*len)),
             Operation::Delete | Operation::Replace { .. } => (0, size.max(after)),

@@ -32,7 +32,8 @@ impl Growth {
             }
             let (blobs, bytes) = match known(&entry.blob) {
                 Known::Size(before) => {
-                    let after = entry.operations.iter().fold(before, after);
+                    let operations = entry.operations.iter();
+                    let after = operations.fold(before, |size, it| it.size_after(size));
                     let count = |size: Option<u64>| i128::from(size.is_some());
                     let size = |size: Option<u64>| i128::from(size.unwrap_or(0));
                     (count(after) - count(before), size(after) - size(before))
@@ -46,34 +47,10 @@ impl Growth {
     }
 }
 
-/// The size of a blob after an operation.
-fn after(size: Option<u64>, operation: &Operation) -> Option<u64> {
-    let known = size.unwrap_or(0);
-    match operation {
-        Operation::Create => Some(known),
-        Operation::Write { offset, payload } => {
-            Some(known.max(offset.saturating_add(payload.len())))
-        }
-        Operation::Append { payload, .. } => Some(known.saturating_add(payload.len())),
-        Operation::Truncate { len } => Some(*len),
-        Operation::Delete => None,
-        Operation::Apply { offset, transform } => {
-            Some(known.max(offset.saturating_add(transform.width() as u64)))
-        }
-        Operation::Compare { .. } => size,
-        Operation::Replace { payload } => Some(payload.len()),
-    }
-}
-
-/// Whether an operation only cuts or removes.
-pub(crate) fn makes_room(operation: &Operation) -> bool {
-    matches!(operation, Operation::Delete | Operation::Truncate { .. })
-}
-
 /// Of a blob of which nothing is known here: a blob more, unless it is only cut or removed, and the
 /// bytes that the operations carry.
 fn carried(operations: &[Operation]) -> (i128, i128) {
-    if operations.iter().all(|operation| makes_room(operation) || !operation.is_write()) {
+    if operations.iter().all(|operation| operation.makes_room() || !operation.is_write()) {
         return (0, 0);
     }
     let payloads = operations.iter().filter_map(Operation::payload);

@@ -34,7 +34,6 @@ use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Transact
 
 use self::bucket::Bucket;
 use self::demand::Demand;
-pub(crate) use self::growth::makes_room;
 use self::growth::{Growth, Known};
 pub use self::record::{Quota, QuotaReport};
 use tyr_engine::tally::{self, Tally};

@@ -58,8 +58,7 @@ pub fn encode(
         varint(out, count as u64);
         seen.operations += count;
         for operation in &blob.operations {
-            let makes_room = matches!(operation, Operation::Delete | Operation::Truncate { .. });
-            seen.has_growth |= operation.is_write() && !makes_room;
+            seen.has_growth |= operation.is_write() && !operation.makes_room();
             encode_operation(operation, out, &mut seen);
         }
     }
