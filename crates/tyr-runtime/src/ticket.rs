@@ -2,6 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tyr_types::{Error, Outcome, Result, Timestamp};
 
@@ -41,6 +42,17 @@ impl Ticket {
         (sender, Self(State::Waiting(receiver)))
     }
 
+    /// The answer, if the ticket was made with it.
+    ///
+    /// # Errors
+    /// The ticket itself, when its answer comes later.
+    pub fn known(self) -> std::result::Result<Result<Committed>, Self> {
+        match self.0 {
+            State::Ready(answer) => Ok(answer),
+            State::Waiting(receiver) => Err(Self(State::Waiting(receiver))),
+        }
+    }
+
     /// Waits for the answer, blocking the thread.
     ///
     /// # Errors
@@ -55,14 +67,40 @@ impl Ticket {
 
 impl IntoFuture for Ticket {
     type Output = Result<Committed>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+    type IntoFuture = Answering;
 
-    fn into_future(self) -> Self::IntoFuture {
-        match self.0 {
-            State::Ready(answer) => Box::pin(std::future::ready(answer)),
-            State::Waiting(receiver) => {
-                Box::pin(async { receiver.await.unwrap_or_else(|_| Err(lost())) })
+    fn into_future(self) -> Answering {
+        Answering(match self.0 {
+            State::Ready(answer) => Awaited::Ready(Some(answer)),
+            State::Waiting(receiver) => Awaited::Waiting(receiver.into_future()),
+        })
+    }
+}
+
+/// The future of a [`Ticket`]. It allocates nothing: most commits to a directory have their answer
+/// when it is made.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Answering(Awaited);
+
+#[derive(Debug)]
+enum Awaited {
+    /// Taken by the poll that answers.
+    Ready(Option<Result<Committed>>),
+    Waiting(oneshot::AsyncReceiver<Result<Committed>>),
+}
+
+impl Future for Answering {
+    type Output = Result<Committed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Awaited::Ready(answer) => {
+                Poll::Ready(answer.take().expect("nobody polls a future that has answered"))
             }
+            Awaited::Waiting(receiver) => Pin::new(receiver)
+                .poll(context)
+                .map(|answer| answer.unwrap_or_else(|_| Err(lost()))),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use tyr_runtime::ticket::{Committed, Ticket};
+use tyr_runtime::ticket::{Answering, Committed, Ticket};
 use tyr_types::Result;
 
 use super::Backend;
@@ -11,29 +12,57 @@ use super::Backend;
 /// A commit under way. Wait for it in a thread with [`Commit::wait`], or `.await` it.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    /// Knows the names.
-    backend: Backend,
     ticket: Ticket,
+    /// Who knows the names, where the answer is still to come.
+    names: Option<Backend>,
 }
 
 impl Commit {
     pub(super) fn new(backend: &Backend, ticket: Ticket) -> Self {
-        Self { backend: backend.clone(), ticket }
+        match ticket.known() {
+            Ok(answer) => {
+                let answer = answer.map_err(|error| backend.named(error));
+                Self { ticket: Ticket::ready(answer), names: None }
+            }
+            Err(ticket) => Self { ticket, names: Some(backend.clone()) },
+        }
     }
 
     /// Waits for the answer, blocking the thread.
     pub fn wait(self) -> Result<Committed> {
-        self.ticket.wait().map_err(|error| self.backend.named(error))
+        named(self.names.as_ref(), self.ticket.wait())
     }
 }
 
 impl IntoFuture for Commit {
     type Output = Result<Committed>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+    type IntoFuture = Committing;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let Self { backend, ticket } = self;
-        let answer = ticket.into_future();
-        Box::pin(async move { answer.await.map_err(|error| backend.named(error)) })
+    fn into_future(self) -> Committing {
+        Committing { answer: self.ticket.into_future(), names: self.names }
+    }
+}
+
+/// The future of a [`Commit`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited"]
+pub(crate) struct Committing {
+    answer: Answering,
+    names: Option<Backend>,
+}
+
+impl Future for Committing {
+    type Output = Result<Committed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = Pin::new(&mut self.answer).poll(context);
+        polled.map(|answer| named(self.names.as_ref(), answer))
+    }
+}
+
+fn named(names: Option<&Backend>, answer: Result<Committed>) -> Result<Committed> {
+    match names {
+        Some(backend) => answer.map_err(|error| backend.named(error)),
+        None => answer,
     }
 }
