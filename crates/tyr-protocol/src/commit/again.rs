@@ -68,6 +68,8 @@ impl Commit {
             return;
         }
         record.state = State::Parked;
+        self.rank(slot);
+        let record = &self.records[slot];
         let (id, attempt) = (record.transaction.id, record.entered_in);
         let to = record.chain.hops()[record.position - 1].node;
         effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });

@@ -2,15 +2,18 @@
 //!
 //! | question | found by |
 //! |---|---|
-//! | who meets a write | what is no plain write: `special`, and `appends` at the end |
-//! | who meets a read of bytes | `spans`, `special`, `appends` |
-//! | who meets an append | `special`; plain writes if one of them ends behind the blob (`ends`) |
+//! | who in flight meets a write | `special`: no plain writes; and `appends`, at the end |
+//! | who in flight meets a read of bytes | `spans`, `special`, `appends` |
+//! | who in flight meets a condition on bytes | the last in `order`; then as for a read |
+//! | who in flight meets an append | `special`; all, if a write ends behind the blob (`ends`) |
 //! | who comes before me | `order`, from my timestamp down |
-//! | who waits | `waiting` |
+//! | who waits and came before me | `queue`, from my arrival down; or the `special_queue` |
+//! | who is told whatever happens | `open` |
 //! | how much is reserved at the end | counted |
 //!
-//! The rest, cuts and reads of size and existence, go over all: they wait for all, or abort at the
-//! first. It must know of each transaction how it stands, and be told when that changes.
+//! The rest, cuts and reads of size and existence, go over all in flight: they wait for the last of
+//! them, or abort at the first. It must know of each transaction how it stands, and be told when
+//! that changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -19,7 +22,7 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
-use super::claims::{Candidate, Standing, appended, nearest_of};
+use super::claims::{Candidate, Claims, Standing, appended, nearest_of};
 use super::in_flight::{Claim, ClaimKind};
 use super::record::Slot;
 use super::spans::Spans;
@@ -41,20 +44,26 @@ pub(crate) struct ClaimIndex {
     all: HashMap<Slot, Own, FixedState>,
     /// Claims, together.
     len: usize,
-    /// Those in flight.
-    order: BTreeSet<(Timestamp, Slot)>,
-    /// Those that wait.
-    waiting: BTreeSet<Slot>,
-    /// Those that read, require or cut something.
-    special: BTreeSet<Slot>,
-    /// Those that append.
-    appends: BTreeSet<Slot>,
-    /// The bytes of plain writes.
-    spans: Spans,
+    /// Of them, appends.
+    appending: usize,
     /// Where plain writes end, and how many there.
     ends: BTreeMap<u64, u32>,
+    /// Those in flight.
+    order: BTreeSet<(Timestamp, Slot)>,
+    /// Of those in flight, what reads, requires or cuts something.
+    special: BTreeSet<(Timestamp, Slot)>,
+    /// Of those in flight, what appends.
+    appends: BTreeSet<(Timestamp, Slot)>,
+    /// The bytes of plain writes in flight.
+    spans: Spans,
     /// Bytes that those in flight append.
     reserved: u128,
+    /// Those that wait and have a place, by arrival.
+    queue: BTreeMap<u64, Slot>,
+    /// Of those, what reads, requires or cuts something.
+    special_queue: BTreeMap<u64, Slot>,
+    /// Those that wait and are told whatever happens.
+    open: BTreeSet<Slot>,
 }
 
 impl ClaimIndex {
@@ -75,40 +84,73 @@ impl ClaimIndex {
     }
 
     pub fn has_appends(&self) -> bool {
-        !self.appends.is_empty()
+        self.appending > 0
     }
 
-    pub fn waiting(&self) -> impl Iterator<Item = Slot> {
-        self.waiting.iter().copied()
+    pub fn open(&self) -> impl Iterator<Item = Slot> {
+        self.open.iter().copied()
     }
 
-    /// See [`super::claims::BlobClaims::rivals`]; those of the same transaction are visited too.
-    pub fn rivals<B>(
+    /// See [`super::claims::BlobClaims::rivals_in_flight`]; those of the same transaction are
+    /// visited too. The last come first: when they are applied, so are most of those before them.
+    pub fn rivals_in_flight<B>(
         &self,
         own: Candidate<'_>,
         mut visit: impl FnMut(&Claim) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let Candidate { claim, end: size, is_exclusive } = own;
-        let is_outgrown = |end: u64| size.is_some_and(|size| end > size);
-        let highest = self.ends.last_key_value().map_or(0, |(end, _)| *end);
-        let (are_all, with_appends) = match claim.kind {
-            _ if is_exclusive => (true, false),
-            ClaimKind::Read | ClaimKind::Condition if !claim.footprint.is_attributes => {
-                let spans = self.spans.overlapping(claim.footprint.range);
-                self.visit(spans, &mut visit)?;
-                (false, true)
-            }
-            ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => (true, false),
-            ClaimKind::Write { end } => (false, is_outgrown(end)),
-            ClaimKind::Append { .. } => (is_outgrown(highest), false),
+        let last_first = |set: &BTreeSet<(Timestamp, Slot)>, visit: &mut _, count: usize| {
+            self.visit(set.iter().rev().take(count).map(|(_, slot)| *slot), visit)
         };
-        if are_all {
-            return self.iter().try_for_each(visit);
+        let is_bytes = !own.claim.footprint.is_attributes && !own.is_exclusive;
+        match (self.is_met_by_all(own), own.claim.kind) {
+            (true, kind @ (ClaimKind::Read | ClaimKind::Condition)) if is_bytes => {
+                if kind == ClaimKind::Condition {
+                    last_first(&self.order, &mut visit, STEPS_MAX)?;
+                }
+                let spans = self.spans.overlapping(own.claim.footprint.range);
+                self.visit(spans, &mut visit)?;
+                last_first(&self.special, &mut visit, usize::MAX)?;
+                last_first(&self.appends, &mut visit, usize::MAX)
+            }
+            (true, _) => last_first(&self.order, &mut visit, usize::MAX),
+            (false, ClaimKind::Write { end }) if is_outgrown(own, end) => {
+                last_first(&self.appends, &mut visit, usize::MAX)?;
+                last_first(&self.special, &mut visit, usize::MAX)
+            }
+            (false, _) => last_first(&self.special, &mut visit, usize::MAX),
         }
-        if with_appends {
-            self.visit(self.appends.iter().copied(), &mut visit)?;
-        }
-        self.visit(self.special.iter().copied(), &mut visit)
+    }
+
+    /// See [`super::claims::BlobClaims::rivals_waiting`].
+    pub fn rivals_waiting<B>(
+        &self,
+        own: Candidate<'_>,
+        mut visit: impl FnMut(&Claim) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let Some(arrival) = own.before else { return ControlFlow::Continue(()) };
+        let is_ending = match own.claim.kind {
+            ClaimKind::Write { end } => is_outgrown(own, end),
+            ClaimKind::Read
+            | ClaimKind::Condition
+            | ClaimKind::Cut { .. }
+            | ClaimKind::Append { .. } => false,
+        };
+        let queue = match self.is_met_by_all(own) || is_ending {
+            true => &self.queue,
+            false => &self.special_queue,
+        };
+        self.visit(queue.range(..arrival).rev().map(|(_, slot)| *slot), &mut visit)
+    }
+
+    /// Whether plain writes can meet it, too.
+    fn is_met_by_all(&self, own: Candidate<'_>) -> bool {
+        let highest = self.ends.last_key_value().map_or(0, |(end, _)| *end);
+        own.is_exclusive
+            || match own.claim.kind {
+                ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => true,
+                ClaimKind::Write { .. } => false,
+                ClaimKind::Append { .. } => is_outgrown(own, highest),
+            }
     }
 
     fn visit<B>(
@@ -144,11 +186,11 @@ impl ClaimIndex {
             }
         };
         if own.clone().any(|claim| claim.footprint.is_attributes) {
-            self.all.keys().copied().for_each(look);
+            self.order.iter().for_each(|(_, slot)| look(*slot));
         } else {
             let spans = own.clone().flat_map(|claim| self.spans.overlapping(claim.footprint.range));
-            spans.chain(self.special.iter().copied()).for_each(&mut look);
-            self.appends.iter().copied().for_each(look);
+            spans.for_each(&mut look);
+            self.special.iter().chain(&self.appends).for_each(|(_, slot)| look(*slot));
         }
         nearest
     }
@@ -166,87 +208,97 @@ impl ClaimIndex {
         u64::try_from(others).unwrap_or(u64::MAX)
     }
 
-    pub fn insert(&mut self, claim: Claim, standing: &impl Fn(Slot) -> Standing) {
-        let slot = claim.slot;
-        match claim.kind {
-            ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => {
-                self.special.insert(slot);
+    /// Adds claims of one transaction.
+    pub fn insert(&mut self, claims: Claims, standing: &impl Fn(Slot) -> Standing) {
+        let Some(slot) = claims.first().map(|claim| claim.slot) else { return };
+        self.leave(slot);
+        self.len += claims.len();
+        for claim in &claims {
+            self.appending += usize::from(matches!(claim.kind, ClaimKind::Append { .. }));
+            if let Some(end) = written_end(claim) {
+                *self.ends.entry(end).or_default() += 1;
             }
-            ClaimKind::Append { .. } => {
-                self.appends.insert(slot);
-            }
-            ClaimKind::Write { end } => {
-                self.spans.insert(claim.footprint.range, slot);
-                if claim.footprint.is_attributes {
-                    *self.ends.entry(end).or_default() += 1;
-                }
-            }
-        }
-        self.len += 1;
-        let known = self.all.get(&slot).map(|own| own.standing);
-        let standing = known.unwrap_or_else(|| standing(slot));
-        if known.is_none() {
-            self.enter(slot, standing);
-        }
-        if let Standing::InFlight(_) = standing {
-            self.reserved += u128::from(appended(&claim).unwrap_or(0));
         }
         let own = self.all.entry(slot);
-        let own = own.or_insert_with(|| Own { claims: SmallVec::new(), standing });
-        own.claims.push(claim);
+        let own = own.or_insert_with(|| Own { claims: SmallVec::new(), standing: standing(slot) });
+        own.claims.extend(claims);
+        self.enter(slot);
     }
 
     pub fn remove(&mut self, slot: Slot) {
-        self.rank(slot, Standing::Past);
+        self.leave(slot);
         let Some(own) = self.all.remove(&slot) else { return };
         self.len -= own.claims.len();
-        self.special.remove(&slot);
-        self.appends.remove(&slot);
         for claim in own.claims {
-            let ClaimKind::Write { end } = claim.kind else { continue };
-            self.spans.remove(claim.footprint.range, slot);
-            if claim.footprint.is_attributes {
-                let count = self.ends.get_mut(&end).expect("it was counted");
-                *count -= 1;
-                if *count == 0 {
-                    self.ends.remove(&end);
-                }
+            self.appending -= usize::from(matches!(claim.kind, ClaimKind::Append { .. }));
+            let Some(end) = written_end(&claim) else { continue };
+            let count = self.ends.get_mut(&end).expect("it was counted");
+            *count -= 1;
+            if *count == 0 {
+                self.ends.remove(&end);
             }
         }
     }
 
     pub fn rank(&mut self, slot: Slot, standing: Standing) {
-        let Some(own) = self.all.get_mut(&slot) else { return };
-        let old = std::mem::replace(&mut own.standing, standing);
-        if old == standing {
-            return;
+        if self.all.get(&slot).is_some_and(|own| own.standing != standing) {
+            self.leave(slot);
+            self.all.get_mut(&slot).expect("it was just there").standing = standing;
+            self.enter(slot);
         }
-        let len = reserves(&own.claims);
-        match old {
-            Standing::Waiting => {
-                self.waiting.remove(&slot);
-            }
-            Standing::InFlight(at) => {
-                self.order.remove(&(at, slot));
-                self.reserved -= len;
-            }
-            Standing::Past => {}
-        }
-        if let Standing::InFlight(_) = standing {
-            self.reserved += len;
-        }
-        self.enter(slot, standing);
     }
 
-    fn enter(&mut self, slot: Slot, standing: Standing) {
-        match standing {
-            Standing::Waiting => {
-                self.waiting.insert(slot);
+    /// Puts it where one is found that stands as it does.
+    fn enter(&mut self, slot: Slot) {
+        let Some(own) = self.all.get(&slot) else { return };
+        if own.standing.is_open() {
+            self.open.insert(slot);
+        }
+        match own.standing {
+            Standing::Waiting { arrival, .. } => {
+                self.queue.insert(arrival, slot);
+                if own.claims.iter().any(is_special) {
+                    self.special_queue.insert(arrival, slot);
+                }
             }
             Standing::InFlight(at) => {
                 self.order.insert((at, slot));
+                self.reserved += reserves(&own.claims);
+                for claim in &own.claims {
+                    match claim.kind {
+                        ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => {
+                            self.special.insert((at, slot));
+                        }
+                        ClaimKind::Append { .. } => {
+                            self.appends.insert((at, slot));
+                        }
+                        ClaimKind::Write { .. } => self.spans.insert(claim.footprint.range, slot),
+                    }
+                }
             }
-            Standing::Past => {}
+            Standing::Parked | Standing::Past => {}
+        }
+    }
+
+    /// Takes it from where one is found that stands as it does.
+    fn leave(&mut self, slot: Slot) {
+        let Some(own) = self.all.get(&slot) else { return };
+        self.open.remove(&slot);
+        match own.standing {
+            Standing::Waiting { arrival, .. } => {
+                self.queue.remove(&arrival);
+                self.special_queue.remove(&arrival);
+            }
+            Standing::InFlight(at) => {
+                self.order.remove(&(at, slot));
+                self.special.remove(&(at, slot));
+                self.appends.remove(&(at, slot));
+                self.reserved -= reserves(&own.claims);
+                for claim in own.claims.iter().filter(|claim| is_plain(claim)) {
+                    self.spans.remove(claim.footprint.range, slot);
+                }
+            }
+            Standing::Parked | Standing::Past => {}
         }
     }
 
@@ -254,29 +306,62 @@ impl ClaimIndex {
     pub fn invariants(&self, standing: impl Fn(Slot) -> Standing) {
         let claims = || self.iter();
         assert_eq!(claims().count(), self.len, "claims are counted");
-        let mut reserved = 0;
+        let (mut expected, mut spans) = (Self::default(), BTreeSet::new());
         for (slot, own) in &self.all {
             assert_eq!(own.standing, standing(*slot), "an index knows how each stands: {slot:?}");
-            assert_eq!(own.standing == Standing::Waiting, self.waiting.contains(slot));
-            if let Standing::InFlight(at) = own.standing {
-                assert!(self.order.contains(&(at, *slot)), "who is in flight has a place");
-                reserved += reserves(&own.claims);
+            if let Standing::InFlight(_) = own.standing {
+                let plain = own.claims.iter().filter(|claim| is_plain(claim));
+                let ranges = plain.map(|claim| claim.footprint.range);
+                let bytes = ranges.filter(|range| !range.is_empty());
+                spans.extend(bytes.map(|range| (*slot, range.start, range.end)));
             }
+            expected.insert(own.claims.clone(), &|_| own.standing);
         }
-        let in_flight = |own: &&Own| matches!(own.standing, Standing::InFlight(_));
-        assert_eq!(self.all.values().filter(in_flight).count(), self.order.len());
-        assert_eq!(reserved, self.reserved, "what is reserved is counted");
-        let is_plain = |claim: &&Claim| matches!(claim.kind, ClaimKind::Write { .. });
-        let with_bytes = |claim: &&Claim| !claim.footprint.range.is_empty();
-        let spans: BTreeSet<_> = claims()
-            .filter(is_plain)
-            .filter(with_bytes)
-            .map(|claim| (claim.slot, claim.footprint.range.start, claim.footprint.range.end))
-            .collect();
-        assert_eq!(spans.len(), self.spans.len(), "the bytes of all plain writes are known");
-        let ending = claims().filter(is_plain).filter(|claim| claim.footprint.is_attributes);
-        let ends = self.ends.values().map(|count| *count as usize).sum::<usize>();
-        assert_eq!(ending.count(), ends, "the ends of all plain writes are known");
+        assert_eq!(expected.order, self.order, "who is in flight has a place");
+        assert_eq!(expected.special, self.special, "what is no plain write is known");
+        assert_eq!(expected.appends, self.appends, "what appends is known");
+        assert_eq!(spans.len(), self.spans.len(), "the bytes of plain writes in flight are known");
+        assert_eq!(expected.reserved, self.reserved, "what is reserved is counted");
+        assert_eq!(expected.queue, self.queue, "who waits has a place");
+        assert_eq!(expected.special_queue, self.special_queue, "who waits has a place");
+        assert_eq!(expected.open, self.open, "who is told of everything is known");
+        assert_eq!(expected.ends, self.ends, "the ends of all plain writes are known");
+        assert_eq!(expected.appending, self.appending, "appends are counted");
+    }
+}
+
+/// Whether a plain write that ends there moves the end of the blob, and the claim is on that.
+fn is_outgrown(own: Candidate<'_>, end: u64) -> bool {
+    own.end.is_some_and(|size| end > size)
+}
+
+fn is_plain(claim: &Claim) -> bool {
+    match claim.kind {
+        ClaimKind::Write { .. } => true,
+        ClaimKind::Read
+        | ClaimKind::Condition
+        | ClaimKind::Cut { .. }
+        | ClaimKind::Append { .. } => false,
+    }
+}
+
+/// Whether it meets plain writes.
+fn is_special(claim: &Claim) -> bool {
+    match claim.kind {
+        ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => true,
+        ClaimKind::Write { .. } | ClaimKind::Append { .. } => false,
+    }
+}
+
+/// Where a plain write ends that may move the blob's end.
+fn written_end(claim: &Claim) -> Option<u64> {
+    match claim.kind {
+        ClaimKind::Write { end } if claim.footprint.is_attributes => Some(end),
+        ClaimKind::Write { .. }
+        | ClaimKind::Read
+        | ClaimKind::Condition
+        | ClaimKind::Cut { .. }
+        | ClaimKind::Append { .. } => None,
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::ops::ControlFlow;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use tyr_types::Timestamp;
 
 use super::claim_index::ClaimIndex;
 use super::in_flight::{Claim, ClaimKind};
-use super::record::{Slot, State};
+use super::record::{Record, Slot, State};
 
 /// Claims on a blob up to which there is no index: looking at so many costs less than to keep one.
 pub(super) const FEW_MAX: usize = 32;
@@ -22,8 +22,11 @@ pub(crate) type Claims = SmallVec<[Claim; 1]>;
 /// How a transaction stands to the others on its blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It waits to be validated.
-    Waiting,
+    /// It came as the `arrival`th and waits to be validated; for one of them, which wakes it, or
+    /// whatever happens on its blobs has to be told to it (`is_open`).
+    Waiting { arrival: u64, is_open: bool },
+    /// It waits and is in nobody's way; it is told whatever happens on its blobs.
+    Parked,
     /// Validated and not applied: it cannot take effect below this.
     InFlight(Timestamp),
     /// It is applied or given up.
@@ -31,11 +34,23 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub fn of(state: State) -> Self {
-        match state.in_flight_at() {
-            Some(at) => Self::InFlight(at),
-            None if state.is_waiting() => Self::Waiting,
-            None => Self::Past,
+    pub fn of(record: &Record) -> Self {
+        match record.state {
+            State::Waiting => {
+                Self::Waiting { arrival: record.arrival, is_open: record.waits_for.is_none() }
+            }
+            State::Parked => Self::Parked,
+            State::Persisting(at) | State::Validated(at) | State::Decided(at) => Self::InFlight(at),
+            State::Fenced | State::Applied(_) | State::Aborting | State::Aborted => Self::Past,
+        }
+    }
+
+    /// Whether it is told whatever happens on its blobs.
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Waiting { is_open, .. } => is_open,
+            Self::Parked => true,
+            Self::InFlight(_) | Self::Past => false,
         }
     }
 }
@@ -46,6 +61,9 @@ pub(crate) struct Candidate<'a> {
     pub claim: &'a Claim,
     /// The blob's size, where this node looks after its end and the claim is on that.
     pub end: Option<u64>,
+    /// Those that wait are in its way if they came before this arrival; none of them where it is
+    /// validated at another node already.
+    pub before: Option<u64>,
     /// Whether writes meet writes (C4 is taken away).
     pub is_exclusive: bool,
 }
@@ -99,19 +117,30 @@ impl BlobClaims {
         self.few.iter().any(is_append) || self.index.iter().any(|index| index.has_appends())
     }
 
-    /// Visits claims of others until told to stop; whoever can meet this one is among them.
-    pub fn rivals<B>(
+    /// Visits claims of others in flight until told to stop; whoever of those can meet this one is
+    /// among them. Where there is no index it visits those that wait, too.
+    pub fn rivals_in_flight<B>(
         &self,
         own: Candidate<'_>,
-        mut visit: impl FnMut(&Claim) -> ControlFlow<B>,
+        visit: impl FnMut(&Claim) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let mut visit = |other: &Claim| {
-            look();
-            if other.slot == own.claim.slot { ControlFlow::Continue(()) } else { visit(other) }
-        };
+        let mut visit = visiting_others(own.claim.slot, visit);
         self.few.iter().try_for_each(&mut visit)?;
         match &self.index {
-            Some(index) => index.rivals(own, visit),
+            Some(index) => index.rivals_in_flight(own, visit),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Visits claims of others that wait and came before it, the last of them first, until told to
+    /// stop; whoever of those can meet this one is among them. None where there is no index.
+    pub fn rivals_waiting<B>(
+        &self,
+        own: Candidate<'_>,
+        visit: impl FnMut(&Claim) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        match &self.index {
+            Some(index) => index.rivals_waiting(own, visiting_others(own.claim.slot, visit)),
             None => ControlFlow::Continue(()),
         }
     }
@@ -137,9 +166,9 @@ impl BlobClaims {
         nearest_of(own, others, before)
     }
 
-    /// Those who may wait to be validated.
-    pub fn waiting(&self) -> impl Iterator<Item = Slot> {
-        let index = self.index.iter().flat_map(|index| index.waiting());
+    /// Those that wait and are told whatever happens here; without an index also others.
+    pub fn open(&self) -> impl Iterator<Item = Slot> {
+        let index = self.index.iter().flat_map(|index| index.open());
         self.few.iter().map(|claim| claim.slot).chain(index).inspect(|_| look())
     }
 
@@ -170,13 +199,15 @@ impl BlobClaims {
     /// it stands; who is in an index says so whenever that changes.
     pub fn insert(&mut self, own: Claims, few_max: usize, standing: impl Fn(Slot) -> Standing) {
         match &mut self.index {
-            Some(index) => own.into_iter().for_each(|claim| index.insert(claim, &standing)),
+            Some(index) => index.insert(own, &standing),
             None if self.few.is_empty() && own.len() <= few_max => self.few = own,
             None if self.few.len() + own.len() <= few_max => self.few.extend(own),
             None => {
                 let mut index = ClaimIndex::default();
-                let all = std::mem::take(&mut self.few).into_iter().chain(own);
-                all.for_each(|claim| index.insert(claim, &standing));
+                for claim in std::mem::take(&mut self.few) {
+                    index.insert(smallvec![claim], &standing);
+                }
+                index.insert(own, &standing);
                 self.index = Some(Box::new(index));
             }
         }
@@ -195,6 +226,17 @@ impl BlobClaims {
         if let Some(index) = &mut self.index {
             index.rank(slot, standing);
         }
+    }
+}
+
+/// A visit of claims that are not of `slot`.
+fn visiting_others<B>(
+    slot: Slot,
+    mut visit: impl FnMut(&Claim) -> ControlFlow<B>,
+) -> impl FnMut(&Claim) -> ControlFlow<B> {
+    move |other| {
+        look();
+        if other.slot == slot { ControlFlow::Continue(()) } else { visit(other) }
     }
 }
 

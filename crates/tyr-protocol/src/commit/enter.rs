@@ -171,6 +171,8 @@ impl Commit {
             is_restored: false,
             blocker: None,
             holds_up: SmallVec::new(),
+            waits_for: None,
+            holds_back: SmallVec::new(),
             outcomes: Outcomes::new(),
             answers: Outcomes::new(),
             abort: None,
@@ -212,6 +214,7 @@ impl Commit {
         let old = std::mem::replace(record, fresh);
         record.is_watched = old.is_watched;
         record.holds_up = old.holds_up;
+        record.holds_back = old.holds_back;
         let arrival = record.arrival;
         self.moved(slot);
         match decided_at {
@@ -288,6 +291,7 @@ impl Commit {
                 let old = &mut self.records[slot];
                 record.attempt = record.attempt.max(old.attempt);
                 record.holds_up = std::mem::take(&mut old.holds_up);
+                record.holds_back = std::mem::take(&mut old.holds_back);
                 self.records[slot] = record;
                 slot
             }
@@ -302,7 +306,7 @@ impl Commit {
         let record = &self.records[slot];
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
         let hop = &chain.hops()[record.position];
-        let standing = |other: Slot| Standing::of(self.records[other].state);
+        let standing = |other: Slot| Standing::of(&self.records[other]);
         let authorities = self.in_flight.claim(slot, (hop, &chain), &transaction, view, standing);
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
@@ -315,7 +319,7 @@ impl Commit {
             return;
         }
         let record = &self.records[slot];
-        let standing = Standing::of(record.state);
+        let standing = Standing::of(record);
         for blob in record.blobs() {
             self.in_flight.rank(blob, slot, standing);
         }
@@ -352,7 +356,7 @@ impl Commit {
         if let Verdict::NeedsEnd(indexes) = verdict {
             let record = &self.records[slot];
             let hop = &record.chain.hops()[record.position];
-            let standing = |other: Slot| Standing::of(self.records[other].state);
+            let standing = |other: Slot| Standing::of(&self.records[other]);
             for index in indexes {
                 let blob = &record.transaction.blobs[index].blob;
                 self.in_flight.claim_end(slot, hop, blob, standing);
@@ -361,15 +365,24 @@ impl Commit {
         }
         if self.records[slot].state == State::Parked {
             return match verdict {
-                Verdict::Wait | Verdict::Park => {}
+                Verdict::Wait(_) | Verdict::Park => {}
                 Verdict::Valid(_)
                 | Verdict::Abort(_)
                 | Verdict::Misplaced { .. }
                 | Verdict::NeedsEnd(_) => self.unpark(slot, effects),
             };
         }
+        let rival = match verdict {
+            Verdict::Wait(rival) => rival,
+            Verdict::Valid(_)
+            | Verdict::NeedsEnd(_)
+            | Verdict::Misplaced { .. }
+            | Verdict::Park
+            | Verdict::Abort(_) => None,
+        };
+        self.wait_for(slot, rival);
         match verdict {
-            Verdict::Wait => self.waiting.begin(),
+            Verdict::Wait(_) => self.waiting.begin(),
             Verdict::Park => {
                 self.waiting.begin();
                 self.park(slot, effects);
@@ -383,6 +396,19 @@ impl Commit {
                 self.propose(slot, proposal, placed, effects);
             }
         }
+    }
+
+    /// If it waits, it is for this one; else for whatever happens on its blobs.
+    fn wait_for(&mut self, slot: Slot, rival: Option<Slot>) {
+        let record = &mut self.records[slot];
+        let (arrival, old) = (record.arrival, std::mem::replace(&mut record.waits_for, rival));
+        if old == rival {
+            return;
+        }
+        if let Some(rival) = rival {
+            self.records[rival].holds_back.push((arrival, slot));
+        }
+        self.rank(slot);
     }
 
     fn verdict(&self, slot: Slot, view: &impl View) -> Verdict {

@@ -88,6 +88,8 @@ impl Commit {
             // What they say can be found out again.
             blocker: _,
             holds_up: _,
+            waits_for: _,
+            holds_back: _,
         } = record;
         (transaction.id, position, attempt, entered_in, begun).hash(hasher);
         hash_chain(chain, hasher);

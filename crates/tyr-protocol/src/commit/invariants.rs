@@ -37,6 +37,7 @@ impl Commit {
                 assert!(is_held, "one that waits has someone to wait for: {id:?}");
                 let is_woken = self.waiting.is_known();
                 assert!(is_woken, "who waits is looked for: {id:?}");
+                self.check_held_back(slot, record);
             }
             let is_claiming = record.chain.is_alone() && record.state.is_claiming();
             for blob in record.blobs().filter(|_| is_claiming) {
@@ -47,7 +48,7 @@ impl Commit {
         for (blob, claims) in self.in_flight.iter() {
             assert!(!claims.is_empty(), "a blob without claims is not in the index: {blob}");
             if let Some(index) = claims.index() {
-                index.invariants(|other| Standing::of(self.records[other].state));
+                index.invariants(|other| Standing::of(&self.records[other]));
             }
             for claim in claims.iter() {
                 let is_live = self.records.get(claim.slot).is_some();
@@ -74,6 +75,24 @@ impl Commit {
             }
         }
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
+    }
+
+    /// Whoever waits for one is woken by it.
+    fn check_held_back(&self, slot: Slot, record: &Record) {
+        let Some(rival) = record.waits_for else { return };
+        let it = (record.arrival, slot);
+        let rival = self.records.get(rival).filter(|rival| rival.holds_back.contains(&it));
+        assert!(rival.is_some(), "who is waited for knows it: {record:?}");
+        let is_there = rival.is_some_and(|rival| match rival.state {
+            State::Waiting => rival.arrival < record.arrival,
+            State::Persisting(_) | State::Validated(_) | State::Decided(_) => true,
+            State::Parked
+            | State::Fenced
+            | State::Applied(_)
+            | State::Aborting
+            | State::Aborted => false,
+        });
+        assert!(is_there, "who waits for what is past is woken: {record:?} for {rival:?}");
     }
 
     /// C6, C9: who is found to come before it in an index is who comes before it among all.

@@ -164,6 +164,11 @@ pub(crate) struct Record {
     pub blocker: Option<Blocker>,
     /// Those whose blocker this is; some may be past that.
     pub holds_up: SmallVec<[Slot; 2]>,
+    /// Whom it waits for before it is validated, if that wakes it: then nobody else does.
+    pub waits_for: Option<Slot>,
+    /// Those that wait for this to be decided, applied or given up, by arrival; some may be past
+    /// that.
+    pub holds_back: SmallVec<[(u64, Slot); 1]>,
     /// What the nodes from here to the tail answer.
     pub outcomes: Outcomes,
     /// What its operations answered at this node.

@@ -93,19 +93,28 @@ impl Commit {
         };
         let mut decided: HeldUp = held_up.into_iter().filter_map(decided).collect();
         decided.sort_unstable();
-        self.wake_neighbours(slot);
+        self.wake(slot);
         decided
     }
 
-    /// Marks those that wait and share a blob with `slot` as woken.
-    fn wake_neighbours(&mut self, slot: Slot) {
+    /// Marks as woken who waits for `slot`, and who waits for whatever happens on its blobs.
+    fn wake(&mut self, slot: Slot) {
+        for (arrival, other) in std::mem::take(&mut self.records[slot].holds_back) {
+            let waits = |it: &Record| it.arrival == arrival && it.waits_for == Some(slot);
+            if self.records.get(other).is_some_and(waits) {
+                self.records[other].waits_for = None;
+                self.rank(other);
+                self.woken.insert(arrival, other);
+            }
+        }
         if !self.waiting.is_anybody(&self.records) {
             return;
         }
         for blob in self.records[slot].blobs() {
-            for other in self.in_flight.claims(blob).waiting() {
+            for other in self.in_flight.claims(blob).open() {
                 let record = &self.records[other];
-                if other != slot && record.state.is_waiting() {
+                let is_open = record.state.is_waiting() && record.waits_for.is_none();
+                if other != slot && is_open {
                     self.woken.insert(record.arrival, other);
                 }
             }

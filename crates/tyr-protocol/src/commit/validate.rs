@@ -34,7 +34,7 @@ use std::ops::ControlFlow;
 use tyr_types::{ErrorKind, NodeId, Operation};
 
 use super::append;
-use super::claims::Candidate;
+use super::claims::{BlobClaims, Candidate};
 use super::effect::{Placed, Placements};
 use super::in_flight::{Claim, ClaimKind, InFlight};
 use super::record::{Record, Records, Slot, State};
@@ -51,8 +51,9 @@ pub(crate) const STALE: &str = "what the transaction read here has changed since
 pub(crate) enum Verdict {
     /// It may be validated now; these appends have an explicit offset.
     Valid(Placements),
-    /// Another transaction is in its way.
-    Wait,
+    /// Another transaction is in its way. With which one: when that is decided, applied or given
+    /// up it is to be asked again, and not before.
+    Wait(Option<Slot>),
     /// Its appends on these blobs (places in the transaction) need the end for themselves.
     NeedsEnd(Vec<usize>),
     /// Its chain does not have all the chunks that it touches of this blob (a place in the
@@ -74,9 +75,11 @@ pub(crate) struct Validation<'a, V> {
 }
 
 /// What another claim means for one's own.
+#[derive(Clone, Copy)]
 enum Obstacle {
     None,
-    Wait,
+    /// It waits, for this one.
+    Wait(Slot),
     Park,
     Stale,
 }
@@ -92,7 +95,12 @@ impl<V: View> Validation<'_, V> {
             match self.obstacle(slot, record) {
                 Ok(Obstacle::None) => {}
                 Ok(Obstacle::Park) => return Verdict::Park,
-                Ok(Obstacle::Wait | Obstacle::Stale) => return Verdict::Wait,
+                // Its reads may be found stale meanwhile, by whatever happens.
+                Ok(Obstacle::Wait(rival)) => {
+                    let is_woken = record.transaction.reads.is_empty();
+                    return Verdict::Wait(is_woken.then_some(rival));
+                }
+                Ok(Obstacle::Stale) => unreachable!("a stale read is an abort"),
                 Err(abort) => return Verdict::Abort(abort),
             }
         }
@@ -154,6 +162,8 @@ impl<V: View> Validation<'_, V> {
     fn obstacle(&self, slot: Slot, record: &Record) -> Result<Obstacle, Abort> {
         let mut worst = Obstacle::None;
         let is_exclusive = !self.rules.hold(Rule::C4);
+        let before = (!has_passed(record)).then_some(record.arrival);
+        let has_reads = !record.transaction.reads.is_empty();
         for blob in record.blobs() {
             let claims = self.in_flight.claims(blob);
             if !claims.has_others(slot) {
@@ -162,26 +172,47 @@ impl<V: View> Validation<'_, V> {
             let size = if claims.has_appends() { self.view.stat(blob).unwrap_or(0) } else { 0 };
             for own in claims.of(slot) {
                 let end = append::is_at_end(own, self.node).then_some(size);
-                // Whoever holds nothing validated waits for one as for any, and looks no further.
-                let is_any = !has_passed(record) && own.kind != ClaimKind::Read && !is_exclusive;
-                let candidate = Candidate { claim: own, end, is_exclusive };
-                let met = claims.rivals(candidate, |other| {
+                let candidate = Candidate { claim: own, end, before, is_exclusive };
+                let mut meet = |other: &Claim, is_any: bool| {
                     match self.meeting(record, own, other, size) {
-                        Obstacle::None => {}
-                        Obstacle::Wait if matches!(worst, Obstacle::Park) => {}
-                        Obstacle::Wait => worst = Obstacle::Wait,
-                        Obstacle::Park => worst = Obstacle::Park,
                         Obstacle::Stale => return ControlFlow::Break(true),
+                        met => worst = self.longer(worst, met),
                     }
-                    let is_decided = is_any && matches!(worst, Obstacle::Wait);
-                    if is_decided { ControlFlow::Break(false) } else { ControlFlow::Continue(()) }
-                });
-                if met == ControlFlow::Break(true) {
+                    match worst {
+                        Obstacle::Wait(_) if is_any => ControlFlow::Break(false),
+                        Obstacle::None | Obstacle::Wait(_) | Obstacle::Park | Obstacle::Stale => {
+                            ControlFlow::Continue(())
+                        }
+                    }
+                };
+                // Whoever holds nothing validated waits for one as for any, and looks no further.
+                let is_any = before.is_some() && own.kind != ClaimKind::Read && !is_exclusive;
+                let is_stale = visit_rivals(claims, candidate, is_any, &mut meet);
+                if is_stale == ControlFlow::Break(true) {
                     return Err(Abort::at(blob, ErrorKind::Conflict, STALE));
+                }
+                if is_any && !has_reads && matches!(worst, Obstacle::Wait(_)) {
+                    return Ok(worst);
                 }
             }
         }
         Ok(worst)
+    }
+
+    /// Whichever keeps a transaction longer. Of two that it waits for, the one that waits itself
+    /// and came last; else the one with the higher timestamp.
+    fn longer(&self, left: Obstacle, right: Obstacle) -> Obstacle {
+        let rank = |obstacle: Obstacle| match obstacle {
+            Obstacle::None => (0, 0, None),
+            Obstacle::Wait(rival) => {
+                let rival = &self.records[rival];
+                let at = rival.state.in_flight_at();
+                (1, if at.is_none() { rival.arrival } else { 0 }, at)
+            }
+            Obstacle::Park => (2, 0, None),
+            Obstacle::Stale => (3, 0, None),
+        };
+        if rank(right) > rank(left) { right } else { left }
     }
 
     /// What `other` means for `own`: the table at the top.
@@ -211,7 +242,7 @@ impl<V: View> Validation<'_, V> {
         }
         match rival.state {
             State::Waiting if rival.arrival < record.arrival && !has_passed(record) => {
-                Obstacle::Wait
+                Obstacle::Wait(other.slot)
             }
             State::Waiting
             | State::Parked
@@ -222,17 +253,17 @@ impl<V: View> Validation<'_, V> {
             State::Persisting(_) | State::Validated(_) | State::Decided(_) => match own.kind {
                 ClaimKind::Read => Obstacle::Stale,
                 ClaimKind::Condition | ClaimKind::Append { .. } if other.kind.is_write() => {
-                    until_applied(record, rival.state)
+                    until_applied(record, other.slot, rival.state)
                 }
                 // How far there is to cut shows when what grows the blob is applied.
                 ClaimKind::Cut { reach, .. } if other.kind.is_write() && reach < u64::MAX => {
-                    until_applied(record, rival.state)
+                    until_applied(record, other.slot, rival.state)
                 }
                 ClaimKind::Condition
                 | ClaimKind::Append { .. }
                 | ClaimKind::Write { .. }
                 | ClaimKind::Cut { .. } => match rival.state.is_undecided() {
-                    true => Obstacle::Wait,
+                    true => Obstacle::Wait(other.slot),
                     false => Obstacle::None,
                 },
             },
@@ -289,6 +320,22 @@ impl<V: View> Validation<'_, V> {
     }
 }
 
+/// Visits the claims that `own` may meet; says of each whether any that it has to wait for will do.
+/// Then those come first that wait themselves, and of them the last: so each is woken by one.
+fn visit_rivals<B>(
+    claims: &BlobClaims,
+    own: Candidate<'_>,
+    is_any: bool,
+    meet: &mut impl FnMut(&Claim, bool) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    if is_any && claims.is_indexed() {
+        claims.rivals_waiting(own, |other| meet(other, true))?;
+        return claims.rivals_in_flight(own, |other| meet(other, true));
+    }
+    claims.rivals_in_flight(own, |other| meet(other, false))?;
+    claims.rivals_waiting(own, |other| meet(other, true))
+}
+
 /// Whether it is validated at a node before this: whether others may wait for it there (C6, C9).
 fn has_passed(record: &Record) -> bool {
     record.position > 0
@@ -296,8 +343,8 @@ fn has_passed(record: &Record) -> bool {
 
 /// Waiting until another is applied. That one may wait, at another node, for what comes before it
 /// there to be shown (C9): so nobody who holds something validated waits for it.
-fn until_applied(record: &Record, rival: State) -> Obstacle {
-    match rival {
+fn until_applied(record: &Record, rival: Slot, state: State) -> Obstacle {
+    match state {
         State::Decided(_) if has_passed(record) => Obstacle::Park,
         State::Waiting
         | State::Parked
@@ -307,7 +354,7 @@ fn until_applied(record: &Record, rival: State) -> Obstacle {
         | State::Decided(_)
         | State::Applied(_)
         | State::Aborting
-        | State::Aborted => Obstacle::Wait,
+        | State::Aborted => Obstacle::Wait(rival),
     }
 }
 

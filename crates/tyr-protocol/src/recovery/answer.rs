@@ -241,6 +241,10 @@ impl Commit {
             };
         };
         let record = &self.records[slot];
+        let rival = record.waits_for.and_then(|rival| self.records.get(rival));
+        if rival.is_some_and(|rival| rival.state.is_waiting()) {
+            return; // It stands in a line; whoever is first in it is asked about.
+        }
         let idle_us = recovery.elapsed_us.saturating_sub(record.touched_us);
         if record.state.is_waiting()
             && record.known.is_none()

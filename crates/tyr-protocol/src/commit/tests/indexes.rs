@@ -100,6 +100,47 @@ fn what_a_read_beside_many_writes_costs_does_not_grow_with_them() {
     assert!(many <= few && few <= 4, "{few} of 128, {many} of 8,192");
 }
 
+/// Claims that those at one place look at in their lives, one after the other, where so many wait.
+fn looks_in_line(waiting: u64, operations: impl Fn(u64) -> Vec<Operation>) -> u64 {
+    let mut node = Node::of_three(0);
+    (1..=waiting).for_each(|id| quick_submit(&mut node, id, operations(id)));
+    LOOKS.set(0);
+    for done in 1..=COUNTED {
+        quick_submit(&mut node, waiting + done, operations(waiting + done));
+        quick_commit(&mut node, done);
+        // Whoever may go on by now is durable.
+        for id in done + 1..done + 4 {
+            let (id, attempt) = (TransactionId(u128::from(id)), Attempt::default());
+            quick_step(&mut node, Event::Persisted { id, attempt });
+        }
+    }
+    assert_eq!(node.commit.len() as u64, waiting, "they take effect as fast as they come");
+    LOOKS.get()
+}
+
+/// C1, C2: of a line of conditions each is woken by the one before it.
+#[test]
+fn what_waiting_in_line_costs_does_not_grow_with_the_line() {
+    type Operations = fn(u64) -> Vec<Operation>;
+    let cases: [(&str, Operations); 4] = [
+        ("compare and swap", |_| vec![compare(0, LEN), write(0, LEN)]),
+        ("create", |_| vec![Operation::Create, write(0, LEN)]),
+        ("with every other a write", |id| match id % 2 {
+            0 => vec![write(0, LEN)],
+            _ => vec![compare(0, LEN), write(0, LEN)],
+        }),
+        ("cuts and appends", |id| match id % 2 {
+            0 => vec![Operation::Truncate { len: 0 }, compare(0, LEN)],
+            _ => vec![append(LEN), compare(0, LEN)],
+        }),
+    ];
+    for (what, operations) in cases {
+        let [few, many] = [128, 4_096].map(|count| looks_in_line(count, operations));
+        println!("{what}: {few} where 128 wait, {many} where 4,096 do");
+        assert!(many <= few && few <= 40 * COUNTED, "{what}: {few} of 128, {many} of 4,096");
+    }
+}
+
 /// A piece behind the first chunk, at nodes that are no version managers.
 fn chain_of_bytes() -> Chain {
     let hops = chain_of_three().hops().to_vec();
