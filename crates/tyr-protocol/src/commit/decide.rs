@@ -281,7 +281,11 @@ impl Commit {
         let is_validated_elsewhere = !is_alone && record.state.is_undecided();
         let decision = Decision::Abort(abort.clone());
         let is_noted = is_told || is_again || is_validated_elsewhere;
-        let is_durable_first = is_told || is_head && is_noted;
+        // What was validated here would rise again from the log if this were lost with a crash, and
+        // the nodes before this with theirs. Where the log could not be written nothing is durable.
+        let is_failed = matches!(record.state, State::Persisting(_));
+        let is_durable_back = is_noted && !is_failed && self.rules.hold(Rule::F9);
+        let is_durable_first = is_told || is_head && is_noted || is_durable_back;
         if is_noted {
             let (decision, is_synced) = (decision.clone(), is_durable_first);
             effects.push(Effect::Note { id, decision, is_synced });
@@ -293,7 +297,7 @@ impl Commit {
             self.records[slot].abort = Some(Box::new(abort));
             self.rank(slot);
             self.moved(slot);
-            // Those it held up go on, though its record stays until the client may know.
+            // Those it held up go on, though its record stays until others may know.
             let held_up = self.held_up(slot);
             self.free(held_up, effects);
             return;
@@ -325,14 +329,21 @@ impl Commit {
             record.state = State::Aborted;
             let abort = record.abort.take().expect("one that is given up has its reason");
             let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
-            let begun = record.begun;
-            let is_first = record.entered_in.number == 0 || self.recovery.is_none();
+            let (begun, attempt) = (record.begun, record.entered_in);
+            let previous = record.position.checked_sub(1);
+            let is_first = attempt.number == 0 || self.recovery.is_none();
             self.settle(slot, effects);
-            if owed.is_none() && (is_first || !self.rules.hold(Rule::F9)) {
-                self.close(id);
-                effects.push(Effect::aborted(id, *abort));
-            } else if owed.is_none() {
-                self.inquire(now_us, (transaction, chain, begun), false, view, effects);
+            match previous {
+                _ if owed.is_some() => {} // Its coordinator tells everybody.
+                Some(previous) => {
+                    let (to, decision) = (chain.hops()[previous].node, Decision::Abort(*abort));
+                    effects.push(backward(to, (id, attempt), decision, Outcomes::new()));
+                }
+                None if is_first || !self.rules.hold(Rule::F9) => {
+                    self.close(id);
+                    effects.push(Effect::aborted(id, *abort));
+                }
+                None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
             }
         }
         if let Some(attempt) = owed {

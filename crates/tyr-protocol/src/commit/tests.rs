@@ -414,6 +414,24 @@ fn an_abort_goes_back_to_those_who_validated_and_frees_those_who_wait() {
     assert!(middle.commit.is_empty());
 }
 
+/// F9: else it could crash, come back with what it has validated, and commit that when the head is
+/// lost, which has answered. Seed 1795592012058 of the simulator.
+#[test]
+fn who_has_validated_passes_an_abort_back_when_that_is_durable() {
+    let mut middle = Node::of_three(1);
+    middle.forward(transaction(1, vec![write(0, 8)]), time(1, 0));
+    middle.persisted(1);
+    let abort = Decision::Abort(Abort::new(ErrorKind::Unavailable, "the tail cannot write"));
+    let (id, attempt) = (TransactionId(1), Attempt::default());
+    let (outcomes, usages) = (Outcomes::new(), vec![]);
+    let message = Message::Backward { id, attempt, decision: abort, outcomes, usages };
+    let mut effects = Vec::new();
+    middle.commit.step(0, Event::Receive(message), &middle.view, &mut effects);
+    assert!(matches!(effects[..], [Effect::Note { is_synced: true, .. }]), "{effects:?}");
+    let told = middle.step(Event::Noted { id });
+    assert_eq!(told, ["backward 1 to 0: Unavailable"]);
+}
+
 #[test]
 fn a_record_that_cannot_be_made_durable_aborts_as_unavailable() {
     let mut node = Node::alone();
