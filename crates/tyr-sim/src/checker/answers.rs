@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::Abort;
 use tyr_protocol::movement::scrub::is_repair;
-use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, Operation};
+use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, Operation, Timestamp};
 
 use super::history::{Attempted, Deed, Entry, Fate, Found, History, Seen};
 use super::timeline::Applied;
@@ -62,9 +62,11 @@ pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), S
         if !ids.insert(id) {
             return Err(format!("{}: two transactions have this id", entry.name()));
         }
-        let is_writing = attempted.blobs.iter().any(is_writing);
+        let mut written = attempted.blobs.iter().filter(|entry| is_writing(entry));
         match (&attempted.fate, applied.at(id)) {
-            (Fate::Committed(at), None) if is_writing => {
+            (Fate::Committed(at), None)
+                if written.any(|it| !is_deleted_after(history, it, *at)) =>
+            {
                 let name = entry.name();
                 return Err(format!("{name} was acknowledged at {at}, and no node applied it"));
             }
@@ -89,6 +91,19 @@ pub fn effects_are_as_told(history: &History, applied: &Applied) -> Result<(), S
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether the blob was deleted later. Who gets its chunks after that was forgotten gets none of
+/// it, and so does not know what was done to it before.
+fn is_deleted_after(history: &History, written: &BlobOperations, at: Timestamp) -> bool {
+    history.transactions().any(|(_, _, later)| {
+        let is_later = matches!(later.fate, Fate::Committed(deleted_at) if deleted_at > at);
+        let deletes = |entry: &BlobOperations| {
+            let is_delete = |it: &Operation| matches!(it, Operation::Delete);
+            entry.blob == written.blob && entry.operations.iter().any(is_delete)
+        };
+        is_later && later.blobs.iter().any(deletes)
+    })
 }
 
 /// Nothing was refused that had to be served.

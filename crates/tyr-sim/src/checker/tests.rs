@@ -134,6 +134,23 @@ fn what_never_ended_is_found() {
     case.finds("never ended");
 }
 
+/// Who gets a blob's chunks after it was deleted and that is forgotten gets nothing of before.
+#[test]
+fn what_nobody_has_of_a_blob_that_was_deleted_since_is_not_missed() {
+    let mut case = Case::default();
+    case.transaction((10, 20), vec![], &[("a", write(1))], Some(15));
+    let delete = [("a", Operation::Delete)];
+    let answer = history::Answer { blob: 0, operation: 0, outcome: Outcome::Existed(true) };
+    case.transaction((30, 40), vec![], &delete, Some(35)).answers = vec![answer];
+    case.applied = Applied::default();
+    case.applied.note(TransactionId(1), time(35));
+    assert_eq!(case.wrong(), Vec::<String>::new());
+    case.transaction((50, 60), vec![], &[("a", write(2))], Some(55));
+    case.applied = Applied::default();
+    case.applied.note(TransactionId(1), time(35));
+    case.finds("no node applied it");
+}
+
 #[test]
 fn an_acknowledged_transaction_that_nobody_applied_is_found() {
     let mut case = good();
