@@ -35,6 +35,7 @@ impl Footprint {
     pub fn written(operation: &Operation, size: u64) -> Option<Self> {
         let range = match operation {
             Operation::Create => ByteRange::NOTHING,
+            Operation::Write { offset, payload } if payload.is_empty() => last_before(*offset),
             Operation::Write { offset, payload } => span(*offset, payload.len()),
             Operation::Append { expected, .. } => ByteRange::from(expected.unwrap_or(size)),
             Operation::Truncate { len } => ByteRange::from(*len),
@@ -105,6 +106,12 @@ impl Footprint {
     }
 }
 
+/// What a write of nothing at `offset` changes where the blob ends before that: the last byte that
+/// it has from then on. The chunk of that byte has to know, and what appends there comes after it.
+fn last_before(offset: u64) -> ByteRange {
+    ByteRange { start: offset.saturating_sub(1), end: offset }
+}
+
 /// `len` bytes from `offset` on; past the largest blob it ends there, for operations that nobody
 /// checked.
 fn span(offset: u64, len: u64) -> ByteRange {
@@ -130,6 +137,8 @@ mod tests {
         let add = Transform::add(Number::U64(1));
         let cases = [
             (Operation::Write { offset: 5, payload: payload(3) }, range(5, 8)),
+            (Operation::Write { offset: 5, payload: payload(0) }, range(4, 5)),
+            (Operation::Write { offset: 0, payload: payload(0) }, range(0, 0)),
             (Operation::Append { payload: payload(3), expected: None }, ByteRange::from(100)),
             (Operation::Append { payload: payload(3), expected: Some(7) }, ByteRange::from(7)),
             (Operation::Truncate { len: 9 }, ByteRange::from(9)),

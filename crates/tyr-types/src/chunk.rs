@@ -162,7 +162,10 @@ impl<C: ChunkContent> Run<'_, C> {
                 None
             }
             Operation::Write { offset, payload } => {
-                self.put(*offset, payload);
+                match payload.len() {
+                    0 => self.extend(*offset),
+                    _ => self.put(*offset, payload),
+                }
                 self.reaches(offset + payload.len());
                 None
             }
@@ -210,6 +213,16 @@ impl<C: ChunkContent> Run<'_, C> {
         let span = ByteRange { start: offset, end: offset + payload.len() };
         if !span.intersection(self.place.range).is_empty() {
             self.content.put(offset, payload);
+        }
+    }
+
+    /// A write of nothing moves the end of a blob that is shorter, as every write does: the chunk
+    /// in which it ends from now on holds zeros up to there, so that the next append finds it.
+    fn extend(&mut self, end: u64) {
+        let Place { range } = self.place;
+        let is_here = range.start < end && end < range.end;
+        if is_here && !self.place.is_first() && self.content.held() < end - range.start {
+            self.content.cut(end);
         }
     }
 
@@ -393,12 +406,33 @@ mod tests {
             vec![Operation::Append { payload: payload(b"xy"), expected: Some(12) }],
             vec![Operation::Truncate { len: 3 }, append(b"q")],
             vec![Operation::Truncate { len: 20 }],
+            vec![Operation::Write { offset: 19, payload: payload(b"") }, append(b"xy")],
+            vec![Operation::Write { offset: 16, payload: payload(b"") }],
             vec![Operation::Delete],
             vec![Operation::Delete, Operation::Create, append(b"new")],
             vec![Operation::Replace { payload: payload(b"ten bytes!") }],
             vec![add(0), add(4), add(12)],
             vec![Operation::Compare { offset: 0, expected: Bytes::new() }],
         ]
+    }
+
+    /// A write of nothing beyond the end, and an append that goes by the guess of the end, each a
+    /// transaction, at a node that holds the last chunk only.
+    #[test]
+    fn an_append_after_a_write_of_nothing_goes_where_that_has_put_the_end() {
+        let place = Place { range: ByteRange { start: 16, end: 24 } };
+        let mut chunk = Plain::at(place, &[1; 12]);
+        let write = [Operation::Write { offset: 19, payload: payload(b"") }];
+        operate(&mut chunk, place, &write, Start::Guessed(12));
+        assert_eq!(chunk.held(), 3);
+        let append = [Operation::Append { payload: payload(b"xy"), expected: None }];
+        let answers = operate(&mut chunk, place, &append, Start::Guessed(19));
+        assert_eq!(answers[..], [(0, Outcome::Offset(19))]);
+        assert_eq!(chunk.bytes, b"\0\0\0xy");
+        // One that ends before what is there changes nothing.
+        let write = [Operation::Write { offset: 18, payload: payload(b"") }];
+        operate(&mut chunk, place, &write, Start::Guessed(21));
+        assert_eq!(chunk.bytes, b"\0\0\0xy");
     }
 
     /// A blob of three chunks comes out the same, whether it is kept whole or chunk by chunk, and

@@ -91,7 +91,7 @@ fn a_write_touches_its_chunks_and_the_version_managers() {
     assert_eq!(touched(&[write(10, 20)], 0), written([0]));
     assert_eq!(touched(&[write(CHUNK, 2 * CHUNK)], 0), written([0, 1, 2]));
     assert_eq!(touched(&[write(3 * CHUNK - 1, 2)], 0), written([0, 2, 3]));
-    assert_eq!(touched(&[write(9 * CHUNK, 0)], 0), written([0]));
+    assert_eq!(touched(&[write(9 * CHUNK, 0)], 0), written([0, 8]));
     let add = Operation::Apply { offset: 5 * CHUNK - 8, transform: Transform::add(Number::U64(1)) };
     assert_eq!(touched(&[add], 0), written([0, 4]));
     assert_eq!(touched(&[Operation::Create], 0), written([0]));
@@ -115,6 +115,14 @@ fn operations_see_the_end_that_those_before_them_leave() {
     assert_eq!(touched(&[truncate, append(5)], 0), written([0, 5]));
     assert_eq!(touched(&[Operation::Create, append(5)], 3 * CHUNK), written([0]));
     assert_eq!(touched(&[write(2 * CHUNK, 1), delete], 0), written([0, 1, 2]));
+}
+
+/// Who has the chunk in which the blob ends from then on has to know.
+#[test]
+fn a_write_of_nothing_touches_the_chunk_before_it() {
+    assert_eq!(touched(&[write(4 * CHUNK + 5, 0)], 0), written([0, 4]));
+    assert_eq!(touched(&[write(4 * CHUNK, 0), append(5)], 0), written([0, 3, 4]));
+    assert_eq!(touched(&[write(0, 0)], 0), written([0]));
 }
 
 #[test]
