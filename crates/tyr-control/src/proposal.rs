@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use tyr_protocol::map::{Change, Domain, Newcomer, Share};
-use tyr_types::{Durability, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result};
+use tyr_types::{
+    Durability, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result,
+};
 
 /// A change of the map that somebody asks for. What nodes report for themselves is not among them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,26 @@ pub enum Proposal {
     ForgetKeyspace(u32),
     /// What nodes that are down alone had of the keyspace is lost.
     AcceptLoss(u32),
+    /// A new keyspace whose blobs are placed by a part of their keys.
+    CreatePlacedKeyspace {
+        /// Its name.
+        name: String,
+        /// What it is created with beside that.
+        config: Keyspace,
+        /// The seed of its hash.
+        seed: u64,
+        /// What places its blobs.
+        placed_by: Placing,
+    },
+}
+
+/// [`PlacedBy`] other than the whole key, as it travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Placing {
+    /// The first so many bytes.
+    First(u8),
+    /// What comes before this byte.
+    UpTo(u8),
 }
 
 /// A node that joins.
@@ -77,6 +99,7 @@ impl From<&KeyspaceConfig> for Keyspace {
             is_multi_versioned,
             durability,
             is_compressed,
+            placed_by: _, // A proposal of its own, which older programs do not understand.
         } = config.clone();
         let durability = match durability {
             Durability::Memory => 0,
@@ -119,6 +142,7 @@ impl TryFrom<Keyspace> for KeyspaceConfig {
             is_multi_versioned,
             durability,
             is_compressed,
+            placed_by: PlacedBy::Key,
         };
         config.validate()?;
         Ok(config)
@@ -139,8 +163,19 @@ impl TryFrom<Change> for Proposal {
             Change::CancelMove => Self::CancelMove,
             Change::Down(node) => Self::Down(node.0),
             Change::CreateKeyspace { name, config, seed } => {
-                let (name, config) = (name.as_str().to_owned(), Keyspace::from(&config));
-                Self::CreateKeyspace { name, config, seed }
+                let (name, placed_by) = (name.as_str().to_owned(), config.placed_by);
+                let config = Keyspace::from(&config);
+                let placed = |placed_by| Self::CreatePlacedKeyspace {
+                    name: name.clone(),
+                    config: config.clone(),
+                    seed,
+                    placed_by,
+                };
+                match placed_by {
+                    PlacedBy::First(count) => placed(Placing::First(count)),
+                    PlacedBy::UpTo(byte) => placed(Placing::UpTo(byte)),
+                    PlacedBy::Key => Self::CreateKeyspace { name, config, seed },
+                }
             }
             Change::DropKeyspace(id) => Self::DropKeyspace(id.0),
             Change::ForgetKeyspace(id) => Self::ForgetKeyspace(id.0),
@@ -168,6 +203,17 @@ impl TryFrom<Proposal> for Change {
             Proposal::Down(node) => Self::Down(NodeId(node)),
             Proposal::CreateKeyspace { name, config, seed } => {
                 let (name, config) = (KeyspaceName::new(&name)?, config.try_into()?);
+                check_durability(&config)?;
+                Self::CreateKeyspace { name, config, seed }
+            }
+            Proposal::CreatePlacedKeyspace { name, config, seed, placed_by } => {
+                let (name, config) = (KeyspaceName::new(&name)?, KeyspaceConfig::try_from(config)?);
+                let placed_by = match placed_by {
+                    Placing::First(count) => PlacedBy::First(count),
+                    Placing::UpTo(byte) => PlacedBy::UpTo(byte),
+                };
+                let config = KeyspaceConfig { placed_by, ..config };
+                config.validate()?;
                 check_durability(&config)?;
                 Self::CreateKeyspace { name, config, seed }
             }

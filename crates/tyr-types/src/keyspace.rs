@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::id::KeyspaceId;
 use crate::limits;
+use crate::placed_by::PlacedBy;
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,9 @@ pub struct KeyspaceConfig {
     pub durability: Durability,
     /// Whether large payloads are compressed with lz4 on disk. Default false.
     pub is_compressed: bool,
+    /// Which part of a key says where its blob lies. Default the whole key. In a store in a
+    /// directory, where everything lies together, it changes nothing.
+    pub placed_by: PlacedBy,
 }
 
 /// A keyspace as it was created.
@@ -125,6 +129,7 @@ impl Default for KeyspaceConfig {
             is_multi_versioned: true,
             durability: Durability::Sync,
             is_compressed: false,
+            placed_by: PlacedBy::Key,
         }
     }
 }
@@ -161,6 +166,7 @@ impl KeyspaceConfig {
                 compression(self.is_compressed).to_owned(),
                 compression(wanted.is_compressed).to_owned(),
             ),
+            ("placed by", self.placed_by.to_string(), wanted.placed_by.to_string()),
         ];
         let differing = pairs.iter().filter(|(_, has, wants)| has != wants);
         let texts: Vec<String> =
@@ -193,6 +199,13 @@ impl KeyspaceConfig {
                 "live replicas are 1 to the replication factor {}, not {}",
                 self.replication,
                 self.live_replicas_needed()
+            )));
+        }
+        if !self.placed_by.is_valid() {
+            return Err(Error::invalid(format!(
+                "keys are placed by 1 to {} of their first bytes, not {}",
+                limits::PLACED_BY_LEN_MAX,
+                self.placed_by
             )));
         }
         Ok(())
@@ -246,6 +259,12 @@ mod tests {
             text,
             "replication 3, not 1; live replicas min 2, not 1; compression none, not lz4"
         );
+    }
+
+    #[test]
+    fn a_placement_by_more_bytes_than_there_may_be_is_refused() {
+        let config = KeyspaceConfig { placed_by: PlacedBy::First(65), ..Default::default() };
+        assert!(config.validate().unwrap_err().message().contains("first:65"));
     }
 
     #[test]

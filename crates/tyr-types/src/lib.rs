@@ -15,6 +15,7 @@ pub mod id;
 pub mod keyspace;
 pub mod limits;
 pub mod operation;
+pub mod placed_by;
 pub mod range;
 pub mod timestamp;
 pub mod transform;
@@ -26,6 +27,7 @@ pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use operation::{
     BlobOperations, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
 };
+pub use placed_by::PlacedBy;
 pub use range::ByteRange;
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};

@@ -9,6 +9,9 @@ pub const KEY_LEN_MAX: usize = 1024;
 /// Characters of a keyspace's name.
 pub const KEYSPACE_NAME_LEN_MAX: usize = 64;
 
+/// First bytes of a key that may place a blob: a hash in hexadecimal digits fits.
+pub const PLACED_BY_LEN_MAX: u8 = 64;
+
 /// Smallest chunk: one page, below which placement costs more than the data.
 pub const CHUNK_SIZE_MIN: u64 = 4 << 10;
 /// Largest chunk: what one node copies in a second when it heals.

@@ -172,6 +172,6 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, Number, NumberType, Result, Stat, Timestamp, Transform,
+    KeyspaceInfo, KeyspaceName, Number, NumberType, PlacedBy, Result, Stat, Timestamp, Transform,
     TransformKind, limits,
 };

@@ -3,7 +3,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use tyr::{Durability, Error, KeyspaceConfig, KeyspaceInfo};
+use tyr::{Durability, Error, KeyspaceConfig, KeyspaceInfo, PlacedBy};
 
 use crate::cluster::loss::{self, LossArguments};
 use crate::cluster::quota::{self, QuotaArguments};
@@ -39,7 +39,8 @@ Examples:
   tyr keyspace create notes --if-missing
   tyr keyspace create notes
   tyr keyspace create cache --durability memory --single-version
-  tyr keyspace create disks --chunk-size 4MiB --compress")]
+  tyr keyspace create disks --chunk-size 4MiB --compress
+  tyr keyspace create files --placed-by up-to:/")]
 pub struct CreateArguments {
     /// 1 to 64 of a-z 0-9 _ . - ; starts with a letter or digit
     name: String,
@@ -61,6 +62,11 @@ pub struct CreateArguments {
     /// Compress large payloads with lz4 on disk
     #[arg(long = "compress")]
     is_compressed: bool,
+    /// What of a key says where the blob lies in a cluster: key, first:N (the first N bytes, 1 to
+    /// 64) or up-to:BYTE (what comes before the first such byte). Keys that share it are a group,
+    /// whose transactions pass few nodes
+    #[arg(long, value_parser = PlacedBy::parse, default_value = "key", value_name = "PART")]
+    placed_by: PlacedBy,
     /// If there is one, with this configuration, be content with it
     #[arg(long = "if-missing")]
     if_missing: bool,
@@ -132,6 +138,7 @@ fn create(session: &mut Session, arguments: &CreateArguments) -> Outcome {
         is_multi_versioned: !arguments.is_single_versioned,
         durability: arguments.durability.into(),
         is_compressed: arguments.is_compressed,
+        placed_by: arguments.placed_by,
     };
     let store = session.open(Access::Create)?;
     let keyspace = match arguments.if_missing {
@@ -185,7 +192,8 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
     };
     let mut text = format!(
         "name               {}\nid                 {}\ndurability         {}\n\
-         chunk size         {} ({}){replicas}\nversions           {}\ncompression        {}",
+         chunk size         {} ({}){replicas}\nversions           {}\ncompression        {}\n\
+         placed by          {}",
         info.name,
         info.id.0,
         config.durability.name(),
@@ -193,6 +201,7 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
         size_text(config.chunk_size),
         if config.is_multi_versioned { "many" } else { "newest only" },
         if config.is_compressed { "lz4" } else { "none" },
+        config.placed_by,
     );
     if let Some((name, nodes)) = waiting.iter().find(|(name, _)| name == info.name.as_str()) {
         text.push('\n');
@@ -236,5 +245,6 @@ pub fn as_json(info: &KeyspaceInfo) -> Value {
         "multi_versioned": info.config.is_multi_versioned,
         "durability": info.config.durability.name(),
         "compressed": info.config.is_compressed,
+        "placed_by": info.config.placed_by.to_string(),
     })
 }

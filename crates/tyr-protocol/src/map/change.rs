@@ -16,11 +16,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Result};
+use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result};
 
 use super::route::only_replica;
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
-use crate::wire::{LEVEL, LEVEL_ALONE};
+use crate::wire::{LEVEL, LEVEL_ALONE, LEVEL_PLACED};
 
 /// A node that is not in the cluster yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,6 +335,9 @@ impl ClusterMap {
         seed: u64,
     ) -> Result<()> {
         config.validate()?;
+        if config.placed_by != PlacedBy::Key {
+            self.check_level(LEVEL_PLACED)?;
+        }
         if self.keyspace_named(name.as_str()).is_some() {
             let text = format!("keyspace {name} exists");
             return Err(Error::new(tyr_types::ErrorKind::AlreadyExists, text));

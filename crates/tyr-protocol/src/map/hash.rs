@@ -5,20 +5,37 @@
 //! specification fixes, and numbers through the finaliser of `SplitMix64`, written out here. Tests
 //! compare both with values that must never change.
 
-use tyr_types::{Key, NodeId};
+use tyr_types::NodeId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The fractional part of the golden ratio: steps that fill 64 bits evenly.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The hash of a blob: its chunks' places follow from it.
-pub fn blob(seed: u64, key: &Key) -> u64 {
-    xxh3_64_with_seed(key.as_bytes(), seed)
+/// The hashes that place a blob: its chunks' places follow from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobHash {
+    /// Of the part of the key by which the keyspace places its blobs: all of a group have one.
+    pub group: u64,
+    /// Of the whole key.
+    pub own: u64,
+}
+
+impl BlobHash {
+    /// The place of a chunk on the ring (H). First chunks lie by their group; the others, which
+    /// have the bulk of what is large, by the whole key, so that they spread.
+    pub fn place(self, chunk: u64) -> u64 {
+        place(if chunk == 0 { self.group } else { self.own }, chunk)
+    }
+}
+
+/// The hash of a key, or of its part that places the blob.
+pub fn key(seed: u64, part: &[u8]) -> u64 {
+    xxh3_64_with_seed(part, seed)
 }
 
 /// The place of a chunk on the ring, of the blob with this hash.
-pub fn place(blob: u64, chunk: u64) -> u64 {
-    mix(blob.wrapping_add(chunk.wrapping_mul(GOLDEN)))
+pub fn place(hash: u64, chunk: u64) -> u64 {
+    mix(hash.wrapping_add(chunk.wrapping_mul(GOLDEN)))
 }
 
 /// The `index`-th token of `node`. No two tokens are alike, since [`mix`] is a bijection.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{Epoch, KeyspaceConfig, KeyspaceName, NodeId};
+use tyr_types::{Epoch, Key, KeyspaceConfig, KeyspaceName, NodeId};
+
+use super::hash::{self, BlobHash};
 
 /// Why what is new is refused in a keyspace that was dropped.
 pub const DROPPED: &str = "the keyspace was dropped; look its name up again, or create it anew";
@@ -25,6 +27,17 @@ pub struct MapKeyspace {
 }
 
 impl MapKeyspace {
+    /// The hash of a blob: the places of its chunks follow from it. Blobs of one group have one
+    /// hash for their first chunks, and each its own for the others (H).
+    pub fn hash(&self, key: &Key) -> BlobHash {
+        let part = self.config.placed_by.part(key.as_bytes());
+        let group = hash::key(self.seed, part);
+        match part.len() == key.as_bytes().len() {
+            true => BlobHash { group, own: group },
+            false => BlobHash { group, own: hash::key(self.seed, key.as_bytes()) },
+        }
+    }
+
     /// What says where its chunks lie.
     pub fn layout(&self) -> Layout<'_> {
         Layout { replication: usize::from(self.config.replication), lost: &self.lost }

@@ -108,8 +108,7 @@ impl ClusterMap {
     /// Who has to do with this chunk; `None` when there is no such keyspace.
     pub fn placement(&self, blob: &BlobName, chunk: u64) -> Option<Placement> {
         let keyspace = self.keyspaces.get(&blob.keyspace)?;
-        let place = hash::place(hash::blob(keyspace.seed, &blob.key), chunk);
-        Some(self.placed(place, keyspace.layout()))
+        Some(self.placed(keyspace.hash(&blob.key).place(chunk), keyspace.layout()))
     }
 
     /// The nodes that hold this chunk and are up, in node order; the first is its authority. May

@@ -19,7 +19,8 @@ use tyr_types::{
     KeyspaceName, NodeId, Operation, Transaction, limits,
 };
 
-use super::{ClusterMap, hash};
+use super::ClusterMap;
+use super::hash::BlobHash;
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::footprint::Footprint;
@@ -68,17 +69,16 @@ impl ClusterMap {
         needed: impl Fn(&KeyspaceConfig) -> u8,
     ) -> Result<Chain, Abort> {
         let mut hops: SmallVec<[Hop; 8]> = SmallVec::new();
-        let mut previous: Option<(&BlobName, u64)> = None;
+        let mut previous: Option<(&BlobName, BlobHash)> = None;
         for touch in self.touches(transaction, ends)?.sorted()? {
             let config = &self.keyspaces[&touch.blob.keyspace];
             let blob_hash = match previous {
                 Some((blob, known)) if blob == touch.blob => known,
-                Some(_) | None => hash::blob(config.seed, &touch.blob.key),
+                Some(_) | None => config.hash(&touch.blob.key),
             };
             previous = Some((touch.blob, blob_hash));
             let (config, layout) = (&config.config, config.layout());
-            let place = hash::place(blob_hash, touch.chunk);
-            let placed = self.placed(place, layout);
+            let placed = self.placed(blob_hash.place(touch.chunk), layout);
             let Some(authority) = placed.holders.first().copied() else {
                 return Err(Abort::at(touch.blob, ErrorKind::Unavailable, NO_HOLDER));
             };

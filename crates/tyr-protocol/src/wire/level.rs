@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 1 | all that came with version 2 of the wire |
 //! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
+//! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -17,7 +18,7 @@
 use tyr_types::{BlobOperations, Operation, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_ALONE;
+pub const LEVEL: u8 = LEVEL_PLACED;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -30,6 +31,10 @@ pub const LEVEL_FIRST: u8 = 1;
 /// From this level on a node may be declared down that alone has part of a keyspace of one replica:
 /// what it has waits for it. By a map of a lower level that would be gone, so there nobody is.
 pub const LEVEL_ALONE: u8 = 2;
+
+/// From this level on a keyspace may place its blobs by a part of their keys (H): a program of
+/// before would look for them elsewhere.
+pub const LEVEL_PLACED: u8 = 3;
 
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as

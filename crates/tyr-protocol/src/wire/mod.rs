@@ -43,7 +43,9 @@ pub use self::frame::{
 };
 pub use self::head::Unread;
 pub use self::hello::{Hello, MAGIC, REFUSAL_LEN_MAX, TOKEN_LEN_MAX, VERSION, refusal_bytes};
-pub use self::level::{LEVEL, LEVEL_ALONE, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, level_of};
+pub use self::level::{
+    LEVEL, LEVEL_ALONE, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, LEVEL_PLACED, level_of,
+};
 pub use self::map::{decode_map, encode_map};
 pub use self::output::{Outgoing, SHARED_LEN_MIN};
 pub use self::record::{decode_record, encode_record};

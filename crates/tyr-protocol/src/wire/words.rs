@@ -5,13 +5,13 @@
 
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, ExtentRef, KeyspaceConfig,
-    KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, ReadCheck,
-    Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
+    KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, PlacedBy,
+    ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::level_of_transform;
+use super::level::{LEVEL_PLACED, level_of_transform};
 use super::output::Output;
 
 /// A newtype is what it wraps.
@@ -136,6 +136,11 @@ impl Encoded for KeyspaceName {
     }
 }
 
+/// What is added to whether a keyspace is compressed when there follows what places its blobs.
+const PLACED: u8 = 2;
+const PLACED_COMPRESSED: u8 = PLACED + 1;
+
+/// One whose blobs are placed by their whole keys is as in level 1.
 impl Encoded for KeyspaceConfig {
     const LEN_MIN: usize = 6;
 
@@ -148,25 +153,49 @@ impl Encoded for KeyspaceConfig {
             is_multi_versioned,
             durability,
             is_compressed,
+            placed_by,
         } = self;
         chunk_size.encode(output);
         replication.encode(output);
         output.byte(self.live_replicas_needed());
         is_multi_versioned.encode(output);
         durability.encode(output);
-        is_compressed.encode(output);
+        let is_placed = *placed_by != PlacedBy::Key;
+        output.byte(u8::from(*is_compressed) + if is_placed { PLACED } else { 0 });
+        match placed_by {
+            PlacedBy::Key => {}
+            PlacedBy::First(count) => output.raw(&[0, *count]),
+            PlacedBy::UpTo(byte) => output.raw(&[1, *byte]),
+        }
+        if is_placed {
+            output.needs(LEVEL_PLACED);
+        }
     }
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let config = Self {
+        let mut config = Self {
             chunk_size: Encoded::decode(input)?,
             replication: Encoded::decode(input)?,
             live_replicas_min: Some(Encoded::decode(input)?),
             is_multi_versioned: Encoded::decode(input)?,
             durability: Encoded::decode(input)?,
-            is_compressed: Encoded::decode(input)?,
+            ..Self::default()
         };
+        let form = input.byte()?;
+        config.is_compressed = match form {
+            0 | PLACED => false,
+            1 | PLACED_COMPRESSED => true,
+            _ => return Err(input.unknown_last("an unknown form of a keyspace's configuration")),
+        };
+        if form >= PLACED {
+            input.needs(LEVEL_PLACED)?;
+            config.placed_by = match input.array()? {
+                [0, count] => PlacedBy::First(count),
+                [1, byte] => PlacedBy::UpTo(byte),
+                [_, _] => return Err(input.unknown_last("an unknown way to place blobs")),
+            };
+        }
         match config.validate() {
             Ok(()) => Ok(config),
             Err(_) => Err(input.malformed("the keyspace's configuration before is out of range")),

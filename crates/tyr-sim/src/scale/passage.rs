@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tyr_protocol::map::{ClusterMap, hash};
+use tyr_protocol::map::ClusterMap;
 use tyr_protocol::{Chain, Part};
 use tyr_types::{BlobName, NodeId};
 
@@ -50,7 +50,7 @@ impl Passage {
         for ((blob, start), nodes) in chunks {
             let keyspace = &map.keyspaces[&blob.keyspace];
             let chunk = start / keyspace.config.chunk_size;
-            let lane = order.lane(hash::place(hash::blob(keyspace.seed, &blob.key), chunk));
+            let lane = order.lane(keyspace.hash(&blob.key).place(chunk));
             let mut ranks: Vec<(usize, u32)> = Vec::with_capacity(nodes.len());
             for node in nodes {
                 ranks.push(order.rank(lane, node));

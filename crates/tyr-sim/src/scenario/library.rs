@@ -79,6 +79,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "client-year",
     "borders",
     "mixed",
+    "groups",
     "drop",
     "single-away",
     "single-moves",

@@ -108,6 +108,8 @@ pub struct Keyspace {
     pub is_multi_versioned: bool,
     /// When a commit is acknowledged.
     pub durability: Durability,
+    /// How many first bytes of a key place its blob (H); all when not said.
+    pub placed: Option<u8>,
 }
 
 impl Keyspace {
@@ -120,6 +122,7 @@ impl Keyspace {
             live: None,
             is_multi_versioned: true,
             durability: Durability::Sync,
+            placed: None,
         }
     }
 

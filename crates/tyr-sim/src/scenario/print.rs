@@ -69,6 +69,9 @@ impl Keyspace {
         if !self.is_multi_versioned {
             f.write_str(", single version")?;
         }
+        if let Some(placed) = self.placed {
+            write!(f, ", placed {placed}")?;
+        }
         writeln!(
             f,
             "{}",

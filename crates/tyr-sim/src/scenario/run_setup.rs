@@ -4,7 +4,7 @@
 //! happens when: where several of a kind overlap, the end of one leaves the others as they are.
 
 use tyr_protocol::movement::scrub::ScrubConfig;
-use tyr_types::{KeyspaceConfig, KeyspaceId, NodeId, Result};
+use tyr_types::{KeyspaceConfig, KeyspaceId, NodeId, PlacedBy, Result};
 
 use crate::fault::{self, FaultPlan};
 use crate::setup::{self, Setup};
@@ -70,6 +70,7 @@ fn config(keyspace: &Keyspace, drawn: &Scenario) -> Result<KeyspaceConfig> {
         live_replicas_min: keyspace.live.map(|live| live as u8),
         is_multi_versioned: keyspace.is_multi_versioned,
         durability: keyspace.durability,
+        placed_by: keyspace.placed.map_or(PlacedBy::Key, PlacedBy::First),
         ..KeyspaceConfig::default()
     };
     config.validate()?;

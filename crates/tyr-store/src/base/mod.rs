@@ -50,7 +50,10 @@ use crate::extents::Extents;
 use crate::index::{Index, IndexBatch, Table};
 
 /// Version of the keys and values in the index.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
+
+/// The format of an index that a program of before can read, too.
+const FORMAT_VERSION_MIN: u32 = 1;
 
 /// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.
 const READ_ATTEMPTS_MAX: usize = 16;
@@ -283,14 +286,14 @@ impl Base {
 fn check_format(index: &dyn Index) -> Result<()> {
     if index.last_batch() == 0 {
         let mut batch = IndexBatch::new();
-        let version = record::encode_number(FORMAT_VERSION);
+        let version = record::encode_number(FORMAT_VERSION_MIN);
         batch.put(Table::Meta, key::FORMAT.to_vec(), version);
         index.commit(batch)?;
         return Ok(());
     }
     let value = index.get(Table::Meta, key::FORMAT)?;
     match value.as_deref().and_then(record::decode_number) {
-        Some(FORMAT_VERSION) => Ok(()),
+        Some(FORMAT_VERSION_MIN..=FORMAT_VERSION) => Ok(()),
         Some(version) if version > FORMAT_VERSION => Err(Error::later_release(
             "the index",
             format_args!("index format {version}"),

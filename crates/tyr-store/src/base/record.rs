@@ -3,7 +3,9 @@
 //! Decoding is total: what is no value answers `None`, and the caller names the place. The index
 //! has checked the value's checksum before, so that such a value was written so.
 
-use tyr_types::{BlobName, Bytes, Durability, ExtentRef, KeyspaceConfig, KeyspaceName, Timestamp};
+use tyr_types::{
+    BlobName, Bytes, Durability, ExtentRef, KeyspaceConfig, KeyspaceName, PlacedBy, Timestamp,
+};
 
 use super::key::{self, TIMESTAMP_LEN};
 use super::types::{BlobBase, PieceData, Totals};
@@ -197,7 +199,15 @@ pub(super) struct KeyspaceEntry {
     pub is_dropped: bool,
 }
 
+/// What is added to whether a keyspace was dropped when there follows what places its blobs.
+const PLACED: u8 = 2;
+
 impl KeyspaceEntry {
+    /// Whether its blobs are placed by a part of their keys, which format 2 of the index can say.
+    pub fn is_placed(&self) -> bool {
+        self.config.placed_by != PlacedBy::Key
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let config = &self.config;
         let durability = match config.durability {
@@ -212,8 +222,13 @@ impl KeyspaceEntry {
             u8::from(config.is_multi_versioned),
             durability,
             u8::from(config.is_compressed),
-            u8::from(self.is_dropped),
+            u8::from(self.is_dropped) + if self.is_placed() { PLACED } else { 0 },
         ]);
+        match config.placed_by {
+            PlacedBy::Key => {}
+            PlacedBy::First(count) => value.extend_from_slice(&[0, count]),
+            PlacedBy::UpTo(byte) => value.extend_from_slice(&[1, byte]),
+        }
         value.extend_from_slice(self.name.as_str().as_bytes());
         value
     }
@@ -223,6 +238,15 @@ impl KeyspaceEntry {
         let chunk_size = reader.u64()?;
         let [replication, live_replicas_min, versions, durability, compressed, dropped] =
             *reader.take()?;
+        let placed_by = match dropped {
+            0 | 1 => PlacedBy::Key,
+            2 | 3 => match *reader.take()? {
+                [0, count] => PlacedBy::First(count),
+                [1, byte] => PlacedBy::UpTo(byte),
+                [_, _] => return None,
+            },
+            _ => return None,
+        };
         let config = KeyspaceConfig {
             chunk_size,
             replication,
@@ -235,10 +259,11 @@ impl KeyspaceEntry {
                 _ => return None,
             },
             is_compressed: compressed != 0,
+            placed_by,
         };
         config.validate().ok()?;
         let name = KeyspaceName::new(std::str::from_utf8(reader.0).ok()?).ok()?;
-        Some(Self { name, config, is_dropped: dropped != 0 })
+        Some(Self { name, config, is_dropped: dropped % 2 == 1 })
     }
 }
 

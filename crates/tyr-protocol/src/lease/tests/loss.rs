@@ -5,7 +5,7 @@ use tyr_types::{Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 use super::grants::Monitors;
 use crate::lease::{Event, OutcomeRetention};
 use crate::map::{Change, NodeState};
-use crate::wire::LEVEL_ALONE;
+use crate::wire::{LEVEL, LEVEL_ALONE};
 
 /// Three nodes, a keyspace of three replicas, and an empty one of one.
 fn with_a_single() -> Monitors {
@@ -33,7 +33,7 @@ fn before_all_speak_level_2_a_keyspace_of_one_replica_keeps_every_node_up() {
         assert_eq!(monitors.map().level, LEVEL_ALONE - 1);
         monitors.back(node, 2, true);
     }
-    assert_eq!(monitors.map().level, LEVEL_ALONE);
+    assert_eq!(monitors.map().level, LEVEL);
     monitors.pass(5, &[1, 2]);
     assert_eq!(monitors.state(0), NodeState::Down);
 }

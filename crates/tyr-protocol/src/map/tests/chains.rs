@@ -197,6 +197,29 @@ fn a_cluster_of_one_has_a_chain_of_one() {
     assert!(map.chain(&doing(&[]), &Ends::new()).is_err());
 }
 
+/// H: in a cluster of any size.
+#[test]
+fn a_transaction_in_one_group_passes_the_replicas_of_one_blob() {
+    for nodes in [4, 64, 256] {
+        let config = KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..replicated(3) };
+        let map = ClusterMap::of(nodes, &[config, replicated(3)]);
+        let keys: Vec<String> = (0..6).map(|number| format!("group/{number}")).collect();
+        let operations = [write(0, 10)];
+        let blobs: Vec<(&str, &[Operation])> =
+            keys.iter().map(|key| (key.as_str(), &operations[..])).collect();
+        let mut transaction = doing(&blobs);
+        let chain = map.chain(&transaction, &Ends::new()).unwrap();
+        assert_eq!(chain.hops().len(), 3, "{nodes} nodes");
+        let authorities: BTreeSet<NodeId> =
+            pieces(&chain).into_iter().map(|(_, piece)| piece.authority).collect();
+        assert_eq!(authorities.len(), 1, "all have one authority");
+        // Beside it, what the same keys are without groups.
+        transaction.blobs.iter_mut().for_each(|entry| entry.blob.keyspace = KeyspaceId(2));
+        let chain = map.chain(&transaction, &Ends::new()).unwrap();
+        assert!(chain.hops().len() > 3, "{nodes} nodes");
+    }
+}
+
 #[test]
 fn without_enough_holders_that_are_up_a_write_is_unavailable() {
     let config = KeyspaceConfig { replication: 3, ..KeyspaceConfig::default() };

@@ -4,7 +4,7 @@ use tyr_types::{ErrorKind, KeyspaceName};
 
 use super::*;
 use crate::map::{Membership, NodeState, losers};
-use crate::wire::LEVEL;
+use crate::wire::{LEVEL, LEVEL_ALONE};
 
 pub(super) fn back(node: u16, incarnation: u64, has_disk: bool) -> Change {
     Change::Return { node: NodeId(node), incarnation, has_disk, level: LEVEL }
@@ -265,6 +265,22 @@ fn nobody_becomes_a_holder_who_was_no_recipient() {
             map = new;
         }
     }
+}
+
+#[test]
+fn groups_wait_until_all_nodes_know_how_to_place_them() {
+    let placed = KeyspaceConfig { placed_by: PlacedBy::First(8), ..replicated(3) };
+    let change = Change::CreateKeyspace {
+        name: KeyspaceName::new("groups").unwrap(),
+        config: placed.clone(),
+        seed: 5,
+    };
+    let old = cluster(3).speaking(LEVEL_ALONE);
+    let error = old.changed(&change).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("feature level 3"), "{error}");
+    let created = after(&cluster(3), &[change]);
+    assert_eq!(created.keyspaces.values().last().unwrap().config, placed.explicit());
 }
 
 #[test]

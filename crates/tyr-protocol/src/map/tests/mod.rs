@@ -8,7 +8,7 @@ mod places;
 
 use std::collections::BTreeSet;
 
-use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, NodeId};
+use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, NodeId, PlacedBy};
 
 use super::{Change, ClusterMap, Domain, Newcomer, Share, hash};
 

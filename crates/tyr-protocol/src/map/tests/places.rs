@@ -45,13 +45,31 @@ fn places_and_tokens_never_change() {
         ),
     ];
     for (seed, key, hashed, first, fourth) in cases {
-        let blob = hash::blob(seed, &Key::new(key).unwrap());
+        let blob = hash::key(seed, key);
         assert_eq!((blob, hash::place(blob, 0), hash::place(blob, 3)), (hashed, first, fourth));
     }
     assert_eq!(hash::token(NodeId(0), 0), 0xe220_a839_7b1d_cdaf);
     assert_eq!(hash::token(NodeId(0), 1), 0xbfef_8030_ddc2_d772);
     assert_eq!(hash::token(NodeId(1), 0), 0xce30_761c_d737_3f6d);
     assert_eq!(hash::token(NodeId(65_535), 639), 0x6399_90ed_99bf_f496);
+}
+
+/// H: first chunks lie by their group, the others by the whole key. Compared with another
+/// implementation's values.
+#[test]
+fn places_of_groups_never_change() {
+    let cases: [(PlacedBy, &str, u64, u64); 4] = [
+        (PlacedBy::First(3), "accounts/17", 0x6fd7_5519_47ac_8fcd, 0xb89c_258c_d3a1_63ec),
+        (PlacedBy::UpTo(b'/'), "accounts/17", 0x0191_83fd_e4ca_0f9c, 0xb89c_258c_d3a1_63ec),
+        (PlacedBy::UpTo(b'/'), "/17", 0x571b_1d88_2964_85a8, 0x15f0_8d85_672f_5d3e),
+        (PlacedBy::Key, "accounts/17", 0x9187_355b_3724_ebb8, 0xb89c_258c_d3a1_63ec),
+    ];
+    for (placed_by, key, first, fourth) in cases {
+        let mut keyspace = cluster(1).keyspaces[&KeyspaceId(1)].clone();
+        (keyspace.config.placed_by, keyspace.seed) = (placed_by, 7);
+        let hash = keyspace.hash(&Key::new(key).unwrap());
+        assert_eq!((hash.place(0), hash.place(3)), (first, fourth), "{placed_by} of {key}");
+    }
 }
 
 /// The whole way from a key to its holders, so that no step of it changes unseen.

@@ -6,7 +6,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, limits};
+use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, limits};
 
 use super::words::{number_u32, number_u64};
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
@@ -14,8 +14,15 @@ use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 /// A keyspace's configuration.
 pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
     let durability = select(vec![Durability::Memory, Durability::Buffered, Durability::Sync]);
-    (12..29_u32, 1..=limits::REPLICATION_MAX, any::<u8>(), any::<[bool; 2]>(), durability)
-        .prop_map(|(bits, replication, live, [is_multi_versioned, is_compressed], durability)| {
+    let placed_by = prop_oneof![
+        Just(PlacedBy::Key),
+        (1..=limits::PLACED_BY_LEN_MAX).prop_map(PlacedBy::First),
+        any::<u8>().prop_map(PlacedBy::UpTo),
+    ];
+    let replicas = (1..=limits::REPLICATION_MAX, any::<u8>());
+    (12..29_u32, replicas, any::<[bool; 2]>(), durability, placed_by)
+        .prop_map(|(bits, (replication, live), flags, durability, placed_by)| {
+            let [is_multi_versioned, is_compressed] = flags;
             KeyspaceConfig {
                 chunk_size: 1 << bits,
                 replication,
@@ -23,6 +30,7 @@ pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
                 is_multi_versioned,
                 durability,
                 is_compressed,
+                placed_by,
             }
         })
         .boxed()

@@ -1,12 +1,12 @@
 //! What programs of other releases wrote: what is older is read, what is newer is told from damage.
 
-use tyr_types::KeyspaceId;
+use tyr_types::{KeyspaceConfig, KeyspaceId, PlacedBy};
 
 use super::*;
 use crate::map::MapKeyspace;
 use crate::message::Asked;
 use crate::wire::encoded::{encoded_enum, encoded_struct};
-use crate::wire::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST};
+use crate::wire::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST, LEVEL_PLACED};
 
 /// Records and a map as they were before there were feature levels.
 const FORMAT_1: &str = include_str!("format-1.txt");
@@ -73,6 +73,33 @@ fn a_loss_and_marks_are_of_level_2_and_an_older_program_says_so() {
     older.feed(&frame_of(envelope));
     let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
     assert_eq!((unread.level, unread.from), (LEVEL_ALONE, envelope.from));
+}
+
+/// One value has one encoding: what is placed by the whole key is as in level 1.
+#[test]
+fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
+    for (placed_by, is_compressed, end) in [
+        (PlacedBy::First(8), false, &[2, 0, 8][..]),
+        (PlacedBy::UpTo(0xff), true, &[3, 1, 0xff]),
+        (PlacedBy::Key, true, &[1]),
+    ] {
+        let config =
+            KeyspaceConfig { placed_by, is_compressed, ..KeyspaceConfig::default() }.explicit();
+        let (level, bytes) = written(&config);
+        assert_eq!(level, if placed_by == PlacedBy::Key { BEFORE_LEVELS } else { LEVEL_PLACED });
+        assert!(bytes.ends_with(end), "{bytes:?}");
+        let read = |bytes: &[u8], level| {
+            Input::new(&Bytes::copy_from_slice(bytes), None, 0, level).all::<KeyspaceConfig>(0)
+        };
+        assert_eq!(read(&bytes, level).unwrap(), config);
+        if level == LEVEL_PLACED {
+            assert!(read(&bytes, LEVEL_ALONE).is_err(), "it is of a higher level than is said");
+            let start = &bytes[..bytes.len() - 3];
+            let wrong = |end: &[u8]| read(&[start, end].concat(), LEVEL_PLACED).unwrap_err();
+            assert!(wrong(&[2, 0, 0]).what().contains("out of range"));
+            assert!(wrong(&[2, 2, 8]).is_unknown() && wrong(&[4]).is_unknown());
+        }
+    }
 }
 
 /// One value has one encoding: a keyspace that lost nothing says so with the byte of level 1.

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, ExtentRef, Key,
     KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation, Outcome, Payload,
-    ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    PlacedBy, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
 
 use crate::abort::Abort;
@@ -126,6 +126,7 @@ fn map() -> Arc<ClusterMap> {
         is_multi_versioned: true,
         durability: Durability::Buffered,
         is_compressed: false,
+        placed_by: PlacedBy::Key,
     };
     let name = KeyspaceName::new("messung").unwrap();
     let changes = [

@@ -1,5 +1,7 @@
 //! Keyspaces last, are emptied, and go in steps.
 
+use tyr_types::PlacedBy;
+
 use super::*;
 
 #[test]
@@ -14,6 +16,29 @@ fn keyspaces_survive_a_loss_of_power_with_their_configuration() {
     let error =
         fixture.base.create_keyspace(&keyspaces[0].name, &KeyspaceConfig::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+}
+
+/// What a program of before cannot read, it refuses by the format of the index; everything else it
+/// reads.
+#[test]
+fn keyspaces_with_groups_make_the_index_one_of_the_next_format() {
+    let fixture = Fixture::new(true);
+    let format = |fixture: &Fixture| {
+        let value = fixture.base.index.get(Table::Meta, key::FORMAT).unwrap();
+        value.as_deref().and_then(record::decode_number).unwrap()
+    };
+    assert_eq!(format(&fixture), 1);
+    for (number, placed_by) in (0..).zip([PlacedBy::First(8), PlacedBy::UpTo(b'/')]) {
+        let name = KeyspaceName::new(&format!("groups-{number}")).unwrap();
+        let config = KeyspaceConfig { placed_by, ..KeyspaceConfig::default() };
+        fixture.base.create_keyspace(&name, &config).unwrap();
+    }
+    let fixture = fixture.crashed(0, 3);
+    assert_eq!(format(&fixture), 2);
+    let placed: Vec<PlacedBy> =
+        fixture.base.keyspaces().iter().map(|info| info.config.placed_by).collect();
+    assert_eq!(placed, [PlacedBy::Key, PlacedBy::First(8), PlacedBy::UpTo(b'/')]);
+    assert_eq!(fixture.base.keyspaces()[2].name.as_str(), "groups-1");
 }
 
 #[test]

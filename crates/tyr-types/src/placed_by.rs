@@ -1,0 +1,127 @@
+//! Where a blob lies, as far as its key says: which keys are a group.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// Which part of a key says where the blob lies. Blobs whose keys share it are a *group*: the first
+/// chunks of all of them lie on the same nodes and have one authority, so that a transaction over
+/// them passes few nodes in a cluster of any size (rule H).
+///
+/// A group is as large as its nodes' disks and as busy as they are: design keys so that groups are
+/// many. Chunks after the first spread as ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PlacedBy {
+    /// The whole key: each blob lies for itself.
+    #[default]
+    Key,
+    /// The first so many bytes of the key, 1 to 64; all of a shorter one.
+    First(u8),
+    /// What comes before the first such byte in the key; all of a key without it.
+    UpTo(u8),
+}
+
+impl PlacedBy {
+    /// The part of `key` by which it is placed; empty when the key begins with the byte of `UpTo`.
+    pub fn part<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Key => key,
+            Self::First(count) => &key[..key.len().min(usize::from(*count))],
+            Self::UpTo(byte) => key.split(|it| it == byte).next().unwrap_or(key),
+        }
+    }
+
+    /// The part by which every key with this prefix is placed; `None` where those may be in
+    /// several groups.
+    pub fn part_of_all<'a>(&self, prefix: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Self::Key => None,
+            Self::First(count) => prefix.get(..usize::from(*count)),
+            Self::UpTo(byte) => prefix.contains(byte).then(|| self.part(prefix)),
+        }
+    }
+
+    /// How it is written: `key`, `first:8`, `up-to:/`. A byte that is not printed is escaped, as
+    /// `\\x00`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the three forms.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::invalid(format!(
+                "keys are placed by key, first:N (N from 1 to {}) or up-to:BYTE (a character, or \
+                 \\xNN), not \"{}\"",
+                limits::PLACED_BY_LEN_MAX,
+                text.escape_debug()
+            ))
+        };
+        let placed_by = match text.split_once(':') {
+            None if text == "key" => Self::Key,
+            Some(("first", count)) => Self::First(count.parse().map_err(|_| wrong())?),
+            Some(("up-to", byte)) => Self::UpTo(match byte.as_bytes() {
+                [byte] => *byte,
+                [b'\\', b'x', hex @ ..]
+                    if hex.len() == 2 && hex.iter().all(u8::is_ascii_hexdigit) =>
+                {
+                    u8::from_str_radix(&byte[2..], 16).map_err(|_| wrong())?
+                }
+                _ => return Err(wrong()),
+            }),
+            Some(_) | None => return Err(wrong()),
+        };
+        if placed_by.is_valid() { Ok(placed_by) } else { Err(wrong()) }
+    }
+
+    /// Whether it keeps its range.
+    pub(crate) fn is_valid(self) -> bool {
+        match self {
+            Self::Key | Self::UpTo(_) => true,
+            Self::First(count) => (1..=limits::PLACED_BY_LEN_MAX).contains(&count),
+        }
+    }
+}
+
+impl fmt::Display for PlacedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("key"),
+            Self::First(count) => write!(f, "first:{count}"),
+            Self::UpTo(byte) if byte.is_ascii_graphic() => write!(f, "up-to:{}", char::from(*byte)),
+            Self::UpTo(byte) => write!(f, "up-to:\\x{byte:02x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_the_part_of_the_key_that_places_it() {
+        type Case = (PlacedBy, &'static [u8], &'static [u8], Option<&'static [u8]>);
+        let cases: [Case; 10] = [
+            (PlacedBy::Key, b"a/b", b"a/b", None),
+            (PlacedBy::First(2), b"a/b", b"a/", Some(b"a/")),
+            (PlacedBy::First(3), b"a/b", b"a/b", Some(b"a/b")),
+            (PlacedBy::First(4), b"a/b", b"a/b", None),
+            (PlacedBy::UpTo(b'/'), b"a/b/c", b"a", Some(b"a")),
+            (PlacedBy::UpTo(b'/'), b"a/", b"a", Some(b"a")),
+            (PlacedBy::UpTo(b'/'), b"ab", b"ab", None),
+            (PlacedBy::UpTo(b'/'), b"/ab", b"", Some(b"")),
+            (PlacedBy::UpTo(0), b"x\0y", b"x", Some(b"x")),
+            (PlacedBy::UpTo(0), b"", b"", None),
+        ];
+        for (placed_by, key, part, of_all) in cases {
+            assert_eq!(placed_by.part(key), part, "{placed_by} of {}", key.escape_ascii());
+            assert_eq!(placed_by.part_of_all(key), of_all, "{placed_by} {}", key.escape_ascii());
+            assert_eq!(PlacedBy::parse(&placed_by.to_string()).unwrap(), placed_by);
+        }
+        for wrong in
+            ["", "keys", "first:0", "first:65", "first:", "up-to:", "up-to:ab", "up-to:\\xg0"]
+        {
+            let error = PlacedBy::parse(wrong).unwrap_err();
+            assert!(error.message().contains("first:N"), "{wrong}: {error}");
+        }
+    }
+}
