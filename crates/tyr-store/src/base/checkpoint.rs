@@ -20,6 +20,7 @@ use super::{Base, key, record};
 use crate::disk::{self, Disk, OpenMode};
 use crate::extents::Extents;
 use crate::index::{IndexBatch, Table};
+use crate::log::Start;
 
 /// The record's file, in the store's folder.
 pub const FILE: &str = "checkpoint";
@@ -142,6 +143,12 @@ impl Base {
     /// The checkpoint that a replay of the log begins with.
     pub fn last_checkpoint(&self) -> Checkpoint {
         *self.checkpoint.lock()
+    }
+
+    /// Where a replay of the log begins, and whether there must be a log.
+    pub fn log_start(&self) -> Start {
+        let sequence = self.last_checkpoint().sequence;
+        Start { sequence, is_used: sequence > 0 || !self.keyspaces().is_empty() }
     }
 
     /// Syncs the index and writes it down.

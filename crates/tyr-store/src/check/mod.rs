@@ -21,7 +21,6 @@ use crate::disk::Disk;
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::fjall::FjallIndex;
 use crate::log::{self, Entry, ReplayMode, TornTail};
-use crate::store::log_start;
 
 /// The log's share of the work, roughly: it is short when the store is closed cleanly.
 const LOG_SHARE: f64 = 0.1;
@@ -167,7 +166,7 @@ fn is_damage(error: &Error) -> bool {
 fn check_log(disk: &dyn Disk, base: &Base, report: &mut Report) -> Result<Logged> {
     let (mut attempts, mut suspected) = (0, String::new());
     loop {
-        let start = log_start(base);
+        let start = base.log_start();
         let mut logged = Logged::default();
         let mut visit = |sequence, at, entry: Entry| {
             // What a node of a cluster writes refers to no extents.

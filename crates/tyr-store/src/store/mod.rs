@@ -31,7 +31,6 @@ use crate::recent::{BlobCell, BlobState, Recent};
 
 pub use crate::recent::Attributes;
 pub use fold::Fold;
-pub(crate) use open::log_start;
 pub use open::{Opened, OpenedNode, Parts, Visit};
 pub use promises::PromisesWriter;
 pub use read::{Answer, too_old};

@@ -16,7 +16,7 @@ use crate::disk::{Disk, FolderLock, RealDisk};
 use crate::extents::{ExtentOptions, Extents};
 use crate::index::Index;
 use crate::index::fjall::FjallIndex;
-use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed, Start, TornTail};
+use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed, TornTail};
 use crate::recent::{Readers, Recent};
 
 /// The folder of the index within a store.
@@ -109,7 +109,7 @@ impl Store {
                  folder of its own",
             )),
         };
-        let start = log_start(&store.base);
+        let start = store.base.log_start();
         let replayed = log::replay(&*store.disk, start, ReplayMode::Cut, &mut play)?;
         store.base.reclaim(&in_log)?;
         let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
@@ -235,7 +235,7 @@ impl Store {
             extents_of(&transaction, &mut extents);
             self.play(&transaction, at, &known)
         };
-        let replayed = log::replay(&*self.disk, log_start(&self.base), mode, &mut play);
+        let replayed = log::replay(&*self.disk, self.base.log_start(), mode, &mut play);
         let left_out = intact.lost.map(|extent| TornTail {
             file: self.extents.path(extent.file),
             offset: extent.position,
@@ -280,7 +280,7 @@ impl Store {
             unsynced.extend(extents.into_iter().map(|extent| (sequence, extent)));
             Ok(())
         };
-        let start = log_start(&self.base);
+        let start = self.base.log_start();
         let replayed = log::replay(&*self.disk, start, ReplayMode::ReadOnly, &mut look)?;
         unsynced.retain(|(sequence, _)| *sequence > replayed.synced_to);
         Ok(unsynced)
@@ -328,14 +328,8 @@ struct Played {
     left_out: Option<TornTail>,
 }
 
-/// Where the log of a store with this base is played from.
-pub(crate) fn log_start(base: &Base) -> Start {
-    let sequence = base.last_checkpoint().sequence;
-    Start { sequence, is_used: sequence > 0 || !base.keyspaces().is_empty() }
-}
-
 /// The transaction of an embedded store's log.
-pub(crate) fn transaction_of(entry: Entry) -> Result<Transaction> {
+fn transaction_of(entry: Entry) -> Result<Transaction> {
     match entry {
         Entry::Transaction(transaction) => Ok(transaction),
         Entry::Node(_) => Err(Error::invalid(
