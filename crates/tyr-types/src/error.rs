@@ -173,8 +173,7 @@ impl Error {
     #[must_use]
     pub fn in_keyspace(mut self, name: impl fmt::Display) -> Self {
         if let Some(blob) = &self.blob {
-            let named = format!("keyspace {name} blob \"{}\"", blob.key);
-            self.message = self.message.replace(&blob.to_string(), &named);
+            self.message = self.message.replace(&blob.to_string(), &blob.in_keyspace(name));
         }
         self
     }

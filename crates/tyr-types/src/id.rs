@@ -139,9 +139,16 @@ pub struct BlobName {
     pub key: Key,
 }
 
+impl BlobName {
+    /// As it is printed, with the keyspace's name in the place of its number.
+    pub fn in_keyspace(&self, name: impl fmt::Display) -> String {
+        format!("keyspace {name} blob \"{}\"", self.key)
+    }
+}
+
 impl fmt::Display for BlobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "keyspace {} blob \"{}\"", self.keyspace.0, self.key)
+        f.write_str(&self.in_keyspace(self.keyspace.0))
     }
 }
 

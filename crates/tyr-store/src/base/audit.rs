@@ -140,12 +140,16 @@ impl Audit<'_> {
         self.auditor.found(Finding::error(place, what));
     }
 
+    fn blob_error(&mut self, blob: &BlobName, what: impl Into<String>) {
+        self.error(self.base.blob_title(blob), what);
+    }
+
     /// Inspects a table; damaged values are findings.
     fn walk(&mut self, table: Table, visit: &mut dyn FnMut(&mut Self, &[u8], Bytes)) {
         let base = self.base;
         let mut inspect = |key: &[u8], value: Result<Bytes>| match value {
             Ok(value) => visit(self, key, value),
-            Err(error) => self.error(place(table, key), error.to_string()),
+            Err(error) => self.error(base.place(table, key), base.error_text(error)),
         };
         let result = base.index.inspect(table, &mut inspect);
         if let Err(error) = result {
@@ -165,11 +169,11 @@ impl Audit<'_> {
     fn blobs(&mut self) {
         self.walk(Table::Blobs, &mut |audit, key, value| {
             let Some(blob) = key::blob_name(key) else {
-                return audit.error(place(Table::Blobs, key), "the key is no blob's");
+                return audit.error(audit.base.place(Table::Blobs, key), "the key is no blob's");
             };
             match BlobEntry::decode(&value) {
                 Some(entry) => audit.blob(&blob, key, &entry),
-                None => audit.error(blob.to_string(), "its entry makes no sense"),
+                None => audit.blob_error(&blob, "its entry makes no sense"),
             }
         });
     }
@@ -185,11 +189,11 @@ impl Audit<'_> {
         // A walk may find what a lookup does not: it goes by other parts of the library's files.
         match self.base.index.get(Table::Blobs, key) {
             Ok(Some(_)) => {}
-            Ok(None) => self.error(blob.to_string(), "a walk finds its entry, a lookup does not"),
-            Err(error) => self.error(blob.to_string(), error.to_string()),
+            Ok(None) => self.blob_error(blob, "a walk finds its entry, a lookup does not"),
+            Err(error) => self.blob_error(blob, self.base.error_text(error)),
         }
         if !self.base.keyspaces.read().contains_key(&blob.keyspace) {
-            self.error(blob.to_string(), "there is no such keyspace");
+            self.blob_error(blob, "there is no such keyspace");
         }
         if !entry.blob.exists {
             return;
@@ -226,13 +230,13 @@ impl Audit<'_> {
         let result = base.each_segment(blob, &SegmentKeys::new(blob), all, &mut visit);
         if let Err(error) = result {
             // The sum is not known then, so it is not compared.
-            found.push(error.to_string());
+            found.push(base.error_text(error));
         } else if stored != entry.stored {
             found
                 .push(format!("its segments hold {stored} bytes, its entry says {}", entry.stored));
         }
         for what in found {
-            self.error(blob.to_string(), what);
+            self.blob_error(blob, what);
         }
     }
 
@@ -250,7 +254,7 @@ impl Audit<'_> {
                 *self.references.entry((extent.file, extent.position)).or_default() += 1;
                 let entry = match self.base.extent_entry(&key::extent_of(extent)) {
                     Ok(entry) => entry,
-                    Err(error) => return Some(error.to_string()),
+                    Err(error) => return Some(self.base.error_text(error)),
                 };
                 let is_same = entry.is_some_and(|entry| {
                     (entry.len, entry.compressed_len) == (extent.len, extent.compressed_len)
@@ -273,10 +277,11 @@ impl Audit<'_> {
         let mut last: Option<(BlobName, bool)> = None;
         self.walk(Table::Segments, &mut |audit, key, value| {
             let Some((blob, offset)) = key::segment(key) else {
-                return audit.error(place(Table::Segments, key), "the key is no segment's");
+                return audit
+                    .error(audit.base.place(Table::Segments, key), "the key is no segment's");
             };
             if record::decode_segment(&value).is_none() {
-                audit.error(blob.to_string(), format!("its segment at {offset} makes no sense"));
+                audit.blob_error(&blob, format!("its segment at {offset} makes no sense"));
             }
             if last.as_ref().is_none_or(|(seen, _)| *seen != blob) {
                 let entry = audit.base.entry(&key::blob(&blob), &blob);
@@ -288,10 +293,8 @@ impl Audit<'_> {
                 last = Some((blob.clone(), has_segments));
             }
             if last.as_ref().is_some_and(|(_, has_segments)| !has_segments) {
-                audit.error(
-                    blob.to_string(),
-                    format!("there is a segment at {offset}, but the blob has none"),
-                );
+                let what = format!("there is a segment at {offset}, but the blob has none");
+                audit.blob_error(&blob, what);
             }
         });
     }
@@ -310,7 +313,8 @@ impl Audit<'_> {
             let (Some((file, position)), Some(entry)) =
                 (key::extent_place(b"", key), ExtentEntry::decode(&value))
             else {
-                return audit.error(place(Table::Extents, key), "the entry makes no sense");
+                return audit
+                    .error(audit.base.place(Table::Extents, key), "the entry makes no sense");
             };
             audit.counts.extents += 1;
             let (len, compressed_len) = (entry.len, entry.compressed_len);
@@ -332,7 +336,8 @@ impl Audit<'_> {
                     &here,
                     format!(
                         "{} segments of {} are said to refer to it, {shown} do",
-                        entry.segments, entry.owner
+                        entry.segments,
+                        audit.base.blob_title(&entry.owner)
                     ),
                 );
             }
@@ -410,7 +415,7 @@ impl Audit<'_> {
             let noted = known.get(&keyspace).copied().unwrap_or_default();
             if counted != noted {
                 self.error(
-                    format!("keyspace {}", keyspace.0),
+                    format!("keyspace {}", self.base.keyspace_title(keyspace)),
                     format!(
                         "it is noted to hold {} blobs of {} bytes, but holds {} of {}",
                         noted.blobs, noted.bytes, counted.blobs, counted.bytes
@@ -421,6 +426,17 @@ impl Audit<'_> {
     }
 }
 
-fn place(table: Table, key: &[u8]) -> String {
-    format!("index table {}, key \"{}\"", table.name(), key.escape_ascii())
+impl Base {
+    /// A place in a table of the index, for messages: a blob's by the blob, where the key is one.
+    fn place(&self, table: Table, key: &[u8]) -> String {
+        let table_name = table.name();
+        let known = match table {
+            Table::Blobs => key::blob_name(key).map(|blob| self.blob_title(&blob)),
+            Table::Segments => key::segment(key)
+                .map(|(blob, offset)| format!("{}, offset {offset}", self.blob_title(&blob))),
+            Table::Meta | Table::Extents => None,
+        };
+        let known = known.unwrap_or_else(|| format!("key \"{}\"", key.escape_ascii()));
+        format!("index table {table_name}, {known}")
+    }
 }

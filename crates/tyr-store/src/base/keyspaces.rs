@@ -67,6 +67,29 @@ impl Base {
         live.map(info).collect()
     }
 
+    /// A keyspace as its users know it: by name, or by number where no name is known.
+    pub(super) fn keyspace_title(&self, id: KeyspaceId) -> String {
+        match self.keyspaces.read().get(&id) {
+            // There may be a new one of the same name.
+            Some(entry) if entry.is_dropped => format!("{} (dropped)", entry.name),
+            Some(entry) => entry.name.to_string(),
+            None => id.0.to_string(),
+        }
+    }
+
+    /// A blob as its users know it.
+    pub fn blob_title(&self, blob: &BlobName) -> String {
+        blob.in_keyspace(self.keyspace_title(blob.keyspace))
+    }
+
+    /// The text of an error, with the keyspace of the blob that it is about as its users know it.
+    pub(super) fn error_text(&self, error: Error) -> String {
+        match error.blob().map(|blob| self.keyspace_title(blob.keyspace)) {
+            Some(title) => error.in_keyspace(title).to_string(),
+            None => error.to_string(),
+        }
+    }
+
     /// How much the base holds of a keyspace.
     pub fn totals(&self, keyspace: KeyspaceId) -> Totals {
         self.totals.lock().get(&keyspace).copied().unwrap_or_default()

@@ -235,7 +235,7 @@ fn check_logged_extents(extents: &Extents, base: &Base, logged: &Logged, report:
         if base.last_checkpoint().sequence > *sequence {
             continue;
         }
-        let place = format!("log record {sequence}, {blob}");
+        let place = format!("log record {sequence}, {}", base.blob_title(blob));
         // What was not synced when the power went may be gone; opening ends the log before it.
         report.findings.push(match *sequence > logged.synced_to {
             true => Finding::warning(place, format!("was not synced: {error}")),

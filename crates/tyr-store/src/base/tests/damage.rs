@@ -68,6 +68,9 @@ fn a_walk_finds_damage_and_goes_on_behind_it() {
         assert!(found >= count, "{key}: {findings:#?}");
     }
     assert!(findings.iter().any(|finding| finding.what.contains("checksum")), "{findings:#?}");
+    let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+    assert!(places.contains(&"index table blobs, keyspace test blob \"a\""), "{places:#?}");
+    assert!(places.iter().all(|place| !place.contains("keyspace 1")), "{places:#?}");
     let mut out = vec![0; 100];
     let range = ByteRange { start: 60_000, end: 60_100 };
     let error = fixture.base.read(&fixture.name("b"), range, &mut out).unwrap_err();
