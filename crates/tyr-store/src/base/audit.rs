@@ -103,6 +103,7 @@ impl Work {
     /// Counts work; answers the share done when it is worth telling.
     fn count(&mut self, cost: u64) -> Option<f64> {
         self.done = self.done.saturating_add(cost).min(self.all);
+        debug_assert!(self.told <= self.done && self.done <= self.all, "a share is 0 to 1");
         let is_worth_it = self.done - self.told > self.all / PROGRESS_STEPS;
         is_worth_it.then(|| {
             self.told = self.done;

@@ -49,6 +49,7 @@ impl CheckpointRecord {
         bytes.extend_from_slice(&self.batch.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&checksum.to_le_bytes());
+        assert_eq!(bytes.len(), RECORD_LEN, "a record of another length is damage to who reads it");
         bytes
     }
 
@@ -135,6 +136,9 @@ impl Base {
     /// written; if so, only space was not given back, and the next checkpoint tries again.
     pub fn checkpoint(&self, at: Checkpoint, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let _alone = self.changing.lock();
+        let before = self.last_checkpoint().sequence;
+        // The log below the last one is gone: a replay from there would not find its records.
+        assert!(before <= at.sequence, "a checkpoint at {} after one at {before}", at.sequence);
         self.record(at)?;
         self.forget_tombstones(at)?;
         self.free_dead(kept)

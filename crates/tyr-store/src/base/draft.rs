@@ -29,6 +29,12 @@ const MERGED_LEN_MAX: u64 = 2 << 10;
 /// Inline segments in one block, above which they are made one.
 const BLOCK_SEGMENTS_MAX: usize = 16;
 
+const _: () = {
+    assert!(MERGED_LEN_MAX <= BLOCK_SIZE, "what is merged stays within its block");
+    assert!(BLOCK_SIZE <= limits::EXTENT_PAYLOAD_MIN as u64, "a whole block may lie inline");
+    assert!(limits::EXTENT_PAYLOAD_MIN <= limits::EXTENT_LEN_MAX as usize);
+};
+
 /// Bytes of an extent's payload.
 type Part = Range<u32>;
 
@@ -85,6 +91,8 @@ impl<'a> Draft<'a> {
 
     /// Drops everything that the base stores from `cut` on. Comes before all else.
     pub fn cut(&mut self, cut: u64) -> Result<()> {
+        // What is cut is taken from the index: it knows nothing of what was put in here.
+        assert!(self.segments.is_empty() && self.removed.is_empty(), "cut comes first, and once");
         if cut >= self.stored_end {
             return Ok(());
         }
@@ -108,12 +116,17 @@ impl<'a> Draft<'a> {
         };
         base.each_segment(blob, &keys, ByteRange::from(cut), &mut forget)?;
         self.carve(ByteRange::from(cut));
+        debug_assert!(self.segments.range(cut..).next().is_none(), "nothing is left from {cut} on");
         self.stored_end = cut;
         Ok(())
     }
 
     /// Puts pieces in, which are disjoint and ordered by offset.
     pub fn put(&mut self, pieces: Vec<(u64, PieceData)>) -> Result<()> {
+        debug_assert!(
+            pieces.windows(2).all(|pair| covered(pair[0].0, &pair[0].1).end <= pair[1].0),
+            "pieces are disjoint and in order"
+        );
         let runs = joined(&pieces);
         self.load_around(&runs)?;
         for (offset, run) in runs {
@@ -220,6 +233,7 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         let block = block_of(offset);
+        debug_assert!(block.contains(new), "{new:?} reaches over the end of its block");
         let mut merged = Vec::new();
         let mut whole = new;
         for (offset, old) in self.inline_in(block) {
@@ -445,6 +459,8 @@ pub(super) fn bury(extent: ExtentRef, batch: &mut IndexBatch) {
 
 /// The frames of an uncompressed extent that hold nothing but `part`.
 fn whole_frames(extent: ExtentRef, part: Part) -> Option<ExtentRef> {
+    // Frames beyond it are somebody else's.
+    assert!(part.start <= part.end && part.end <= extent.len, "{part:?} of {extent:?}");
     if extent.compressed_len != 0 {
         return None;
     }
@@ -467,6 +483,7 @@ fn block_of(offset: u64) -> ByteRange {
 
 /// The bytes `from..to` of a segment.
 fn slice(segment: &PieceData, from: u64, to: u64) -> PieceData {
+    assert!(from < to && to <= segment.len(), "{from}..{to} of {} bytes", segment.len());
     match segment {
         PieceData::Bytes(bytes) => PieceData::Bytes(bytes.slice(from as usize..to as usize)),
         PieceData::Extent { extent, skip, .. } => {

@@ -19,6 +19,8 @@ pub(super) const CONTENT_LEN_MAX: u64 = 1 << 10;
 /// Bytes of changes after which a batch is committed. A single blob's changes may be more.
 pub(super) const BATCH_LEN: usize = 4 << 20;
 
+const _: () = assert!(CONTENT_LEN_MAX <= super::segments::BLOCK_SIZE, "it may become a segment");
+
 /// Changes that wait to be committed together.
 pub(super) struct Fold<'a> {
     base: &'a Base,
@@ -141,6 +143,7 @@ impl<'a> Fold<'a> {
         size: u64,
         pieces: &[(u64, PieceData)],
     ) -> Result<Bytes> {
+        debug_assert!(size <= CONTENT_LEN_MAX && stored_end <= size);
         let mut all = vec![0; size as usize];
         match content {
             Some(content) => all[..content.len()].copy_from_slice(&content),

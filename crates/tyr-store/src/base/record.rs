@@ -53,6 +53,8 @@ impl BlobEntry {
     pub fn encode(&self) -> Vec<u8> {
         let blob = &self.blob;
         let content = blob.content.as_deref().unwrap_or_default();
+        debug_assert!(content.len() as u64 <= blob.size, "the entry would not be read back");
+        debug_assert!(blob.exists || blob.content.is_none(), "what is gone has no content");
         let mut value = Vec::with_capacity(64 + content.len());
         let is_same = blob.version == blob.folded_at;
         value.push(
@@ -110,6 +112,7 @@ fn put_extent(value: &mut Vec<u8>, extent: &ExtentRef) {
 
 /// A segment's value.
 pub(super) fn encode_segment(segment: &PieceData) -> Vec<u8> {
+    assert!(!segment.is_empty(), "a segment of no byte would not be read back");
     match segment {
         PieceData::Bytes(bytes) => {
             let mut value = Vec::with_capacity(1 + bytes.len() + 4);

@@ -75,6 +75,7 @@ impl Base {
         skip: u64,
         out: &mut [u8],
     ) -> Result<()> {
+        debug_assert!(skip + out.len() as u64 <= segment.len(), "more is asked for than it has");
         match segment {
             PieceData::Bytes(bytes) => {
                 out.copy_from_slice(&bytes[skip as usize..skip as usize + out.len()]);

@@ -65,6 +65,7 @@ impl Auditor for Listener<'_> {
     }
 
     fn progress(&mut self, share: f64) {
+        debug_assert!((0.0..=1.0).contains(&share), "{share} of the walk");
         (self.progress)(LOG_SHARE + share * (1.0 - LOG_SHARE));
     }
 }

@@ -13,6 +13,12 @@ use super::{DIRECT_ALIGNMENT, DiskFile};
 /// Bytes written at once at most.
 const WRITE_LEN_MAX: usize = 1 << 20;
 
+const _: () = {
+    assert!(DIRECT_ALIGNMENT.is_power_of_two());
+    assert!(WRITE_LEN_MAX.is_multiple_of(DIRECT_ALIGNMENT));
+    assert!(WRITE_LEN_MAX > DIRECT_ALIGNMENT, "there is room beside the block that is kept");
+};
+
 /// Memory that begins where a block may.
 pub struct Blocks {
     buffer: Vec<u8>,
@@ -26,6 +32,10 @@ impl Blocks {
         let len = len.next_multiple_of(DIRECT_ALIGNMENT);
         let buffer = vec![0; len + DIRECT_ALIGNMENT];
         let start = buffer.as_ptr().align_offset(DIRECT_ALIGNMENT);
+        assert!(
+            start + len <= buffer.len(),
+            "a block more than asked for has an aligned beginning"
+        );
         Self { buffer, start, len }
     }
 
@@ -80,6 +90,8 @@ impl BlockWriter {
             blocks.copy_within(used - kept..used, 0);
             self.offset += (used - kept) as u64;
             self.kept = kept;
+            debug_assert!(self.offset.is_multiple_of(DIRECT_ALIGNMENT as u64));
+            debug_assert!(self.kept < DIRECT_ALIGNMENT, "a full block is not written again");
         }
         Ok(())
     }

@@ -17,6 +17,11 @@ pub const TABLE_LEN_MAX: usize = limits::EXTENT_LEN_MAX as usize / PIECE_LEN * 4
 
 const STORED_AS_IS: u32 = 1 << 31;
 
+const _: () = {
+    assert!((limits::EXTENT_LEN_MAX as usize).is_multiple_of(PIECE_LEN), "no table is longer");
+    assert!(PIECE_LEN < STORED_AS_IS as usize, "a length leaves that bit alone");
+};
+
 /// Bytes of the table of a payload of `len` bytes.
 pub fn table_len(len: usize) -> usize {
     len.div_ceil(PIECE_LEN) * 4
@@ -25,6 +30,7 @@ pub fn table_len(len: usize) -> usize {
 /// Compresses `data` into `out`, which is emptied first. Answers whether that saves at least an
 /// eighth; below it reading would pay for nothing.
 pub fn compress(data: &[u8], out: &mut Vec<u8>) -> bool {
+    debug_assert!(table_len(data.len()) <= TABLE_LEN_MAX, "a reader has no room for that table");
     let mut table = block::CompressTable::large();
     out.clear();
     out.resize(table_len(data.len()), 0);
@@ -105,6 +111,7 @@ impl Piece {
     /// are none that [`compress`] makes.
     #[must_use]
     pub fn restore(&self, stored: &[u8], out: &mut [u8]) -> bool {
+        debug_assert_eq!(out.len(), self.payload_len);
         if self.is_as_is {
             let is_whole = stored.len() == out.len();
             if is_whole {

@@ -51,6 +51,8 @@ pub fn frames_for(len: usize) -> usize {
 
 /// Fills a frame with at most [`FRAME_PAYLOAD`] bytes; the rest is zeros.
 pub fn seal(frame: &mut [u8], place: FramePlace, payload: &[u8]) {
+    debug_assert_eq!(frame.len(), FRAME_LEN);
+    debug_assert!(payload.len() <= FRAME_PAYLOAD);
     let (head, body) = frame.split_at_mut(CHECKSUM_LEN);
     body[..payload.len()].copy_from_slice(payload);
     body[payload.len()..].fill(0);
@@ -59,6 +61,7 @@ pub fn seal(frame: &mut [u8], place: FramePlace, payload: &[u8]) {
 
 /// The payload of a frame, if it is the one that was written at this place.
 pub fn open(frame: &[u8], place: FramePlace) -> Option<&[u8]> {
+    debug_assert_eq!(frame.len(), FRAME_LEN);
     let (head, body) = frame.split_at(CHECKSUM_LEN);
     (head == place.checksum(body)).then_some(body)
 }

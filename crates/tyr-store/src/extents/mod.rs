@@ -52,6 +52,8 @@ const PAYLOADS_KEPT_MAX: usize = 2;
 /// Bytes that wait to be written before a further one writes them all.
 const QUEUED_LEN_MAX: usize = 64 << 20;
 
+const _: () = assert!(QUEUED_LEN_MAX >= limits::EXTENT_LEN_MAX as usize);
+
 /// What [`Extents`] are opened with.
 #[derive(Clone, Debug)]
 pub struct ExtentOptions {
@@ -130,6 +132,8 @@ impl Extents {
         if is_compressed {
             let mut stored = self.payloads.lock().pop().unwrap_or_default();
             let written = compression::compress(data, &mut stored).then(|| {
+                // By that a reference tells the two forms apart.
+                assert!(!stored.is_empty() && stored.len() < data.len());
                 let (file, position) = self.write_stored(&stored)?;
                 Ok(ExtentRef { file, position, len, compressed_len: stored.len() as u32 })
             });
@@ -139,7 +143,9 @@ impl Extents {
             }
         }
         let (file, position) = self.write_stored(data)?;
-        Ok(ExtentRef { file, position, len, compressed_len: 0 })
+        let extent = ExtentRef { file, position, len, compressed_len: 0 };
+        debug_assert!(self.check_reference(&extent).is_ok(), "{extent:?} would not be read back");
+        Ok(extent)
     }
 
     /// Takes a payload in, which is written by the next [`Extents::sync`], and durable after it. It
@@ -159,7 +165,10 @@ impl Extents {
             tail.direct(&self.files)
         })?;
         self.queue.put(FramePlace { file, frame }, Queued { data, file: handle });
-        Ok(ExtentRef { file, position: frame * FRAME_LEN as u64, len, compressed_len: 0 })
+        let position = frame * FRAME_LEN as u64;
+        let extent = ExtentRef { file, position, len, compressed_len: 0 };
+        debug_assert!(self.check_reference(&extent).is_ok(), "{extent:?} would not be read back");
+        Ok(extent)
     }
 
     /// Makes everything that was written before the call durable; cheap when nothing was.
@@ -416,6 +425,7 @@ impl Extents {
             let _ = file.punch(position, len as u64);
             return Err(disk::refusal(self.files.path(number), error));
         }
+        debug_assert_eq!(place.frame, first + frames, "all frames are written, and no others");
         self.unsynced.lock().files.entry(number).or_insert(file);
         Ok((number, position))
     }

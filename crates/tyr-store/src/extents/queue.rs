@@ -75,7 +75,8 @@ impl Queue {
     pub fn remove(&self, place: FramePlace) {
         let mut waiting = self.waiting.lock();
         if let Some(queued) = waiting.remove(&place) {
-            self.len.fetch_sub(queued.data.len(), Ordering::Release);
+            let before = self.len.fetch_sub(queued.data.len(), Ordering::Release);
+            assert!(before >= queued.data.len(), "more bytes go than waited: {before}");
         }
     }
 }
@@ -98,6 +99,10 @@ impl Run {
     /// # Errors
     /// What the disk says of which file; then any part of them may have been written.
     pub fn write_all(&mut self, queued: &[(FramePlace, Queued)]) -> Result<(), (u32, io::Error)> {
+        debug_assert!(
+            queued.windows(2).all(|pair| end(&pair[0]) <= pair[1].0),
+            "what waits is in order, and no two share a frame"
+        );
         self.used = 0;
         let mut file: Option<&Arc<dyn DiskFile>> = None;
         for (place, queued) in queued {
@@ -124,10 +129,18 @@ impl Run {
     }
 
     fn write(&mut self, file: Option<&Arc<dyn DiskFile>>) -> Result<(), (u32, io::Error)> {
+        debug_assert!(self.used.is_multiple_of(FRAME_LEN) && self.used <= RUN_FRAMES * FRAME_LEN);
+        debug_assert_eq!(self.used > 0, file.is_some(), "frames are of a file");
         let Some(file) = file else { return Ok(()) };
         let bytes = &self.blocks.bytes()[..self.used];
         self.used = 0;
         let position = self.first.frame * FRAME_LEN as u64;
         file.write_at(bytes, position).map_err(|error| (self.first.file, error))
     }
+}
+
+/// The place behind an extent that waits.
+fn end((place, queued): &(FramePlace, Queued)) -> FramePlace {
+    let frames = frame::frames_for(queued.data.len()) as u64;
+    FramePlace { frame: place.frame + frames, ..*place }
 }

@@ -26,6 +26,7 @@ impl Extents {
         from: usize,
         out: &mut [u8],
     ) -> Result<()> {
+        debug_assert!(from + out.len() <= super::stored_bytes(extent), "read beyond its end");
         let source = Source { extent, file: &*self.files.get(extent.file)? };
         let first = extent.position / FRAME_LEN as u64 + (from / FRAME_PAYLOAD) as u64;
         let mut place = FramePlace { file: extent.file, frame: first };
@@ -50,6 +51,8 @@ impl Extents {
 
     /// Reads whole frames; false when anything about them is wrong.
     fn read_straight(&self, source: Source, first: FramePlace, out: &mut [u8]) -> Result<bool> {
+        debug_assert!(out.len().is_multiple_of(FRAME_PAYLOAD), "whole frames");
+        debug_assert!(out.len() <= FRAMES_AT_ONCE * FRAME_PAYLOAD, "a checksum for each");
         let mut checksums = [[0; CHECKSUM_LEN]; FRAMES_AT_ONCE];
         let mut bufs = Vec::with_capacity(FRAMES_AT_ONCE * 2);
         for (checksum, payload) in checksums.iter_mut().zip(out.chunks_exact_mut(FRAME_PAYLOAD)) {
@@ -79,6 +82,7 @@ impl Extents {
         out: &mut [u8],
     ) -> Result<()> {
         let extent = source.extent;
+        debug_assert!(skip < FRAME_PAYLOAD, "the first frame has bytes that are wanted");
         let mut buffer = self.buffer();
         let run = &mut buffer[..frame::frames_for(skip + out.len()) * FRAME_LEN];
         let position = place.frame * FRAME_LEN as u64;
@@ -101,6 +105,7 @@ impl Extents {
             skip = 0;
             *place = place.next();
         }
+        assert_eq!(done, out.len(), "bytes that were asked for were not read");
         keep(&self.buffers, buffer, BUFFERS_KEPT_MAX);
         Ok(())
     }

@@ -40,6 +40,7 @@ impl Tail {
         let from = self.reserved_to.max(self.next_frame);
         let needed = (self.next_frame + frames).saturating_sub(from);
         if needed == 0 {
+            debug_assert!(self.next_frame + frames <= self.reserved_to);
             return Ok(());
         }
         let allocate = |frames| {
@@ -51,6 +52,12 @@ impl Tail {
             Err(_) => allocate(needed)?,
         };
         self.reserved_to = from + reserved;
+        assert!(
+            self.next_frame + frames <= self.reserved_to,
+            "{frames} frames from {} on are promised, and space ends at {}",
+            self.next_frame,
+            self.reserved_to
+        );
         Ok(())
     }
 
@@ -71,6 +78,7 @@ impl Extents {
         frames: u64,
         prepare: impl FnOnce(&mut Tail) -> io::Result<Arc<dyn DiskFile>>,
     ) -> Result<(u32, u64, Arc<dyn DiskFile>)> {
+        assert!(frames > 0, "an extent of no frame has no place of its own");
         let mut tail = self.tail.lock();
         let frames_max = self.options.file_len_max / FRAME_LEN as u64;
         // A file takes at least one extent, however small its bound.
@@ -91,6 +99,7 @@ impl Extents {
         let refused = |error| disk::refusal(self.files.path(number), error);
         let handle = prepare(tail).map_err(refused)?;
         let first = tail.next_frame;
+        debug_assert!(first > 0, "frame 0 is the header");
         tail.next_frame += frames;
         Ok((number, first, handle))
     }

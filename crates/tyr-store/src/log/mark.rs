@@ -26,6 +26,11 @@ const SLOT_LEN: usize = 32;
 /// A disk writes a sector whole or not at all; each slot has one of its own.
 const SLOT_STEP: usize = 512;
 
+const _: () = {
+    assert!(SLOT_LEN <= SLOT_STEP, "two slots share no sector");
+    assert!(SLOT_LEN == MAGIC.len() + 4 + 8 + 8 + 4);
+};
+
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -147,6 +152,8 @@ impl MarkFile {
 
     /// Writes a mark; durable when it returns.
     pub fn write(&mut self, synced_to: u64, is_sealed: bool) -> Result<()> {
+        // A lower mark would turn damage into a torn tail, which is cut off.
+        assert!(self.last.synced_to <= synced_to, "what was durable stays durable");
         let mark = Mark { generation: self.last.generation + 1, synced_to, is_sealed };
         let offset = (mark.generation % 2) * SLOT_STEP as u64;
         self.file

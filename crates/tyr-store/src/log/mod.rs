@@ -50,6 +50,11 @@ const SPARE_BUFFER_LEN_MAX: usize = 4 << 20;
 /// Where there is less room than that, a segment has space for some dozens.
 const SMALL_SEGMENT_LEN: u64 = 256 << 10;
 
+const _: () = {
+    assert!(SMALL_SEGMENT_LEN.is_multiple_of(DIRECT_ALIGNMENT as u64), "it is written directly");
+    assert!(segment::HEADER_LEN + record::HEADER_LEN < DIRECT_ALIGNMENT, "a block holds a record");
+};
+
 /// What a [`Log`] is opened with.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
@@ -116,6 +121,12 @@ impl Log {
             .map_err(|error| disk::refusal(format!("{}/{FOLDER}", disk.describe()), error))?;
         segment::remove_next(&*disk)?;
         let synced_to = replayed.next_sequence - 1;
+        let spans = &replayed.spans;
+        assert!(spans.is_sorted_by(|left, right| left.first < right.first), "segments in order");
+        assert!(
+            spans.last().is_none_or(|last| last.first <= synced_to),
+            "a segment without a record was kept: its name is needed again"
+        );
         let marks = MarkFile::open(&*disk, replayed.mark, synced_to)?;
         Ok(Self {
             state: Arc::new(WriteState::new(disk, marks, synced_to, options.is_direct)),
@@ -143,6 +154,8 @@ impl Log {
         }
         let current = self.current.as_mut().expect("begun above if it was missing");
         let sequence = self.next_sequence;
+        debug_assert!(current.end + len <= current.capacity, "space is reserved before it is used");
+        debug_assert_eq!(self.buffer.last + 1, sequence, "records are numbered without gaps");
         let place = RecordPlace { segment: current.segment.first, offset: current.end };
         let header = record.header(sequence, at, self.state.synced_to()).encode(place);
         self.buffer.push(&current.segment, current.end, &[&header, record.body()]);
@@ -156,6 +169,14 @@ impl Log {
         let first = self.next_sequence;
         let header_len = segment::HEADER_LEN as u64;
         let (file, capacity) = self.segment_file(first, header_len + record_len, makes_room)?;
+        assert!(
+            header_len + record_len <= capacity,
+            "segment {first} has {capacity} bytes, and no room for the record it is begun for"
+        );
+        assert!(
+            self.current.as_ref().is_none_or(|full| full.segment.first < first),
+            "segment {first} begins where the one before does: that has no record"
+        );
         self.state.has_new_name();
         let segment = Arc::new(SegmentFile { first, file });
         self.buffer.push(&segment, 0, &[&segment::header(first)]);
@@ -210,6 +231,7 @@ impl Log {
     /// lock. With nothing appended it is empty, and its `sync` still covers what was written.
     pub fn take_pending(&mut self) -> PendingWrite {
         let mut next = self.spare.pop().unwrap_or_default();
+        debug_assert!(next.parts.is_empty() && next.bytes.is_empty(), "a spare buffer is empty");
         next.last = self.buffer.last;
         let buffer = std::mem::replace(&mut self.buffer, next);
         PendingWrite { state: self.state.clone(), buffer }
@@ -263,6 +285,7 @@ impl Log {
             firsts.push(span.first);
             self.closed.pop_front();
         }
+        debug_assert!(firsts.is_sorted() && firsts.iter().all(|first| *first < sequence));
         Removal { state: self.state.clone(), firsts }
     }
 
@@ -277,6 +300,7 @@ impl Log {
         if let Some(current) = &self.current {
             let file = &current.segment.file;
             let path = || segment::path(self.state.disk(), current.segment.first);
+            assert!(current.end <= current.capacity, "records lie within what was reserved");
             file.set_len(current.end).map_err(|error| disk::refusal(path(), error))?;
         }
         pending.sync()?;

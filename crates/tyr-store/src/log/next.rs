@@ -17,10 +17,12 @@ use tyr_types::Result;
 
 use super::pending::WriteState;
 use super::segment;
-use crate::disk::{self, Blocks, Disk, DiskFile};
+use crate::disk::{self, Blocks, DIRECT_ALIGNMENT, Disk, DiskFile};
 
 /// Zeros that are written at once: what a sync of the log may have to wait for.
 const PIECE_LEN: usize = 1 << 20;
+
+const _: () = assert!(PIECE_LEN.is_multiple_of(DIRECT_ALIGNMENT), "pieces are written directly");
 
 /// A segment that has no name of its own yet.
 pub(super) struct Ready {
@@ -126,7 +128,8 @@ impl Preparation {
                 Slot::Failed
             }
         };
-        *next.slot.lock() = slot;
+        let before = std::mem::replace(&mut *next.slot.lock(), slot);
+        debug_assert!(matches!(before, Slot::Begun), "a segment is made by who began it");
         false
     }
 }

@@ -57,6 +57,8 @@ impl Buffer {
         if let Some(part) = self.parts.last_mut()
             && part.segment.first == segment.first
         {
+            debug_assert_eq!(part.bytes.end, start, "the last part ends where the buffer does");
+            debug_assert_eq!(part.offset + part.bytes.len() as u64, offset, "no gap in a segment");
             part.bytes.end = end;
             return;
         }
@@ -179,7 +181,9 @@ impl WriteState {
                 .sync_folder(segment::FOLDER)
                 .map_err(|error| self.broken(to + 1, "sync of its folder", error))?;
         }
-        self.synced_to.fetch_max(to.min(known), Ordering::AcqRel);
+        let before = self.synced_to.fetch_max(to.min(known), Ordering::AcqRel);
+        // One sync after the other, each of what was written by then.
+        assert!(before <= to, "durable up to {before}, but written up to {to} only");
         Ok(())
     }
 

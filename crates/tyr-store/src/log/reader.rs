@@ -11,6 +11,8 @@ use crate::disk::{self, Disk, DiskFile};
 /// Bytes read at once; a record that is longer is read in one piece.
 const WINDOW_LEN: usize = 256 << 10;
 
+const _: () = assert!(WINDOW_LEN > record::HEADER_LEN, "a search goes on from window to window");
+
 /// A segment being read.
 pub struct SegmentReader {
     file: Arc<dyn DiskFile>,

@@ -71,6 +71,12 @@ pub const BODY_LEN_MAX: usize = limits::TRANSACTION_INLINE_MAX
     + limits::TRANSACTION_OPERATIONS_MAX * (limits::KEY_LEN_MAX + 5 * 10 + 1)
     + 32;
 
+const _: () = {
+    assert!(BODY_LEN_MAX <= u32::MAX as usize, "a header has 32 bits for the body's length");
+    let (lens_and_sums, sequence, timestamp) = (4 + 4 + 4 + 4, 8, 8 + 4 + 2);
+    assert!(HEADER_LEN == MAGIC.len() + 1 + lens_and_sums + sequence + timestamp);
+};
+
 /// A transaction encoded for the log, outside any lock; the buffer is reused.
 #[derive(Debug, Default)]
 pub struct EncodedRecord {
@@ -102,6 +108,8 @@ impl EncodedRecord {
         let seen = body::encode(transaction, is_logged, &mut self.body);
         self.has_extents = seen.has_extents;
         self.has_growth = seen.has_growth;
+        debug_assert_eq!(self.body.is_empty(), seen.blobs == 0, "no blob, no record");
+        debug_assert!(seen.operations >= seen.blobs, "a blob is logged for its operations");
         if seen.operations > limits::TRANSACTION_OPERATIONS_MAX || self.body.len() > BODY_LEN_MAX {
             self.body.clear();
             return Err(Error::invalid(format!(
@@ -130,7 +138,9 @@ impl EncodedRecord {
                 content.remaining()
             )));
         }
+        let len = content.remaining();
         self.body.put(content);
+        assert_eq!(self.body.len(), len, "a node's record is logged whole");
         self.checksum = crc32c::crc32c(&self.body);
         Ok(())
     }
@@ -162,6 +172,8 @@ impl EncodedRecord {
 
     /// The header of this record.
     pub(super) fn header(&self, sequence: u64, at: Timestamp, synced_to: u64) -> Header {
+        // A record that vouched for itself would make a torn tail look like damage.
+        debug_assert!(synced_to < sequence, "{sequence} is durable before it is written");
         let unsynced = sequence.saturating_sub(1).saturating_sub(synced_to);
         Header {
             kind: self.kind,

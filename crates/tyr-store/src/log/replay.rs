@@ -144,6 +144,9 @@ pub fn replay(
         cut(disk, &firsts, &spans)?;
     }
     let next_sequence = walk.expected.max(from);
+    // Else `judge` has found damage.
+    debug_assert!(synced_to.max(walk.witnessed) < next_sequence, "durable, and not there");
+    debug_assert!(spans.is_sorted_by(|left, right| left.first < right.first));
     Ok(Replayed {
         next_sequence,
         end: spans.last().map(|span| (segment::path(disk, span.first), span.len)),

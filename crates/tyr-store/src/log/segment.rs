@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tyr_types::{Error, Result};
 
-use crate::disk::{self, Disk, DiskFile, OpenMode};
+use crate::disk::{self, DIRECT_ALIGNMENT, Disk, DiskFile, OpenMode};
 
 /// The folder of the log.
 pub const FOLDER: &str = "log";
@@ -55,6 +55,8 @@ fn first_of(name: &str) -> Option<u64> {
 
 /// The header of the segment.
 pub fn header(first: u64) -> [u8; HEADER_LEN] {
+    const { assert!(HEADER_LEN == MAGIC.len() + 4 + size_of::<u64>() + 4) };
+    assert!(first > 0 && first < u64::MAX, "a segment of that name would not be listed");
     let mut bytes = [0; HEADER_LEN];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8] = FORMAT_VERSION;
@@ -114,6 +116,12 @@ pub fn create_next(disk: &dyn Disk, len: u64) -> Result<Arc<dyn DiskFile>> {
 fn make(disk: &dyn Disk, name: &str, len: u64, mode: OpenMode) -> Result<Arc<dyn DiskFile>> {
     let path = || format!("{}/{name}", disk.describe());
     let refused = |error| disk::refusal(path(), error);
+    assert!(len > HEADER_LEN as u64, "{name} would hold no record");
+    // The last block is written whole: beyond the length it would meet a full disk.
+    assert!(
+        mode != OpenMode::Direct || len.is_multiple_of(DIRECT_ALIGNMENT as u64),
+        "{name}: {len} bytes are no whole blocks"
+    );
     let file = match disk.open(name, OpenMode::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // Replay has seen that no record is in it: what a failed attempt could not remove.

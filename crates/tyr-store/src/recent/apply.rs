@@ -190,7 +190,8 @@ impl BlobState {
     }
 
     pub(super) fn insert_piece(&mut self, start: u64, piece: ExtentPiece) {
-        self.extents.insert(start, piece);
+        let old = self.extents.insert(start, piece);
+        debug_assert!(old.is_none(), "two pieces begin at {start}");
         self.memory += PIECE_MEMORY;
     }
 

@@ -216,19 +216,30 @@ impl BlobState {
         self.older_attributes.drop_unneeded(readers, now, |_| freed += size_of::<OldAttributes>());
         self.memory -= freed;
         self.older_memory -= freed;
+        debug_assert!(self.has_older() || self.older_memory == 0, "memory of nothing is counted");
+        debug_assert!(self.is_counted(), "memory is not what is held");
         self.older.len() + self.older_attributes.len()
     }
 
     /// Forgets clean bytes, which the base has.
     pub fn forget_clean(&mut self) {
-        let (freed, forgotten) = (&mut 0, &mut self.forgotten);
+        let (memory, forgotten) = (&mut self.memory, &mut self.forgotten);
         self.blocks.retain(|(_, block)| {
+            *memory -= block.memory();
             *forgotten = block.forget_clean().max(*forgotten);
             let is_kept = !block.is_empty();
-            *freed += if is_kept { 0 } else { block.memory() };
+            // The runs that are left take less than before, too.
+            *memory += if is_kept { block.memory() } else { 0 };
             is_kept
         });
-        self.memory -= *freed;
+        debug_assert!(self.is_counted(), "memory is not what is held");
+    }
+
+    /// Whether the memory that is counted is that of what is held.
+    pub(super) fn is_counted(&self) -> bool {
+        let blocks: usize = self.blocks.iter().map(|(_, block)| block.memory()).sum();
+        let pieces = self.extents.len() * PIECE_MEMORY;
+        self.memory == size_of::<Self>() + CELL_MEMORY + blocks + pieces + self.older_memory
     }
 
     /// Whether the blob holds exactly `expected` at `offset`, as far as memory knows.
@@ -266,6 +277,8 @@ impl BlobState {
     pub(super) fn with_block<T>(&mut self, number: u64, work: impl FnOnce(&mut Block) -> T) -> T {
         let index = self.find_block(number).unwrap_or_else(|index| {
             self.blocks.insert(index, (number, Block::default()));
+            debug_assert!(index == 0 || self.blocks[index - 1].0 < number, "blocks are in order");
+            debug_assert!(self.blocks.get(index + 1).is_none_or(|(next, _)| number < *next));
             index
         });
         let block = &mut self.blocks[index].1;

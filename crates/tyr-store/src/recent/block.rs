@@ -23,6 +23,8 @@ use super::runs::{Run, Runs};
 /// Bytes of a block. Also the largest inline segment of the base.
 pub const BLOCK_SIZE: u64 = 16 << 10;
 
+const _: () = assert!(BLOCK_SIZE <= u16::MAX as u64, "a run has 16 bits for where it ends");
+
 /// Clean runs and holes up to this long are made one with the dirty runs beside them: a run takes
 /// memory, and time in each later write to its block; the base writes what is near by anew in any
 /// case.
@@ -94,6 +96,7 @@ impl Block {
         change: impl FnOnce(&mut [u8]),
     ) {
         let Range { start, end } = range;
+        debug_assert!(self.gaps(start, end).is_empty(), "what is altered is known");
         change(&mut self.data[start as usize..end as usize]);
         if let Some(run) = self.runs.only()
             && run.is_dirty
@@ -118,6 +121,7 @@ impl Block {
                 Run { start: gap_start, end: gap_end, version: Timestamp::ZERO, is_dirty: false };
             self.put(run, Readers::NONE);
         }
+        debug_assert!(self.gaps(start, end).is_empty(), "all of it is known now");
     }
 
     /// Puts dirty bytes of an older version where nothing is known; merges with nothing.

@@ -51,6 +51,11 @@ impl BlobState {
             Captured { at, attributes, cut: cuts.min(), pieces: Vec::new(), leases: Vec::new() };
         self.capture_newest(&mut captured);
         self.capture_older(&mut captured);
+        debug_assert!(captured.attributes.version <= at, "a later version is none of this fold's");
+        debug_assert!(
+            !captured.attributes.exists || captured.is_disjoint(),
+            "a byte is captured twice, or lies behind the end: {captured:?}"
+        );
         Some(captured)
     }
 
@@ -89,6 +94,7 @@ impl BlobState {
     /// Takes note that the base has what `captured` holds; answers whether more is left to fold.
     pub fn settle(&mut self, captured: &Captured) -> bool {
         let at = captured.at;
+        assert!(self.folded_at <= at, "a fold as of {at} after one as of {}", self.folded_at);
         for lease in &captured.leases {
             lease.adopt();
         }
@@ -114,11 +120,21 @@ impl BlobState {
         self.folded_at = at;
         self.included_to = self.included_to.max(at);
         self.is_dirty = self.attributes.version > at;
+        debug_assert!(self.is_counted(), "memory is not what is held");
         self.is_dirty
     }
 }
 
 impl Captured {
+    /// Whether the pieces share no byte, and lie within the blob.
+    fn is_disjoint(&self) -> bool {
+        let mut spans: Vec<_> =
+            self.pieces.iter().map(|(start, piece)| (*start, start + piece.len())).collect();
+        spans.sort_unstable();
+        spans.windows(2).all(|pair| pair[0].1 <= pair[1].0)
+            && spans.last().is_none_or(|(_, end)| *end <= self.attributes.size)
+    }
+
     fn add_extent(&mut self, start: u64, lease: &Arc<ExtentLease>, skip: u32, len: u32) {
         let piece = PieceData::Extent { extent: lease.extent(), skip, len };
         self.pieces.push((start, piece));

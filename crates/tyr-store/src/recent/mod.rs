@@ -223,6 +223,11 @@ impl Recent {
             {
                 continue;
             }
+            // Else it would have to be in the books of those.
+            debug_assert!(
+                !state.is_dirty() && !state.has_older(),
+                "{name}: the base has all of it"
+            );
             self.memory.fetch_add(state.memory(), Ordering::Relaxed);
             let cell = Arc::new(BlobCell {
                 name: name.clone(),
@@ -401,6 +406,7 @@ impl Recent {
             if Arc::strong_count(cell) > at_rest {
                 return true;
             }
+            debug_assert!(!cell.is_forgotten(), "{}: what is let go of is in no table", cell.name);
             if !state.is_dirty() && !is_holding {
                 if is_gone {
                     // The base has forgotten it, or will soon: then nothing tells of it.

@@ -105,6 +105,7 @@ impl<T: Old> Older<T> {
 
     /// Keeps `old`. Most comes in order; what operations replace that come late does not.
     pub fn keep(&mut self, old: T) {
+        debug_assert!(old.from() < old.until(), "what was current at no moment is not kept");
         if old.until() < self.last {
             let at = self.items.partition_point(|other| other.until() <= old.until());
             self.items.insert(at, old);

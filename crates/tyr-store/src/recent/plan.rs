@@ -86,6 +86,7 @@ impl Missing {
 impl Plan<'_> {
     /// The part of `bytes` that `range` of the blob goes to.
     pub fn part(&mut self, range: ByteRange) -> &mut [u8] {
+        debug_assert!(self.range.contains(range), "{range:?} is no part of {:?}", self.range);
         let start = (range.start - self.range.start) as usize;
         let bytes = match &mut self.bytes {
             Buffer::Owned(bytes) => bytes,
@@ -161,6 +162,7 @@ impl BlobState {
         if plan.generation != self.base_generation || plan.shape != self.shape {
             return;
         }
+        debug_assert_eq!(range.len(), bytes.len() as u64);
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min((start / BLOCK_SIZE + 1) * BLOCK_SIZE);
@@ -188,6 +190,7 @@ impl BlobState {
     pub fn materialize(&mut self, missing: &Missing, bytes: &[u8]) {
         let Source::Extent { lease, .. } = &missing.source else { return };
         let range = missing.range;
+        debug_assert_eq!(range.len(), bytes.len() as u64);
         let Some((start, piece)) = self.pieces_in(range).next() else { return };
         let is_same = Arc::ptr_eq(&piece.lease, lease)
             && start <= range.start
@@ -206,6 +209,7 @@ impl BlobState {
 
     /// Copies what is known of `range` in the newest version; the rest of `out` stays.
     pub(super) fn copy_resident(&self, range: ByteRange, out: &mut [u8]) {
+        debug_assert_eq!(range.len(), out.len() as u64);
         for (number, start, end, block) in self.blocks_in(range) {
             for run in block.overlapping(start, end) {
                 let to = (number * BLOCK_SIZE + u64::from(run.start) - range.start) as usize;

@@ -52,6 +52,7 @@ impl Run {
     }
 
     fn span(self) -> Span {
+        debug_assert!(self.start < self.end, "a run has a byte: {self:?}");
         Span { start: self.start as u16, end: self.end as u16 }
     }
 
@@ -140,6 +141,14 @@ impl Runs {
             self.spans.drain(start + both..end);
             self.marks.drain(start + both..end);
         }
+        debug_assert_eq!(self.spans.len(), self.marks.len(), "a mark for each span");
+        debug_assert!(self.is_ordered(start, start + new.len()), "runs overlap: {new:?}");
+    }
+
+    /// Whether those with these indices, and their neighbours, follow each other.
+    fn is_ordered(&self, start: usize, end: usize) -> bool {
+        let near = &self.spans[start.saturating_sub(1)..(end + 1).min(self.len())];
+        near.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
     /// Marks those of versions up to `at` as clean.
@@ -167,6 +176,8 @@ impl Extend<Run> for Runs {
     /// They come behind all that are here.
     fn extend<I: IntoIterator<Item = Run>>(&mut self, runs: I) {
         for run in runs {
+            let end = self.spans.last().map_or(0, |last| u32::from(last.end));
+            debug_assert!(end <= run.start, "{run:?} does not come behind the last, at {end}");
             self.spans.push(run.span());
             self.marks.push(run.mark());
         }

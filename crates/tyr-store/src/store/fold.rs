@@ -83,6 +83,7 @@ impl Store {
         if !changes.is_empty() {
             // What is let go of meanwhile must not come back.
             let folded = self.base.fold_those(changes, |place| !taken[place].0.is_forgotten())?;
+            assert_eq!(folded.len(), taken.len(), "an answer for each blob, in their order");
             let mut folded = folded.into_iter();
             taken.retain(|_| folded.next().unwrap_or(false));
         }
@@ -100,6 +101,8 @@ impl Store {
     /// # Errors
     /// `Unavailable` when the disk is full or fails; then the log below is still needed.
     pub fn end_fold(&self, fold: Fold, sequence: u64) -> Result<()> {
+        // The log is all that has them.
+        assert!(fold.cells.len() == 0, "blobs are not folded, and the log below is let go of");
         let checkpoint = Checkpoint { sequence, timestamp: fold.at };
         let ended = self
             .base

@@ -111,6 +111,7 @@ impl Store {
         };
         let start = store.base.log_start();
         let replayed = log::replay(&*store.disk, start, ReplayMode::Cut, &mut play)?;
+        assert!(from <= replayed.next_sequence, "the log goes on at or behind its checkpoint");
         store.base.reclaim(&in_log)?;
         let log = Log::open(Arc::clone(&store.disk), log, &replayed)?;
         Ok(OpenedNode { store, log, torn_tail: replayed.torn, lock: () })
@@ -292,6 +293,7 @@ impl Store {
     /// before that, the system may have kept the record and not the extents: then the log ends
     /// before that record, as if it had been torn.
     fn last_intact(&self, unsynced: Vec<(u64, ExtentRef)>) -> Result<Intact> {
+        debug_assert!(unsynced.is_sorted_by_key(|(sequence, _)| *sequence), "in the log's order");
         let mut intact = Intact { to: u64::MAX, lost: None };
         for (sequence, extent) in unsynced {
             if sequence <= intact.to {

@@ -82,6 +82,7 @@ impl PromisesWriter {
     /// # Errors
     /// `Unavailable` when the disk is full or refuses.
     pub fn finish(mut self, sequence: u64) -> Result<u64> {
+        assert!(sequence > 0, "nothing lies below the first record, and a start would not read it");
         self.piece.extend_from_slice(&[0; 4]);
         self.piece.extend_from_slice(&self.count.to_le_bytes());
         self.write()?;

@@ -52,6 +52,15 @@ impl Store {
         at: Timestamp,
         readers: impl Fn(KeyspaceId) -> Readers<'a>,
     ) -> Result<Vec<Outcome>> {
+        assert_eq!(
+            transaction.blobs.len(),
+            cells.len(),
+            "each blob is held, or it would be left out"
+        );
+        debug_assert!(
+            transaction.blobs.iter().zip(cells).all(|(entry, cell)| entry.blob == *cell.name()),
+            "the blobs that are held are the transaction's, in its order"
+        );
         let mut states = self.lock_resident(transaction, cells)?;
         let mut outcomes = Vec::with_capacity(transaction.blobs.len() * 2);
         for ((entry, cell), state) in transaction.blobs.iter().zip(cells).zip(&mut states) {
@@ -102,6 +111,7 @@ impl Store {
             self.fetch_part(name, &missing, &mut bytes)?;
             state.materialize(&missing, &bytes);
         }
+        debug_assert!(state.is_resident(range), "{name}: {range:?} would be changed unread");
         Ok(())
     }
 

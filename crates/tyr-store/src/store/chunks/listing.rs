@@ -79,6 +79,7 @@ impl Store {
             }
         }
         self.check_known(at)?;
+        debug_assert!(found.len() <= limit && found.is_sorted_by(|a, b| a.0 < b.0));
         Ok((found, true))
     }
 
