@@ -46,7 +46,7 @@ mod queue;
 mod rule;
 
 #[cfg(test)]
-mod cluster;
+mod test_cluster;
 
 pub use abort::Abort;
 pub use chain::{Chain, Ends, Hop, Part, Piece};

@@ -18,9 +18,9 @@ fn the_fast_path_stands_back_for_what_is_in_flight_on_its_blobs() {
 /// The fast path and the steps come to the same, for whatever clients do.
 #[test]
 fn the_fast_path_is_the_inlined_form_of_the_steps() {
-    use crate::cluster::checker::read_check;
-    use crate::cluster::layout::{Layout, Object};
-    use crate::cluster::{random::Random, state::State, workload};
+    use crate::test_cluster::checker::read_check;
+    use crate::test_cluster::layout::{Layout, Object};
+    use crate::test_cluster::{random::Random, state::State, workload};
 
     for seed in 0..300 {
         let mut random = Random::new(seed);

@@ -1,8 +1,8 @@
 //! The index of the claims on one blob answers as a few do, and costs each what a few cost.
 
 use super::*;
-use crate::cluster::random::Random;
 use crate::commit::claims::{self, LOOKS};
+use crate::test_cluster::random::Random;
 
 /// Bytes of each write, and how many places there are for them in the property test.
 const LEN: u64 = 4;

@@ -11,7 +11,6 @@ use tyr_types::{
 
 use super::shelf::{CHUNK, Content, SLOTS, Shelf, touched};
 use crate::chain::Ends;
-use crate::cluster::random::Random;
 use crate::commit::Decision;
 use crate::lease::{self, Grants, LeaseConfig};
 use crate::map::{Change, ClusterMap, Membership, Newcomer};
@@ -20,6 +19,7 @@ use crate::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
 use crate::recovery::NEVER_BEGUN;
+use crate::test_cluster::random::Random;
 
 /// What a run is like.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::cluster::random::Random;
 use crate::rule::Rule;
+use crate::test_cluster::random::Random;
 
 /// Blobs that nobody writes: their bytes, and how many of each chunk are held; the rest is zeros.
 struct Blobs(BTreeMap<BlobName, (Vec<u8>, Vec<u64>)>);

@@ -1,19 +1,7 @@
-//! A cluster in memory, to see the commit and read machines at work together.
-//!
-//! [`layout`] says what lies where, [`state`] is what a node has applied, [`workload`] what clients
-//! do, [`world`] runs it all from one seed, [`checker`] judges what came of it. The tests here run
-//! many seeds, and show that the checker notices when a rule is taken away.
+//! Many seeds of the test cluster, and what its checker notices.
 
-pub mod checker;
-mod config;
-pub mod layout;
-pub mod random;
-pub mod state;
-pub mod workload;
-mod world;
-
-use self::config::{Config, Summary};
-use self::world::run;
+use super::config::{Config, Summary};
+use super::world::run;
 use crate::rule::Rule;
 
 /// Runs these seeds; panics at the first that goes wrong, naming it.
