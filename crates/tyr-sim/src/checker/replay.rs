@@ -10,7 +10,6 @@ use tyr_types::{BlobName, Operation, Outcome, Timestamp};
 use super::history::{Entry, Found, Seen};
 use super::model::{self, ATTRIBUTES, Blob, Ranges};
 use super::timeline::{Committed, Timeline};
-use crate::workload::EndState;
 
 /// A version of a blob.
 #[derive(Clone, Debug)]
@@ -66,6 +65,11 @@ impl<'a> Replayed<'a> {
         }
         this.timeline.committed = committed;
         this
+    }
+
+    /// The bytes of a blob in the end; `None` when it is absent.
+    pub fn blob(&self, blob: &BlobName) -> Option<Vec<u8>> {
+        self.timeline.number(blob).and_then(|number| self.blobs[number].clone())
     }
 
     /// What was read at a timestamp.
@@ -146,12 +150,6 @@ impl<'a> Replayed<'a> {
             let text = format!("{} and answered {told:?} on \"{key}\", not {right:?}", name());
             self.complain(text);
         }
-    }
-}
-
-impl EndState for Replayed<'_> {
-    fn blob(&self, blob: &BlobName) -> Option<Vec<u8>> {
-        self.timeline.number(blob).and_then(|number| self.blobs[number].clone())
     }
 }
 

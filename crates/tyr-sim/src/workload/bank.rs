@@ -7,8 +7,8 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, ByteRange, Number, Operation, Transform, TransformKind};
 
-use super::{CELL, EndState, Space, Work, Workload, cell, numbers, numbers_of, on, views};
-use crate::checker::{Deed, Entry};
+use super::{CELL, Space, Work, Workload, cell, numbers, numbers_of, on, views};
+use crate::checker::{Deed, Entry, Replayed};
 use crate::random::Random;
 
 /// Accounts in a blob.
@@ -102,7 +102,7 @@ impl Workload for Bank {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String> {
         let total = self.accounts as u64 * BALANCE;
         for (entry, seen) in views(deeds).filter(|(_, seen)| seen.len() == self.accounts) {
             let balances = seen.iter().map(|seen| numbers(seen).next().unwrap_or(0));

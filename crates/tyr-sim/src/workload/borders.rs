@@ -10,8 +10,8 @@ use tyr_types::{
     BlobName, BlobOperations, ByteRange, ErrorKind, Number, Operation, Transform, TransformKind,
 };
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cells, on};
-use crate::checker::{Deed, Entry, Fate};
+use super::{CELL, Space, Unique, Work, Workload, cells, on};
+use crate::checker::{Deed, Entry, Fate, Replayed};
 use crate::random::Random;
 
 /// Chunks of a blob whose borders matter.
@@ -141,7 +141,7 @@ impl Workload for Borders {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], _end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], _end: &Replayed<'_>) -> Result<(), String> {
         for entry in deeds {
             let Deed::Transaction(attempted) = &entry.deed else { continue };
             let is_in_two = self.is_in_two(&attempted.blobs);

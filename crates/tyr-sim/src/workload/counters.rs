@@ -3,8 +3,8 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, ByteRange, Number, Operation, Outcome, Transform};
 
-use super::{CELL, EndState, Space, Work, Workload, numbers, numbers_of, on};
-use crate::checker::{Attempted, Deed, Entry};
+use super::{CELL, Space, Work, Workload, numbers, numbers_of, on};
+use crate::checker::{Attempted, Deed, Entry, Replayed};
 use crate::random::Random;
 
 /// The workload.
@@ -91,7 +91,7 @@ impl Workload for Counters {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String> {
         for counter in 0..self.counters {
             let (mut certain, mut possible, mut highest) = (0, 0, 0);
             for entry in deeds {

@@ -6,8 +6,8 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, ByteRange, Operation};
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cells, on};
-use crate::checker::Entry;
+use super::{CELL, Space, Unique, Work, Workload, cells, on};
+use crate::checker::{Entry, Replayed};
 use crate::random::Random;
 
 /// The workload.
@@ -96,7 +96,7 @@ impl Workload for Ends {
         }
     }
 
-    fn check(&self, _deeds: &[&Entry], _end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, _deeds: &[&Entry], _end: &Replayed<'_>) -> Result<(), String> {
         Ok(())
     }
 }

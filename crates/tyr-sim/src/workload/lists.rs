@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, Operation};
 
-use super::{EndState, Space, Unique, Work, Workload, cell, cells, numbers, numbers_of, on};
-use crate::checker::{Deed, Entry, Seen};
+use super::{Space, Unique, Work, Workload, cell, cells, numbers, numbers_of, on};
+use crate::checker::{Deed, Entry, Replayed, Seen};
 use crate::random::Random;
 
 /// The workload.
@@ -72,7 +72,7 @@ impl Workload for Lists {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String> {
         for list in 0..self.lists {
             let blob = self.space.blob("list", list);
             let there: Vec<u64> = numbers_of(&end.blob(&blob).unwrap_or_default()).collect();

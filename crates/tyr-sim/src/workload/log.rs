@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, ByteRange, Operation, Outcome};
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cells, numbers_of, on};
-use crate::checker::{Attempted, Deed, Entry, Found};
+use super::{CELL, Space, Unique, Work, Workload, cells, numbers_of, on};
+use crate::checker::{Attempted, Deed, Entry, Found, Replayed};
 use crate::random::Random;
 
 /// Cells of a record.
@@ -90,7 +90,7 @@ impl Workload for Log {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String> {
         for log in 0..self.logs {
             let blob = self.space.blob("log", log);
             let bytes = end.blob(&blob).unwrap_or_default();

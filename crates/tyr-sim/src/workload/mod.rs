@@ -25,7 +25,7 @@ mod tests;
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload};
 
-use crate::checker::{Deed, Entry, History, Seen};
+use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
 
 pub use self::runner::{Next, Runner};
@@ -46,17 +46,12 @@ pub trait Workload {
         let _ = (client, entry);
     }
 
-    /// What must have come of it all, beyond what every history must show. `deeds` are its own.
+    /// What must have come of it all, beyond what every history must show. `deeds` are its own,
+    /// `end` has what is there in the end, as every replica has it.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String>;
-}
-
-/// What is there in the end, as every replica has it.
-pub trait EndState {
-    /// The bytes of a blob; `None` when it is absent.
-    fn blob(&self, blob: &BlobName) -> Option<Vec<u8>>;
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String>;
 }
 
 /// What a transaction does once it has read.
@@ -186,7 +181,7 @@ pub fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
 pub fn check(
     workloads: &[Box<dyn Workload>],
     history: &History,
-    end: &dyn EndState,
+    end: &Replayed<'_>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, workload) in workloads.iter().enumerate() {

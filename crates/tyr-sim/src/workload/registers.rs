@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Operation};
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cell, numbers, on};
-use crate::checker::Entry;
+use super::{CELL, Space, Unique, Work, Workload, cell, numbers, on};
+use crate::checker::{Entry, Replayed};
 use crate::random::Random;
 
 /// Registers in a blob; they lie half a chunk apart.
@@ -89,7 +89,7 @@ impl Workload for Registers {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], _end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], _end: &Replayed<'_>) -> Result<(), String> {
         let reads = deeds.iter().flat_map(|entry| entry.seen());
         for seen in reads.filter(|seen| seen.is_answered()) {
             let is_own = |number: &u64| number >> 32 == u64::from(b'r');

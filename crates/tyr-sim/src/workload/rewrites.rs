@@ -3,8 +3,8 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, Operation, Payload};
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cells, numbers, numbers_of, on};
-use crate::checker::{Entry, Seen};
+use super::{CELL, Space, Unique, Work, Workload, cells, numbers, numbers_of, on};
+use crate::checker::{Entry, Replayed, Seen};
 use crate::random::Random;
 
 /// The workload.
@@ -76,7 +76,7 @@ impl Workload for Rewrites {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], end: &Replayed<'_>) -> Result<(), String> {
         let reads = deeds.iter().flat_map(|entry| entry.seen().iter().map(move |it| (entry, it)));
         for (entry, seen) in reads.filter(|(_, seen)| seen.is_answered()) {
             let mut numbers = numbers(seen);

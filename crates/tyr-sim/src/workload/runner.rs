@@ -12,8 +12,8 @@ use tyr_protocol::commit::Outcomes;
 use tyr_protocol::session::{self, Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
-use super::{EndState, Then, Work, Workload, probe};
-use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Seen};
+use super::{Then, Work, Workload, probe};
+use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Replayed, Seen};
 use crate::random::Random;
 use crate::setup::Setup;
 
@@ -161,7 +161,7 @@ impl Runner {
     }
 
     /// Checks each workload, after the history was found right.
-    pub fn check(&self, end: &dyn EndState) -> Vec<String> {
+    pub fn check(&self, end: &Replayed<'_>) -> Vec<String> {
         super::check(&self.workloads, &self.history, end)
     }
 

@@ -6,8 +6,8 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, ByteRange, Operation};
 
-use super::{CELL, EndState, Space, Unique, Work, Workload, cell, numbers, on, views};
-use crate::checker::Entry;
+use super::{CELL, Space, Unique, Work, Workload, cell, numbers, on, views};
+use crate::checker::{Entry, Replayed};
 use crate::random::Random;
 
 /// The workload.
@@ -63,7 +63,7 @@ impl Workload for Snapshots {
         }
     }
 
-    fn check(&self, deeds: &[&Entry], _end: &dyn EndState) -> Result<(), String> {
+    fn check(&self, deeds: &[&Entry], _end: &Replayed<'_>) -> Result<(), String> {
         for (entry, seen) in views(deeds).filter(|(_, seen)| !seen.is_empty()) {
             let mut shown = seen.iter().map(|seen| numbers(seen).next());
             let first = shown.next().flatten();
