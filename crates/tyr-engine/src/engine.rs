@@ -273,7 +273,7 @@ impl<H: Held> Engine<H> {
     /// A message as it goes to others: what the log told of a transaction refers to this node's
     /// extents.
     fn sent(&mut self, host: &mut impl Host, envelope: Envelope) -> Option<Envelope> {
-        use tyr_protocol::{commit, recovery};
+        use tyr_protocol::commit::{self, recovery};
         let mut envelope = envelope;
         let transaction = match &mut envelope.body {
             Body::Commit(commit::Message::Forward { transaction, .. }) => transaction,

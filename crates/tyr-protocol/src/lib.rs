@@ -10,7 +10,7 @@
 //!   a user's calls                                                            a node's driver
 //!        │                                                                      ▲ log, store
 //!   session ── envelopes (wire) ──► member ─┬─► commit   (C1..C9)  ─► versions  (V1..V4)
-//!   routes by map                   who     │     └── recovery (F1..F7)
+//!   routes by map                   who     │     └ its recovery (F1..F13)
 //!                                   hears   ├─► read     (R1..R7)
 //!                                   what    ├─► movement (D1..D4)
 //!                                           └─► lease    (M3, M4) ◄──► the monitors' Grants
@@ -20,9 +20,22 @@
 //! Reading order: [`chain`] says which nodes a transaction passes and what each holds of it,
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
 //! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
-//! cluster has beside: the [`map`], [`recovery`], [`lease`], [`movement`]; the two machines that
-//! put them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
-//! bytes, [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
+//! cluster has beside: the feature [`level`] in use, the [`map`], the commit machine's
+//! [`commit::recovery`], [`lease`], [`movement`]; the two machines that put them together,
+//! [`member`] and [`session`]; what they say to each other, [`message`], and as bytes, [`wire`].
+//! Each page of `docs/internals` of the same name states the rules in full.
+//!
+//! A folder uses those below it, never one above; the files beside the folders lie below all of
+//! them, but for [`message`], which puts together what each has to say:
+//!
+//! ```text
+//!   wire
+//!   member │ session
+//!   movement │ lease
+//!   read
+//!   commit
+//!   map │ versions
+//! ```
 //!
 //! This crate must not know how anything is stored.
 
@@ -31,12 +44,12 @@ pub mod chain;
 pub mod commit;
 pub mod footprint;
 pub mod lease;
+pub mod level;
 pub mod map;
 pub mod member;
 pub mod message;
 pub mod movement;
 pub mod read;
-pub mod recovery;
 pub mod session;
 pub mod versions;
 pub mod view;

@@ -23,12 +23,12 @@ use tyr_types::{
 
 use crate::abort::Abort;
 use crate::chain::Ends;
+use crate::commit::OutcomeRetention;
+use crate::commit::recovery;
 use crate::commit::{self, Decision, Outcomes};
-use crate::lease::OutcomeRetention;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::read::Kind;
-use crate::recovery;
 
 /// The time as a driver passes it in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +141,25 @@ pub enum Asked {
     Transaction(TransactionId),
     /// A read, by its number.
     Read(u64),
+}
+
+/// What is known of a message that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The epoch of the sender's map.
+    pub epoch: Epoch,
+    /// The sender's incarnation, when it is a node; else 0.
+    pub incarnation: u64,
+    /// The sender.
+    pub from: Address,
+    /// What the sender waits for an answer about.
+    pub asked: Option<Asked>,
+    /// Whether it is a transaction on its way over its chain that nobody has decided.
+    pub is_forwarded: bool,
+    /// The lowest feature level that reads it.
+    pub level: u8,
+    /// What is not known here.
+    pub what: &'static str,
 }
 
 /// What is said.

@@ -17,10 +17,9 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use tyr_protocol::Chain;
-use tyr_protocol::commit::{Attempt, Decision, Message};
+use tyr_protocol::commit::{Attempt, Decision, Message, recovery};
 use tyr_protocol::member::{Event, Record};
 use tyr_protocol::message::{Address, Asked, Body, Envelope, Now};
-use tyr_protocol::recovery;
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::outbox::Outbox;

@@ -10,9 +10,9 @@ use super::enter::backward;
 use super::event::{Decision, Message};
 use super::outcomes::Outcomes;
 use super::record::{Blocker, Record, Slot, State};
+use super::recovery;
 use super::{Commit, in_flight};
 use crate::abort::Abort;
-use crate::recovery;
 use crate::rule::Rule;
 use crate::view::View;
 

@@ -7,9 +7,9 @@ use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::event::{Attempt, Decision, Message};
 use super::outcomes::Outcomes;
+use super::recovery;
 use crate::abort::Abort;
 use crate::chain::Chain;
-use crate::recovery;
 
 /// Where the bytes of an append go, when that had to be settled before it is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

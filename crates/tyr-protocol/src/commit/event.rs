@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tyr_types::{BlobName, Epoch, ErrorKind, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::outcomes::Outcomes;
+use super::recovery;
+use super::retention::OutcomeRetention;
 use crate::abort::Abort;
 use crate::chain::Chain;
-use crate::lease::OutcomeRetention;
 use crate::map::ClusterMap;
-use crate::recovery;
 use crate::versions::Usage;
 
 /// Which run of a transaction over its chain a message belongs to.

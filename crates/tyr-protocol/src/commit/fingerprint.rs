@@ -14,9 +14,9 @@ use super::in_flight::Claim;
 use super::memory::Entry;
 use super::outcomes::Outcomes;
 use super::record::Record;
+use super::recovery::{Inquiry, Known, Recovery};
 use super::{Commit, Placed};
 use crate::chain::{Chain, Hop, Part, Piece};
-use crate::recovery::{Inquiry, Known, Recovery};
 
 impl Commit {
     /// Feeds all that the machine will ever do depends on to `hasher`, the same for the same; for

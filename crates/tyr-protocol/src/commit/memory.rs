@@ -23,7 +23,7 @@ use crate::chain::Ends;
 use crate::queue::Queue;
 
 /// For how long outcomes are remembered at least, in microseconds of a clock that does not jump;
-/// less where there are too many of them, by [`crate::lease::OutcomeRetention`].
+/// less where there are too many of them, by [`super::OutcomeRetention`].
 pub const OUTCOME_WINDOW_US: u64 = 60_000_000;
 
 /// With as many outcomes and fences, of some hundred bytes each, a head takes in nothing new.

@@ -22,7 +22,8 @@
 //! steps.
 //!
 //! This module must not know how reads are served: it only answers them what is in flight
-//! ([`question`]). What happens when nodes or messages are lost is in [`crate::recovery`].
+//! ([`question`]). What happens when nodes or messages are lost is in [`recovery`];
+//! [`retention`] is what nodes agree on about how long outcomes are remembered.
 
 mod again;
 mod alone;
@@ -38,11 +39,13 @@ pub mod event;
 mod fingerprint;
 mod in_flight;
 mod invariants;
-pub(crate) mod memory;
+mod memory;
 pub(crate) mod namesake;
 mod outcomes;
 pub(crate) mod question;
 pub(crate) mod record;
+pub mod recovery;
+mod retention;
 mod settle;
 mod spans;
 #[cfg(test)]
@@ -60,8 +63,9 @@ use self::in_flight::InFlight;
 pub use self::memory::{Kept, Marked, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered, Singles};
 pub use self::outcomes::{Answered, Outcomes};
 use self::record::{Records, Slot, State};
+use self::recovery::{Inquiries, Recovery};
+pub use self::retention::OutcomeRetention;
 use crate::abort::Abort;
-use crate::recovery::{Inquiries, Recovery};
 use crate::rule::{Rule, Rules};
 use crate::view::View;
 
@@ -125,7 +129,7 @@ impl Commit {
         Self { recovery: Some(Box::default()), ..Self::new(node) }
     }
 
-    /// Asks about so many transactions at a time, in place of [`crate::recovery::BALLOTS_MAX`].
+    /// Asks about so many transactions at a time, in place of [`recovery::BALLOTS_MAX`].
     pub(crate) fn asking_at_most(mut self, ballots_max: usize) -> Self {
         if let Some(recovery) = &mut self.recovery {
             recovery.inquiries = Inquiries::with_places(ballots_max);

@@ -12,7 +12,7 @@ use super::effect::Effect;
 use super::event::Decision;
 use super::memory::Remembered;
 use super::record::{Record, Records, Slot, State};
-use crate::recovery::{Recovery, held_alone};
+use super::recovery::{Recovery, held_alone};
 use crate::view::View;
 
 /// Decided transactions in the order of their timestamps.

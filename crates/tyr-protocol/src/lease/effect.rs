@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, NodeId, Result};
 
-use super::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 use crate::map::ClusterMap;
 
 /// What the monitors want done. The order among them does not matter; any may be lost.

@@ -2,7 +2,7 @@
 
 use tyr_types::{Epoch, NodeId};
 
-use super::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 use crate::map::Change;
 
 /// What the monitors are told.

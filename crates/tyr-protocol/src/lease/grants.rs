@@ -23,7 +23,7 @@ use super::effect::Effect;
 use super::event::Event;
 use super::node_info::{Back, NodeInfo};
 use super::pending::Pending;
-use super::retention::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 use crate::map::{Change, ClusterMap, Membership, NodeState, losers};
 use crate::rule::{Rule, Rules};
 

@@ -20,8 +20,8 @@
 //!
 //! Reading order: [`config`], then [`holder`], the node's side; [`event`] and [`effect`] are what
 //! goes in and out of [`grants`], the monitors' side; [`node_info`] is what those know of a node,
-//! [`pending`] a change that waits; [`retention`] is what goes along with both, for the memory of
-//! outcomes (F10).
+//! [`pending`] a change that waits. Renewals carry [`crate::commit::OutcomeRetention`] both ways,
+//! for the memory of outcomes (F10).
 //!
 //! This module must not know how monitors agree among themselves: [`Grants`] is a plain value that
 //! they may put under any consensus.
@@ -36,7 +36,6 @@ mod level;
 pub mod node_info;
 mod pending;
 mod proposal;
-pub mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -46,4 +45,3 @@ pub use self::event::Event;
 pub use self::grants::Grants;
 pub use self::holder::{Holder, Renewal};
 pub use self::node_info::NodeInfo;
-pub use self::retention::OutcomeRetention;

@@ -2,7 +2,7 @@
 
 use tyr_types::Epoch;
 
-use super::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 
 /// What the monitors know of a node, by their own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

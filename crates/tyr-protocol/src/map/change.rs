@@ -20,7 +20,7 @@ use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, 
 
 use super::route::only_replica;
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
-use crate::wire::{LEVEL, LEVEL_ALONE, LEVEL_PLACED};
+use crate::level::{LEVEL, LEVEL_ALONE, LEVEL_PLACED};
 
 /// A node that is not in the cluster yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

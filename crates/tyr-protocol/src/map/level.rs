@@ -6,7 +6,7 @@
 use tyr_types::{Error, NodeId, Result};
 
 use super::{ClusterMap, Membership, NodeState};
-use crate::wire::LEVEL_ALONE;
+use crate::level::LEVEL_ALONE;
 
 impl ClusterMap {
     /// The same cluster with programs of this level; for simulations and tests.

@@ -7,8 +7,7 @@ use tyr_types::{Epoch, ErrorKind, NodeId};
 use super::{HELD_MAX, Store, Turn};
 use crate::commit;
 use crate::map::ClusterMap;
-use crate::message::{Address, Asked, Body, Envelope};
-use crate::wire::Unread;
+use crate::message::{Address, Asked, Body, Envelope, Unread};
 
 /// The newest map is asked for again after so long without an answer, in microseconds.
 const FETCH_AGAIN_US: u64 = 100_000;

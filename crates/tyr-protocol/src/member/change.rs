@@ -373,8 +373,8 @@ mod tests {
     use tyr_types::KeyspaceConfig;
 
     use super::*;
+    use crate::level::LEVEL;
     use crate::map::Change;
-    use crate::wire::LEVEL;
 
     /// The map after these changes.
     fn after(map: &ClusterMap, changes: &[Change]) -> ClusterMap {

@@ -18,10 +18,10 @@ use super::{ChunkName, Member, Record, Store, Turn};
 use crate::chain::Chain;
 use crate::commit::record::State;
 use crate::commit::{self, Marked};
+use crate::level::LEVEL_ALONE;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::rule::Rule;
-use crate::wire::LEVEL_ALONE;
 
 /// Transactions on a page of what is remembered, as a rule: about a millisecond of work.
 pub const CHECKPOINT_PAGE: usize = 1024;

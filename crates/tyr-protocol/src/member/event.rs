@@ -1,7 +1,6 @@
 //! What a node is told.
 
-use crate::message::Envelope;
-use crate::wire::Unread;
+use crate::message::{Envelope, Unread};
 
 /// What a node is told, with the time it is told at.
 #[derive(Clone, Debug)]

@@ -10,11 +10,11 @@ use super::submission::lacks_answers;
 use super::{Effect, Member, Record, Store, Turn};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
-use crate::commit::{self, Attempt, Decision, Message, Outcomes};
+use crate::commit::{self, Attempt, Decision, Message, Outcomes, recovery};
 use crate::message::{Address, Asked, Body};
 use crate::movement::{self, scrub::is_repair};
+use crate::read;
 use crate::rule::Rule;
-use crate::{read, recovery};
 
 /// How often a transaction is placed anew because a blob ended elsewhere than was thought. The end
 /// has to move by a chunk each time in between, so this many are not met.

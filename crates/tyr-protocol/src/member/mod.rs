@@ -13,7 +13,7 @@
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
-//!   tick ───────► upkeep ──────► lease, questions, time-outs
+//!   tick ───────► tick ────────► lease, questions, time-outs
 //!   log ────────► replay
 //! ```
 //!
@@ -62,19 +62,20 @@ use self::in_use::InUse;
 use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
-pub use self::store::{ChunkName, LateAnswers, Store};
+pub use self::store::{LateAnswers, Store};
 use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
+use crate::commit::recovery::BALLOTS_MAX;
 use crate::lease::Holder;
+use crate::level::LEVEL;
 use crate::map::{ClusterMap, MapNode, NodeState};
 use crate::message::{Address, Body, Envelope, Now};
+pub use crate::movement::ChunkName;
 use crate::movement::scrub::{ScrubConfig, ScrubCounts, Scrubber};
 use crate::movement::{Progress, Recipient};
 use crate::read::Reads;
-use crate::recovery::BALLOTS_MAX;
 #[cfg(any(test, feature = "broken-rules"))]
 use crate::rule::Rule;
-use crate::wire::LEVEL;
 
 /// Messages of epochs that are not known here yet that are kept until they are. More are lost, and
 /// come again (F6).

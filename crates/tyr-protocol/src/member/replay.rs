@@ -10,9 +10,9 @@ use tyr_types::{Timestamp, Transaction};
 use super::{Member, Record, Store, Turn};
 use crate::chain::Chain;
 use crate::commit;
+use crate::commit::recovery::Restored;
 use crate::commit::{Decision, Marked, Singles};
 use crate::movement;
-use crate::recovery::Restored;
 
 impl Member {
     /// Takes in a record of the log, in the order they were written, before the first step; those

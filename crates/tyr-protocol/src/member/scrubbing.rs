@@ -13,11 +13,11 @@ use tyr_types::{
 use super::{ChunkName, Store, Turn};
 use crate::chain::Ends;
 use crate::commit;
+use crate::commit::recovery;
 use crate::message::{Address, Body, ReadPart, ReadRequest};
 use crate::movement::scrub::scrubber::NAMES_MAX;
 use crate::movement::scrub::{Answer, Effect, Event};
 use crate::read::Kind;
-use crate::recovery;
 
 impl<S: Store> Turn<'_, S> {
     /// Some time has passed, and there is a lease.

@@ -14,9 +14,9 @@ use tyr_types::KeyspaceId;
 
 use super::checkpoint::CHECKPOINT_PAGE;
 use super::{Member, Record, Store, Turn};
+use crate::commit::recovery::held_alone;
 use crate::commit::{self, Marked};
 use crate::map::{ClusterMap, MapKeyspace};
-use crate::recovery::held_alone;
 
 /// What is kept of transactions.
 #[derive(Debug, Default)]

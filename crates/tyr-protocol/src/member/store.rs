@@ -4,12 +4,9 @@ use tyr_types::{BlobName, Outcome, Timestamp, Transaction};
 
 use crate::chain::Chain;
 use crate::commit::Outcomes;
-use crate::movement::ChunkCopy;
+use crate::movement::{ChunkCopy, ChunkName};
 use crate::versions::Usage;
 use crate::view::View;
-
-/// A chunk of a blob.
-pub type ChunkName = (BlobName, u64);
 
 /// What the operations of a transaction on a blob answer when a chunk's base has come: its
 /// timestamp, and each operation's number with its answer.

@@ -7,11 +7,11 @@ use tyr_types::{ErrorKind, Timestamp, Transaction};
 use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
+use crate::commit::recovery;
 use crate::commit::{self, Outcomes, namesake};
+use crate::level::level_of;
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
-use crate::recovery;
-use crate::wire::level_of;
 
 /// How far ahead of this node a timestamp that a client brings may be, in microseconds.
 ///

@@ -4,7 +4,7 @@ use tyr_types::Timestamp;
 
 use super::{Store, Turn};
 use crate::commit;
-use crate::lease::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 use crate::message::{Address, Body};
 use crate::movement;
 

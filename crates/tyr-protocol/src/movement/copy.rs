@@ -1,7 +1,10 @@
 //! A chunk on its way to another node: what it holds at a timestamp, checksummed.
 
-use tyr_types::{ByteRange, Bytes, Timestamp};
+use tyr_types::{BlobName, ByteRange, Bytes, Timestamp};
 use xxhash_rust::xxh3::Xxh3;
+
+/// A chunk of a blob.
+pub type ChunkName = (BlobName, u64);
 
 /// What a transaction left a chunk like, and until the next one.
 #[derive(Clone, Debug, PartialEq)]

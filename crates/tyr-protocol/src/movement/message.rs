@@ -2,7 +2,7 @@
 
 use super::copy::ChunkCopy;
 use crate::commit::Remembered;
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 
 /// What a recipient and the authorities say to each other. The copies themselves are asked for by
 /// [`crate::message::Body::Read`].

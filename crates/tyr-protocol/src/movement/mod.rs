@@ -41,6 +41,6 @@ pub mod scrub;
 #[cfg(test)]
 mod tests;
 
-pub use self::copy::{ChunkCopy, ChunkVersion};
+pub use self::copy::{ChunkCopy, ChunkName, ChunkVersion};
 pub use self::message::Message;
 pub use self::recipient::{Effect, Event, Progress, Recipient};

@@ -11,7 +11,7 @@ use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
 
 use super::copy::ChunkCopy;
 use crate::map::ClusterMap;
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 use crate::read::Kind;
 
 /// Copies that are asked for at a time: enough to hide the way there and back, few enough not to

@@ -5,7 +5,7 @@ use tyr_types::{BlobName, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Timest
 use super::recipient::{COPIES_MAX, PATIENCE_US, PIECE_LEN_MAX};
 use super::*;
 use crate::map::{Change, ClusterMap, Newcomer};
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 use crate::read::Kind;
 
 const JOINER: NodeId = NodeId(3);

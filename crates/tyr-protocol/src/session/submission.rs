@@ -19,12 +19,12 @@ use super::routing::{Sent, pause_us};
 use super::{Answer, Effect, Session, Task, fail};
 use crate::abort::Abort;
 use crate::chain::Ends;
+use crate::commit::recovery::NEVER_BEGUN;
 use crate::commit::{Decision, Outcomes};
+use crate::level::level_of;
 use crate::map::{ClusterMap, DROPPED};
 use crate::message::{Asked, Body};
-use crate::recovery::NEVER_BEGUN;
 use crate::rule::Rule;
-use crate::wire::level_of;
 
 /// A transaction that is to be submitted, or was.
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use bytes::{Buf, BytesMut};
 use tyr_types::{Bytes, Error, Result, limits};
 
 use super::encoded::Encoded;
-use super::head::{Head, Unread};
+use super::head::Head;
 use super::input::{Input, Malformed};
-use super::level::{LEVEL, LEVEL_FIRST};
 use super::output::{Outgoing, Output, SHARED_LEN_MIN};
-use crate::message::Envelope;
+use crate::level::{LEVEL, LEVEL_FIRST};
+use crate::message::{Envelope, Unread};
 
 /// Bytes of a frame's length and checksum.
 pub(super) const PREFIX_LEN: usize = 8;

@@ -5,28 +5,9 @@ use tyr_types::{Epoch, TransactionId};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::LEVEL_FIRST;
-use crate::message::{Address, Asked, Body, Envelope};
-use crate::{commit, recovery};
-
-/// What is known of a message that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
-    /// The epoch of the sender's map.
-    pub epoch: Epoch,
-    /// The sender's incarnation, when it is a node; else 0.
-    pub incarnation: u64,
-    /// The sender.
-    pub from: Address,
-    /// What the sender waits for an answer about.
-    pub asked: Option<Asked>,
-    /// Whether it is a transaction on its way over its chain that nobody has decided.
-    pub is_forwarded: bool,
-    /// The lowest feature level that reads it.
-    pub level: u8,
-    /// What is not known here.
-    pub what: &'static str,
-}
+use crate::commit::{self, recovery};
+use crate::level::LEVEL_FIRST;
+use crate::message::{Address, Asked, Body, Envelope, Unread};
 
 /// What a message is about: where in it, from its tag on, the id or the number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use tyr_types::{Bytes, Error, ErrorKind, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::{LEVEL_KNOWN, LEVEL_MIN};
 use super::output::{Outgoing, Output};
+use crate::level::{LEVEL_KNOWN, LEVEL_MIN};
 use crate::message::Address;
 
 /// The version of the wire format that this program speaks: of hello and frame, not of what is in

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, Bytes, Error, Key, KeyspaceId};
 
 use super::encoded::Encoded;
-use super::level::BEFORE_LEVELS;
 use super::output::SHARED_LEN_MIN;
+use crate::level::BEFORE_LEVELS;
 
 /// Why bytes are not what they should be: what, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use tyr_types::{Bytes, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::{LEVEL_ALONE, LEVEL_FIRST};
 use super::output::{Outgoing, Output};
 use super::record::{decode_versioned, encode_versioned};
+use crate::level::{LEVEL_ALONE, LEVEL_FIRST};
 use crate::map::{ClusterMap, Domain, MapKeyspace, MapNode, NodeState, Ring, Share};
 
 encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down });

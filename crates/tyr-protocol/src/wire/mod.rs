@@ -16,8 +16,9 @@
 //!
 //! The parts: [`encoded`] is how plain things are written, with two macros for all others;
 //! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say
-//! what each type looks like; [`frame`], [`head`] and [`hello`] are what is around; [`level`] says
-//! what came when. `docs/internals/wire.md` has the format byte for byte, and how to change it.
+//! what each type looks like; [`frame`], [`head`] and [`hello`] are what is around.
+//! [`crate::level`] says what came when. `docs/internals/wire.md` has the format byte for byte, and
+//! how to change it.
 //!
 //! This module must not know what a message means, nor what a socket is.
 
@@ -26,7 +27,6 @@ mod frame;
 mod head;
 mod hello;
 mod input;
-mod level;
 mod map;
 mod output;
 mod protocol;
@@ -41,11 +41,11 @@ mod tests;
 pub use self::frame::{
     Decoder, FRAME_LEN_MAX, Frame, READ_BUFFER_LEN, decode, decode_speaking, encode,
 };
-pub use self::head::Unread;
 pub use self::hello::{Hello, MAGIC, REFUSAL_LEN_MAX, TOKEN_LEN_MAX, VERSION, refusal_bytes};
-pub use self::level::{
-    LEVEL, LEVEL_ALONE, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, LEVEL_PLACED, level_of,
-};
 pub use self::map::{decode_map, encode_map};
 pub use self::output::{Outgoing, SHARED_LEN_MIN};
 pub use self::record::{decode_record, encode_record};
+pub use crate::level::{
+    LEVEL, LEVEL_ALONE, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, LEVEL_PLACED, level_of,
+};
+pub use crate::message::Unread;

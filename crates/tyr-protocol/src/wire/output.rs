@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, Bytes};
 
 use super::encoded::Encoded;
-use super::level::{BEFORE_LEVELS, LEVEL};
+use crate::level::{BEFORE_LEVELS, LEVEL};
 
 /// A payload of at least this many bytes is not copied, neither on its way out nor on its way in.
 ///

@@ -7,12 +7,12 @@ use super::input::{Input, Malformed};
 use super::output::Output;
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::OutcomeRetention;
+use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
-use crate::lease::OutcomeRetention;
 use crate::message::{Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
-use crate::recovery::{self, Known};
 use crate::versions::{Bloom, Entries, InUse, LIST_MAX, Usage};
 
 impl Encoded for Cow<'static, str> {

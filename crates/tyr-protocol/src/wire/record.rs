@@ -8,9 +8,9 @@ use tyr_types::{Bytes, Error, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::Input;
-use super::level::{BEFORE_LEVELS, LEVEL_KNOWN};
 use super::output::{Outgoing, Output};
 use crate::commit::{Kept, Marked};
+use crate::level::{BEFORE_LEVELS, LEVEL_KNOWN};
 use crate::member::Record;
 use crate::movement::{ChunkCopy, ChunkVersion};
 

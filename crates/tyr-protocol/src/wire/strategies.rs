@@ -22,17 +22,17 @@ pub use self::words::{
 };
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::OutcomeRetention;
+use crate::commit::recovery::{self, Known};
 use crate::commit::{
     self, Answered, Attempt, Decision, Kept, Marked, Placed, Placements, Remembered,
 };
-use crate::lease::OutcomeRetention;
-use crate::member::{ChunkName, Record};
+use crate::member::Record;
 use crate::message::{
     Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
 };
-use crate::movement::{self, ChunkCopy, ChunkVersion};
+use crate::movement::{self, ChunkCopy, ChunkName, ChunkVersion};
 use crate::read::Kind;
-use crate::recovery::{self, Known};
 use crate::versions::{InUse, Usage};
 
 pub mod map;

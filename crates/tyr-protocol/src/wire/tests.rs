@@ -12,11 +12,11 @@ use super::frame::PREFIX_LEN;
 use super::input::Input;
 use super::output::Output;
 use super::*;
-use crate::commit;
+use crate::commit::{self, recovery};
 use crate::map::ClusterMap;
 use crate::member::Record;
 use crate::message::{Address, Body, Envelope};
-use crate::{movement, recovery};
+use crate::movement;
 
 /// Name and bytes in hexadecimal, a line each. The test that compares prints what differs.
 const GOLDEN: &str = include_str!("tests/golden.txt");

@@ -11,8 +11,8 @@ use tyr_types::{
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
-use super::level::{LEVEL_PLACED, level_of_transform};
 use super::output::Output;
+use crate::level::{LEVEL_PLACED, level_of_transform};
 
 /// A newtype is what it wraps.
 macro_rules! encoded_newtype {

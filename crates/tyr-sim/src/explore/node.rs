@@ -6,8 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use tyr_protocol::chain::Ends;
-use tyr_protocol::commit::{self, Commit, Decision, Effect};
-use tyr_protocol::lease::OutcomeRetention;
+use tyr_protocol::commit::{self, Commit, Decision, Effect, OutcomeRetention};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Body;
 use tyr_protocol::{Part, Rule};

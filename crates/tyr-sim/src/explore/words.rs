@@ -1,8 +1,8 @@
 //! What happens, in a few words: for whoever reads a run that went wrong.
 
+use tyr_protocol::commit::recovery::{self, Known};
 use tyr_protocol::commit::{self, Decision, Message};
 use tyr_protocol::message::Body;
-use tyr_protocol::recovery::{self, Known};
 use tyr_types::TransactionId;
 
 use super::case::number;

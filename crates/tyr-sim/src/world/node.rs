@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use tyr_protocol::Rule;
+use tyr_protocol::commit::recovery::BALLOTS_MAX;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Envelope, Now, ReadRequest};
 use tyr_protocol::movement::scrub::ScrubConfig;
-use tyr_protocol::recovery::BALLOTS_MAX;
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{NodeId, Timestamp};
 

@@ -7,9 +7,10 @@ use std::fmt::{self, Display};
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::quality::FixedState;
+use tyr_protocol::Chain;
+use tyr_protocol::commit::{self, recovery};
 use tyr_protocol::member::Record;
 use tyr_protocol::message::{Address, Asked, Body};
-use tyr_protocol::{Chain, commit, recovery};
 use tyr_types::{Operation, Payload, Transaction, TransactionId};
 
 use crate::setup::Trace;

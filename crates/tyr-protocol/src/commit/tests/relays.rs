@@ -4,8 +4,8 @@
 use tyr_types::KeyspaceConfig;
 
 use super::*;
+use crate::commit::recovery;
 use crate::map::ClusterMap;
-use crate::recovery;
 
 const ID: TransactionId = TransactionId(1);
 

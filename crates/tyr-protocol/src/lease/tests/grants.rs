@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
+use crate::commit::OutcomeRetention;
 use crate::lease::config::LeaseConfig;
 use crate::lease::grants::PROPOSALS_MAX;
-use crate::lease::{Effect, Event, Grants, OutcomeRetention};
+use crate::lease::{Effect, Event, Grants};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap, Membership, Newcomer, NodeState};
 use crate::rule::Rule;
-use crate::wire::LEVEL;
 
 const SECOND: u64 = 1_000_000;
 

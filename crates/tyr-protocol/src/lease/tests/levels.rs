@@ -2,8 +2,8 @@
 
 use super::grants::*;
 use crate::lease::Effect;
+use crate::level::LEVEL;
 use crate::map::{Change, Membership, Newcomer};
-use crate::wire::LEVEL;
 use tyr_types::NodeId;
 
 const NEXT: u8 = LEVEL + 1;

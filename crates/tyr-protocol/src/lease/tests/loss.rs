@@ -3,9 +3,10 @@
 use tyr_types::{Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 
 use super::grants::Monitors;
-use crate::lease::{Event, OutcomeRetention};
+use crate::commit::OutcomeRetention;
+use crate::lease::Event;
+use crate::level::{LEVEL, LEVEL_ALONE};
 use crate::map::{Change, NodeState};
-use crate::wire::{LEVEL, LEVEL_ALONE};
 
 /// Three nodes, a keyspace of three replicas, and an empty one of one.
 fn with_a_single() -> Monitors {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
-use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig, OutcomeRetention};
+use crate::commit::OutcomeRetention;
+use crate::lease::{Effect, Event, Grants, Holder, LeaseConfig};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap, Newcomer, Placement, hash, losers};
 use crate::rule::Rule;
-use crate::wire::LEVEL;
 
 /// Microseconds between two looks at everything.
 const STEP_US: u64 = 100_000;

@@ -7,8 +7,8 @@ use tyr_types::{
 
 use super::*;
 use crate::chain::{Chain, Ends, Part, Piece};
+use crate::level::LEVEL;
 use crate::map::CHAIN_CHUNKS_MAX;
-use crate::wire::LEVEL;
 
 const CHUNK: u64 = 4096;
 

@@ -3,8 +3,8 @@
 use tyr_types::{ErrorKind, KeyspaceName};
 
 use super::*;
+use crate::level::{LEVEL, LEVEL_ALONE};
 use crate::map::{Membership, NodeState, losers};
-use crate::wire::{LEVEL, LEVEL_ALONE};
 
 pub(super) fn back(node: u16, incarnation: u64, has_disk: bool) -> Change {
     Change::Return { node: NodeId(node), incarnation, has_disk, level: LEVEL }

@@ -4,8 +4,8 @@ use tyr_types::{BlobName, ErrorKind, Key, KeyspaceId};
 
 use super::changes::{back, create, refused};
 use super::*;
+use crate::level::{LEVEL, LEVEL_ALONE};
 use crate::map::{NodeState, losers};
-use crate::wire::{LEVEL, LEVEL_ALONE};
 
 /// What has one replica keeps nobody from being declared down: it stays with its node.
 #[test]

@@ -7,11 +7,11 @@ use super::shelf::Shelf;
 use super::stand::Stand;
 use crate::chain::Ends;
 use crate::commit;
-use crate::lease::OutcomeRetention;
+use crate::commit::OutcomeRetention;
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::member::{Effect, Event, Member, MemberConfig, Record, Store, incarnation};
 use crate::message::{Address, Body, Envelope};
-use crate::wire::LEVEL;
 
 const DAY_US: u64 = 86_400_000_000;
 

@@ -13,11 +13,11 @@ use super::world::blob;
 use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{Attempt, Decision, Outcomes, Placements, Remembered};
+use crate::level::LEVEL_ALONE;
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
 use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::rule::Rule;
-use crate::wire::LEVEL_ALONE;
 
 pub(super) const NODE: NodeId = NodeId(2);
 

@@ -11,8 +11,8 @@ use super::checkpoints::transaction;
 use super::stand::{CLIENT, Stand, map};
 use super::world::blob;
 use crate::chain::Ends;
+use crate::commit::OutcomeRetention;
 use crate::commit::{Answered, Attempt, Decision, Remembered};
-use crate::lease::OutcomeRetention;
 use crate::member::{Effect, Event, Record};
 use crate::message::{Address, Body, Envelope};
 

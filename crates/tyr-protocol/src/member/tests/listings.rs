@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tyr_types::{Bytes, Epoch, KeyspaceId, NodeId, Timestamp};
 
 use super::stand::{CLIENT, Stand, map};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::member::{Effect, Event};
 use crate::message::{Address, Body, Envelope, ListRequest};
-use crate::wire::LEVEL;
 
 fn at(epoch: Epoch, clock: u64) -> Option<Timestamp> {
     Some(Timestamp { epoch, clock, node: 0 })

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId};
 
 use super::stand::{CLIENT, Stand, map};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::member::{Effect, Event};
 use crate::message::{Address, Asked, Body, Envelope};
-use crate::wire::LEVEL;
 
 /// What follows when this is said by somebody whose map is of this epoch.
 fn hear(stand: &mut Stand, from: Address, epoch: Epoch, body: Body) -> Vec<Effect> {

@@ -11,11 +11,11 @@ use super::stand::{CLIENT, Stand, map};
 use super::world::blob;
 use crate::chain::Ends;
 use crate::commit::{Attempt, Placements};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{Effect, Event, Record};
 use crate::message::{Address, Body, Envelope, ReadRequest};
 use crate::read::Kind;
-use crate::wire::LEVEL;
 
 /// The log's record of a write whose whole chain is this node.
 fn validated(map: &ClusterMap) -> Record {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, KeyspaceConfig, NodeId};
 
 use super::shelf::{CHUNK, Shelf};
-use crate::lease::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 use crate::map::ClusterMap;
 use crate::member::{Effect, Event, Member, MemberConfig};
 use crate::message::{Address, Body, Envelope, Now};

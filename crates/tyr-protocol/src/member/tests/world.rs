@@ -12,13 +12,13 @@ use tyr_types::{
 use super::shelf::{CHUNK, Content, SLOTS, Shelf, touched};
 use crate::chain::Ends;
 use crate::commit::Decision;
+use crate::commit::recovery::NEVER_BEGUN;
 use crate::lease::{self, Grants, LeaseConfig};
 use crate::map::{Change, ClusterMap, Membership, Newcomer};
 use crate::member::{ChunkName, Effect, Event, Member, MemberConfig, Record, incarnation};
 use crate::message::{Address, Body, Envelope, Now, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
-use crate::recovery::NEVER_BEGUN;
 use crate::test_cluster::random::Random;
 
 /// What a run is like.

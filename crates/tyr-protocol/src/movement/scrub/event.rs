@@ -3,7 +3,7 @@
 use tyr_types::{ByteRange, Bytes, NodeId, Timestamp, TransactionId};
 
 use super::finding::Finding;
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 
 /// How fast chunks are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tyr_types::{ByteRange, NodeId};
 
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 
 /// What a scrubber has found in some bytes of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]

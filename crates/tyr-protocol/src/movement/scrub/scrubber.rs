@@ -13,7 +13,7 @@ use super::event::{Answer, Effect, Event, ScrubConfig, ScrubCounts};
 use super::finding::What;
 use super::stretch::{Reading, Stage, Stretch};
 use crate::map::ClusterMap;
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 use crate::rule::{Rule, Rules};
 
 /// Stretches that are compared at a time.

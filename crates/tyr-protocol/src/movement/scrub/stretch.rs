@@ -7,7 +7,7 @@ use tyr_types::{ByteRange, Bytes, NodeId, Timestamp};
 use super::comparison::{Comparison, Repair, trimmed};
 use super::event::Effect;
 use super::finding::{Finding, What};
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 
 /// Some bytes of a chunk that are compared.
 #[derive(Clone, Debug)]

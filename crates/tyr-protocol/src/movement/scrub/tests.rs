@@ -7,7 +7,7 @@ use tyr_types::{BlobName, ByteRange, Bytes, Key, KeyspaceConfig, KeyspaceId, Nod
 use super::scrubber::{COMPARED_MAX, REPAIR_LEN_MAX, STRETCH_COST_MIN, STRETCH_LEN_MAX};
 use super::*;
 use crate::map::ClusterMap;
-use crate::member::ChunkName;
+use crate::movement::ChunkName;
 use crate::rule::Rule;
 
 const CHUNK: u64 = 4 << 20;

@@ -1,8 +1,8 @@
 //! Reads, when nodes are silent, refuse, or know better.
 
 use super::*;
+use crate::level::LEVEL;
 use crate::map::Change;
-use crate::wire::LEVEL;
 
 /// R1.
 #[test]

@@ -10,7 +10,7 @@ use tyr_types::{
     TransformKind, limits,
 };
 
-use crate::wire::level::{LEVEL, level_of_transform};
+use crate::level::{LEVEL, level_of_transform};
 use crate::wire::output::SHARED_LEN_MIN;
 
 /// A number of any length.

@@ -3,10 +3,10 @@
 use tyr_types::{KeyspaceConfig, KeyspaceId, PlacedBy};
 
 use super::*;
+use crate::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST, LEVEL_PLACED};
 use crate::map::MapKeyspace;
 use crate::message::Asked;
 use crate::wire::encoded::{encoded_enum, encoded_struct};
-use crate::wire::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST, LEVEL_PLACED};
 
 /// Records and a map as they were before there were feature levels.
 const FORMAT_1: &str = include_str!("format-1.txt");

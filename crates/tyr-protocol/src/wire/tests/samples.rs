@@ -12,8 +12,9 @@ use tyr_types::{
 
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::OutcomeRetention;
+use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Remembered, Singles};
-use crate::lease::OutcomeRetention;
 use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
@@ -21,7 +22,6 @@ use crate::message::{
 };
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
-use crate::recovery::{self, Known};
 use crate::versions::{InUse, Usage};
 
 const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);

@@ -15,10 +15,10 @@ use tyr_types::{
 use super::*;
 use crate::chain::{Chain, Ends};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::rule::Rule;
 use crate::view::View;
-use crate::wire::LEVEL;
 
 mod outcomes;
 

@@ -1,4 +1,4 @@
-//! What becomes of a transaction whose chain lost a node or a message (F1..F7).
+//! What becomes of a transaction whose chain lost a node or a message (F1..F13).
 //!
 //! A ballot over everyone who may know: the first live node of the chain asks all live nodes of the
 //! old chain and the new one; whoever answers takes part in no older attempt any more. When all
@@ -27,7 +27,10 @@
 //! whose turn it is; [`answer`] is the side that is asked; [`triggers`] finds what is held up, by
 //! time or by a new map; [`unread`] is what a node does not understand; [`restore`] is what is
 //! known after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten.
-//! All of it works on the records of the commit machine.
+//!
+//! It is a part of the commit machine, not a machine beside it: it works on the same records, and
+//! what it concludes passes over the chain again as any transaction does. An embedded store has a
+//! commit machine without it.
 
 mod answer;
 pub mod done;

@@ -9,7 +9,7 @@
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
 //! line above, and [`LEVEL`] one higher. Whoever writes such a thing says so
-//! ([`super::output::Output::needs`]), and so each frame and each record carries the lowest level
+//! (`Output::needs` in [`crate::wire`]), and so each frame and each record carries the lowest level
 //! that reads it; what holds nothing new stays readable by older programs.
 //!
 //! The cluster map has the level in use: the lowest that all nodes of it speak. Nothing newer is

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::{Inquiries, Recovery};
+use crate::commit::OutcomeRetention;
 use crate::commit::{Commit, OUTCOME_WINDOW_US, OUTCOMES_MAX};
-use crate::lease::OutcomeRetention;
 use crate::rule::Rule;
 
 /// Between two moments at which the clock is noted, in microseconds.

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::chain::{Hop, Part, Piece};
 use crate::commit::OUTCOME_WINDOW_US;
-use crate::lease::OutcomeRetention;
+use crate::commit::OutcomeRetention;
 
 fn without(rule: Option<Rule>) -> Nodes {
     let mut nodes = Nodes::three();

@@ -2,7 +2,7 @@
 
 use tyr_types::NodeId;
 
-use crate::commit::OUTCOME_WINDOW_US;
+use super::memory::OUTCOME_WINDOW_US;
 
 /// What a node says of itself when it renews its lease; and, of all live nodes together, what the
 /// monitors answer. All times are microseconds of the cluster's clock, that of timestamps, but for
