@@ -7,7 +7,7 @@ use tyr_types::{
     BlobName, BlobOperations, Bytes, Error, Operation, Payload, ReadCheck, Result, limits,
 };
 
-use crate::backend::{Backend, Commit, ExtentLease, Looks, Space};
+use crate::backend::{Backend, Commit, ExtentLease, ReadVersions, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;
@@ -119,12 +119,13 @@ impl Pending {
         self.position(name).map_or(&[], |position| &self.blobs[position as usize].operations)
     }
 
-    /// Commits it. `looks` is what it read: that stays in use until it has been validated.
-    pub fn commit(mut self, backend: &Backend, looks: Looks) -> Commit {
+    /// Commits it. `versions` are those that it read: they stay in use until they have been
+    /// validated.
+    pub fn commit(mut self, backend: &Backend, versions: ReadVersions) -> Commit {
         if !self.blobs.is_empty() {
             self.reads.append(&mut self.settled);
         }
-        backend.commit(self.blobs, self.reads, looks, self.leases)
+        backend.commit(self.blobs, self.reads, versions, self.leases)
     }
 
     /// Operations per blob, to find an outcome by its id later.

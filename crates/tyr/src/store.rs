@@ -9,7 +9,8 @@ use std::time::Duration;
 use tyr_embedded::{CheckReport, EmbeddedStore, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_types::{
-    ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result, limits,
+    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result,
+    limits,
 };
 
 #[cfg(feature = "cluster")]
@@ -17,6 +18,7 @@ use crate::ConnectOptions;
 use crate::attempts::Attempts;
 #[cfg(feature = "embedded")]
 use crate::backend::Backend;
+use crate::backend::BlobPart;
 use crate::blocking;
 use crate::offload::offload;
 use crate::{Committed, Keyspace, Snapshot, Transaction};
@@ -114,7 +116,18 @@ pub struct ReadRequest {
 }
 
 impl ReadRequest {
-    pub(crate) fn check(wanted: &[Self]) -> Result<()> {
+    /// What is to be read, if it is not too much.
+    pub(crate) fn parts(wanted: &[Self]) -> Result<Vec<BlobPart>> {
+        Self::check(wanted)?;
+        let part = |request: &Self| {
+            let keyspace = request.keyspace.as_blocking();
+            let name = BlobName { keyspace: keyspace.id(), key: request.key.clone() };
+            BlobPart { space: keyspace.space.clone(), name, range: request.range }
+        };
+        Ok(wanted.iter().map(part).collect())
+    }
+
+    fn check(wanted: &[Self]) -> Result<()> {
         if wanted.len() > limits::READ_MANY_MAX {
             return Err(Error::invalid(format!(
                 "one read_many reads at most {} blobs, not {}",
@@ -278,8 +291,7 @@ impl Tyr {
     /// # Errors
     /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
     pub async fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
-        ReadRequest::check(wanted)?;
-        self.inner.backend.fetch_many(wanted).await
+        self.inner.backend.fetch_many(ReadRequest::parts(wanted)?).await
     }
 
     /// What became of a transaction or single operation of a cluster that failed with `error`,

@@ -10,7 +10,7 @@ use tyr_types::{
     Timestamp, Transaction, limits,
 };
 
-use super::{Answer, Found, Looks};
+use super::{Answer, Found, ReadVersions};
 
 /// A keyspace of a store in this process.
 #[derive(Clone, Debug)]
@@ -151,11 +151,11 @@ pub(super) fn commit(
     store: &Arc<EmbeddedStore>,
     blobs: Vec<BlobOperations>,
     reads: Vec<ReadCheck>,
-    looks: Looks,
+    versions: ReadVersions,
     leases: Vec<Arc<ExtentLease>>,
 ) -> Ticket {
     let transaction = Transaction { id: store.next_transaction_id(), blobs, reads };
-    store.commit(transaction, Held { leases, snapshot: looks.into_guard() })
+    store.commit(transaction, Held { leases, snapshot: versions.into_guard() })
 }
 
 fn found(answer: Option<(Attributes, Bytes)>) -> Answer {

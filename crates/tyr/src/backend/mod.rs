@@ -8,8 +8,8 @@
 //! Everything that the two do differently is here, behind enums; above it there is one API. The
 //! embedded half blocks, so async callers take it to a pool of threads unless memory can answer;
 //! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
-//! [`Space`] a keyspace of one, [`View`] a moment of one, [`Looks`] what a transaction reads,
-//! [`Commit`] one under way. What fails on its way out gets the names that users know
+//! [`Space`] a keyspace of one, [`View`] a moment of one, [`ReadVersions`] what a transaction
+//! reads, [`Commit`] one under way. What fails on its way out gets the names that users know
 //! ([`Backend::named`]): below, keyspaces are numbers.
 //!
 //! A build without one of the two has, in its place, types of the same names that have no value:
@@ -23,7 +23,7 @@ mod embedded;
 #[cfg(not(feature = "embedded"))]
 #[path = "without_embedded.rs"]
 mod embedded;
-mod looks;
+mod read_versions;
 #[cfg(feature = "cluster")]
 mod remote;
 #[cfg(not(feature = "cluster"))]
@@ -45,14 +45,13 @@ use tyr_types::{
 
 pub(crate) use self::commit::Commit;
 pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
-pub(crate) use self::looks::{Look, Looks, Moment};
+pub(crate) use self::read_versions::{Moment, ReadVersions, VersionedRead};
 pub(crate) use self::view::View;
 
 use self::embedded::{EmbeddedSpace, EmbeddedView};
 use self::remote::{Client, RemoteSpace, RemoteView, Unresolved};
-use crate::blocking::Snapshot;
+use crate::Committed;
 use crate::offload::offload;
-use crate::{Committed, ReadRequest};
 
 /// What a read found; `None`: no such blob.
 pub(crate) type Answer = Option<Found>;
@@ -90,6 +89,17 @@ pub(crate) enum Backend {
 pub(crate) enum Space {
     Embedded(EmbeddedSpace),
     Remote(RemoteSpace),
+}
+
+/// Part of a blob, as one of many that are read at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct BlobPart {
+    /// The blob's keyspace.
+    pub space: Space,
+    /// Which blob.
+    pub name: BlobName,
+    /// The bytes; cut to the blob's size.
+    pub range: ByteRange,
 }
 
 impl Backend {
@@ -166,11 +176,13 @@ impl Backend {
     }
 
     /// Parts of many blobs at one moment, which everything acknowledged before precedes.
-    pub fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+    pub fn read_many(&self, wanted: &[BlobPart]) -> Result<Vec<Option<Bytes>>> {
         match self {
             Self::Embedded(_) => {
-                let snapshot = Snapshot::new(self.view()?);
-                wanted.iter().map(|request| snapshot.read_key(request)).collect()
+                let view = self.view()?;
+                let read = |part: &BlobPart| view.read(&part.space, &part.name, part.range);
+                let bytes = |answer: Answer| answer.map(|found| found.bytes);
+                wanted.iter().map(|part| read(part).map(bytes)).collect()
             }
             Self::Remote(client) => {
                 let read = block_on(remote::read_many(client, wanted));
@@ -179,14 +191,14 @@ impl Backend {
         }
     }
 
-    pub async fn fetch_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
+    pub async fn fetch_many(&self, wanted: Vec<BlobPart>) -> Result<Vec<Option<Bytes>>> {
         match self {
             Self::Embedded(_) => {
-                let (backend, wanted) = (self.clone(), wanted.to_vec());
+                let backend = self.clone();
                 offload(move || backend.read_many(&wanted)).await
             }
             Self::Remote(client) => {
-                let read = remote::read_many(client, wanted).await;
+                let read = remote::read_many(client, &wanted).await;
                 read.map_err(|error| self.named(error))
             }
         }
@@ -211,12 +223,12 @@ impl Backend {
         &self,
         blobs: Vec<BlobOperations>,
         reads: Vec<ReadCheck>,
-        looks: Looks,
+        versions: ReadVersions,
         leases: Vec<Arc<ExtentLease>>,
     ) -> Commit {
         let ticket = match self {
-            Self::Embedded(store) => embedded::commit(store, blobs, reads, looks, leases),
-            Self::Remote(client) => client.commit(blobs, reads, looks.into_leases()),
+            Self::Embedded(store) => embedded::commit(store, blobs, reads, versions, leases),
+            Self::Remote(client) => client.commit(blobs, reads, versions.into_leases()),
         };
         Commit::new(self, ticket)
     }

@@ -10,8 +10,7 @@ use tyr_types::{
     Result, Stat, Timestamp, limits,
 };
 
-use super::{Answer, Found, Look, Moment};
-use crate::ReadRequest;
+use super::{Answer, BlobPart, Found, Moment, VersionedRead};
 
 /// Blobs that are asked for at once.
 const SCAN_PAGE: usize = 1_000;
@@ -35,7 +34,7 @@ pub(crate) struct RemoteView {
 
 /// What a transaction of a cluster has read.
 #[derive(Debug, Default)]
-pub(crate) struct RemoteLooks {
+pub(crate) struct RemoteVersions {
     /// The S of all blobs, if it has one.
     moment: Option<Timestamp>,
     /// Bounded by the reads of the transaction.
@@ -165,7 +164,7 @@ impl RemoteView {
     }
 }
 
-impl RemoteLooks {
+impl RemoteVersions {
     /// Those of a transaction that has read nothing, and is to read at S if that is given.
     pub fn new(moment: Option<Timestamp>) -> Self {
         Self { moment, ..Self::default() }
@@ -181,7 +180,7 @@ impl RemoteLooks {
         name: &BlobName,
         range: ByteRange,
         is_attributes: bool,
-    ) -> Result<Look> {
+    ) -> Result<VersionedRead> {
         let known = self.moment.or_else(|| self.at.get(name).copied());
         let place = known.map_or(Place::Transaction, Place::At);
         let want = Want { blob: name.clone(), range, is_attributes };
@@ -191,30 +190,27 @@ impl RemoteLooks {
             self.at.insert(name.clone(), check.at);
         }
         self.leases.extend(sight.lease);
-        Ok(Look { answer: found(&sight.seen), check })
+        Ok(VersionedRead { answer: found(&sight.seen), check })
     }
 }
 
 /// Reads parts of many blobs at one moment (R6).
 pub(super) async fn read_many(
     client: &Arc<Client>,
-    wanted: &[ReadRequest],
+    wanted: &[BlobPart],
 ) -> Result<Vec<Option<Bytes>>> {
-    let want = |request: &ReadRequest| {
-        let keyspace = request.keyspace.id();
-        Want::bytes(BlobName { keyspace, key: request.key.clone() }, request.range)
-    };
-    let bytes: u128 = wanted.iter().map(|request| u128::from(request.range.len())).sum();
+    let want = |part: &BlobPart| Want::bytes(part.name.clone(), part.range);
+    let bytes: u128 = wanted.iter().map(|part| u128::from(part.range.len())).sum();
     if bytes <= u128::from(limits::READ_LEN_MAX) {
         let (_, seen) = client.read_many(wanted.iter().map(want).collect()).answer().await?;
         return Ok(seen.iter().map(|seen| found(seen).map(|found| found.bytes)).collect());
     }
     // More than the nodes answer together: the moment first, then one after the other.
-    let stats = wanted.iter().map(|request| Want::stat(want(request).blob)).collect();
+    let stats = wanted.iter().map(|part| Want::stat(part.name.clone())).collect();
     let (at, _) = client.read_many(stats).answer().await?;
     let mut all = Vec::with_capacity(wanted.len());
-    for request in wanted {
-        let sight = client.read(want(request), Place::At(at)).answer().await?;
+    for part in wanted {
+        let sight = client.read(want(part), Place::At(at)).answer().await?;
         all.push(found(&sight.seen).map(|found| found.bytes));
     }
     Ok(all)

@@ -10,8 +10,7 @@ use tyr_types::{
     KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Transaction,
 };
 
-use super::{Answer, Look, Moment};
-use crate::ReadRequest;
+use super::{Answer, BlobPart, Moment, VersionedRead};
 
 /// No client.
 #[derive(Clone, Debug)]
@@ -31,7 +30,7 @@ pub(crate) enum Lease {}
 
 /// Nothing was read in a cluster.
 #[derive(Debug)]
-pub(crate) struct RemoteLooks;
+pub(crate) struct RemoteVersions;
 
 /// No error leaves anything open.
 pub(crate) enum Unresolved {}
@@ -141,7 +140,7 @@ impl RemoteView {
     }
 }
 
-impl RemoteLooks {
+impl RemoteVersions {
     pub fn new(_: Option<Timestamp>) -> Self {
         Self
     }
@@ -156,7 +155,7 @@ impl RemoteLooks {
         _: &BlobName,
         _: ByteRange,
         _: bool,
-    ) -> Result<Look> {
+    ) -> Result<VersionedRead> {
         match *client {}
     }
 }
@@ -167,10 +166,7 @@ impl Unresolved {
     }
 }
 
-pub(super) async fn read_many(
-    client: &Arc<Client>,
-    _: &[ReadRequest],
-) -> Result<Vec<Option<Bytes>>> {
+pub(super) async fn read_many(client: &Arc<Client>, _: &[BlobPart]) -> Result<Vec<Option<Bytes>>> {
     match **client {}
 }
 

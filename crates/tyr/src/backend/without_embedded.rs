@@ -9,7 +9,7 @@ use tyr_types::{
     KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
-use super::{Answer, Looks};
+use super::{Answer, ReadVersions};
 
 /// No store.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ pub(super) fn commit(
     store: &Arc<EmbeddedStore>,
     _: Vec<BlobOperations>,
     _: Vec<ReadCheck>,
-    _: Looks,
+    _: ReadVersions,
     _: Vec<Arc<ExtentLease>>,
 ) -> Ticket {
     match **store {}

@@ -9,7 +9,7 @@ use tyr_types::{
 };
 
 use super::{Reader, Snapshot, Upload};
-use crate::backend::{Answer, Commit, Looks, Space};
+use crate::backend::{Answer, Commit, ReadVersions, Space};
 use crate::key::ToKey;
 use crate::pending::Pending;
 
@@ -305,7 +305,7 @@ impl Keyspace {
 
     fn commit(&self, pending: Pending) -> Commit {
         let backend = self.space.backend();
-        pending.commit(&backend, Looks::new(&backend, None))
+        pending.commit(&backend, ReadVersions::new(&backend, None))
     }
 
     fn upload(&self, mut source: impl Read) -> Result<Upload> {

@@ -4,7 +4,6 @@ use tyr_types::{BlobName, ByteRange, Bytes, Error, Key, Result, Stat, Timestamp,
 
 use super::keyspace::{read_range, too_large};
 use super::{Keyspace, Reader};
-use crate::ReadRequest;
 use crate::backend::View;
 use crate::key::ToKey;
 
@@ -86,12 +85,6 @@ impl Snapshot {
         let name = keyspace.blob(key)?;
         let size = self.stat_blob(keyspace, &name)?.size;
         Ok(Reader::new(self.clone(), keyspace.clone(), name, range, size))
-    }
-
-    pub(crate) fn read_key(&self, request: &ReadRequest) -> Result<Option<Bytes>> {
-        let keyspace = request.keyspace.as_blocking();
-        let name = BlobName { keyspace: keyspace.id(), key: request.key.clone() };
-        self.read_at(keyspace, &name, request.range)
     }
 
     pub(crate) fn read_at(

@@ -158,8 +158,7 @@ impl Tyr {
     /// # Errors
     /// `InvalidArgument` beyond the limits; `Corrupt` and `Unavailable` as the disk has it.
     pub fn read_many(&self, wanted: &[ReadRequest]) -> Result<Vec<Option<Bytes>>> {
-        ReadRequest::check(wanted)?;
-        self.backend.read_many(wanted)
+        self.backend.read_many(&ReadRequest::parts(wanted)?)
     }
 
     /// What became of a transaction or single operation of a cluster that failed with `error`,

@@ -8,7 +8,7 @@ use tyr_types::{
 
 use super::Keyspace;
 use super::keyspace::{read_range, too_large};
-use crate::backend::{Backend, Commit, Found, Look, Looks, Moment};
+use crate::backend::{Backend, Commit, Found, Moment, ReadVersions, VersionedRead};
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
@@ -22,7 +22,7 @@ use crate::pending::{OperationId, Pending};
 pub struct Transaction {
     backend: Backend,
     pending: Pending,
-    looks: Looks,
+    versions: ReadVersions,
     /// Where it reads, when it is run again because of a conflict (R8).
     moment: Option<Moment>,
     /// Whether everything it has read keeps older versions.
@@ -44,8 +44,8 @@ struct ReadPlan {
 
 impl Transaction {
     pub(crate) fn new(backend: Backend, moment: Option<Moment>) -> Self {
-        let looks = Looks::new(&backend, moment.as_ref());
-        Self { backend, pending: Pending::default(), looks, moment, is_versioned: true }
+        let versions = ReadVersions::new(&backend, moment.as_ref());
+        Self { backend, pending: Pending::default(), versions, moment, is_versioned: true }
     }
 
     /// The blobs that it has read, when it has done nothing else and could read them at a moment.
@@ -241,7 +241,7 @@ impl Transaction {
     /// Sends it.
     pub(crate) fn begin_commit(self) -> (Commit, Vec<u32>) {
         let shape = self.pending.shape();
-        (self.pending.commit(&self.backend, self.looks), shape)
+        (self.pending.commit(&self.backend, self.versions), shape)
     }
 
     /// Reads a range, empty for size and version alone.
@@ -253,8 +253,8 @@ impl Transaction {
     ) -> Result<(Stat, Bytes)> {
         let plan = self.plan_read(keyspace, key, wanted)?;
         let (name, needed, is_attributes) = (&plan.name, plan.needed, plan.is_attributes);
-        let look = self.looks.read(&keyspace.space, name, needed, is_attributes)?;
-        self.finish_read(keyspace, &plan, look)
+        let read = self.versions.read(&keyspace.space, name, needed, is_attributes)?;
+        self.finish_read(keyspace, &plan, read)
     }
 
     /// The same, for async code.
@@ -266,8 +266,8 @@ impl Transaction {
     ) -> Result<(Stat, Bytes)> {
         let plan = self.plan_read(keyspace, key, wanted)?;
         let (name, needed, is_attributes) = (&plan.name, plan.needed, plan.is_attributes);
-        let look = self.looks.fetch(&keyspace.space, name, needed, is_attributes).await?;
-        self.finish_read(keyspace, &plan, look)
+        let read = self.versions.fetch(&keyspace.space, name, needed, is_attributes).await?;
+        self.finish_read(keyspace, &plan, read)
     }
 
     fn plan_read(
@@ -290,21 +290,21 @@ impl Transaction {
         &mut self,
         keyspace: &Keyspace,
         plan: &ReadPlan,
-        look: Look,
+        read: VersionedRead,
     ) -> Result<(Stat, Bytes)> {
         let is_versioned = keyspace.space.info().config.is_multi_versioned;
         self.is_versioned &= is_versioned;
         let moment = self.moment.as_ref().filter(|_| is_versioned);
         let is_settled = moment.is_some_and(|moment| moment.settles(&plan.name));
-        self.pending.note_read(look.check, is_settled);
-        let version = look.answer.as_ref().map_or(Timestamp::ZERO, |found| found.version);
+        self.pending.note_read(read.check, is_settled);
+        let version = read.answer.as_ref().map_or(Timestamp::ZERO, |found| found.version);
         // Where the size is not known, all that was wanted is there.
         let size = |found: &Found| found.size.unwrap_or(plan.needed.end);
         if !plan.has_own_writes {
-            let found = look.answer.ok_or_else(|| keyspace.absent(&plan.name))?;
+            let found = read.answer.ok_or_else(|| keyspace.absent(&plan.name))?;
             return Ok((Stat { size: size(&found), version }, found.bytes));
         }
-        let (size, bytes) = match look.answer {
+        let (size, bytes) = match read.answer {
             Some(found) => (Some(size(&found)), found.bytes),
             None => (None, Bytes::new()),
         };

@@ -1,4 +1,4 @@
-//! What a transaction looks at: at which versions, and what has to be validated for it.
+//! The versions that a transaction reads, and what has to be validated for it.
 //!
 //! Embedded, all reads of a transaction are of one snapshot. In a cluster each blob has its own S,
 //! from its first read on (R3, R4): which of several blobs' versions belong together is found out
@@ -13,16 +13,16 @@ use tyr_runtime::waiting::block_on;
 use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Stat, Timestamp};
 
 use super::embedded::SnapshotGuard;
-use super::remote::{Lease, RemoteLooks};
+use super::remote::{Lease, RemoteVersions};
 use super::{Answer, Backend, Found, Space, View};
 
 /// The versions that a transaction reads.
 #[derive(Debug)]
-pub(crate) enum Looks {
+pub(crate) enum ReadVersions {
     /// One snapshot, from the first read on.
     Embedded(Option<View>),
     /// An S for each blob, from its first read on.
-    Remote(RemoteLooks),
+    Remote(RemoteVersions),
 }
 
 /// One moment of all blobs or of some, which everything acknowledged before precedes (R6, R8).
@@ -58,18 +58,18 @@ impl Moment {
 
 /// What a read of a transaction found, and what it is validated by.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct VersionedRead {
     pub answer: Answer,
     pub check: ReadCheck,
 }
 
-impl Looks {
+impl ReadVersions {
     /// Those of a transaction that has read nothing, and is to read at a moment if one is given.
     pub fn new(backend: &Backend, moment: Option<&Moment>) -> Self {
         let moment = moment.and_then(Moment::at);
         match backend {
             Backend::Embedded(_) => Self::Embedded(None),
-            Backend::Remote(_) => Self::Remote(RemoteLooks::new(moment)),
+            Backend::Remote(_) => Self::Remote(RemoteVersions::new(moment)),
         }
     }
 
@@ -80,24 +80,24 @@ impl Looks {
         name: &BlobName,
         range: ByteRange,
         is_attributes: bool,
-    ) -> Result<Look> {
-        let look = match (self, space) {
+    ) -> Result<VersionedRead> {
+        let read = match (self, space) {
             (Self::Embedded(view), Space::Embedded(_)) => {
                 let view = begun(view, space)?;
                 let answer = match range.is_empty() {
                     true => stated(view.stat(space, name)?),
                     false => view.read(space, name, range)?,
                 };
-                Ok(look(answer, name, range, is_attributes, view.at()))
+                Ok(versioned(answer, name, range, is_attributes, view.at()))
             }
-            (Self::Remote(looks), Space::Remote(space)) => {
-                block_on(looks.read(space.client(), name, range, is_attributes))
+            (Self::Remote(versions), Space::Remote(space)) => {
+                block_on(versions.read(space.client(), name, range, is_attributes))
             }
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(super::strange(space))
             }
         };
-        look.map_err(|error| space.named(error))
+        read.map_err(|error| space.named(error))
     }
 
     pub async fn fetch(
@@ -106,21 +106,21 @@ impl Looks {
         name: &BlobName,
         range: ByteRange,
         is_attributes: bool,
-    ) -> Result<Look> {
-        let look = match (self, space) {
+    ) -> Result<VersionedRead> {
+        let read = match (self, space) {
             (Self::Embedded(view), Space::Embedded(_)) => {
                 let view = begun(view, space)?;
                 let answer = view.fetch(space, name, range).await?;
-                Ok(look(answer, name, range, is_attributes, view.at()))
+                Ok(versioned(answer, name, range, is_attributes, view.at()))
             }
-            (Self::Remote(looks), Space::Remote(space)) => {
-                looks.read(space.client(), name, range, is_attributes).await
+            (Self::Remote(versions), Space::Remote(space)) => {
+                versions.read(space.client(), name, range, is_attributes).await
             }
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(super::strange(space))
             }
         };
-        look.map_err(|error| space.named(error))
+        read.map_err(|error| space.named(error))
     }
 
     /// What keeps the versions of an embedded store.
@@ -135,7 +135,7 @@ impl Looks {
     pub fn into_leases(self) -> Vec<Lease> {
         match self {
             Self::Embedded(_) => Vec::new(),
-            Self::Remote(looks) => looks.into_leases(),
+            Self::Remote(versions) => versions.into_leases(),
         }
     }
 }
@@ -155,14 +155,14 @@ fn stated(stat: Option<Stat>) -> Answer {
 
 /// What an embedded store answered: all of the range counts as read, and where the blob ends, if
 /// that was met.
-fn look(
+fn versioned(
     answer: Answer,
     name: &BlobName,
     range: ByteRange,
     is_attributes: bool,
     at: Timestamp,
-) -> Look {
+) -> VersionedRead {
     let size = answer.as_ref().and_then(|found| found.size);
     let is_attributes = is_attributes || size.is_none_or(|size| size < range.end);
-    Look { answer, check: ReadCheck { blob: name.clone(), range, is_attributes, at } }
+    VersionedRead { answer, check: ReadCheck { blob: name.clone(), range, is_attributes, at } }
 }
