@@ -1,33 +1,37 @@
-//! The command line as types; clap makes the parser and the help from them.
+//! The command line as types, and which function does what it says; clap makes the parser and the
+//! help from the types.
 //!
 //! The documentation comments here are the help that users read. Every command's help ends with
 //! an example.
 
-use std::path::PathBuf;
-
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
-use crate::cluster::node::NodeCommand;
-use crate::cluster::status::StatusArguments;
-use crate::cluster::user::UserCommand;
-use crate::commands::arithmetic::{ApplyArguments, SwapArguments};
-use crate::commands::check::CheckArguments;
-use crate::commands::completions::CompletionsArguments;
-use crate::commands::inspect::InspectArguments;
-use crate::commands::keyspace::KeyspaceCommand;
-use crate::commands::listing::{ListArguments, StatArguments};
-use crate::commands::reading::{CatArguments, GetArguments};
-use crate::commands::reference::ReferenceArguments;
-use crate::commands::removal::{RemoveArguments, TruncateArguments};
-use crate::commands::secret::SecretArguments;
-use crate::commands::txn::TxnArguments;
-use crate::commands::writing::{AppendArguments, CreateArguments, PutArguments, WriteArguments};
+use crate::cluster::node::{self, NodeCommand};
+use crate::cluster::status::{self, StatusArguments};
+use crate::cluster::user::{self, UserCommand};
+use crate::commands::arithmetic::{self, ApplyArguments, SwapArguments};
+use crate::commands::check::{self, CheckArguments};
+use crate::commands::completions::{self, CompletionsArguments};
+use crate::commands::inspect::{self, InspectArguments};
+use crate::commands::keyspace::{self, KeyspaceCommand};
+use crate::commands::listing::{self, ListArguments, StatArguments};
+use crate::commands::reading::{self, CatArguments, GetArguments};
+use crate::commands::reference::{self, ReferenceArguments};
+use crate::commands::removal::{self, RemoveArguments, TruncateArguments};
+use crate::commands::secret::{self, SecretArguments};
+use crate::commands::txn::{self, TxnArguments};
+use crate::commands::writing::{
+    self, AppendArguments, CreateArguments, PutArguments, WriteArguments,
+};
 use crate::demo::DemoArguments;
 use crate::dev::DevArguments;
+use crate::failure::Outcome;
 use crate::serve::ServeArguments;
+use crate::session::{Session, SessionArguments};
 use crate::telemetry::TelemetryCommand;
+use crate::{bench, demo, dev, serve, telemetry};
 
 const AFTER_HELP: &str = "\
 Blobs are named by two arguments, KEYSPACE and KEY. Exit codes: 0 done, 1 a check found \
@@ -47,33 +51,9 @@ Example:
 #[command(name = "tyr", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(flatten)]
-    pub common: Common,
+    pub session: SessionArguments,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The environment's variable for `--data`.
-pub const DATA_VARIABLE: &str = "TYR_DATA";
-
-/// What every command takes.
-#[derive(Args, Clone, Debug)]
-pub struct Common {
-    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE,
-    /// with TLS &tls_ca=FILE&tls_certificate=FILE&tls_key=FILE too, or by TYR_TLS_CA and so on
-    #[arg(long, short = 'c', global = true, env = DATA_VARIABLE, value_name = "STORE")]
-    pub data: Option<PathBuf>,
-
-    /// Whether the command line names the store, and not only the environment
-    #[arg(skip)]
-    pub is_data_said: bool,
-
-    /// Read a store whose log is damaged, as it was before the damage; else it is refused
-    #[arg(long, global = true)]
-    pub despite_damage: bool,
-
-    /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
-    #[arg(long = "json", global = true)]
-    pub is_json: bool,
 }
 
 impl Arguments {
@@ -86,7 +66,7 @@ impl Arguments {
         let mut arguments = Self::from_arg_matches(&matches)?;
         let levels = std::iter::successors(Some(&matches), |it| Some(it.subcommand()?.1));
         let mut sources = levels.filter_map(|it| it.value_source("data"));
-        arguments.common.is_data_said = sources.any(|it| it == ValueSource::CommandLine);
+        arguments.session.is_data_said = sources.any(|it| it == ValueSource::CommandLine);
         Ok(arguments)
     }
 }
@@ -154,6 +134,44 @@ pub enum Command {
     Reference(ReferenceArguments),
     /// Print a script that completes tyr's arguments in a shell
     Completions(CompletionsArguments),
+}
+
+impl Command {
+    /// Does what it says.
+    pub fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Keyspace(command) => keyspace::run(session, command),
+            Self::Create(arguments) => writing::create(session, &arguments),
+            Self::Put(arguments) => writing::put(session, &arguments),
+            Self::Get(arguments) => reading::get(session, &arguments),
+            Self::Cat(arguments) => reading::cat(session, &arguments),
+            Self::Write(arguments) => writing::write(session, &arguments),
+            Self::Append(arguments) => writing::append(session, &arguments),
+            Self::Apply(arguments) => arithmetic::apply(session, &arguments),
+            Self::Cas(arguments) => arithmetic::compare_and_swap(session, &arguments),
+            Self::Truncate(arguments) => removal::truncate(session, &arguments),
+            Self::Stat(arguments) => listing::stat(session, &arguments),
+            Self::Ls(arguments) => listing::list(session, &arguments),
+            Self::Rm(arguments) => removal::remove(session, &arguments),
+            Self::Txn(arguments) => txn::run(session, &arguments),
+            Self::Check(arguments) => check::run(session, &arguments),
+            Self::Inspect(arguments) => inspect::run(session, &arguments),
+            Self::Bench(arguments) => bench::run(session, &arguments),
+            Self::BenchChild(arguments) => bench::run_child(session, &arguments),
+            Self::Demo(arguments) => demo::run(session, &arguments),
+            Self::Telemetry(command) => telemetry::run(session, *command),
+            Self::Serve(arguments) => serve::run(session, &arguments),
+            Self::Dev(arguments) => dev::run(session, &arguments),
+            Self::Status(arguments) => status::run(session, &arguments),
+            Self::Node(command) => node::run(session, command),
+            Self::User(command) => user::run(session, command),
+            Self::Secret(arguments) => secret::run(session, &arguments),
+            Self::Reference(arguments) => reference::run(session, &arguments),
+            Self::Completions(arguments) => {
+                completions::run(session, &arguments, &mut Arguments::command())
+            }
+        }
+    }
 }
 
 #[cfg(test)]

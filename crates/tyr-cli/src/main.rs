@@ -1,13 +1,13 @@
 //! The `tyr` command: everything that Týr does, from a shell.
 //!
-//! [`arguments`] is the command line as types; `commands/` does what it says, one file a family;
-//! `bench/`, `demo/` and `telemetry/` are the large ones. `serve/` is a node of a cluster, with its
-//! `configuration/` and `logging/`, and `dev/` a small cluster for trying things. [`metrics`] is
-//! what Prometheus reads of services. [`session`] opens and closes the store, [`output`] prints
-//! text or JSON, [`failure`] holds the exit codes, [`interrupt`] is Ctrl-C, [`process`] what the
-//! system says of this process. `cluster/` asks monitors and nodes. Nothing here knows how a store
-//! works: commands on data use the public crates only, and `serve/` starts a node without looking
-//! into it.
+//! [`arguments`] is the command line as types, on top of all commands: `commands/` has those on
+//! blobs and keyspaces, one file a family; `bench/`, `demo/` and `telemetry/` are the large ones.
+//! `serve/` is a node of a cluster, with its `configuration/` and `logging/`, and `dev/` a small
+//! cluster for trying things. [`metrics`] is what Prometheus reads of services. [`session`] opens
+//! and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
+//! [`interrupt`] is Ctrl-C, [`process`] what the system says of this process. `cluster/` asks
+//! monitors and nodes. Nothing here knows how a store works: commands on data use the public crates
+//! only, and `serve/` starts a node without looking into it.
 
 /// What nodes and clients do is many small allocations on one thread that are freed on another.
 #[global_allocator]
@@ -48,9 +48,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    let is_json = arguments.common.is_json;
+    let is_json = arguments.session.is_json;
     let interrupt = Interrupt::default();
-    let session = Session::new(arguments.common, interrupt.clone());
+    let session = Session::new(arguments.session, interrupt.clone());
     let opened = session.opened();
     let outcome = supervise(
         &interrupt,
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 
 /// Runs the command, then closes what it opened, whether it failed or not.
 fn run(mut session: Session, command: arguments::Command) -> Outcome {
-    let outcome = commands::run(&mut session, command);
+    let outcome = command.run(&mut session);
     let printed = session.output.flush();
     let closed = session.opened().close();
     outcome.and(printed).and(closed)

@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clap::Args;
 use tyr::ConnectOptions;
 use tyr::blocking::{Keyspace, Tyr};
 
-use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -25,9 +25,33 @@ pub enum Access {
     Create,
 }
 
+/// The environment's variable for `--data`.
+pub const DATA_VARIABLE: &str = "TYR_DATA";
+
+/// What every command takes, for its session.
+#[derive(Args, Clone, Debug)]
+pub struct SessionArguments {
+    /// The store: a directory, or a cluster as tyr://HOST:PORT,HOST:PORT/?user=NAME&key_file=FILE,
+    /// with TLS &tls_ca=FILE&tls_certificate=FILE&tls_key=FILE too, or by TYR_TLS_CA and so on
+    #[arg(long, short = 'c', global = true, env = DATA_VARIABLE, value_name = "STORE")]
+    pub data: Option<PathBuf>,
+
+    /// Whether the command line names the store, and not only the environment
+    #[arg(skip)]
+    pub is_data_said: bool,
+
+    /// Read a store whose log is damaged, as it was before the damage; else it is refused
+    #[arg(long, global = true)]
+    pub despite_damage: bool,
+
+    /// Print JSON: one object, or one a line; errors as {"error":{"kind","message"}} on stderr
+    #[arg(long = "json", global = true)]
+    pub is_json: bool,
+}
+
 /// The surroundings of one command.
 pub struct Session {
-    common: Common,
+    arguments: SessionArguments,
     opened: Opened,
     /// Where results go.
     pub output: Output,
@@ -37,9 +61,9 @@ pub struct Session {
 
 impl Session {
     /// A session with nothing opened.
-    pub fn new(common: Common, interrupt: Interrupt) -> Self {
-        let output = Output::new(common.is_json);
-        Self { common, opened: Opened::default(), output, interrupt }
+    pub fn new(arguments: SessionArguments, interrupt: Interrupt) -> Self {
+        let output = Output::new(arguments.is_json);
+        Self { arguments, opened: Opened::default(), output, interrupt }
     }
 
     /// The slot of the opened store.
@@ -52,7 +76,7 @@ impl Session {
     /// # Errors
     /// `Usage` when neither `--data` nor `TYR_DATA` names one.
     pub fn data(&self) -> Outcome<PathBuf> {
-        let data = self.common.data.clone().ok_or_else(|| {
+        let data = self.arguments.data.clone().ok_or_else(|| {
             Failure::Usage(
                 "no store given: say --data DIR or --data tyr://HOST:PORT, or set TYR_DATA to \
                  that"
@@ -95,13 +119,13 @@ impl Session {
 
     /// The store, if one is given.
     pub fn data_if_given(&self) -> Option<PathBuf> {
-        self.common.data.clone()
+        self.arguments.data.clone()
     }
 
     /// The store, if one is given by `--data`: what only the environment names is for other
     /// commands.
     pub fn data_if_said(&self) -> Option<PathBuf> {
-        self.common.data.clone().filter(|_| self.common.is_data_said)
+        self.arguments.data.clone().filter(|_| self.arguments.is_data_said)
     }
 
     /// Opens the store.
@@ -122,7 +146,7 @@ impl Session {
         let options = tyr::Tyr::options();
         let options = match access {
             Access::Read => {
-                let despite_damage = self.common.despite_damage;
+                let despite_damage = self.arguments.despite_damage;
                 options.is_read_only(true).despite_damage(despite_damage).must_exist(true)
             }
             Access::Write => options.must_exist(true),

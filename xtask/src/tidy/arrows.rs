@@ -9,18 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::finding::Finding;
 use super::tree::Tree;
 
-/// Crates whose folders still see each other: what is not listed here has no circle, and gets none.
-const CIRCLES: [&str; 2] = ["tyr", "tyr-cli"];
-
 /// Which folder of a crate uses which other, and a file and line where it does.
 type Arrows<'a> = BTreeMap<(&'a str, &'a str), (&'a str, usize)>;
 
-/// Checks the folders of every crate that has no circle yet.
+/// Checks the folders of every crate.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for (path, text) in tree.with_ending(".rs") {
         let parts = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"));
-        if let Some((name, _)) = parts.filter(|(name, _)| !CIRCLES.contains(name)) {
+        if let Some((name, _)) = parts {
             crates.entry(name).or_default().push((path, text));
         }
     }

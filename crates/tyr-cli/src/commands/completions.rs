@@ -1,9 +1,8 @@
 //! `tyr completions`: a script for the shell, made from the command line's own definition.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
 use crate::failure::Outcome;
 use crate::session::Session;
 
@@ -18,9 +17,13 @@ pub struct CompletionsArguments {
     shell: Shell,
 }
 
-/// Prints the script.
-pub fn run(session: &mut Session, arguments: &CompletionsArguments) -> Outcome {
+/// Prints the script for `program`, the whole command line.
+pub fn run(
+    session: &mut Session,
+    arguments: &CompletionsArguments,
+    program: &mut clap::Command,
+) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "tyr", &mut script);
+    clap_complete::generate(arguments.shell, program, "tyr", &mut script);
     session.output.bytes(&script)
 }
