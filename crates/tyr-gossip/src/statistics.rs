@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Why a datagram was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumCount)]
 pub enum Rejection {
     /// It is no datagram of this protocol, or not of this version.
     Malformed,
@@ -19,7 +19,7 @@ pub enum Rejection {
 
 impl Rejection {
     /// All kinds.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
         [Self::Malformed, Self::Cluster, Self::Unauthentic, Self::Replayed, Self::Stranger];
 
     /// Its name, as in metrics.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tyr_types::Error;
 
 /// Why a connection was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum Refusal {
     /// It does not speak our protocol, or what it said was damaged.
     Protocol,
@@ -37,7 +37,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Protocol,
         Self::Version,
         Self::Cluster,

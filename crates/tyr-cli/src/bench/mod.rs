@@ -92,7 +92,7 @@ pub struct BenchArguments {
 }
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::EnumCount)]
 #[allow(missing_docs, reason = "the help text describes them")]
 pub enum Scenario {
     Monalisa,
@@ -104,7 +104,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    const ALL: [Self; 6] =
+    const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
         [Self::Monalisa, Self::Reads, Self::Transforms, Self::Mix, Self::Stream, Self::Open];
 }
 

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::kind::Value;
 
 /// What a setting is about; the reference has a section for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum Group {
     /// Who the node is, and where.
     Node,
@@ -25,7 +25,7 @@ pub enum Group {
 
 impl Group {
     /// All, in the order of the reference.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
         Self::Node,
         Self::Cluster,
         Self::Security,

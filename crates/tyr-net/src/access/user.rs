@@ -11,7 +11,9 @@ use super::key::KeyHash;
 const KEYS_MAX: usize = 8;
 
 /// What may be done with a keyspace; each includes those before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::EnumCount,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Right {
     /// Reading.
@@ -24,7 +26,8 @@ pub enum Right {
 
 impl Right {
     /// All, in order.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Read, Self::Write, Self::Admin];
 
     /// Its name, as in commands and messages.
     pub fn name(self) -> &'static str {
