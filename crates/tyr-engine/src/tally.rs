@@ -2,12 +2,12 @@
 //!
 //! A blob counts once in a cluster: at the authority over its first chunk, which knows its size. A
 //! keyspace counts its blobs and the sum of their sizes. The tally follows what is applied, change
-//! by change; and a census walks all blobs again and again, so that what it cannot follow (blobs
-//! that move to another authority, changes that overlap a step of the walk) is right after the next
-//! round.
+//! by change; and a scan of the store walks all blobs again and again, so that what it cannot
+//! follow (blobs that move to another authority, changes that overlap a step of the walk) is right
+//! after the next round.
 //!
 //! ```text
-//!   Holdings::apply ──change──► Tally ◄──advance── census, a page of keys at a time
+//!   Holdings::apply ──change──► Tally ◄──advance── usage scan, a page of keys at a time
 //!                                 └── totals ──► gossip, gate
 //! ```
 //!
@@ -22,18 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
-use tyr_types::{BlobName, Key, KeyspaceId, NodeId, Result};
-
-/// What of a keyspace counts with a node: blobs whose first chunk it is the authority over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// How many.
-    pub blobs: u64,
-    /// Their sizes together.
-    pub bytes: u64,
-    /// Operations on it that clients ask this node for in a second, where they are limited.
-    pub operations: u32,
-}
+use tyr_types::{BlobName, Key, KeyspaceId, KeyspaceUsage, NodeId, Result};
 
 /// What counts at this node, by keyspace.
 #[derive(Debug, Default)]
@@ -47,7 +36,7 @@ pub struct Tally {
 #[derive(Debug, Default)]
 struct Count {
     /// As of the last round that ended, and what was applied since; `None` before the first.
-    totals: Option<Totals>,
+    totals: Option<KeyspaceUsage>,
     /// The round under way.
     round: Round,
 }
@@ -58,33 +47,7 @@ struct Round {
     /// The last key that was met.
     walked: Option<Key>,
     /// Of the blobs up to there, as they are now.
-    sum: Totals,
-}
-
-impl Totals {
-    /// The same when a blob that had the one size has the other; `None` is a blob that is not.
-    #[must_use]
-    pub fn changed(self, before: Option<u64>, after: Option<u64>) -> Self {
-        let step =
-            |total: u64, minus: u64, plus: u64| total.saturating_sub(minus).saturating_add(plus);
-        let size = |of: Option<u64>| of.unwrap_or(0);
-        let one = |of: Option<u64>| u64::from(of.is_some());
-        Self {
-            blobs: step(self.blobs, one(before), one(after)),
-            bytes: step(self.bytes, size(before), size(after)),
-            ..self
-        }
-    }
-
-    /// Both together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            blobs: self.blobs.saturating_add(other.blobs),
-            bytes: self.bytes.saturating_add(other.bytes),
-            operations: self.operations.saturating_add(other.operations),
-        }
-    }
+    sum: KeyspaceUsage,
 }
 
 impl Tally {
@@ -151,7 +114,7 @@ impl Tally {
         &self,
         keyspace: KeyspaceId,
         (after, to): (Option<&Key>, Option<Key>),
-        met: Totals,
+        met: KeyspaceUsage,
     ) {
         let mut counts = self.counts.lock();
         let Some(count) = counts.get_mut(&keyspace) else { return };
@@ -166,19 +129,19 @@ impl Tally {
     }
 
     /// What counts here. Before the first round over a keyspace has ended: what it met so far.
-    pub fn totals(&self) -> BTreeMap<KeyspaceId, Totals> {
+    pub fn totals(&self) -> BTreeMap<KeyspaceId, KeyspaceUsage> {
         let counts = self.counts.lock();
         counts.iter().map(|(id, count)| (*id, count.known())).collect()
     }
 
     /// The same of one keyspace.
-    pub fn of(&self, keyspace: KeyspaceId) -> Totals {
-        self.counts.lock().get(&keyspace).map_or_else(Totals::default, Count::known)
+    pub fn of(&self, keyspace: KeyspaceId) -> KeyspaceUsage {
+        self.counts.lock().get(&keyspace).map_or_else(KeyspaceUsage::default, Count::known)
     }
 }
 
 impl Count {
-    fn known(&self) -> Totals {
+    fn known(&self) -> KeyspaceUsage {
         self.totals.unwrap_or(self.round.sum)
     }
 }
@@ -216,8 +179,8 @@ mod tests {
         BlobName { keyspace: ONE, key: key(text) }
     }
 
-    fn totals(blobs: u64, bytes: u64) -> Totals {
-        Totals { blobs, bytes, ..Totals::default() }
+    fn totals(blobs: u64, bytes: u64) -> KeyspaceUsage {
+        KeyspaceUsage { blobs, bytes, ..KeyspaceUsage::default() }
     }
 
     #[test]

@@ -44,4 +44,3 @@ pub use self::machine::Machine;
 pub use self::peer::PeerState;
 pub use self::rumour::{Heard, Rumour};
 pub use self::statistics::{GossipStatistics, Rejection};
-pub use tyr_engine::tally::Totals;

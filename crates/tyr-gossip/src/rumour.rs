@@ -20,8 +20,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, TryGetError};
 use foca::{BroadcastHandler, Invalidates};
-use tyr_engine::tally::Totals;
-use tyr_types::{Epoch, Error, KeyspaceId, NodeId, Result, Timestamp};
+use tyr_types::{Epoch, Error, KeyspaceId, KeyspaceUsage, NodeId, Result, Timestamp};
 
 use super::identity::Identity;
 
@@ -47,7 +46,7 @@ pub struct Rumour {
     /// Whether its memory is full of what is not written back yet, or of what is in flight.
     pub is_memory_full: bool,
     /// What of each keyspace with a quota counts with it.
-    pub totals: BTreeMap<KeyspaceId, Totals>,
+    pub totals: BTreeMap<KeyspaceId, KeyspaceUsage>,
 }
 
 /// What was heard of a node, however far around.
@@ -70,7 +69,7 @@ struct Item {
     /// Without totals.
     rumour: Rumour,
     pages: u16,
-    totals: Vec<(KeyspaceId, Totals)>,
+    totals: Vec<(KeyspaceId, KeyspaceUsage)>,
 }
 
 /// Which item it is.
@@ -150,7 +149,7 @@ impl Item {
         let totals = (0..bytes.try_get_u8()?)
             .map(|_| {
                 let keyspace = KeyspaceId(bytes.try_get_u32_le()?);
-                let totals = Totals {
+                let totals = KeyspaceUsage {
                     blobs: bytes.try_get_u64_le()?,
                     bytes: bytes.try_get_u64_le()?,
                     operations: bytes.try_get_u32_le()?,
@@ -188,7 +187,7 @@ pub(super) struct Board {
 }
 
 /// A page: the number of the item that it came with, and its totals.
-type Page = (u64, Vec<(KeyspaceId, Totals)>);
+type Page = (u64, Vec<(KeyspaceId, KeyspaceUsage)>);
 
 /// What was heard of one node.
 #[derive(Debug)]
@@ -329,7 +328,8 @@ mod tests {
     use super::*;
 
     fn rumour(epoch: u32, keyspaces: u32) -> Rumour {
-        let totals = |n| Totals { blobs: u64::from(n), bytes: 1000 * u64::from(n), operations: n };
+        let totals =
+            |n| KeyspaceUsage { blobs: u64::from(n), bytes: 1000 * u64::from(n), operations: n };
         Rumour {
             epoch: Epoch(epoch),
             snapshot_floor: Timestamp { epoch: Epoch(1), clock: 9, node: 2 },

@@ -6,8 +6,8 @@
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`] and [`transform`] say what an
 //! operation touches and computes, [`operation`] puts them into transactions, [`chunk`] says what
-//! they do, [`keyspace`] is what a namespace is created with, [`limits`] holds every bound,
-//! [`error`] what can go wrong.
+//! they do, [`keyspace`] is what a namespace is created with, [`usage`] how much of it there is,
+//! [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -19,6 +19,7 @@ pub mod placed_by;
 pub mod range;
 pub mod timestamp;
 pub mod transform;
+pub mod usage;
 
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
@@ -31,3 +32,4 @@ pub use placed_by::PlacedBy;
 pub use range::ByteRange;
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
+pub use usage::KeyspaceUsage;

@@ -20,7 +20,7 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("tyr-control", &["tyr-types", "tyr-protocol", "tyr-net"]),
     ("tyr-client", &["tyr-types", "tyr-protocol", "tyr-runtime", "tyr-net", "tyr-control"]),
     ("tyr-monitors", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-control"]),
-    ("tyr-gossip", &["tyr-types", "tyr-engine", "tyr-runtime", "tyr-net"]),
+    ("tyr-gossip", &["tyr-types", "tyr-runtime", "tyr-net"]),
     ("tyr-trace", &["tyr-types", "tyr-protocol", "tyr-runtime"]),
     (
         "tyr-server",

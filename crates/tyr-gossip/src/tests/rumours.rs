@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{Epoch, KeyspaceId, NodeId, Timestamp};
+use tyr_types::{Epoch, KeyspaceId, KeyspaceUsage, NodeId, Timestamp};
 
 use super::world::{MS, QUIET, SECOND, Weather, World};
-use crate::{GossipEvent, Rumour, Totals};
+use crate::{GossipEvent, Rumour};
 
 fn rumour(node: u16, epoch: u32, keyspaces: u32) -> Rumour {
-    let totals = |keyspace| Totals {
+    let totals = |keyspace| KeyspaceUsage {
         blobs: u64::from(node),
         bytes: u64::from(keyspace),
         operations: keyspace,

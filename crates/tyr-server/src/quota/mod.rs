@@ -30,14 +30,16 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tyr_protocol::map::{ClusterMap, NodeState};
 use tyr_store::store::Store;
-use tyr_types::{BlobName, Error, ErrorKind, KeyspaceId, NodeId, Result, Transaction};
+use tyr_types::{
+    BlobName, Error, ErrorKind, KeyspaceId, KeyspaceUsage, NodeId, Result, Transaction,
+};
 
 use self::bucket::Bucket;
 use self::demand::Demand;
 use self::growth::{Growth, Known};
 pub use self::record::{Quota, QuotaReport};
 use tyr_engine::tally::{self, Tally};
-use tyr_gossip::{Heard, Totals};
+use tyr_gossip::Heard;
 
 /// The quotas of a cluster, as a node keeps them.
 pub(crate) struct Quotas {
@@ -61,7 +63,7 @@ struct State {
 struct Kept {
     quota: Quota,
     /// What counts at the other nodes, as far as heard.
-    elsewhere: Totals,
+    elsewhere: KeyspaceUsage,
     demand: Demand,
     bucket: Bucket,
 }
@@ -70,7 +72,7 @@ struct Kept {
 struct Named {
     keyspace: KeyspaceId,
     quota: Quota,
-    used: Totals,
+    used: KeyspaceUsage,
     /// What it counts as, in operations.
     cost: u64,
 }
@@ -117,7 +119,7 @@ impl Quotas {
     }
 
     /// What this node tells the others.
-    pub fn counted(&self, now: Instant) -> BTreeMap<KeyspaceId, Totals> {
+    pub fn counted(&self, now: Instant) -> BTreeMap<KeyspaceId, KeyspaceUsage> {
         let mut counted = self.tally.totals();
         if self.is_any.load(Ordering::Acquire) {
             let mut state = self.state.lock();
@@ -143,7 +145,7 @@ impl Quotas {
         for (keyspace, kept) in kept {
             let others = heard.iter().filter(|heard| is_up(heard.node));
             let totals = others.filter_map(|heard| heard.rumour.totals.get(keyspace));
-            kept.elsewhere = totals.fold(Totals::default(), |sum, totals| sum.plus(*totals));
+            kept.elsewhere = totals.fold(KeyspaceUsage::default(), |sum, totals| sum.plus(*totals));
         }
     }
 
@@ -170,7 +172,7 @@ impl Quotas {
         }
         let known = self.state.lock().kept.get(&keyspace).map(|kept| kept.quota);
         let Some(quota) = known.filter(|quota| quota.operations.is_some()) else { return Ok(()) };
-        self.spend(&[Named { keyspace, quota, used: Totals::default(), cost: 1 }], now)
+        self.spend(&[Named { keyspace, quota, used: KeyspaceUsage::default(), cost: 1 }], now)
     }
 
     /// How each keyspace with a quota stands.
@@ -179,7 +181,7 @@ impl Quotas {
         let Some(map) = &state.map else { return Vec::new() };
         let open = |(id, kept): (&KeyspaceId, &Kept)| {
             let keyspace = map.keyspaces.get(id).filter(|keyspace| !keyspace.is_dropped)?;
-            let Totals { blobs, bytes, .. } = kept.elsewhere.plus(self.tally.of(*id));
+            let KeyspaceUsage { blobs, bytes, .. } = kept.elsewhere.plus(self.tally.of(*id));
             Some(QuotaReport {
                 keyspace: keyspace.name.to_string(),
                 quota: kept.quota,
@@ -270,7 +272,7 @@ struct Limit {
 }
 
 /// The limit that a keyspace would exceed; `None` when it would none.
-fn exceeded(quota: &Quota, used: Totals, growth: Growth) -> Option<Limit> {
+fn exceeded(quota: &Quota, used: KeyspaceUsage, growth: Growth) -> Option<Limit> {
     let over = |what, limit: Option<u64>, used: u64, more: i128| {
         let limit = limit?;
         let is_over = more > 0 && i128::from(used) + more > i128::from(limit);

@@ -38,12 +38,12 @@ impl Stage {
 
     /// What counts at this node.
     fn count(&self, blobs: u64, bytes: u64) {
-        self.quotas.tally.advance(ONE, (None, None), Totals { blobs, bytes, operations: 0 });
+        self.quotas.tally.advance(ONE, (None, None), KeyspaceUsage { blobs, bytes, operations: 0 });
     }
 
     /// Node `node` told this.
     fn heard(node: u16, blobs: u64, bytes: u64) -> Heard {
-        let totals = BTreeMap::from([(ONE, Totals { blobs, bytes, operations: 0 })]);
+        let totals = BTreeMap::from([(ONE, KeyspaceUsage { blobs, bytes, operations: 0 })]);
         let rumour = Rumour { totals, ..Rumour::default() };
         Heard { node: NodeId(node), incarnation: 1, rumour, age_us: 0 }
     }

@@ -13,11 +13,10 @@ use std::time::{Duration, Instant};
 
 use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
-use tyr_types::{BlobName, Epoch, KeyspaceId, NodeId, Result};
+use tyr_types::{BlobName, Epoch, KeyspaceId, KeyspaceUsage, NodeId, Result};
 
 use crate::driver::Driver;
 use tyr_engine::tally::{self, Tally};
-use tyr_gossip::Totals;
 
 /// How long it waits between two pages.
 const TICK: Duration = Duration::from_millis(50);
@@ -152,7 +151,7 @@ impl Walk {
         let keys = self.store.keys(keyspace, b"", after.as_ref(), PAGE)?;
         let is_last = keys.len() < PAGE;
         let to = keys.last().cloned().filter(|_| !is_last);
-        let mut met = Totals::default();
+        let mut met = KeyspaceUsage::default();
         for key in keys {
             let blob = BlobName { keyspace, key };
             if tally::counts(map, self.node, &blob) {
@@ -220,7 +219,7 @@ mod tests {
             }
         }
 
-        fn totals(&self) -> Totals {
+        fn totals(&self) -> KeyspaceUsage {
             self.walk.tally.of(ONE)
         }
     }
@@ -232,13 +231,13 @@ mod tests {
             stage.append(&format!("{number}"), 10);
         }
         stage.second();
-        assert_eq!(stage.totals(), Totals { blobs: 600, bytes: 6000, operations: 0 });
+        assert_eq!(stage.totals(), KeyspaceUsage { blobs: 600, bytes: 6000, operations: 0 });
         stage.append("more", 5);
         stage.second();
         stage.second();
         assert_eq!(
             stage.totals(),
-            Totals { blobs: 601, bytes: 6005, operations: 0 },
+            KeyspaceUsage { blobs: 601, bytes: 6005, operations: 0 },
             "in the next round"
         );
     }
@@ -249,7 +248,7 @@ mod tests {
         for number in 0..300 {
             stage.append(&format!("{number}"), 1);
         }
-        let mut sum = Totals::default();
+        let mut sum = KeyspaceUsage::default();
         for node in 0..3 {
             stage.walk.node = NodeId(node);
             stage.walk.tally.restart();
@@ -257,7 +256,7 @@ mod tests {
             assert!((50..150).contains(&stage.totals().blobs), "{:?}", stage.totals());
             sum = sum.plus(stage.totals());
         }
-        assert_eq!(sum, Totals { blobs: 300, bytes: 300, operations: 0 });
+        assert_eq!(sum, KeyspaceUsage { blobs: 300, bytes: 300, operations: 0 });
     }
 
     #[test]
