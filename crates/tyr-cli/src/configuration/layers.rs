@@ -14,7 +14,7 @@ use super::flags::SettingFlags;
 use super::kind::Value;
 use super::setting::Setting;
 use super::source::Source;
-use super::table::SETTINGS;
+use super::table::{Name, SETTINGS};
 
 /// What an environment variable says, by its name.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -127,17 +127,18 @@ fn complain(setting: &Setting, text: &str, source: &Source, what: &str) -> Strin
 
 impl Configuration {
     /// Whether what was given for the setting is of no use, which is said already.
-    pub fn is_wrong(&self, name: &str) -> bool {
-        self.wrong.contains(name)
+    pub fn is_wrong(&self, name: Name) -> bool {
+        self.wrong.contains(name.setting().name)
     }
 
     /// What is wrong with a setting that is sound by itself, but not with the others.
-    pub fn complaint(&self, name: &'static str, what: &str) -> String {
-        let setting = row(name);
-        match self.given.get(name) {
+    pub fn complaint(&self, name: Name, what: &str) -> String {
+        let setting = name.setting();
+        match self.given.get(setting.name) {
             Some(given) => complain(setting, &given.text, &given.source, what),
             None => format!(
-                "{name} {what}; set it in the file, by {} or by --{}; for example {}",
+                "{} {what}; set it in the file, by {} or by --{}; for example {}",
+                setting.name,
                 setting.variable(),
                 setting.flag(),
                 setting.line(setting.example)
@@ -147,74 +148,78 @@ impl Configuration {
 
     /// Where the value came from; `None` when there is none.
     #[cfg(test)]
-    pub fn source(&self, name: &'static str) -> Option<&Source> {
-        self.given.get(row(name).name).map(|given| &given.source)
+    pub fn source(&self, name: Name) -> Option<&Source> {
+        self.given.get(name.setting().name).map(|given| &given.source)
     }
 
     /// Whether the setting has a value.
     #[cfg(test)]
-    pub fn has(&self, name: &'static str) -> bool {
+    pub fn has(&self, name: Name) -> bool {
         self.source(name).is_some()
     }
 
     /// A setting's value, as what the table says it is.
-    fn get<T>(&self, name: &'static str, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let given = self.given.get(row(name).name)?;
+    fn get<T>(&self, name: Name, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let given = self.given.get(name.setting().name)?;
         let value = of(&given.value);
-        assert!(value.is_some(), "setting {name} is {:?}, another kind was asked for", given.value);
+        assert!(
+            value.is_some(),
+            "setting {name:?} is {:?}, another kind was asked for",
+            given.value
+        );
         value
     }
 
     /// A number of things or bytes.
-    pub fn count(&self, name: &'static str) -> Option<u64> {
+    pub fn count(&self, name: Name) -> Option<u64> {
         self.get(name, |value| if let Value::Count(count) = value { Some(*count) } else { None })
     }
 
     /// A time; the outer `None` when it is not set, the inner one for never.
-    pub fn time(&self, name: &'static str) -> Option<Option<Duration>> {
+    pub fn time(&self, name: Name) -> Option<Option<Duration>> {
         self.get(name, |value| if let Value::Time(time) = value { Some(*time) } else { None })
     }
 
     /// A time that has a default and is not `never`.
-    pub fn span(&self, name: &'static str) -> Duration {
+    pub fn span(&self, name: Name) -> Duration {
         self.time(name).flatten().expect("the table gives this time a default, and no never")
     }
 
     /// A number with a fraction.
-    pub fn number(&self, name: &'static str) -> Option<f64> {
+    pub fn number(&self, name: Name) -> Option<f64> {
         self.get(name, |value| if let Value::Number(it) = value { Some(*it) } else { None })
     }
 
     /// Whether a switch is on.
-    pub fn is_on(&self, name: &'static str) -> bool {
+    pub fn is_on(&self, name: Name) -> bool {
         let is_on =
             self.get(name, |value| if let Value::Switch(it) = value { Some(*it) } else { None });
         is_on.unwrap_or(false)
     }
 
     /// One of a few words.
-    pub fn choice(&self, name: &'static str) -> Option<&'static str> {
+    pub fn choice(&self, name: Name) -> Option<&'static str> {
         self.get(name, |value| if let Value::Choice(word) = value { Some(*word) } else { None })
     }
 
     /// A DNS name.
-    pub fn name(&self, name: &'static str) -> Option<String> {
+    pub fn name(&self, name: Name) -> Option<String> {
         self.get(name, |value| if let Value::Name(it) = value { Some(it.clone()) } else { None })
     }
 
     /// A path.
-    pub fn path(&self, name: &'static str) -> Option<PathBuf> {
+    pub fn path(&self, name: Name) -> Option<PathBuf> {
         self.get(name, |value| if let Value::Path(it) = value { Some(it.clone()) } else { None })
     }
 
     /// Where to listen; `None` for nowhere.
-    pub fn socket(&self, name: &'static str) -> Option<SocketAddr> {
+    pub fn socket(&self, name: Name) -> Option<SocketAddr> {
         self.get(name, |value| if let Value::Socket(it) = value { Some(*it) } else { None })
             .flatten()
     }
 
     /// Where a collector of traces is reached.
-    pub fn collector(&self, name: &'static str) -> Option<Endpoint> {
+    pub fn collector(&self, name: Name) -> Option<Endpoint> {
         self.get(
             name,
             |value| if let Value::Collector(it) = value { Some(it.clone()) } else { None },
@@ -222,13 +227,13 @@ impl Configuration {
     }
 
     /// Where somebody is reached.
-    pub fn places(&self, name: &'static str) -> Vec<String> {
+    pub fn places(&self, name: Name) -> Vec<String> {
         self.get(name, |value| if let Value::Places(it) = value { Some(it.clone()) } else { None })
             .unwrap_or_default()
     }
 
     /// Nodes and where they are reached.
-    pub fn nodes(&self, name: &'static str) -> BTreeMap<u16, Vec<String>> {
+    pub fn nodes(&self, name: Name) -> BTreeMap<u16, Vec<String>> {
         self.get(name, |value| if let Value::Nodes(it) = value { Some(it.clone()) } else { None })
             .unwrap_or_default()
     }
@@ -260,9 +265,4 @@ impl Configuration {
         });
         serde_json::Value::Object(fields.collect())
     }
-}
-
-fn row(name: &'static str) -> &'static Setting {
-    let found = SETTINGS.iter().find(|setting| setting.name == name);
-    found.expect("settings are asked for by the names that the table gives them")
 }

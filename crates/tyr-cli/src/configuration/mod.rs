@@ -27,3 +27,4 @@ mod tests;
 
 pub use flags::SettingFlags;
 pub use layers::{Configuration, Layers, Reviewed};
+pub use table::Name;

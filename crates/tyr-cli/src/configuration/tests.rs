@@ -52,15 +52,15 @@ fn flags_count_before_variables_before_the_file_before_defaults() {
         flags: flags(&[("lease", "5s")]),
     };
     let configuration = layers.resolve().unwrap();
-    assert_eq!(configuration.span("lease").as_secs(), 5);
-    assert_eq!(configuration.source("lease").unwrap().to_string(), "--lease");
-    assert_eq!(configuration.count("weight"), Some(60));
-    assert_eq!(configuration.source("weight").unwrap().to_string(), "TYR_WEIGHT");
-    assert_eq!(configuration.count("cache"), Some(1 << 30));
+    assert_eq!(configuration.span(Name::Lease).as_secs(), 5);
+    assert_eq!(configuration.source(Name::Lease).unwrap().to_string(), "--lease");
+    assert_eq!(configuration.count(Name::Weight), Some(60));
+    assert_eq!(configuration.source(Name::Weight).unwrap().to_string(), "TYR_WEIGHT");
+    assert_eq!(configuration.count(Name::Cache), Some(1 << 30));
     let place = format!("{}:3", file.path().display());
-    assert_eq!(configuration.source("cache").unwrap().to_string(), place);
-    assert_eq!(configuration.source("linger"), Some(&Source::Default));
-    assert!(!configuration.has("join"));
+    assert_eq!(configuration.source(Name::Cache).unwrap().to_string(), place);
+    assert_eq!(configuration.source(Name::Linger), Some(&Source::Default));
+    assert!(!configuration.has(Name::Join));
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn what_is_printed_is_a_file_that_says_the_same() {
     let configuration = layers.resolve().unwrap();
     let file = file_of(&configuration.text());
     let again = Layers { file: Some(file.path()), ..Layers::default() }.resolve().unwrap();
-    assert_eq!(again.count("cache"), Some(1 << 30));
-    assert_eq!(again.path("folder"), configuration.path("folder"));
+    assert_eq!(again.count(Name::Cache), Some(1 << 30));
+    assert_eq!(again.path(Name::Folder), configuration.path(Name::Folder));
     assert_eq!(again.text().lines().count(), SETTINGS.len());
     assert!(configuration.text().contains("# --cache"));
 }

@@ -14,7 +14,7 @@ use tyr_server::{
 };
 use tyr_trace::TraceOptions;
 
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, Name};
 use crate::logging::{AuditPlan, LogPlan};
 
 /// Monitors among the nodes that form a cluster: three survive the loss of one, and more only make
@@ -53,7 +53,7 @@ impl Plan {
         let mut review = Review { settings, errors: Vec::new(), warnings: Vec::new() };
         let options = review.options();
         let log = review.log();
-        let http = settings.socket("http");
+        let http = settings.socket(Name::Http);
         let Review { errors, warnings, .. } = review;
         match options {
             Some(options) if errors.is_empty() => Ok(Self { options, http, log, warnings }),
@@ -63,31 +63,31 @@ impl Plan {
 }
 
 impl Review<'_> {
-    fn complain(&mut self, name: &'static str, what: &str) {
+    fn complain(&mut self, name: Name, what: &str) {
         self.complain_by(name, &[], what);
     }
 
     /// The same of a setting beside others: of what is wrong by itself nothing more is said.
-    fn complain_by(&mut self, name: &'static str, others: &[&str], what: &str) {
-        let is_known = |name: &str| self.settings.is_wrong(name);
-        if !is_known(name) && !others.iter().any(|other| is_known(other)) {
+    fn complain_by(&mut self, name: Name, others: &[Name], what: &str) {
+        let is_known = |name| self.settings.is_wrong(name);
+        if !is_known(name) && !others.iter().any(|other| is_known(*other)) {
             self.errors.push(self.settings.complaint(name, what));
         }
     }
 
     fn options(&mut self) -> Option<ServerOptions> {
         let settings = self.settings;
-        let folder = settings.path("folder");
+        let folder = settings.path(Name::Folder);
         if folder.is_none() {
-            self.complain("folder", "is needed");
+            self.complain(Name::Folder, "is needed");
         }
-        let listen = settings.socket("listen").expect("listen has a default, and is never off");
+        let listen = settings.socket(Name::Listen).expect("listen has a default, and is never off");
         let secret = self.secret();
         let network = self.network();
         let lease = self.lease();
         let gossip = self.gossip();
         let identity = folder.as_deref().and_then(|folder| self.identity(folder));
-        let number = settings.count("node").and_then(|number| u16::try_from(number).ok());
+        let number = settings.count(Name::Node).and_then(|number| u16::try_from(number).ok());
         let node = number.map(NodeId).or_else(|| identity.as_ref().and_then(Identity::node));
         let formation = self.formation(node, identity.is_some());
         let advertise = self.advertise(node, listen);
@@ -97,26 +97,26 @@ impl Review<'_> {
         options.advertise = advertise;
         options.http_address = self.http_address(&options.advertise);
         options.is_monitor = self.is_monitor(&options);
-        options.weight = small(settings.count("weight"));
-        options.domain = settings.count("domain").map(|domain| small(Some(domain)));
+        options.weight = small(settings.count(Name::Weight));
+        options.domain = settings.count(Name::Domain).map(|domain| small(Some(domain)));
         options.secret = secret;
-        options.cache_bytes = settings.count("cache").unwrap_or(options.cache_bytes);
-        options.fold_log_bytes = settings.count("fold_log").unwrap_or(options.fold_log_bytes);
-        options.copy_rate = settings.count("copy_rate");
-        options.snapshot_timeout = settings.span("snapshot_timeout");
-        options.linger = settings.span("linger");
+        options.cache_bytes = settings.count(Name::Cache).unwrap_or(options.cache_bytes);
+        options.fold_log_bytes = settings.count(Name::FoldLog).unwrap_or(options.fold_log_bytes);
+        options.copy_rate = settings.count(Name::CopyRate);
+        options.snapshot_timeout = settings.span(Name::SnapshotTimeout);
+        options.linger = settings.span(Name::Linger);
         options.scrub = ScrubConfig {
-            rate: settings.count("scrub_rate").unwrap_or(options.scrub.rate),
-            every_us: u64::try_from(settings.span("scrub_every").as_micros()).unwrap_or(u64::MAX),
+            rate: settings.count(Name::ScrubRate).unwrap_or(options.scrub.rate),
+            every_us: micros(settings.span(Name::ScrubEvery)),
         };
         options.lease = Some(lease);
-        let times = ["heartbeat", "election"].map(|name| settings.span(name));
+        let times = [Name::Heartbeat, Name::Election].map(|name| settings.span(name));
         options.heartbeat_and_election = Some(times.into());
         options.gossip = gossip;
         options.network = network;
-        options.trace = settings.collector("trace_endpoint").map(|endpoint| TraceOptions {
+        options.trace = settings.collector(Name::TraceEndpoint).map(|endpoint| TraceOptions {
             endpoint,
-            ratio: settings.number("trace_ratio").expect("the table gives it a default"),
+            ratio: settings.number(Name::TraceRatio).expect("the table gives it a default"),
         });
         Some(options)
     }
@@ -126,15 +126,15 @@ impl Review<'_> {
         match Identity::read(folder) {
             Ok(identity) => identity.filter(|identity| identity.node().is_some()),
             Err(error) => {
-                self.complain("folder", &format!("cannot be used: {error}"));
+                self.complain(Name::Folder, &format!("cannot be used: {error}"));
                 None
             }
         }
     }
 
     fn secret(&mut self) -> Option<Key> {
-        let is_insecure = self.settings.is_on("insecure");
-        let Some(path) = self.settings.path("secret_file") else {
+        let is_insecure = self.settings.is_on(Name::Insecure);
+        let Some(path) = self.settings.path(Name::SecretFile) else {
             match is_insecure {
                 true => self.warnings.push(
                     "NOTHING IS CHECKED: whoever can connect to this node may read, change and \
@@ -142,8 +142,8 @@ impl Review<'_> {
                         .to_owned(),
                 ),
                 false => self.complain_by(
-                    "secret_file",
-                    &["insecure"],
+                    Name::SecretFile,
+                    &[Name::Insecure],
                     "is needed, or insecure: either there is a secret that all nodes know, or \
                      nothing is checked",
                 ),
@@ -151,12 +151,12 @@ impl Review<'_> {
             return None;
         };
         if is_insecure {
-            self.complain("insecure", "and secret_file exclude each other");
+            self.complain(Name::Insecure, "and secret_file exclude each other");
         }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) => {
-                self.complain("secret_file", &format!("cannot be read: {error}"));
+                self.complain(Name::SecretFile, &format!("cannot be read: {error}"));
                 return None;
             }
         };
@@ -165,7 +165,7 @@ impl Review<'_> {
                 "holds a secret of less than {SECRET_LEN_MIN} characters; `tyr secret FILE` draws \
                  one that nobody can guess"
             );
-            self.complain("secret_file", &what);
+            self.complain(Name::SecretFile, &what);
         }
         if is_readable_by_others(&path) {
             let path = path.display();
@@ -178,7 +178,7 @@ impl Review<'_> {
 
     fn network(&mut self) -> NetworkConfig {
         let settings = self.settings;
-        let names = ["tls_certificate", "tls_key", "tls_authorities"];
+        let names = [Name::TlsCertificate, Name::TlsKey, Name::TlsAuthorities];
         let files = names.map(|name| settings.path(name));
         let missing = names.into_iter().zip(&files).find(|(_, file)| file.is_none());
         let tls = match (files.clone(), missing) {
@@ -188,9 +188,9 @@ impl Review<'_> {
                         self.complain(name, &format!("cannot be read: {error}"));
                     }
                 }
-                let domain = settings.name("tls_domain").unwrap_or_default();
+                let domain = settings.name(Name::TlsDomain).unwrap_or_default();
                 let own = Some(OwnCertificate { certificate, key });
-                let may_callers_be_unnamed = !settings.is_on("tls_client_certificates");
+                let may_callers_be_unnamed = !settings.is_on(Name::TlsClientCertificates);
                 Some(TlsConfig { own, authorities, domain, may_callers_be_unnamed })
             }
             (files, Some((name, _))) if files.iter().any(Option::is_some) => {
@@ -202,74 +202,76 @@ impl Review<'_> {
         let defaults = NetworkConfig::default();
         let count = |name| settings.count(name).and_then(|count| usize::try_from(count).ok());
         NetworkConfig {
-            threads: count("network_threads").unwrap_or(defaults.threads),
-            connections_max: count("connections_max").unwrap_or(defaults.connections_max),
-            client_outboxes_len_max: count("client_outboxes_max")
+            threads: count(Name::NetworkThreads).unwrap_or(defaults.threads),
+            connections_max: count(Name::ConnectionsMax).unwrap_or(defaults.connections_max),
+            client_outboxes_len_max: count(Name::ClientOutboxesMax)
                 .unwrap_or(defaults.client_outboxes_len_max),
-            greeting_timeout: settings.span("greeting_timeout"),
-            silence_timeout: settings.span("silence_timeout"),
+            greeting_timeout: settings.span(Name::GreetingTimeout),
+            silence_timeout: settings.span(Name::SilenceTimeout),
             tls,
             ..defaults
         }
     }
 
     fn lease(&mut self) -> LeaseConfig {
-        let [lease, down_after] = ["lease", "down_after"].map(|name| self.settings.span(name));
+        let [lease, down_after] =
+            [Name::Lease, Name::DownAfter].map(|name| self.settings.span(name));
         let lease = LeaseConfig {
             duration_us: micros(lease),
             down_after_us: micros(down_after),
-            remove_after_us: self.settings.time("remove_after").flatten().map(micros),
+            remove_after_us: self.settings.time(Name::RemoveAfter).flatten().map(micros),
         };
         if lease.down_after_us <= lease.counted_us() {
             let what = format!(
                 "is too short: silent nodes are waited for longer than their leases of {} ms",
                 lease.counted_us() / 1000
             );
-            self.complain_by("down_after", &["lease"], &what);
+            self.complain_by(Name::DownAfter, &[Name::Lease], &what);
         }
         if lease.remove_after_us.is_some_and(|remove| remove < lease.down_after_us) {
             let what = "is too short: it counts from down_after on";
-            self.complain_by("remove_after", &["down_after"], what);
+            self.complain_by(Name::RemoveAfter, &[Name::DownAfter], what);
         }
-        let [heartbeat, election] = ["heartbeat", "election"].map(|name| self.settings.span(name));
+        let [heartbeat, election] =
+            [Name::Heartbeat, Name::Election].map(|name| self.settings.span(name));
         if election < heartbeat * 4 {
             let what = "is too short: it is at least four times heartbeat";
-            self.complain_by("election", &["heartbeat"], what);
+            self.complain_by(Name::Election, &[Name::Heartbeat], what);
         }
         lease
     }
 
     fn gossip(&mut self) -> GossipConfig {
-        let names = ["gossip_probe", "gossip_suspicion_min", "gossip_suspicion_max"];
+        let names = [Name::GossipProbe, Name::GossipSuspicionMin, Name::GossipSuspicionMax];
         let [probe, min, max] = names.map(|name| self.settings.span(name));
-        let rumour = self.settings.span("gossip_rumour");
+        let rumour = self.settings.span(Name::GossipRumour);
         if min < probe {
             let what = "is too short: it is at least gossip_probe";
-            self.complain_by("gossip_suspicion_min", &["gossip_probe"], what);
+            self.complain_by(Name::GossipSuspicionMin, &[Name::GossipProbe], what);
         }
         if max < min {
             let what = "is below gossip_suspicion_min";
-            self.complain_by("gossip_suspicion_max", &["gossip_suspicion_min"], what);
+            self.complain_by(Name::GossipSuspicionMax, &[Name::GossipSuspicionMin], what);
         }
         if rumour < probe {
             let what = "is too short: it is at least gossip_probe";
-            self.complain_by("gossip_rumour", &["gossip_probe"], what);
+            self.complain_by(Name::GossipRumour, &[Name::GossipProbe], what);
         }
         let defaults = GossipConfig::default();
         GossipConfig {
             probe_interval_ms: millis(probe),
             suspicion_min_ms: millis(min),
             suspicion_max_ms: millis(max),
-            phi_threshold: self.settings.number("gossip_phi").unwrap_or(defaults.phi_threshold),
+            phi_threshold: self.settings.number(Name::GossipPhi).unwrap_or(defaults.phi_threshold),
             rumour_interval_ms: millis(rumour),
         }
     }
 
     fn formation(&mut self, node: Option<NodeId>, is_known: bool) -> Formation {
-        let (nodes, join) = (self.settings.nodes("nodes"), self.settings.places("join"));
+        let (nodes, join) = (self.settings.nodes(Name::Nodes), self.settings.places(Name::Join));
         match (nodes.is_empty(), join.is_empty()) {
             (false, false) => {
-                self.complain("join", "and nodes exclude each other");
+                self.complain(Name::Join, "and nodes exclude each other");
                 Formation::Known
             }
             (true, false) => Formation::Join(join),
@@ -278,11 +280,11 @@ impl Review<'_> {
                     Some(node) if nodes.contains_key(&node.0) => {}
                     Some(node) => {
                         let what = format!("is {}, which is not among nodes", node.0);
-                        self.complain("node", &what);
+                        self.complain(Name::Node, &what);
                     }
                     None => {
                         let what = "is needed: which one of nodes it is";
-                        self.complain_by("node", &["folder"], what);
+                        self.complain_by(Name::Node, &[Name::Folder], what);
                     }
                 }
                 Formation::Initial(self.initial(&nodes, node))
@@ -290,8 +292,8 @@ impl Review<'_> {
             (true, true) => {
                 if !is_known {
                     self.complain_by(
-                        "nodes",
-                        &["join", "folder"],
+                        Name::Nodes,
+                        &[Name::Join, Name::Folder],
                         "or join is needed: its folder does not know a cluster yet",
                     );
                 }
@@ -311,7 +313,7 @@ impl Review<'_> {
         let initial = |(place, (number, addresses)): (usize, (&u16, &Vec<String>))| InitialNode {
             node: NodeId(*number),
             address: addresses.first().cloned().unwrap_or_default(),
-            is_monitor: match self.settings.choice("monitor") {
+            is_monitor: match self.settings.choice(Name::Monitor) {
                 Some("yes") if node == Some(NodeId(*number)) => true,
                 Some("no") if node == Some(NodeId(*number)) => false,
                 Some(_) | None => place < monitors,
@@ -325,28 +327,28 @@ impl Review<'_> {
             Formation::Initial(nodes) => nodes.iter().find(|it| Some(it.node) == options.node),
             Formation::Join(_) | Formation::Known => None,
         };
-        own.map_or(self.settings.choice("monitor") == Some("yes"), |own| own.is_monitor)
+        own.map_or(self.settings.choice(Name::Monitor) == Some("yes"), |own| own.is_monitor)
     }
 
     fn advertise(&mut self, node: Option<NodeId>, listen: SocketAddr) -> Vec<String> {
-        let given = self.settings.places("advertise");
+        let given = self.settings.places(Name::Advertise);
         if !given.is_empty() {
             return given;
         }
-        let mut nodes = self.settings.nodes("nodes");
+        let mut nodes = self.settings.nodes(Name::Nodes);
         if let Some(places) = node.and_then(|node| nodes.remove(&node.0)) {
             return places;
         }
         if listen.ip().is_unspecified() {
             let what = format!("is needed: others cannot reach a node at {listen}");
-            self.complain_by("advertise", &["listen", "nodes", "node"], &what);
+            self.complain_by(Name::Advertise, &[Name::Listen, Name::Nodes, Name::Node], &what);
         }
         vec![listen.to_string()]
     }
 
     /// Where others find its HTTP: at the host that it advertises, unless it listens on another.
     fn http_address(&self, advertise: &[String]) -> Option<String> {
-        let http = self.settings.socket("http")?;
+        let http = self.settings.socket(Name::Http)?;
         if !http.ip().is_unspecified() {
             return Some(http.to_string());
         }
@@ -356,19 +358,19 @@ impl Review<'_> {
 
     fn log(&mut self) -> LogPlan {
         let settings = self.settings;
-        let audit = settings.path("audit_file").map(|path| AuditPlan {
+        let audit = settings.path(Name::AuditFile).map(|path| AuditPlan {
             path,
-            len_max: settings.count("audit_file_max").unwrap_or(u64::MAX),
-            files: usize::try_from(settings.count("audit_files").unwrap_or(1)).unwrap_or(1),
+            len_max: settings.count(Name::AuditFileMax).unwrap_or(u64::MAX),
+            files: usize::try_from(settings.count(Name::AuditFiles).unwrap_or(1)).unwrap_or(1),
         });
         if let Some(audit) = &audit
             && let Err(error) = audit.try_open()
         {
-            self.complain("audit_file", &format!("cannot be written: {error}"));
+            self.complain(Name::AuditFile, &format!("cannot be written: {error}"));
         }
         LogPlan {
-            level: settings.choice("log_level").unwrap_or("info"),
-            format: settings.choice("log_format").unwrap_or("auto"),
+            level: settings.choice(Name::LogLevel).unwrap_or("info"),
+            format: settings.choice(Name::LogFormat).unwrap_or("auto"),
             audit,
         }
     }
