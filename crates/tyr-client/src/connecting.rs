@@ -14,7 +14,7 @@ use tyr_protocol::message::{Address, Envelope};
 use tyr_protocol::wire::Hello;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
-use super::line::{Line, addresses};
+use super::network_transport::{NetworkTransport, addresses};
 use super::{Client, ClientConfig, ClientParts, Inbox, block_on};
 use tyr_control::Thread;
 use tyr_control::status::Bootstrap;
@@ -87,8 +87,8 @@ impl Client {
         let network = start_network(options, &bootstrap, number, &entrance)?;
         network.set_nodes(&addresses(&bootstrap));
         entrance.wait(&map, until, || is_denied(&network)).ok_or_else(|| unreached(&network))?;
-        let line = Line::new(network, monitors, thread);
-        let (transport, control) = (Arc::clone(&line), line);
+        let transport = NetworkTransport::new(network, monitors, thread);
+        let (transport, control) = (Arc::clone(&transport), transport);
         let config = options.config;
         Self::start(ClientParts { number, map, transport, inbox, control, config })
     }

@@ -16,7 +16,7 @@ use tyr_types::{Epoch, Error, NodeId};
 use super::Transport;
 use super::answer::{Waiter, closed};
 use super::clock::Alarm;
-use super::desk::{Desk, Put, Work};
+use super::work_queue::{Put, Work, WorkQueue};
 use tyr_runtime::clock;
 use tyr_runtime::statistics::Statistics;
 
@@ -58,7 +58,7 @@ pub(super) struct Counts {
 pub(super) struct Driver {
     /// The client's.
     number: u64,
-    desk: Mutex<Desk>,
+    queue: Mutex<WorkQueue>,
     state: Mutex<State>,
     transport: Arc<dyn Transport>,
     /// The moment from which the monotonic clock counts.
@@ -84,22 +84,22 @@ impl Driver {
         let epoch = map.epoch;
         let session = Session::with_config(number, map, config);
         let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
-        let (desk, state) = (Mutex::default(), Mutex::new(state));
+        let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
-        Self { number, desk, state, transport, started, alarm, counts }
+        Self { number, queue, state, transport, started, alarm, counts }
     }
 
     /// Begins a call.
     pub fn call(self: &Arc<Self>, what: Call, waiter: Waiter) -> CallId {
-        let mut desk = self.desk.lock();
-        let call = desk.next_call();
-        if let Err(refused) = desk.room() {
-            drop(desk);
+        let mut queue = self.queue.lock();
+        let call = queue.next_call();
+        if let Err(refused) = queue.room() {
+            drop(queue);
             waiter.refuse(refusal(refused));
             return call;
         }
-        let put = desk.put(Work::Call { call, what, waiter });
-        drop(desk);
+        let put = queue.put(Work::Call { call, what, waiter });
+        drop(queue);
         self.see_to(put);
         call
     }
@@ -117,7 +117,7 @@ impl Driver {
     /// Messages that came in together.
     pub fn receive(self: &Arc<Self>, envelopes: impl IntoIterator<Item = Envelope>) {
         let events = envelopes.into_iter().map(Event::Receive);
-        let (put, lost) = self.desk.lock().put_all(events);
+        let (put, lost) = self.queue.lock().put_all(events);
         if lost > 0 {
             self.counts.lost.fetch_add(lost, Ordering::Relaxed);
         }
@@ -126,7 +126,7 @@ impl Driver {
 
     /// Something else that the session is told; lost when too much waits.
     pub fn tell(self: &Arc<Self>, event: Event) {
-        let put = self.desk.lock().put_all(std::iter::once(event)).0;
+        let put = self.queue.lock().put_all(std::iter::once(event)).0;
         self.see_to(put);
     }
 
@@ -159,7 +159,7 @@ impl Driver {
 
     /// Nothing is done any more.
     pub fn close(self: &Arc<Self>) {
-        let put = self.desk.lock().close();
+        let put = self.queue.lock().close();
         self.see_to(put);
         self.alarm.close();
     }
@@ -183,20 +183,20 @@ impl Driver {
         }
     }
 
-    /// Works off what is on the desk, and what comes in meanwhile. Only for who was told to.
+    /// Works off what is on the queue, and what comes in meanwhile. Only for who was told to.
     pub fn drive(self: &Arc<Self>) {
         let _guard = Guard(self);
         let mut round = Round::default();
         for _ in 0..ROUNDS_MAX {
-            let mut desk = self.desk.lock();
-            if desk.is_closed() {
-                drop(desk);
+            let mut queue = self.queue.lock();
+            if queue.is_closed() {
+                drop(queue);
                 return self.abandon();
             }
-            if !desk.take(&mut round.work) {
+            if !queue.take(&mut round.work) {
                 return;
             }
-            drop(desk);
+            drop(queue);
             self.round(&mut round);
         }
         if !self.alarm.hand_over() {
@@ -269,7 +269,7 @@ impl Driver {
         let waiters = std::mem::take(&mut self.state.lock().waiters);
         drop(waiters);
         let mut waiting = Vec::new();
-        self.desk.lock().take(&mut waiting);
+        self.queue.lock().take(&mut waiting);
     }
 }
 
@@ -282,13 +282,13 @@ fn refusal(put: Put) -> Error {
     }
 }
 
-/// Closes the desk when whoever drives panics: nobody would see to what is on it.
+/// Closes the queue when whoever drives panics: nobody would see to what is on it.
 struct Guard<'a>(&'a Arc<Driver>);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.desk.lock().close();
+            self.0.queue.lock().close();
             self.0.abandon();
         }
     }

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!   callers ──────────┐            ┌── session (one lock) ─┐
-//!   network threads ──┼──► desk ──►│ Session::step ──►     │──► transport: flush
+//!   network threads ──┼──► queue ─►│ Session::step ──►     │──► transport: flush
 //!   clock ────────────┘            │   Send, Done          │──► answers, to who waits for them
 //!                                  └───────────────────────┘
 //! ```
 //!
 //! Whoever brings work drives it, if nobody does already: an answer reaches its waiter from the
 //! thread that read it from its socket, and calls of many threads at once go out in one flush. Who
-//! finds the desk driven leaves the work there; who drives takes all of it, a bounded number of
+//! finds the queue driven leaves the work there; who drives takes all of it, a bounded number of
 //! times, and then hands over to the [`clock`], the one thread that a client has.
 //!
-//! The parts: [`desk`] is where work waits, [`driver`] steps the session and carries out what it
-//! says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
-//! [`moment`] places a snapshot, [`control`] is what a client needs of the monitors, [`keyspaces`]
-//! finds and makes keyspaces by it, [`listing`] asks all nodes for keys. [`connecting`] puts all
-//! this on a network: [`mod@line`] is where messages and questions to the monitors go out there,
-//! and [`mod@tls`] what is said of encryption.
+//! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
+//! it says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
+//! [`snapshot_timestamp`] places a snapshot, [`control`] is what a client needs of the monitors,
+//! [`keyspaces`] finds and makes keyspaces by it, [`listing`] asks all nodes for keys.
+//! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
+//! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
 //! All but those must not know how messages travel ([`Transport`], [`Control`]), and nothing
 //! here what its callers make of answers.
@@ -26,15 +26,15 @@ pub mod answer;
 mod clock;
 mod connecting;
 pub mod control;
-mod desk;
 mod driver;
 mod keyspaces;
-mod line;
 mod listing;
-mod moment;
+mod network_transport;
+mod snapshot_timestamp;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod work_queue;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -154,7 +154,7 @@ pub struct Client {
     driver: Arc<Driver>,
     control: Arc<dyn Control>,
     clock: Mutex<Option<JoinHandle<()>>>,
-    moments: moment::Moments,
+    probes: snapshot_timestamp::AuthorityProbes,
     listings: Arc<Listings>,
 }
 
@@ -183,8 +183,8 @@ impl Client {
                     .with_source(error)
             })?;
         let clock = Mutex::new(Some(clock));
-        let (moments, listings) = (moment::Moments::default(), inbox.listings);
-        Ok(Arc::new(Self { driver, control, clock, moments, listings }))
+        let (probes, listings) = (snapshot_timestamp::AuthorityProbes::default(), inbox.listings);
+        Ok(Arc::new(Self { driver, control, clock, probes, listings }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.

@@ -1,7 +1,7 @@
 //! The monitors: how the nodes of a cluster agree on what they go by, and who leads (M1, M3).
 //!
 //! ```text
-//!   control: requests ─► desk ─► leads here? ─► Raft ─► metadata, the same at every monitor
+//!   control: requests ─────────► leads here? ─► Raft ─► metadata, the same at every monitor
 //!                                                ▲
 //!   data plane: Renew, ... ─► leadership ────────┘ maps and epochs, committed before they are told
 //!                             Grants, while a quorum says that it leads
@@ -10,16 +10,16 @@
 //! Reading order: what is agreed on, and how requests for it travel, is `tyr-control`'s;
 //! [`consensus`] is how several monitors have the same. [`monitor`] is one monitor, with its
 //! [`options`]; [`responder`] takes control connections and notes what users change (`audit`),
-//! `desk` answers requests and [`watch`] watches, `leadership` is what the leader does for leases
+//! `requests` answers them and [`watch`] watches, `leadership` is what the leader does for leases
 //! and maps.
 
 mod audit;
 pub mod consensus;
-mod desk;
 mod drained;
 mod leadership;
 pub mod monitor;
 pub mod options;
+mod requests;
 pub mod responder;
 pub mod watch;
 

@@ -153,7 +153,7 @@ fn take_frames(
             Frame::Unread(unread) => {
                 check_sender(peer, unread.from)?;
                 add(&shared.counters.not_understood, 1);
-                shared.strange.note(&unread);
+                shared.unknown_messages.note(&unread);
                 shared.parts.receive.unread(peer, unread);
             }
         }

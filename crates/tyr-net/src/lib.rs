@@ -39,11 +39,11 @@ mod listener;
 mod peer;
 mod refusal;
 mod statistics;
-mod strange;
 mod stream;
 mod targets;
 mod threads;
 mod tls;
+mod unknown_messages;
 mod waiting;
 
 #[cfg(test)]
@@ -70,13 +70,13 @@ pub use self::refusal::Refusal;
 use self::refusal::Refusals;
 use self::statistics::{Counters, add};
 pub use self::statistics::{NetworkStatistics, NodeStatus, Place};
-use self::strange::Strange;
 pub use self::stream::Unopened;
 pub use self::targets::NodeAddresses;
 use self::targets::Targets;
 use self::threads::Threads;
 use self::tls::Tls;
 pub use self::tls::{explain, is_named};
+use self::unknown_messages::UnknownMessages;
 use self::waiting::Waiting;
 
 /// The bytes that a connection of the control plane begins with.
@@ -105,7 +105,7 @@ struct Shared {
     targets: Targets,
     waiting: Waiting,
     refusals: Refusals,
-    strange: Strange,
+    unknown_messages: UnknownMessages,
     counters: Arc<Counters>,
     next_connection: AtomicU64,
     /// Wakes connections of clients that were not read from.
@@ -143,7 +143,7 @@ impl Network {
             targets: Targets::default(),
             waiting,
             refusals: Refusals::default(),
-            strange: Strange::default(),
+            unknown_messages: UnknownMessages::default(),
             counters: Arc::default(),
             next_connection: AtomicU64::new(1),
             resumed: Notify::new(),
@@ -189,7 +189,7 @@ impl Network {
                 false
             }
             Some(Put::TooNew) => {
-                shared.strange.note_unsent(to);
+                shared.unknown_messages.note_unsent(to);
                 add(&shared.counters.dropped_too_new, 1);
                 false
             }

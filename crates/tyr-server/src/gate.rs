@@ -25,8 +25,8 @@ use tyr_types::{
     BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction,
 };
 
+use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
-use super::room::Room;
 use crate::driver::{Backlog, Driver, Outlet};
 use tyr_net::access::{self, Caller, Right, Users};
 use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
@@ -74,7 +74,7 @@ struct Parts {
     monitors: Arc<dyn MonitorInlet>,
     outlet: Arc<dyn Outlet>,
     quotas: Arc<Quotas>,
-    room: Arc<Room>,
+    memory: Arc<MemoryPressure>,
 }
 
 impl Gate {
@@ -93,9 +93,9 @@ impl Gate {
         monitors: Arc<dyn MonitorInlet>,
         outlet: Arc<dyn Outlet>,
         quotas: Arc<Quotas>,
-        room: Arc<Room>,
+        memory: Arc<MemoryPressure>,
     ) {
-        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas, room });
+        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas, memory });
         assert!(opened.is_ok(), "a gate is opened once");
     }
 
@@ -246,7 +246,7 @@ impl Gate {
         self.check(is_full, || crowded(parts.driver.backlog()))?;
         self.check_disk(transaction)?;
         let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
-        count(parts.room.check(chain), &self.refused.overload)?;
+        count(parts.memory.check(chain), &self.refused.overload)?;
         count(parts.quotas.admit(transaction, Instant::now), &self.refused.quota)?;
         Ok(has_room)
     }

@@ -20,8 +20,8 @@ mod driver;
 mod gate;
 pub mod histogram;
 mod keeper;
+mod memory_pressure;
 pub mod quota;
-mod room;
 mod server;
 
 pub use self::server::{

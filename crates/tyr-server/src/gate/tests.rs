@@ -90,12 +90,12 @@ fn a_full_node_refuses_what_may_not_wait() {
     let driver = Driver::new(engine, outlet.clone());
     driver.take_no_more();
     let quotas = Quotas::new(NodeId(0), driver.store(), Arc::default());
-    let room = Room::new(driver.store(), 1 << 30);
+    let memory = MemoryPressure::new(driver.store(), 1 << 30);
     let users = Arc::new(Users::unchecked());
     let caller = users.identify(&[]).unwrap();
     let gate = Gate::new(users, None);
     gate.learn(Arc::new(ClusterMap::of(3, &[KeyspaceConfig::default()])));
-    gate.open(driver, Arc::new(NoMonitors), outlet.clone(), quotas, room);
+    gate.open(driver, Arc::new(NoMonitors), outlet.clone(), quotas, memory);
     let peer = Arc::new(Peer {
         address: Address::Client(1),
         incarnation: 0,

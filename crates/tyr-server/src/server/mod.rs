@@ -3,24 +3,25 @@
 //! ```text
 //!             network ──► gate ──► driver ──► holdings, journal      monitor (by role)
 //!                ▲                   │            │   │                 │      ▲
-//!                └──── exit ◄────────┘         keeper syncer         liaison ──┘ who, where, what
+//!                └─── router ◄───────┘         keeper syncer         metadata ──┘ who, where, what
+//!                                                                    follower
 //! ```
 //!
 //! Starting: identity (which start this is), network, monitor, number and cluster, store and log,
 //! member; then the gate opens. Stopping: the other way round.
 
-mod census;
 mod control;
 mod disk;
 mod generation;
 mod identity;
-mod liaison;
+mod maintenance;
+mod metadata_follower;
 mod observation;
 mod options;
-mod outlet;
 mod report;
+mod router;
 mod starting;
-mod upkeep;
+mod usage_scan;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,13 +41,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 pub use self::disk::DiskReport;
 pub use self::identity::Identity;
-use self::liaison::Liaison;
+pub use self::maintenance::{ROOM_MIN, room};
+use self::metadata_follower::MetadataFollower;
 pub use self::observation::{
     Health, MovementStatistics, NodeStatistics, Observer, ScrubStatistics,
 };
 pub use self::options::{Formation, ServerOptions};
 pub use self::report::{MapReport, NodeReport, SeatReport};
-pub use self::upkeep::{ROOM_MIN, room};
 use crate::driver::Driver;
 use crate::gate::Gate;
 use crate::keeper::Keeper;
@@ -69,7 +70,7 @@ pub struct Server {
     gate: Arc<Gate>,
     network: Network,
     monitor: Option<Monitor>,
-    liaison: Arc<Liaison>,
+    follower: Arc<MetadataFollower>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
     disk: Arc<disk::NodeDisk>,
@@ -145,12 +146,12 @@ impl Server {
 
     /// Asks the monitors, in the cluster's own name.
     pub fn metadata(&self) -> &MetadataClient {
-        self.liaison.client()
+        self.follower.client()
     }
 
     /// What the nodes of the cluster tell of themselves.
     pub fn records(&self) -> std::collections::BTreeMap<NodeId, NodeRecord> {
-        self.liaison.records()
+        self.follower.records()
     }
 
     /// Sums of the newest content of the chunks that the node holds, in order, after this one; at

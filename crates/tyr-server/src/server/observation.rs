@@ -20,7 +20,7 @@ use tyr_types::NodeId;
 
 use super::Server;
 use super::disk::{DiskReport, NodeDisk};
-use super::liaison::Liaison;
+use super::metadata_follower::MetadataFollower;
 use super::report::{MapReport, NodeReport, SeatReport};
 use crate::driver::{AnswerStatistics, Driver};
 use crate::gate::Gate;
@@ -49,7 +49,7 @@ pub(super) struct Parts {
     quotas: Arc<Quotas>,
     disk: Arc<NodeDisk>,
     monitor: Option<Monitor>,
-    liaison: Arc<Liaison>,
+    follower: Arc<MetadataFollower>,
     traces: Option<Arc<Outbox>>,
     started: Instant,
     pace: Mutex<Pace>,
@@ -298,7 +298,7 @@ impl Observer {
             quotas: Arc::clone(&server.quotas),
             disk: Arc::clone(&server.disk),
             monitor: server.monitor.clone(),
-            liaison: Arc::clone(&server.liaison),
+            follower: Arc::clone(&server.follower),
             traces: server.exporter.as_ref().map(Exporter::outbox).cloned(),
             started: Instant::now(),
             pace: Mutex::default(),
@@ -367,7 +367,7 @@ impl Observer {
     pub fn live(&self) -> Health {
         let failure = self.0.driver.look(|engine| engine.failure().map(ToString::to_string));
         let monitor = self.0.monitor.as_ref().and_then(|monitor| monitor.check().err());
-        let refusal = self.0.liaison.refusal().map(str::to_owned);
+        let refusal = self.0.follower.refusal().map(str::to_owned);
         let monitor = monitor.map(|error| error.to_string());
         let of_disk = self.0.disk.failure().into_iter();
         Health { reasons: of_disk.chain(failure).chain(monitor).chain(refusal).collect() }

@@ -16,22 +16,22 @@ use tyr_store::disk::{FolderLock, LOCK_FILE, RealDisk};
 use tyr_store::store::{Store, Visit};
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
-use super::census::Census;
 use super::control::Control;
 use super::disk::NodeDisk;
 use super::generation::{self, Generation, PEERS_PATIENCE};
 use super::identity::Identity;
-use super::liaison::{Liaison, Parts};
+use super::maintenance::Maintenance;
+use super::metadata_follower::{MetadataFollower, Parts};
 use super::options::{Formation, ServerOptions};
-use super::outlet::{Exit, Leader};
 use super::report::Sight;
-use super::upkeep::Upkeep;
+use super::router::{Leader, Router};
+use super::usage_scan::UsageScan;
 use super::{Running, Server};
 use crate::driver::{Driver, Outlet};
 use crate::gate::{Gate, MonitorInlet};
 use crate::keeper::{Keeper, SnapshotFloor};
+use crate::memory_pressure::MemoryPressure;
 use crate::quota::Quotas;
-use crate::room::Room;
 use tyr_control::NodeRecord;
 use tyr_control::{ClientOptions, Connect, MetadataClient, Sender, Thread};
 use tyr_gossip::{Gossip, GossipEvent, GossipOptions, Heard};
@@ -78,13 +78,13 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
     let (engine, lock, disk) = open(&options, &who)?;
-    let exit = Exit::new(who.node, network.clone());
-    let driver = Driver::new(engine, Arc::clone(&exit) as Arc<dyn Outlet>);
+    let router = Router::new(who.node, network.clone());
+    let driver = Driver::new(engine, Arc::clone(&router) as Arc<dyn Outlet>);
     let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
-    let room = Room::new(driver.store(), limits.dirty_max());
-    let monitor = start_monitor(&options, &who, &connect, &exit)?;
+    let memory = MemoryPressure::new(driver.store(), limits.dirty_max());
+    let monitor = start_monitor(&options, &who, &connect, &router)?;
     let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
     let others = relaying_client(&options, &who, &connect)?;
     let (answering, sight) = answering((monitor.as_ref(), others.as_ref()), &gate);
@@ -104,18 +104,18 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         generation,
         is_joining: who.is_joining,
     };
-    let liaison = Liaison::start(parts, &control.handle);
-    exit.open(Arc::clone(&liaison) as Arc<dyn Leader>, Arc::clone(&driver));
-    let gossip = start_gossip(&options, (node, who.incarnation, cluster), &liaison, &control)?;
-    liaison.gossip_by(gossip.clone());
-    let inlet = Arc::clone(&liaison) as Arc<dyn MonitorInlet>;
-    gate.open(Arc::clone(&driver), inlet, exit, Arc::clone(&quotas), Arc::clone(&room));
+    let follower = MetadataFollower::start(parts, &control.handle);
+    router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
+    let gossip = start_gossip(&options, (node, who.incarnation, cluster), &follower, &control)?;
+    follower.gossip_by(gossip.clone());
+    let inlet = Arc::clone(&follower) as Arc<dyn MonitorInlet>;
+    gate.open(Arc::clone(&driver), inlet, router, Arc::clone(&quotas), Arc::clone(&memory));
     let listen = network.listen(options.listen)?;
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
-    let upkeep = Upkeep::new(going, open, gossip.clone(), Arc::clone(&quotas), (room, seen));
-    let threads = start_threads((&driver, &keeper), upkeep, &is_stopping)?;
+    let maintenance = Maintenance::new(going, open, (&gossip, &quotas), (memory, seen));
+    let threads = start_threads((&driver, &keeper), maintenance, &is_stopping)?;
     let marking = start_marking(&driver)?;
     let running = Mutex::new(Some(Running { threads, marking, control, lock }));
     let server = Server {
@@ -126,7 +126,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         gate,
         network,
         monitor,
-        liaison,
+        follower,
         gossip,
         quotas,
         disk,
@@ -271,7 +271,7 @@ fn start_monitor(
     options: &ServerOptions,
     who: &Who,
     connect: &Arc<dyn Connect>,
-    exit: &Arc<Exit>,
+    router: &Arc<Router>,
 ) -> Result<Option<Monitor>> {
     let folder = options.folder.join(MONITOR_FOLDER);
     if !who.record.is_monitor && !folder.exists() {
@@ -286,8 +286,8 @@ fn start_monitor(
     if let Formation::Initial(initial) = &options.formation {
         monitor.initial = initial.clone();
     }
-    let exit = Arc::clone(exit);
-    let send = Arc::new(move |to, envelope| exit.send_from_monitors(to, envelope));
+    let router = Arc::clone(router);
+    let send = Arc::new(move |to, envelope| router.send_from_monitors(to, envelope));
     Monitor::start(monitor, Arc::clone(connect), send).map(Some)
 }
 
@@ -380,7 +380,7 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<N
 fn start_gossip(
     options: &ServerOptions,
     (node, incarnation, cluster): (NodeId, u64, Option<u128>),
-    liaison: &Arc<Liaison>,
+    follower: &Arc<MetadataFollower>,
     control: &Thread,
 ) -> Result<Gossip> {
     let options = GossipOptions {
@@ -392,12 +392,12 @@ fn start_gossip(
         config: options.gossip.clone(),
         runtime: None,
     };
-    let (liaison, handle) = (Arc::downgrade(liaison), control.handle.clone());
+    let (follower, handle) = (Arc::downgrade(follower), control.handle.clone());
     let on_event = move |event| {
-        let Some(liaison) = liaison.upgrade() else { return };
+        let Some(follower) = follower.upgrade() else { return };
         match event {
             GossipEvent::Down { node, incarnation } => {
-                handle.spawn(liaison.report_down(node, incarnation));
+                handle.spawn(follower.report_down(node, incarnation));
             }
             // A node that is back tells the monitors itself; maps come with leases.
             GossipEvent::Alive { .. } | GossipEvent::Suspect { .. } | GossipEvent::Epoch { .. } => {
@@ -430,17 +430,17 @@ fn start_marking(driver: &Arc<Driver>) -> Result<Marking> {
 
 fn start_threads(
     (driver, keeper): (&Arc<Driver>, &Arc<Keeper>),
-    upkeep: Upkeep,
+    maintenance: Maintenance,
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
     let (stopping, ending) = (Arc::clone(is_stopping), Arc::clone(is_stopping));
-    let census = Census::new(Arc::clone(driver));
+    let usage_scan = UsageScan::new(Arc::clone(driver));
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,
-        spawn("tyr-upkeep", move || upkeep.run(&stopping))?,
-        spawn("tyr-census", move || census.run(&ending))?,
+        spawn("tyr-maintenance", move || maintenance.run(&stopping))?,
+        spawn("tyr-usage-scan", move || usage_scan.run(&ending))?,
     ])
 }
 

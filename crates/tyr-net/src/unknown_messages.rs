@@ -15,12 +15,12 @@ const KINDS_MAX: usize = 64;
 /// What was said already: what came in, by what is unknown of it and its level; and to whom
 /// something could not be sent.
 #[derive(Debug, Default)]
-pub(super) struct Strange {
+pub(super) struct UnknownMessages {
     came: Mutex<BTreeSet<(&'static str, u8)>>,
     unsent: Mutex<BTreeSet<Address>>,
 }
 
-impl Strange {
+impl UnknownMessages {
     /// A message came in that is not understood here.
     pub fn note(&self, unread: &Unread) {
         let Unread { from, level, what, .. } = *unread;

@@ -21,7 +21,7 @@ const TRIES: u64 = 512;
 
 /// One blob of each authority, as the map of an epoch has it.
 #[derive(Debug, Default)]
-pub(super) struct Moments(Mutex<Option<(Epoch, Vec<BlobName>)>>);
+pub(super) struct AuthorityProbes(Mutex<Option<(Epoch, Vec<BlobName>)>>);
 
 impl Client {
     /// A timestamp that everything acknowledged before is at or below, and everything that this
@@ -31,7 +31,7 @@ impl Client {
     /// `Unavailable` when an authority does not answer in time.
     pub async fn moment(&self) -> Result<Option<Timestamp>> {
         let map = self.map();
-        let blobs = self.moments.blobs(&map);
+        let blobs = self.probes.blobs(&map);
         if blobs.is_empty() {
             return Ok(None);
         }
@@ -41,7 +41,7 @@ impl Client {
     }
 }
 
-impl Moments {
+impl AuthorityProbes {
     fn blobs(&self, map: &ClusterMap) -> Vec<BlobName> {
         let mut known = self.0.lock();
         match &*known {

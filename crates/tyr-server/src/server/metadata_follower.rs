@@ -1,11 +1,11 @@
 //! What a node knows of its cluster: who is where, who leads the monitors, who may do what.
 //!
 //! All of it lies in the service metadata. A watch tells what changes; what is told goes to the
-//! network (addresses), the gate (users, quotas, names of keyspaces) and the exit (who leads). It
+//! network (addresses), the gate (users, quotas, names of keyspaces) and the router (who leads). It
 //! runs on a thread of its own, and so do the control connections that others open to this node.
 //!
 //! ```text
-//!   bootstrap ─► watch cluster/, users/, quotas/ ─► learn ─► network, gate, exit
+//!   bootstrap ─► watch cluster/, users/, quotas/ ─► learn ─► network, gate, router
 //!       ▲            │ too far behind, cut off
 //!       └────────────┘
 //! ```
@@ -23,7 +23,7 @@ use tyr_protocol::wire;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::generation::{Generation, RAISE_EVERY};
-use super::outlet::Leader;
+use super::router::Leader;
 use crate::gate::{Gate, MonitorInlet};
 use crate::quota::{Quota, Quotas};
 use tyr_control::MetadataClient;
@@ -47,7 +47,7 @@ const PAGE: u32 = 500;
 const NOBODY: u32 = u32::MAX;
 
 /// What a node knows of its cluster.
-pub(crate) struct Liaison {
+pub(crate) struct MetadataFollower {
     node: NodeId,
     client: MetadataClient,
     /// Asks the others for what is asked of this node.
@@ -68,7 +68,7 @@ pub(crate) struct Liaison {
     is_joining: bool,
 }
 
-/// What a liaison is made of.
+/// What a follower is made of.
 pub(crate) struct Parts {
     pub node: NodeId,
     pub client: MetadataClient,
@@ -82,7 +82,7 @@ pub(crate) struct Parts {
     pub is_joining: bool,
 }
 
-impl Liaison {
+impl MetadataFollower {
     /// Begins to follow the cluster on this runtime.
     pub fn start(parts: Parts, runtime: &Handle) -> Arc<Self> {
         let Parts {
@@ -97,7 +97,7 @@ impl Liaison {
             generation,
             is_joining,
         } = parts;
-        let liaison = Arc::new(Self {
+        let follower = Arc::new(Self {
             node,
             client,
             others,
@@ -114,9 +114,9 @@ impl Liaison {
             gossip: OnceLock::new(),
             is_joining,
         });
-        runtime.spawn(Arc::clone(&liaison).follow());
-        runtime.spawn(Arc::clone(&liaison).follow_leader());
-        liaison
+        runtime.spawn(Arc::clone(&follower).follow());
+        runtime.spawn(Arc::clone(&follower).follow_leader());
+        follower
     }
 
     /// The node's monitor, while it has a vote: it knows what there is to know.
@@ -360,7 +360,7 @@ impl Liaison {
     }
 }
 
-impl MonitorInlet for Liaison {
+impl MonitorInlet for MetadataFollower {
     fn receive(&self, envelope: Envelope) {
         if let Some(monitor) = &self.monitor {
             monitor.receive(envelope);
@@ -372,7 +372,7 @@ impl MonitorInlet for Liaison {
     }
 }
 
-impl Leader for Liaison {
+impl Leader for MetadataFollower {
     fn leader(&self) -> Option<NodeId> {
         if !self.generation.is_proven() {
             return None; // Nothing is asked for in the name of a folder that may be an old copy.

@@ -18,7 +18,7 @@ pub(super) enum Work {
 
 /// Work that waits, and whether somebody sees to it.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct WorkQueue {
     /// At most [`WORK_MAX`].
     work: Vec<Work>,
     /// Somebody drives, and takes what is put down before leaving.
@@ -40,7 +40,7 @@ pub(super) enum Put {
     Closed,
 }
 
-impl Desk {
+impl WorkQueue {
     /// A new call's number.
     pub fn next_call(&mut self) -> CallId {
         self.calls += 1;
@@ -56,7 +56,7 @@ impl Desk {
         }
     }
 
-    /// Puts work down for which there is [room](Desk::room).
+    /// Puts work down for which there is [room](WorkQueue::room).
     pub fn put(&mut self, work: Work) -> Put {
         self.work.push(work);
         self.claim()

@@ -1,4 +1,4 @@
-//! The census: counts again and again what of each keyspace with a quota counts at this node.
+//! Counts again and again what of each keyspace with a quota counts at this node.
 //!
 //! It walks the keys of one keyspace after the other, a page at a time, on a thread of its own,
 //! since it may wait for the disk; the engine goes on meanwhile. Without quotas it does nothing.
@@ -34,7 +34,7 @@ const REST_FACTOR: u32 = 4;
 const REST_FAILED: Duration = Duration::from_secs(10);
 
 /// Counts what counts at a node.
-pub(super) struct Census {
+pub(super) struct UsageScan {
     driver: Arc<Driver>,
     walk: Walk,
 }
@@ -60,7 +60,7 @@ enum Round {
     NotBefore(Instant),
 }
 
-impl Census {
+impl UsageScan {
     /// Of what this node holds.
     pub fn new(driver: Arc<Driver>) -> Self {
         let walk = driver.look(|engine| {

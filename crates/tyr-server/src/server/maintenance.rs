@@ -12,8 +12,8 @@ use tyr_types::{Epoch, Error, Result};
 use super::disk::NodeDisk;
 use crate::driver::Driver;
 use crate::gate::Gate;
+use crate::memory_pressure::MemoryPressure;
 use crate::quota::Quotas;
-use crate::room::Room;
 use tyr_gossip::{Gossip, Rumour};
 
 /// How often a node looks around.
@@ -40,26 +40,26 @@ pub fn room(folder: &Path) -> Result<u64> {
 }
 
 /// What is looked after.
-pub(super) struct Upkeep {
+pub(super) struct Maintenance {
     driver: Arc<Driver>,
     store: Arc<Store>,
     gate: Arc<Gate>,
     gossip: Gossip,
     quotas: Arc<Quotas>,
-    room: Arc<Room>,
+    memory: Arc<MemoryPressure>,
     disk: Arc<NodeDisk>,
 }
 
-impl Upkeep {
+impl Maintenance {
     pub fn new(
         driver: Arc<Driver>,
         gate: Arc<Gate>,
-        gossip: Gossip,
-        quotas: Arc<Quotas>,
-        (room, disk): (Arc<Room>, Arc<NodeDisk>),
+        (gossip, quotas): (&Gossip, &Arc<Quotas>),
+        (memory, disk): (Arc<MemoryPressure>, Arc<NodeDisk>),
     ) -> Self {
         let store = driver.store();
-        Self { driver, store, gate, gossip, quotas, room, disk }
+        let (gossip, quotas) = (gossip.clone(), Arc::clone(quotas));
+        Self { driver, store, gate, gossip, quotas, memory, disk }
     }
 
     /// Runs until the node stops.
@@ -72,7 +72,7 @@ impl Upkeep {
                     tracing::warn!(%error, "the node tells nothing of itself");
                 }
                 let heard = self.gossip.rumours();
-                self.room.hear(&heard);
+                self.memory.hear(&heard);
                 self.quotas.hear(&heard);
             }
             if ticks.is_multiple_of(TICKS_PER_LOOK) {
@@ -92,7 +92,7 @@ impl Upkeep {
         Rumour {
             epoch,
             snapshot_floor,
-            is_memory_full: self.room.is_full() || self.driver.is_crowded(),
+            is_memory_full: self.memory.is_full() || self.driver.is_crowded(),
             totals: self.quotas.counted(Instant::now()),
         }
     }

@@ -19,7 +19,7 @@ use tyr_gossip::Heard;
 const HEARD_MAX_US: u64 = 3_000_000;
 
 /// The room in memory for what the base lacks.
-pub(crate) struct Room {
+pub(crate) struct MemoryPressure {
     store: Arc<Store>,
     /// Bytes that the base lacks at most, before nothing more is let in.
     dirty_max: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Room {
     full: RwLock<BTreeSet<NodeId>>,
 }
 
-impl Room {
+impl MemoryPressure {
     /// The room beside what `store` has to fold.
     pub fn new(store: Arc<Store>, dirty_max: usize) -> Arc<Self> {
         Arc::new(Self { store, dirty_max, full: RwLock::default() })
@@ -96,14 +96,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let OpenedNode { store, .. } =
             Store::open_node(folder.path(), &mut |_, _, _| Ok(())).unwrap();
-        let room = Room::new(Arc::clone(&store), 64 << 10);
-        room.hear(&[told(1, false, 0), told(2, true, 0), told(3, true, 2 * HEARD_MAX_US)]);
-        let error = room.check(|| over([1, 2])).unwrap_err();
+        let memory = MemoryPressure::new(Arc::clone(&store), 64 << 10);
+        memory.hear(&[told(1, false, 0), told(2, true, 0), told(3, true, 2 * HEARD_MAX_US)]);
+        let error = memory.check(|| over([1, 2])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().starts_with("the memory of node 2"), "{error}");
-        room.check(|| over([1, 3])).unwrap();
-        room.hear(&[told(2, false, 0)]);
-        room.check(|| over([1, 2])).unwrap();
+        memory.check(|| over([1, 3])).unwrap();
+        memory.hear(&[told(2, false, 0)]);
+        memory.check(|| over([1, 2])).unwrap();
 
         let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("blob").unwrap() };
         let cell = store.chunk(&stored_name(&blob, 0)).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         let place = Place { range: ByteRange { start: 0, end: 1 << 20 } };
         let at = Timestamp { clock: 5, ..Timestamp::ZERO };
         store.apply_chunk(&cell, place, what, (at, Readers::from(at))).unwrap();
-        let error = room.check(|| over([1, 3])).unwrap_err();
+        let error = memory.check(|| over([1, 3])).unwrap_err();
         assert!(error.message().starts_with("the node's memory"), "{error}");
     }
 }

@@ -16,15 +16,15 @@ pub(crate) trait Leader: MonitorInlet {
 }
 
 /// Sends what a driver and the monitors of a node have to say.
-pub(crate) struct Exit {
+pub(crate) struct Router {
     node: NodeId,
     network: Network,
     monitors: OnceLock<Arc<dyn Leader>>,
     driver: OnceLock<Arc<Driver>>,
 }
 
-impl Exit {
-    /// The exit of a node; closed until it is told who is there.
+impl Router {
+    /// The router of a node; closed until it is told who is there.
     pub fn new(node: NodeId, network: Network) -> Arc<Self> {
         let (monitors, driver) = (OnceLock::new(), OnceLock::new());
         Arc::new(Self { node, network, monitors, driver })
@@ -33,7 +33,7 @@ impl Exit {
     /// Opens it.
     pub fn open(&self, monitors: Arc<dyn Leader>, driver: Arc<Driver>) {
         let is_first = self.monitors.set(monitors).is_ok() && self.driver.set(driver).is_ok();
-        assert!(is_first, "an exit is opened once");
+        assert!(is_first, "a router is opened once");
     }
 
     /// Sends what the monitors of this node say to a node, perhaps this one.
@@ -47,7 +47,7 @@ impl Exit {
     }
 }
 
-impl Outlet for Exit {
+impl Outlet for Router {
     fn send(&self, to: Address, envelope: Envelope) {
         match to {
             Address::Node(_) | Address::Client(_) => {

@@ -1,4 +1,4 @@
-//! A client's line to its cluster: messages over the network, questions to the monitors over
+//! A client's way to its cluster: messages over the network, questions to the monitors over
 //! control connections, and where the nodes are.
 
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// A client without any node to talk to asks after so long where they are: all may have moved.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
-/// The line to a cluster.
-pub(super) struct Line {
+/// The way to a cluster, by a network.
+pub(super) struct NetworkTransport {
     network: Network,
     monitors: MetadataClient,
     handle: Handle,
@@ -36,8 +36,8 @@ pub(super) struct Line {
     epoch: watch::Sender<Epoch>,
 }
 
-impl Line {
-    /// A line by this network, which asks the monitors on this thread.
+impl NetworkTransport {
+    /// The way by this network, which asks the monitors on this thread.
     pub fn new(network: Network, monitors: MetadataClient, thread: Thread) -> Arc<Self> {
         let (epoch, newest) = watch::channel(Epoch(0));
         let handle = thread.handle.clone();
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-impl Transport for Line {
+impl Transport for NetworkTransport {
     fn send(&self, to: NodeId, envelope: Envelope) {
         // What is lost is sent again (F6); the network counts it.
         self.network.send(Address::Node(to), &envelope);
@@ -81,7 +81,7 @@ impl Transport for Line {
     }
 }
 
-impl Control for Line {
+impl Control for NetworkTransport {
     fn map(&self) -> Asked<Arc<ClusterMap>> {
         let monitors = self.monitors.clone();
         self.ask(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
