@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tyr_runtime::repeats::RepeatLimit;
 use tyr_types::Error;
 
 /// Why a connection was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumCount)]
 pub enum Refusal {
     /// It does not speak our protocol, or what it said was damaged.
     Protocol,
@@ -70,42 +71,25 @@ impl Refusal {
 /// Of each kind one line is written in this time.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often each kind was refused, and when it was last said.
-#[derive(Debug, Default)]
-pub(super) struct Refusals([Kind; Refusal::ALL.len()]);
-
-#[derive(Debug, Default)]
-struct Kind {
-    count: AtomicU64,
-    lines: Mutex<Lines>,
+/// How often each kind was refused, and what of it is logged.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    counts: [AtomicU64; Refusal::ALL.len()],
+    lines: Mutex<RepeatLimit<Refusal>>,
 }
 
-/// When the last line was written, and how many were not since.
-#[derive(Debug, Default)]
-struct Lines {
-    last: Option<Instant>,
-    unwritten: u64,
-}
-
-impl Lines {
-    /// Whether a line may be written now; if so how many were not before it.
-    fn next(&mut self, now: Instant) -> Option<u64> {
-        let is_due = self.last.is_none_or(|last| now.duration_since(last) >= LINE_INTERVAL);
-        if !is_due {
-            self.unwritten += 1;
-            return None;
-        }
-        self.last = Some(now);
-        Some(std::mem::take(&mut self.unwritten))
+impl Default for Refusals {
+    fn default() -> Self {
+        let lines = RepeatLimit::new(1, LINE_INTERVAL, Refusal::ALL.len());
+        Self { counts: Default::default(), lines: Mutex::new(lines) }
     }
 }
 
 impl Refusals {
     /// Notes that a connection from there was refused.
     pub fn note(&self, refusal: Refusal, from: SocketAddr, error: &Error) {
-        let kind = &self.0[refusal as usize];
-        kind.count.fetch_add(1, Ordering::Relaxed);
-        let Some(unwritten) = kind.lines.lock().next(Instant::now()) else { return };
+        self.counts[refusal as usize].fetch_add(1, Ordering::Relaxed);
+        let Some(unwritten) = self.lines.lock().admit(refusal, Instant::now()) else { return };
         let kind = refusal.name();
         match refusal {
             Refusal::Vanished => {
@@ -127,24 +111,13 @@ impl Refusals {
 
     /// How often this was why.
     pub fn count(&self, refusal: Refusal) -> u64 {
-        self.0[refusal as usize].count.load(Ordering::Relaxed)
+        self.counts[refusal as usize].load(Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_line_a_second_is_written_and_says_how_many_were_not() {
-        let mut lines = Lines::default();
-        let start = Instant::now();
-        assert_eq!(lines.next(start), Some(0));
-        assert_eq!(lines.next(start + LINE_INTERVAL / 2), None);
-        assert_eq!(lines.next(start + LINE_INTERVAL / 2), None);
-        assert_eq!(lines.next(start + LINE_INTERVAL), Some(2));
-        assert_eq!(lines.next(start + LINE_INTERVAL * 2), Some(0));
-    }
 
     #[test]
     fn every_kind_has_its_own_place() {

@@ -6,7 +6,8 @@
 //! any of them: no socket, no disk.
 //!
 //! Reading order: [`clock`], [`priority`], [`cache`] and [`marking`] are the machine's; [`ticket`]
-//! is how threads wait, with [`waiting`], [`statistics`] what is counted for them.
+//! is how threads wait, with [`waiting`], [`statistics`] what is counted for them, [`repeats`] what
+//! is logged no more than now and then.
 
 #[cfg(feature = "broken-rules")]
 pub mod broken;
@@ -14,6 +15,7 @@ pub mod cache;
 pub mod clock;
 pub mod marking;
 pub mod priority;
+pub mod repeats;
 pub mod statistics;
 pub mod ticket;
 pub mod waiting;

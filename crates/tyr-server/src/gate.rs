@@ -8,6 +8,8 @@
 //!
 //! Everything is checked here, on every message, by what the node knows already.
 
+mod refused;
+
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +27,7 @@ use tyr_types::{
     BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction,
 };
 
+use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
 use crate::driver::{Backlog, Driver, Outlet};
@@ -40,19 +43,6 @@ pub(crate) trait MonitorInlet: Send + Sync + 'static {
     fn receive(&self, envelope: Envelope);
     /// Whether this node may speak for the monitors.
     fn is_monitor(&self, node: NodeId) -> bool;
-}
-
-/// What was refused.
-#[derive(Debug, Default)]
-pub(crate) struct Refused {
-    /// Requests without the right to them.
-    pub permission: AtomicU64,
-    /// Requests for which there was no room.
-    pub overload: AtomicU64,
-    /// Messages that their sender may not send.
-    pub forged: AtomicU64,
-    /// Requests beyond a keyspace's quota.
-    pub quota: AtomicU64,
 }
 
 /// The entrance of a node.
@@ -293,12 +283,8 @@ impl Gate {
         if caller.permits(blob.keyspace, right) {
             return Ok(());
         }
-        let refused = self.refused.permission.fetch_add(1, Ordering::Relaxed);
         let error = caller.refusal(&self.name_of(blob.keyspace), right);
-        // Who asks for ever fills no disk: the powers of two, and the counter has all of them.
-        if (refused + 1).is_power_of_two() {
-            tracing::warn!(target: "audit", refused = refused + 1, %error, "refused");
-        }
+        self.refused.note_permission(caller.name(), &error);
         Err(error)
     }
 

@@ -43,6 +43,7 @@ const EDGES: [(&str, &[&str]); 20] = [
         "tyr-cli",
         &[
             "tyr",
+            "tyr-runtime",
             "tyr-net",
             "tyr-control",
             "tyr-client",

@@ -1,7 +1,7 @@
 //! Logs of a node: lines on standard error, and what is kept for auditors in a file of its own.
 //!
 //! ```text
-//!   tracing ──┬─ level ──► brake ──► standard error: text on a terminal, JSON elsewhere
+//!   tracing ──┬─ level ──► repeats ──► standard error: text on a terminal, JSON elsewhere
 //!             └─ target `audit` ──► audit file, rotated by size
 //! ```
 //!
@@ -9,7 +9,7 @@
 //! read.
 
 mod audit;
-mod brake;
+mod repeats;
 
 use std::io::IsTerminal;
 
@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 pub use self::audit::{AuditFile, AuditPlan};
-use self::brake::Braked;
+use self::repeats::RepeatLimited;
 use crate::failure::{Failure, Outcome};
 
 /// The crates whose lines count as ours.
@@ -69,16 +69,16 @@ pub fn begin(plan: &LogPlan) -> Outcome<Option<AuditFile>> {
     let format = tracing_subscriber::fmt::format();
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     // Who looks for something wants all of it.
-    let is_braked = !matches!(plan.level, "debug" | "trace");
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match (is_json, is_braked) {
+    let is_limited = !matches!(plan.level, "debug" | "trace");
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match (is_json, is_limited) {
         (true, false) => lines.json().flatten_event(true).boxed(),
         (true, true) => {
-            let braked = Braked::new(format.json().flatten_event(true), is_json);
-            lines.json().event_format(braked).boxed()
+            let limited = RepeatLimited::new(format.json().flatten_event(true), is_json);
+            lines.json().event_format(limited).boxed()
         }
         (false, false) => lines.with_ansi(is_terminal).boxed(),
         (false, true) => {
-            lines.with_ansi(is_terminal).event_format(Braked::new(format, is_json)).boxed()
+            lines.with_ansi(is_terminal).event_format(RepeatLimited::new(format, is_json)).boxed()
         }
     };
     let audit_lines = audit.clone().map(|file| {

@@ -1,81 +1,69 @@
 //! Lines of one kind that come again and again are held back, and summed up.
 //!
 //! A node whose peers restart says the same of each message that it could not send. Of each kind,
-//! by the place in the program that says it, so many lines are written in a stretch of time; how
-//! many more there were is said in a line of its own, when the stretch is over and anything is
+//! by the place in the program that says it, so many lines are written in a window of time; how
+//! many more there were is said in a line of its own, when the window is over and anything is
 //! logged.
 
-use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tracing::callsite::Identifier;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+use tyr_runtime::repeats::RepeatLimit;
 
 use super::AUDIT;
 
-/// A stretch of time.
-const STRETCH: Duration = Duration::from_secs(10);
+/// A window of time.
+const WINDOW: Duration = Duration::from_secs(10);
 
-/// Lines of one kind that are written in a stretch.
-const LINES_MAX: u32 = 5;
+/// Lines of one kind that are written in a window.
+const LINES_MAX: u64 = 5;
+
+/// The place in the program that says something: the kind of what it says.
+#[derive(Debug, PartialEq, Eq)]
+struct Place(&'static Metadata<'static>);
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.callsite().hash(state);
+    }
+}
 
 /// Formats what comes through, and writes nothing of the rest.
-pub struct Braked<F> {
+pub struct RepeatLimited<F> {
     inner: F,
     is_json: bool,
-    /// By the place that says it; as many as the program has.
-    kinds: Mutex<HashMap<Identifier, Kind>>,
+    /// By the place that says it: as many as the program has.
+    limit: Mutex<RepeatLimit<Place>>,
 }
 
-/// Lines of one place in a stretch.
-struct Kind {
-    metadata: &'static Metadata<'static>,
-    since: Instant,
-    count: u32,
-}
-
-impl Kind {
-    fn held_back(&self) -> u32 {
-        self.count.saturating_sub(LINES_MAX)
-    }
-}
-
-impl<F> Braked<F> {
+impl<F> RepeatLimited<F> {
     /// Holds back what repeats of what this formats.
     pub fn new(inner: F, is_json: bool) -> Self {
-        Self { inner, is_json, kinds: Mutex::default() }
+        let limit = Mutex::new(RepeatLimit::new(LINES_MAX, WINDOW, usize::MAX));
+        Self { inner, is_json, limit }
     }
 
-    /// Whether the line is written; and what was held back in stretches that are over.
+    /// Whether the line is written; and what was held back in windows that are over.
     fn admit(&self, metadata: &'static Metadata<'static>, now: Instant) -> (bool, Vec<String>) {
         if metadata.target() == AUDIT {
             return (true, Vec::new()); // Each of them is another act.
         }
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sums = Vec::new();
-        kinds.retain(|_, kind| {
-            let is_over = now.duration_since(kind.since) >= STRETCH;
-            if is_over && kind.held_back() > 0 {
-                sums.push(self.sum(kind));
-            }
-            !is_over
-        });
-        let fresh = || Kind { metadata, since: now, count: 0 };
-        let kind = kinds.entry(metadata.callsite()).or_insert_with(fresh);
-        kind.count = kind.count.saturating_add(1);
-        (kind.count <= LINES_MAX, sums)
+        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = limit.end_windows(now);
+        let sums = ended.into_iter().map(|(place, held_back)| self.sum(&place, held_back));
+        (limit.admit(Place(metadata), now).is_some(), sums.collect())
     }
 
     /// The line that stands for those which were held back.
-    fn sum(&self, kind: &Kind) -> String {
-        let (level, target) = (kind.metadata.level().as_str(), kind.metadata.target());
-        let (held_back, name) = (kind.held_back(), kind.metadata.name());
+    fn sum(&self, Place(metadata): &Place, held_back: u64) -> String {
+        let (level, target, name) = (metadata.level().as_str(), metadata.target(), metadata.name());
         match self.is_json {
             true => {
                 let message = "lines were held back that repeat others";
@@ -95,7 +83,7 @@ impl<F> Braked<F> {
     }
 }
 
-impl<S, N, F> FormatEvent<S, N> for Braked<F>
+impl<S, N, F> FormatEvent<S, N> for RepeatLimited<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -154,7 +142,7 @@ mod tests {
         let page = Page::default();
         let format = tracing_subscriber::fmt::format().with_ansi(false);
         let logging = tracing_subscriber::fmt()
-            .event_format(Braked::new(format, false))
+            .event_format(RepeatLimited::new(format, false))
             .with_writer(page.clone())
             .finish();
         tracing::subscriber::with_default(logging, || {
@@ -176,13 +164,13 @@ mod tests {
             fields: message
         );
         let metadata = tracing::Callsite::metadata(metadata);
-        let (braked, start) = (Braked::new((), true), Instant::now());
-        let admitted = (0..100).filter(|_| braked.admit(metadata, start).0).count();
+        let (limited, start) = (RepeatLimited::new((), true), Instant::now());
+        let admitted = (0..100).filter(|_| limited.admit(metadata, start).0).count();
         assert_eq!(admitted, LINES_MAX as usize);
-        let (is_written, sums) = braked.admit(metadata, start + STRETCH);
+        let (is_written, sums) = limited.admit(metadata, start + WINDOW);
         let [sum] = &sums[..] else { panic!("there is one kind: {sums:?}") };
         let sum: serde_json::Value = serde_json::from_str(sum).unwrap();
         assert!(is_written && sum["held_back"] == 100 - LINES_MAX, "{sum}");
-        assert!(braked.admit(metadata, start + 2 * STRETCH).1.is_empty(), "it is said once");
+        assert!(limited.admit(metadata, start + 2 * WINDOW).1.is_empty(), "it is said once");
     }
 }
