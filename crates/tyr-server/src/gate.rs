@@ -35,7 +35,7 @@ use tyr_net::access::{self, Caller, Right, Users};
 use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 
 /// Reads that wait at a node above which no new ones are let in.
-const READS_WAITING_MAX: usize = 16_384;
+pub(crate) const READS_WAITING_MAX: usize = 16_384;
 
 /// Takes what nodes tell the monitors, and what the monitors tell.
 pub(crate) trait MonitorInlet: Send + Sync + 'static {
@@ -150,6 +150,7 @@ impl Gate {
             | Body::Keys { .. }
             | Body::Effective(_) => false,
         };
+        debug_assert!(!matches!(envelope.from, Address::Client(_)), "no node speaks for a client");
         if is_for_monitors {
             parts.monitors.receive(envelope);
             return None;
@@ -219,6 +220,7 @@ impl Gate {
             | Body::CaughtUp { .. }
             | Body::Return { .. } => None,
         };
+        debug_assert_eq!(envelope.from, Address::Client(client), "who is answered has asked");
         let Some(body) = refusal else { return Some(envelope) };
         parts.outlet.send(Address::Client(client), answer(parts, &envelope, body));
         None
@@ -356,6 +358,11 @@ impl Receive for Gate {
         if is_answered {
             parts.outlet.flush();
         }
+        debug_assert!(batch.is_empty(), "all of a batch is let in or refused");
+        debug_assert!(
+            admitted.iter().all(|it| is_of(peer.address, it.from)),
+            "who is let in is who it says"
+        );
         // Where all is refused there is nothing to work off.
         if !admitted.is_empty() {
             parts.driver.receive(admitted.into_iter());
@@ -413,6 +420,11 @@ impl Authenticate for Gate {
             }
         }
     }
+}
+
+/// Whether somebody may send with this sender: a node speaks for monitors, too.
+fn is_of(peer: Address, from: Address) -> bool {
+    peer == from || matches!((peer, from), (Address::Node(_), Address::Monitors))
 }
 
 /// What a node says to a client that asked with `asked`.

@@ -32,6 +32,8 @@ impl Histogram {
     /// Something took this long.
     pub fn note(&self, took_us: u64) {
         let bucket = BOUNDS_US.partition_point(|bound| *bound < took_us);
+        debug_assert!(BOUNDS_US.get(bucket).is_none_or(|end| took_us <= *end), "it ends above");
+        debug_assert!(bucket == 0 || BOUNDS_US[bucket - 1] < took_us, "and begins below");
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
@@ -54,6 +56,7 @@ impl Times {
     /// The upper end of the bucket below which this share of all lies, in microseconds; `None`
     /// when there are none, or it lies above all bounds.
     pub fn below_us(&self, share: f64) -> Option<u64> {
+        debug_assert!((0.0..=1.0).contains(&share), "a share is a part of all");
         let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut seen = 0;
         let ends = BOUNDS_US.iter().zip(&self.buckets);

@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// After a failed fold the next one waits so long, in microseconds.
 const RETRY_US: u64 = 1_000_000;
 
+const _: () = assert!(TICK.as_millis() < COLLECT_ROUND.as_millis());
+const _: () = assert!(COLLECT_ROUND.as_millis() < PATIENCE.as_millis() && COLLECT_PAUSE > 0);
+
 /// Down to where snapshots are read anywhere in the cluster, as far as is known.
 pub(crate) type SnapshotFloor = Arc<dyn Fn() -> Option<Timestamp> + Send + Sync>;
 
@@ -144,12 +147,14 @@ impl Keeper {
     }
 
     fn fold_and_note(&self, now_us: u64) {
+        debug_assert!(self.state.lock().retry_at_us <= now_us, "a failed fold is waited after");
         let folded = self.fold();
         let log_bytes = self.driver.look(|engine| engine.journal().bytes());
         let mut state = self.state.lock();
         state.last.log_bytes = log_bytes;
         state.last.dirty = self.store.recent().dirty_memory();
         state.failure = folded.as_ref().err().map(ToString::to_string);
+        debug_assert_eq!(state.failure.is_some(), folded.is_err(), "why it failed is kept");
         match folded {
             Ok(()) => state.folds += 1,
             Err(error) => {

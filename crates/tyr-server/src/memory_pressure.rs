@@ -55,6 +55,7 @@ impl MemoryPressure {
                  again in a moment",
             ));
         }
+        debug_assert!(self.dirty_max > 0, "something fits into memory");
         let full = self.full.read();
         let Some(chain) = (!full.is_empty()).then(chain).flatten() else { return Ok(()) };
         match chain.hops().iter().map(|hop| hop.node).find(|node| full.contains(node)) {

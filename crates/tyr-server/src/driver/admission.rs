@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tyr_protocol::message::{Address, Envelope};
+use tyr_types::limits;
 
 /// Of one client so many wait.
 const OF_CLIENT_MAX: usize = 8;
@@ -18,6 +19,9 @@ const OF_CLIENT_MAX: usize = 8;
 /// second, beside what it has.
 const WAITING_MAX: usize = 1024;
 const WAITING_LEN_MAX: u64 = 16 << 20;
+
+const _: () = assert!(0 < OF_CLIENT_MAX && OF_CLIENT_MAX < WAITING_MAX);
+const _: () = assert!(limits::TRANSACTION_INLINE_MAX as u64 <= WAITING_LEN_MAX);
 
 /// For so long they wait, in microseconds: as long as what was taken in should take.
 const PATIENCE_US: u64 = 250_000;
@@ -65,7 +69,12 @@ impl AdmissionQueue {
         *self.by_client.entry(client).or_default() += 1;
         self.len += len;
         let until_us = now_us + PATIENCE_US;
+        debug_assert!(
+            self.waiting.back().is_none_or(|last| last.until_us <= until_us),
+            "who came first has waited longest"
+        );
         self.waiting.push_back(Waiting { until_us, client, envelope, len, refusal });
+        self.check();
         Ok(())
     }
 
@@ -93,7 +102,17 @@ impl AdmissionQueue {
         if *of_client == 0 {
             self.by_client.remove(&first.client);
         }
+        self.check();
         Some(first)
+    }
+
+    /// What holds between two calls.
+    fn check(&self) {
+        debug_assert!(self.waiting.len() <= WAITING_MAX, "their number is bounded");
+        debug_assert!(self.len <= WAITING_LEN_MAX, "their bytes are bounded");
+        debug_assert!(self.by_client.len() <= self.waiting.len(), "who is counted waits");
+        debug_assert_eq!(self.waiting.is_empty(), self.by_client.is_empty(), "and the reverse");
+        debug_assert!(!self.waiting.is_empty() || self.len == 0, "nobody carries nothing");
     }
 }
 

@@ -50,6 +50,7 @@ impl Answers {
     }
 
     pub(super) fn aborted(&self, kind: ErrorKind) {
+        debug_assert_eq!(ErrorKind::ALL[kind as usize], kind, "each kind has its place");
         add(&self.aborts[kind as usize], 1);
     }
 
@@ -62,6 +63,7 @@ impl Answers {
     }
 
     pub(super) fn refused(&self, kind: ErrorKind) {
+        debug_assert_eq!(ErrorKind::ALL[kind as usize], kind, "each kind has its place");
         add(&self.refused[kind as usize], 1);
     }
 

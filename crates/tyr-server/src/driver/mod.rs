@@ -34,7 +34,7 @@ use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_protocol::wire::Unread;
 use tyr_store::log::Preparation;
 use tyr_store::store::Store;
-use tyr_types::{NodeId, Result};
+use tyr_types::{NodeId, Result, limits};
 
 use self::admission::AdmissionQueue;
 pub use self::answers::AnswerStatistics;
@@ -57,6 +57,9 @@ const INBOX_LEN_MAX: u64 = 256 << 20;
 /// Events that are worked off in a round: then what it asked for goes to the disk and out to
 /// others, and whoever waits for the engine gets it, also while more comes in than is worked off.
 const ROUND_MAX: usize = 512;
+
+const _: () = assert!(0 < ROUND_MAX && ROUND_MAX < INBOX_MAX);
+const _: () = assert!(limits::TRANSACTION_INLINE_MAX as u64 <= INBOX_LEN_MAX);
 
 /// Between two MiB of the log's next segment: it is there in half a second, while the one before
 /// lasts for two at the least.
@@ -116,6 +119,7 @@ impl Inbox {
 
     /// What came first of it, as much as a round takes.
     fn take(&mut self, room: &mut VecDeque<Work>) {
+        debug_assert!(room.is_empty(), "the round before was worked off");
         if self.work.len() <= ROUND_MAX {
             std::mem::swap(&mut self.work, room);
             self.carried = Carried::default();
@@ -127,6 +131,8 @@ impl Inbox {
             }
             room.push_back(work);
         }
+        debug_assert_eq!(room.len(), ROUND_MAX, "a round is bounded");
+        debug_assert!(!self.work.is_empty(), "what is beyond it stays");
     }
 
     /// So much is in flight: who waited for less goes in.
@@ -137,6 +143,7 @@ impl Inbox {
         {
             self.push(envelope);
         }
+        debug_assert!(!self.has_room() || self.admission.is_empty(), "nobody waits in vain");
     }
 
     /// Whether something new may be begun.
@@ -176,9 +183,13 @@ impl Carried {
         self.len += other.len;
         self.submitted.count += other.submitted.count;
         self.submitted.len += other.submitted.len;
+        debug_assert!(self.submitted.len <= self.len, "what clients submit is part of it");
     }
 
     fn remove(&mut self, other: Self) {
+        debug_assert!(other.len <= self.len, "what goes was counted when it came");
+        debug_assert!(other.submitted.count <= self.submitted.count, "and so were submissions");
+        debug_assert!(other.submitted.len <= self.submitted.len, "and their bytes");
         self.len -= other.len;
         self.submitted.count -= other.submitted.count;
         self.submitted.len -= other.submitted.len;
@@ -410,6 +421,7 @@ impl Driver {
                 Work::Synced(piece, result) => engine.synced(host, piece, &result),
             }
         }
+        debug_assert!(work.is_empty(), "all of a round is worked off");
         self.counts.rounds.fetch_add(1, Ordering::Relaxed);
         self.counts.in_flight.store(engine.member().in_flight(), Ordering::Relaxed);
         self.inbox.lock().settle(gauges.load(engine));

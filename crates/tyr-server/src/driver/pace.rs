@@ -79,6 +79,10 @@ const MOST: Amount = Amount { count: 4096, len: 256 << 20 };
 /// bytes that four do. So this is met only where many heads send to one node that falls behind.
 const CROWD: Amount = Amount { count: 16 * MOST.count, len: 4 * MOST.len };
 
+const _: () = assert!(LEAST.count <= MOST.count && LEAST.len <= MOST.len);
+const _: () = assert!(MOST.count < CROWD.count && MOST.len < CROWD.len);
+const _: () = assert!(0 < INTERVAL_US && INTERVAL_US <= TARGET_US && BURST_INTERVALS > 0);
+
 /// One bound: of the number, or of the bytes.
 #[derive(Debug)]
 struct Bound {
@@ -95,11 +99,13 @@ struct Bound {
 
 impl Bound {
     fn new(least: u64, most: u64) -> Self {
+        assert!(0 < least && least <= most, "something may be in flight");
         Self { least, most, now: most, in_time: 0, finished: 0, exceeded: 0 }
     }
 
     /// An interval of `elapsed_us` is over.
     fn note(&mut self, elapsed_us: u64, finished: u64, in_flight: u64) {
+        debug_assert!(elapsed_us >= INTERVAL_US, "an interval is over");
         // A node that begins empty counts anew.
         let done = u128::from(finished.saturating_sub(self.finished));
         self.finished = finished;
@@ -115,6 +121,7 @@ impl Bound {
             few if few < BURST_INTERVALS => self.now,
             _ => self.in_time.clamp(self.least, self.most),
         };
+        debug_assert!((self.least..=self.most).contains(&self.now), "the bound has bounds");
     }
 }
 

@@ -19,6 +19,8 @@ const OPEN_MAX: usize = 32_768;
 /// A question this old is forgotten when there is no room: nobody waits for it any more.
 const OPEN_US_MAX: u64 = 60_000_000;
 
+const _: () = assert!(crate::gate::READS_WAITING_MAX <= OPEN_MAX);
+
 /// A question of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Question {
@@ -125,6 +127,7 @@ impl Stopwatch {
         let Address::Client(client) = asker else { return Self::default() };
         let question = Question::Read { client, read };
         let open = self.open.remove(&question).map(|begun_us| (question, begun_us));
+        debug_assert!(!self.open.contains_key(&question), "it is timed by one of the two");
         Self { open: open.into_iter().collect(), cleared_us: 0 }
     }
 
@@ -137,6 +140,7 @@ impl Stopwatch {
         if self.open.len() < OPEN_MAX {
             self.open.entry(question).or_insert(now_us);
         }
+        debug_assert!(self.open.len() <= OPEN_MAX, "open questions are bounded");
     }
 }
 

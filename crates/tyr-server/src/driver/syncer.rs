@@ -31,6 +31,7 @@ impl Syncer {
         while !state.is_wanted && !state.is_closed {
             self.is_wanted.wait(&mut state);
         }
+        debug_assert!(state.is_wanted || state.is_closed, "it waits for nothing else");
         std::mem::take(&mut state.is_wanted)
     }
 

@@ -21,6 +21,7 @@ impl Bucket {
         if rate <= 0.0 {
             return cost == 0;
         }
+        debug_assert!(rate.is_finite(), "a rate is a number");
         let room = rate.max(1.0);
         self.tokens = match self.at {
             Some(at) => {
@@ -30,12 +31,15 @@ impl Bucket {
             None => room,
         };
         self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        debug_assert!(self.tokens <= room, "no more than a second is saved up");
         self.tokens >= room.min(cost as f64)
     }
 
     /// They are done.
     pub fn spend(&mut self, cost: u64) {
+        debug_assert!(cost == 0 || self.at.is_some(), "it was asked for before");
         self.tokens -= cost as f64;
+        debug_assert!(self.tokens.is_finite(), "what is spent is a number");
     }
 }
 

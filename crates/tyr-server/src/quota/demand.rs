@@ -11,6 +11,8 @@ use std::time::Instant;
 /// A node grants at least this part of an even part, so that who comes anew is let in and counted.
 const LEAST: f64 = 0.125;
 
+const _: () = assert!(0.0 < LEAST && LEAST <= 1.0);
+
 /// What clients ask this node for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
@@ -33,6 +35,7 @@ impl Demand {
         if passed > 0.0 {
             self.rate = self.asked as f64 / passed;
         }
+        debug_assert!(self.rate.is_finite() && self.rate >= 0.0, "a rate is a number");
         (self.asked, self.since) = (0, Some(now));
         // A rate of many millions is as good as one of more.
         self.rate.ceil() as u32
@@ -41,6 +44,7 @@ impl Demand {
     /// What this node, one of `up`, grants of `limit` in a second, when so much is asked for at the
     /// others.
     pub fn part(&self, limit: u64, others: u32, up: usize) -> f64 {
+        assert!(up > 0, "this node is one of them");
         let (limit, others) = (limit as f64, f64::from(others));
         let even = limit / up as f64;
         if self.rate == 0.0 {
@@ -48,6 +52,7 @@ impl Demand {
         }
         let left = limit - others;
         let fair = limit * self.rate / (self.rate + others);
+        debug_assert!(fair.is_finite() && fair >= 0.0, "a fair part is a number");
         left.max(fair).max(even * LEAST)
     }
 }

@@ -40,6 +40,7 @@ impl Growth {
                 }
                 Known::Elsewhere => carried(&entry.operations),
             };
+            debug_assert!((-1..=1).contains(&blobs), "an entry is of one blob");
             growth.blobs += blobs;
             growth.bytes += bytes;
         }

@@ -110,6 +110,7 @@ impl Quotas {
 
     /// Has counted what has to be counted: keyspaces with a quota on what they hold.
     fn watch(&self, state: &State) {
+        debug_assert!(state.kept.values().all(|kept| !kept.quota.is_unlimited()), "all are quotas");
         self.is_any.store(!state.kept.is_empty(), Ordering::Release);
         let is_open = |keyspace: &KeyspaceId| {
             let known = state.map.as_ref().and_then(|map| map.keyspaces.get(keyspace));
@@ -145,6 +146,7 @@ impl Quotas {
         for (keyspace, kept) in kept {
             let others = heard.iter().filter(|heard| is_up(heard.node));
             let totals = others.filter_map(|heard| heard.rumour.totals.get(keyspace));
+            debug_assert!(!kept.quota.is_unlimited(), "what has no quota is not added up");
             kept.elsewhere = totals.fold(KeyspaceUsage::default(), |sum, totals| sum.plus(*totals));
         }
     }
@@ -204,6 +206,8 @@ impl Quotas {
                 named.push(Named { keyspace, quota: kept.quota, used, cost: 1 });
             }
         }
+        debug_assert!(named.len() <= state.kept.len(), "each keyspace is named once");
+        debug_assert!(named.iter().all(|it| it.cost > 0), "who is named counts");
         named
     }
 

@@ -44,7 +44,9 @@ impl Quota {
     /// # Errors
     /// None: the path is short and plain.
     pub fn path(keyspace: KeyspaceId) -> Result<Path> {
-        Path::new(format!("{}{}", reserved::QUOTAS, keyspace.0))
+        let path = format!("{}{}", reserved::QUOTAS, keyspace.0);
+        debug_assert_eq!(Self::keyspace(&path), Some(keyspace), "it is found again");
+        Path::new(path)
     }
 
     /// The keyspace whose quota lies there.

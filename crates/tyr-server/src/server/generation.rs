@@ -36,6 +36,8 @@ pub(super) const RAISE_EVERY: Duration = Duration::from_secs(600);
 /// together nobody answers, and the monitors are asked as soon as one leads.
 pub(super) const PEERS_PATIENCE: Duration = Duration::from_millis(500);
 
+const _: () = assert!(PEERS_PATIENCE.as_millis() < RAISE_EVERY.as_millis());
+
 /// A node's folder as its cluster knows it.
 pub(crate) struct Generation {
     node: NodeId,
@@ -115,6 +117,7 @@ impl Generation {
         if is_due {
             *self.raised.lock() = Some(Instant::now());
         }
+        debug_assert!(self.raised.lock().is_some(), "the first time it is due");
         Ok(())
     }
 }

@@ -50,6 +50,7 @@ impl Identity {
         };
         identity.starts += 1;
         identity.write(folder)?;
+        assert!(identity.starts > 0, "this start is counted before anybody hears of it (M4)");
         Ok(identity)
     }
 
@@ -167,6 +168,7 @@ impl Identity {
             ))),
             None => {
                 self.cluster = Some(format!("{cluster:032x}"));
+                assert_eq!(self.cluster(), Some(cluster), "what is written can be read");
                 self.write(folder)
             }
         }
@@ -182,6 +184,7 @@ impl Identity {
             return Ok(());
         }
         self.peers = peers;
+        debug_assert!(self.peers.len() <= PEERS_MAX, "few are remembered");
         self.write(folder)
     }
 

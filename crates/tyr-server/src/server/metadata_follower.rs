@@ -135,6 +135,7 @@ impl MetadataFollower {
 
     /// Gossip says that a node is gone: the monitors decide (M2).
     pub async fn report_down(self: Arc<Self>, node: NodeId, incarnation: u64) {
+        debug_assert_ne!(node, self.node, "gossip says nothing of its own node");
         let Some(map) = self.map() else { return };
         let is_current = map.incarnation(node).is_some_and(|known| known <= incarnation);
         if !map.is_live(node) || !is_current {
@@ -272,7 +273,9 @@ impl MetadataFollower {
             addresses: record.addresses.clone(),
             tls_name: None,
         };
-        let nodes = records.iter().map(|(node, record)| (*node, place(record))).collect();
+        let nodes: BTreeMap<_, _> =
+            records.iter().map(|(node, record)| (*node, place(record))).collect();
+        debug_assert_eq!(nodes.len(), records.len(), "each node is somewhere");
         self.network.set_nodes(&nodes);
         if let Some(gossip) = self.gossip.get() {
             gossip.set_nodes(&nodes);

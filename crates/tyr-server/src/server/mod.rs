@@ -162,6 +162,8 @@ impl Server {
     /// `Corrupt` when what is on disk is damaged; `Unavailable` when the disk fails.
     pub fn chunk_sums(&self, after: Option<&ChunkName>, limit: usize) -> Result<Vec<ChunkSum>> {
         let names = self.driver.look(|engine| engine.holdings().held(after, limit));
+        debug_assert!(names.len() <= limit, "no more than was asked for");
+        debug_assert!(after.is_none_or(|after| names.iter().all(|name| name > after)), "in order");
         let mut sums = Vec::with_capacity(names.len());
         for name in names {
             let (planned, store) = self.driver.look(|engine| {

@@ -286,6 +286,8 @@ impl Observer {
 
     pub(super) fn parts(server: &Server) -> Arc<Parts> {
         let incarnation = server.driver.look(|engine| engine.member().incarnation());
+        debug_assert!(incarnation > 0, "every start has a number");
+        debug_assert_eq!(server.driver.node(), server.node, "its parts are of one node");
         Arc::new(Parts {
             node: server.node,
             starts: incarnation.saturating_sub(1) / INCARNATIONS_PER_START + 1,

@@ -132,6 +132,7 @@ impl ServerOptions {
             true => vec![self.listen.to_string()],
             false => self.advertise.clone(),
         };
+        debug_assert!(!addresses.is_empty(), "others reach it somewhere");
         NodeRecord {
             identity,
             addresses,

@@ -38,6 +38,10 @@ impl Router {
 
     /// Sends what the monitors of this node say to a node, perhaps this one.
     pub fn send_from_monitors(&self, to: NodeId, envelope: Envelope) {
+        debug_assert!(
+            matches!(envelope.from, Address::Monitors),
+            "what goes out here is said by the monitors"
+        );
         if to != self.node {
             self.network.send(Address::Node(to), &envelope);
             self.network.flush();

@@ -193,6 +193,7 @@ fn limits(options: &ServerOptions) -> Limits {
 fn settle(options: &ServerOptions, control: &Thread, connect: &Arc<dyn Connect>) -> Result<Who> {
     let mut identity = Identity::begin(&options.folder)?;
     let incarnation = incarnation(identity.starts());
+    assert!(incarnation > 0, "this start is counted (M4)");
     let mut record = options.record(identity.drawn()?, incarnation);
     if let Formation::Initial(initial) = &options.formation {
         let number = options.node.or(identity.node());
@@ -223,6 +224,7 @@ fn settle(options: &ServerOptions, control: &Thread, connect: &Arc<dyn Connect>)
         (Formation::Join(_) | Formation::Initial(_) | Formation::Known, _) => options.node,
     };
     let node = identity.settle(&options.folder, wanted)?;
+    assert_eq!(identity.node(), Some(node), "it is in the folder before anybody hears of it");
     // Before anything of it takes part: not its monitor either, which would vote by an old journal.
     if identity.generation().is_some() && !identity.peers().is_empty() {
         let at_peers = ClientOptions {

@@ -33,6 +33,10 @@ const REST_FACTOR: u32 = 4;
 /// After a failure of the disk it rests for so long.
 const REST_FAILED: Duration = Duration::from_secs(10);
 
+const _: () = assert!(PAGE > 0 && REST_FACTOR > 0);
+const _: () = assert!(TICK.as_millis() < REST_MIN.as_millis());
+const _: () = assert!(REST_MIN.as_millis() < REST_FAILED.as_millis());
+
 /// Counts what counts at a node.
 pub(super) struct UsageScan {
     driver: Arc<Driver>,
@@ -143,12 +147,17 @@ impl Walk {
             self.round = Some(Round::Since(now));
         }
         self.left.extend(new);
+        debug_assert!(self.left.len() <= watched.len(), "each keyspace is walked once in a round");
+        debug_assert!(self.left.is_empty() || self.round.is_some(), "who walks is in a round");
     }
 
     /// Meets the next page of a keyspace. Answers whether it was the last.
     fn meet(&self, map: &ClusterMap, keyspace: KeyspaceId) -> Result<bool> {
         let after = self.tally.walked(keyspace);
         let keys = self.store.keys(keyspace, b"", after.as_ref(), PAGE)?;
+        debug_assert!(keys.len() <= PAGE, "a page is bounded");
+        debug_assert!(keys.is_sorted(), "keys come in order");
+        debug_assert!(after.as_ref().is_none_or(|after| keys.iter().all(|key| key > after)));
         let is_last = keys.len() < PAGE;
         let to = keys.last().cloned().filter(|_| !is_last);
         let mut met = KeyspaceUsage::default();
