@@ -26,6 +26,8 @@ const LONG_READ_LEN: usize = 1 << 20;
 /// over.
 const BUSY_INTERVAL: Duration = Duration::from_millis(100);
 
+const _: () = assert!(READ_BUFFER_LEN <= LONG_READ_LEN);
+
 /// Runs a connection until it ends; answers why it did.
 pub(super) async fn run(shared: &Arc<Shared>, greeted: Greeted) -> String {
     let Greeted { peer, stream, decoder, place } = greeted;
@@ -85,6 +87,7 @@ async fn serve(
     if let Err(error) = ended {
         link.end(error.to_string());
     }
+    debug_assert!(link.reason().is_some(), "a connection ends for a reason");
     shared.links.remove(link);
     receive.gone(&link.peer);
     link.reason().unwrap_or("the connection has ended").to_owned()
@@ -99,6 +102,7 @@ async fn read(
 ) -> Result<()> {
     let peer = &link.peer;
     let is_client = link.is_client();
+    debug_assert_ne!(peer.address, Address::Monitors, "monitors have no connections of their own");
     let mut batch = Vec::new();
     loop {
         let taken = take_frames((shared, peer), &mut decoder, &mut batch);
@@ -129,6 +133,7 @@ async fn read(
         if len == 0 {
             return Err(Error::unavailable("the peer closed the connection"));
         }
+        debug_assert!(len <= len_max, "no more is read than was asked for");
         add(&shared.counters.bytes_received, len as u64);
         add(&shared.counters.reads, 1);
     }
@@ -141,8 +146,10 @@ fn take_frames(
     decoder: &mut Decoder,
     batch: &mut Vec<Envelope>,
 ) -> Result<usize> {
+    debug_assert!(batch.is_empty(), "what came before was handed on");
     let (mut longest, mut pending) = (0, decoder.pending());
     while let Some(frame) = decoder.frame()? {
+        debug_assert!(decoder.pending() < pending, "a frame has bytes");
         longest = longest.max(pending - decoder.pending());
         pending = decoder.pending();
         match frame {

@@ -176,6 +176,8 @@ enum Magic {
     Control,
 }
 
+const _: () = assert!(CONTROL_MAGIC.len() == MAGIC_LEN);
+
 /// Reads until it is clear what the caller speaks; which may be the first byte.
 async fn read_magic(stream: &mut Stream, read: &mut BytesMut) -> Result<Magic, Failure> {
     loop {
@@ -188,6 +190,7 @@ async fn read_magic(stream: &mut Stream, read: &mut BytesMut) -> Result<Magic, F
                 Error::corrupt("it does not speak a protocol of Týr's"),
             ));
         }
+        debug_assert!(!is_wire || !is_control || len < MAGIC_LEN, "the two differ");
         if len == MAGIC_LEN {
             return Ok(if is_wire { Magic::Wire } else { Magic::Control });
         }

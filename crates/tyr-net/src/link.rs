@@ -37,6 +37,8 @@ const DIRECT_LEN_MAX: usize = 256 << 10;
 /// Pieces of one write: a message of 16 KiB or more takes two.
 const PIECES_MAX: usize = 32;
 
+const _: () = assert!(PIECES_MAX >= 2 && DIRECT_LEN_MAX > 0);
+
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
@@ -108,6 +110,7 @@ impl Link {
         bounds: OutboxBounds,
         counters: Arc<Counters>,
     ) -> Self {
+        debug_assert!(bounds.one > 0 && bounds.clients > 0, "something may wait");
         let outgoing = Outgoing::speaking(peer.level);
         let pen = Mutex::new(Outgoing::speaking(peer.level));
         Self {
@@ -150,6 +153,7 @@ impl Link {
                 _ => Put::TooLong,
             };
         }
+        debug_assert!(outbox.outgoing.remaining() > before, "a message has bytes");
         if is_client {
             all_len.fetch_add(outbox.outgoing.remaining() - before, Ordering::Relaxed);
         }
@@ -189,6 +193,7 @@ impl Link {
             drop(outbox);
             self.forget_len(dropped);
         }
+        debug_assert!(self.is_ended(), "who has ended knows why");
         self.woken.notify_one();
         self.ended.notify_one();
     }
@@ -210,28 +215,34 @@ impl Link {
     /// Bytes of a client do not wait any more.
     fn forget_len(&self, len: usize) {
         if self.is_client() {
-            self.counters.client_outboxes_len.fetch_sub(len, Ordering::Relaxed);
+            let before = self.counters.client_outboxes_len.fetch_sub(len, Ordering::Relaxed);
+            debug_assert!(before >= len, "what goes was counted when it came");
         }
     }
 
     /// Takes the outbox's content into an empty pen; false when there is none.
     fn refill(&self, pen: &mut Outgoing) -> bool {
+        debug_assert!(!pen.has_remaining(), "what is being written stays in its order");
         let mut outbox = self.outbox.lock();
         outbox.is_listed = false;
         if !outbox.outgoing.has_remaining() {
             return false;
         }
+        debug_assert!(!outbox.is_ended, "who has ended holds nothing");
         std::mem::swap(&mut outbox.outgoing, pen);
+        debug_assert!(!outbox.outgoing.has_remaining(), "all of the outbox is taken");
         // Under the lock, so that nobody sees the bytes in neither place.
         self.pen_len.store(pen.remaining(), Ordering::Relaxed);
         let messages = std::mem::take(&mut outbox.messages);
         drop(outbox);
+        debug_assert!(messages > 0, "bytes are of messages");
         add(&self.counters.messages_sent, messages);
         true
     }
 
     /// So many bytes of the pen are written.
     fn advance(&self, pen: &mut Outgoing, len: usize) {
+        debug_assert!(len <= pen.remaining(), "no more is written than there was");
         pen.advance(len);
         self.pen_len.store(pen.remaining(), Ordering::Relaxed);
         self.forget_len(len);
@@ -255,6 +266,7 @@ impl Link {
 
     fn forget_pen(&self, pen: &mut Outgoing) {
         self.forget_len(std::mem::take(pen).remaining());
+        debug_assert!(!pen.has_remaining(), "what is forgotten is not written");
         self.pen_len.store(0, Ordering::Relaxed);
     }
 
@@ -267,6 +279,7 @@ impl Link {
             }
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
             let count = pen.chunks_vectored(&mut pieces);
+            debug_assert!((1..=PIECES_MAX).contains(&count), "a pen with bytes has pieces");
             let written = match &pieces[..count] {
                 [piece] => socket.try_write(piece),
                 several => socket.try_write_vectored(several),
@@ -329,6 +342,11 @@ impl Link {
                     result = written => result,
                     () = self.until_ended() => Ok(()),
                 };
+                debug_assert!(pen.remaining() <= len, "nothing is put into a pen that writes");
+                debug_assert!(
+                    result.is_err() || !pen.has_remaining() || self.is_ended(),
+                    "all of it is written, unless the connection ends"
+                );
                 let written = len - pen.remaining();
                 self.forget_len(len);
                 add(&self.counters.writes, 1);

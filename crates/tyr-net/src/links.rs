@@ -35,10 +35,19 @@ impl Links {
     pub fn insert(&self, link: &Arc<Link>) -> Result<()> {
         let mut table = self.table.write();
         if let Some(other) = table.get(&link.peer.address) {
+            debug_assert!(!Arc::ptr_eq(other, link), "a connection is taken into use once");
+            debug_assert_ne!(
+                other.peer.connection, link.peer.connection,
+                "each connection has a number of its own"
+            );
             check_incarnation(other, link.peer.incarnation)?;
             other.end("the peer has made a newer connection");
         }
         table.insert(link.peer.address, Arc::clone(link));
+        debug_assert!(
+            table.iter().all(|(address, link)| *address == link.peer.address),
+            "a connection lies under its peer's address"
+        );
         Ok(())
     }
 
@@ -59,6 +68,10 @@ impl Links {
         if table.get(&link.peer.address).is_some_and(|other| Arc::ptr_eq(other, link)) {
             table.remove(&link.peer.address);
         }
+        debug_assert!(
+            table.get(&link.peer.address).is_none_or(|other| !Arc::ptr_eq(other, link)),
+            "who is out of use is not found"
+        );
     }
 
     /// Puts a message into the outbox of its receiver; `None` when it is not connected.
@@ -84,6 +97,10 @@ impl Links {
             let spare = std::mem::take(&mut unflushed.spare);
             std::mem::replace(&mut unflushed.list, spare)
         };
+        debug_assert!(
+            self.unflushed.lock().spare.is_empty(),
+            "the spare list is empty, or in use by another who flushes"
+        );
         for link in list.drain(..) {
             link.flush();
         }
@@ -111,6 +128,7 @@ impl Links {
     pub fn counts(&self) -> (usize, usize) {
         let table = self.table.read();
         let clients = table.values().filter(|link| link.is_client()).count();
+        debug_assert!(clients <= table.len(), "clients are some of all");
         (table.len() - clients, clients)
     }
 }

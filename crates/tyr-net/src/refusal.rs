@@ -88,6 +88,7 @@ impl Default for Refusals {
 impl Refusals {
     /// Notes that a connection from there was refused.
     pub fn note(&self, refusal: Refusal, from: SocketAddr, error: &Error) {
+        debug_assert_eq!(Refusal::ALL[refusal as usize], refusal, "each kind has its place");
         self.counts[refusal as usize].fetch_add(1, Ordering::Relaxed);
         let Some(unwritten) = self.lines.lock().admit(refusal, Instant::now()) else { return };
         let kind = refusal.name();

@@ -132,6 +132,7 @@ pub struct Place(Arc<Counters>);
 impl Place {
     /// Takes one, if there are fewer than `max`.
     pub(super) fn take(counters: &Arc<Counters>, max: usize) -> Option<Self> {
+        debug_assert!(max > 0, "there may be some: the configuration was checked");
         let before = counters.places.fetch_add(1, Ordering::Relaxed);
         let place = Self(Arc::clone(counters));
         (before < max).then_some(place)
@@ -140,7 +141,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.places.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.places.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a place is given back once");
     }
 }
 

@@ -58,6 +58,7 @@ impl Targets {
             }
             stays
         });
+        debug_assert!(targets.keys().all(|node| nodes.contains_key(node)), "others are let go");
         for (node, addresses) in nodes.iter().filter(|(node, _)| is_ours_to_call(**node)) {
             if let Some(target) = targets.get(node) {
                 let mut known = target.addresses.lock();
@@ -74,7 +75,8 @@ impl Targets {
                 is_removed: AtomicBool::new(false),
                 status: Mutex::default(),
             });
-            targets.insert(*node, Arc::clone(&target));
+            let before = targets.insert(*node, Arc::clone(&target));
+            debug_assert!(before.is_none(), "one task connects to a node");
             let shared = Arc::clone(shared);
             let thread = shared.threads.next().clone();
             thread.spawn(async move { target.keep_connected(&shared).await });
@@ -122,6 +124,7 @@ impl Target {
     /// Until the connection ends, or the node is not where it leads to any more.
     async fn stay(&self, shared: &Arc<Shared>, greeted: greeting::Greeted) {
         let at = greeted.peer.socket;
+        debug_assert_eq!(greeted.peer.address, Address::Node(self.node), "it is whom was called");
         *self.status.lock() = NodeStatus { connected: Some(at), ..NodeStatus::default() };
         tracing::info!(node = self.node.0, %at, "connected");
         let running = connection::run(shared, greeted);
@@ -182,6 +185,7 @@ struct Backoff {
 impl Backoff {
     fn new(shared: &Shared) -> Self {
         let (min, max) = (shared.config.backoff_min, shared.config.backoff_max);
+        assert!(!min.is_zero() && min <= max, "pauses are bounded: the configuration was checked");
         Self { min, max, next: min }
     }
 
@@ -192,6 +196,7 @@ impl Backoff {
     /// By chance up to a half more or less: who lost the same node does not come back together.
     fn next(&mut self) -> Duration {
         let wait = self.next;
+        debug_assert!((self.min..=self.max).contains(&wait), "a pause has bounds");
         self.next = (wait * 2).min(self.max);
         wait.mul_f64(0.5 + (random_u64() % 1000) as f64 / 1000.0)
     }

@@ -21,6 +21,7 @@ impl Threads {
     /// # Errors
     /// `Unavailable` when the system has no more threads or descriptors.
     pub fn start(count: usize) -> Result<Self> {
+        assert!(count > 0, "there is one: the configuration was checked");
         let threads =
             Self { handles: Vec::new(), next: AtomicUsize::new(0), running: Mutex::default() };
         (0..count).try_fold(threads, |mut threads, number| {
@@ -40,6 +41,7 @@ impl Threads {
                 })
                 .map_err(|error| Error::io("cannot start a thread for the network", error))?;
             threads.running.lock().push((stopping, thread));
+            debug_assert_eq!(threads.handles.len(), number + 1, "each has its handle");
             Ok(threads)
         })
     }
@@ -51,6 +53,7 @@ impl Threads {
 
     /// The thread whose turn it is.
     pub fn next(&self) -> &Handle {
+        debug_assert!(!self.handles.is_empty(), "there is one");
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         &self.handles[turn % self.handles.len()]
     }

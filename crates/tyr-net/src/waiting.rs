@@ -41,6 +41,7 @@ pub(super) struct Turn<'a> {
 
 impl Waiting {
     pub fn new(max: usize, per_address_max: usize) -> Self {
+        assert!(max > 0 && per_address_max > 0, "some may wait: the configuration was checked");
         Self { max, per_address_max, table: Mutex::default() }
     }
 
@@ -59,10 +60,19 @@ impl Waiting {
         if let Some(caller) = oldest.and_then(|number| table.callers.remove(&number)) {
             caller.pushed_out.notify_one();
         }
+        debug_assert!(table.callers.len() < self.max, "there is a place");
         let number = table.next;
         table.next += 1;
         let pushed_out = Arc::new(Notify::new());
+        debug_assert!(
+            table.callers.last_key_value().is_none_or(|(last, _)| *last < number),
+            "who came last is the youngest"
+        );
         table.callers.insert(number, Caller { address, pushed_out: Arc::clone(&pushed_out) });
+        debug_assert!(
+            table.callers.values().filter(|caller| same(caller)).count() <= self.per_address_max,
+            "those of an address are bounded"
+        );
         Turn { waiting: self, number, pushed_out }
     }
 

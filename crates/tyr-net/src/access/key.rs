@@ -27,6 +27,7 @@ impl Key {
         SystemRandom::new()
             .fill(&mut bytes)
             .map_err(|_| Error::unavailable("the system gives no random numbers for a key"))?;
+        assert_ne!(bytes, [0; KEY_LEN], "the system drew what it said it drew");
         Ok(Self(hex(&bytes)))
     }
 
@@ -80,7 +81,9 @@ impl fmt::Debug for KeyHash {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    debug_assert_eq!(text.len(), 2 * bytes.len(), "two digits a byte");
+    text
 }
 
 #[cfg(test)]

@@ -186,7 +186,9 @@ pub fn printable(name: &str) -> String {
 
 /// What shows that one is `name`: the token of a hello.
 pub fn token(name: &str, key: &Key) -> String {
-    format!("{name}:{}", key.as_str())
+    let token = format!("{name}:{}", key.as_str());
+    debug_assert!(split(token.as_bytes()).is_some(), "a token has two parts");
+    token
 }
 
 #[cfg(test)]

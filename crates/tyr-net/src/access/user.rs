@@ -10,6 +10,8 @@ use super::key::KeyHash;
 /// Keys of a user at most: an old and a new one for each of a few services.
 const KEYS_MAX: usize = 8;
 
+const _: () = assert!(KEYS_MAX >= 2, "an old one and a new one");
+
 /// What may be done with a keyspace; each includes those before.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::EnumCount,
