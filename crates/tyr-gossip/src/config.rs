@@ -42,6 +42,8 @@ const PROBE_INTERVAL_MIN_MS: u64 = 50;
 /// Nothing here takes longer: leases have acted since.
 const TIME_MAX_MS: u64 = 60_000;
 
+const _: () = assert!(0 < PROBE_INTERVAL_MIN_MS && PROBE_INTERVAL_MIN_MS < TIME_MAX_MS);
+
 impl GossipConfig {
     /// # Errors
     /// `InvalidArgument`, with what is allowed.
@@ -78,6 +80,7 @@ impl GossipConfig {
 
     /// How long an answer is waited for before others are asked, and how often suspects are asked.
     pub(super) fn ask_interval_us(&self) -> u64 {
+        debug_assert!(self.probe_interval_ms >= PROBE_INTERVAL_MIN_MS, "it was checked");
         self.probe_interval_ms * 1_000 / 3
     }
 }

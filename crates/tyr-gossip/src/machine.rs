@@ -47,6 +47,8 @@ const ANNOUNCED_MAX: usize = 8;
 /// hold all rumours often enough.
 const TELLERS: u64 = 16;
 
+const _: () = assert!(ANNOUNCED_MAX > 0 && TELLERS > 0);
+
 type Swim = Foca<Identity, Codec, SmallRng, Relay>;
 
 /// The machine.
@@ -121,6 +123,11 @@ impl Machine {
                 }
             }
         }
+        debug_assert!(!self.peers.contains_key(&self.node), "a node is no peer of its own");
+        debug_assert!(
+            self.peers.keys().all(|node| nodes.contains_key(node)),
+            "others are forgotten"
+        );
         let config = swim_config(&self.config, self.peers.len() + 1);
         self.swim(|foca, runtime| {
             foca.set_config(config)?;
@@ -178,6 +185,7 @@ impl Machine {
             self.has_left = true;
             self.timers.clear();
         }
+        debug_assert_eq!(self.due_at(), u64::MAX, "nothing is due any more");
         effects.append(&mut self.effects);
     }
 
@@ -296,6 +304,7 @@ impl Machine {
                 }
             }
         }
+        debug_assert!(news.len() <= packet.rumours.len(), "only what came is passed on");
         packet.rumours = news;
         Ok(())
     }
@@ -384,6 +393,7 @@ impl Machine {
         let nodes = self.peers.len() as u64 + 1;
         let interval_us = self.config.rumour_interval_ms * 1_000;
         self.rumour_at = now + interval_us * nodes.max(TELLERS) / TELLERS;
+        debug_assert!(self.rumour_at >= now + interval_us, "no more often than once an interval");
         self.swim(|foca, runtime| {
             foca.add_broadcast(&item)?;
             foca.gossip(runtime)

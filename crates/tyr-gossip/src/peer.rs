@@ -104,6 +104,7 @@ impl Peer {
         if self.addresses != addresses {
             self.addresses = addresses;
             self.address = 0;
+            debug_assert_eq!(self.address().is_some(), !self.addresses.is_empty(), "one is used");
         }
     }
 
@@ -115,6 +116,7 @@ impl Peer {
     /// Tries the next address.
     pub fn turn_address(&mut self) {
         self.address = (self.address + 1) % self.addresses.len().max(1);
+        debug_assert_eq!(self.address().is_some(), !self.addresses.is_empty(), "one is used");
     }
 
     /// It wrote from there: if that is one of its addresses, it is the one to use.
@@ -138,6 +140,8 @@ impl Peer {
     pub fn hear(&mut self, now: u64, wait_max_us: u64) -> Option<u64> {
         self.heard_at = Some(now);
         let wait = now.saturating_sub(self.asked_at.take()?).min(wait_max_us);
+        debug_assert!(self.asked_at.is_none(), "a question is answered once");
+        debug_assert!(wait <= wait_max_us, "a wait is bounded");
         self.waits.record(wait);
         Some(wait)
     }
@@ -147,6 +151,7 @@ impl Peer {
         let Some((_, at)) = self.probe.take_if(|(asked, _)| *asked == number) else {
             return false;
         };
+        debug_assert!(self.probe.is_none(), "a probe is answered once");
         let us = now.saturating_sub(at);
         // Smoothed as in TCP (RFC 6298), by an eighth.
         self.round_trip_us = Some(self.round_trip_us.map_or(us, |known| (7 * known + us) / 8));
@@ -190,6 +195,8 @@ impl Peer {
         if self.member.as_ref() != Some(member) {
             self.member = Some(member.clone());
         }
+        debug_assert_eq!(self.state(), PeerState::of(member.state()), "it is as SWIM has it");
+        debug_assert!(is_suspect || self.suspicion.is_none(), "only suspects are suspected");
     }
 
     /// As SWIM has it.

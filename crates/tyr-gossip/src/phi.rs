@@ -20,6 +20,8 @@ const WAITS_ASSUMED: usize = 4;
 /// No wait is taken for more exact than this: a busy system keeps a process waiting for as long.
 const DEVIATION_MIN_US: f64 = 50_000.0;
 
+const _: () = assert!(0 < WAITS_ASSUMED && WAITS_ASSUMED < WAITS);
+
 /// How long signs of life took to come after a question, lately.
 #[derive(Clone, Debug)]
 pub(super) struct Waits {
@@ -40,6 +42,7 @@ impl Waits {
 
     /// A sign of life came this long after the question.
     pub fn record(&mut self, us: u64) {
+        debug_assert!(self.next < WAITS && self.len <= WAITS, "waits are kept in a ring");
         self.us[self.next] = us as f64;
         self.next = (self.next + 1) % WAITS;
         self.len = (self.len + 1).min(WAITS);
@@ -47,11 +50,15 @@ impl Waits {
 
     /// Phi after this much silence.
     pub fn phi(&self, silence_us: u64) -> f64 {
+        debug_assert!(self.len >= WAITS_ASSUMED, "some are assumed");
         let seen = &self.us[..self.len];
         let mean = seen.iter().sum::<f64>() / self.len as f64;
         let variance = seen.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / self.len as f64;
         let deviation = variance.sqrt().max(DEVIATION_MIN_US);
-        phi_of_normal((silence_us as f64 - mean) / deviation)
+        debug_assert!(deviation >= DEVIATION_MIN_US, "waits differ");
+        let phi = phi_of_normal((silence_us as f64 - mean) / deviation);
+        debug_assert!(phi.is_finite() && phi >= 0.0, "phi of a chance is a number");
+        phi
     }
 }
 

@@ -32,6 +32,9 @@ pub(super) const TOTALS_MAX: usize = 16_384;
 
 const PAGES_MAX: u16 = TOTALS_MAX.div_ceil(PAGE_LEN) as u16;
 
+const _: () = assert!(PAGE_LEN > 0 && PAGE_LEN <= u8::MAX as usize);
+const _: () = assert!(TOTALS_MAX.div_ceil(PAGE_LEN) <= u16::MAX as usize);
+
 /// Items of one node that may wait to be passed on; the oldest goes first.
 const ITEMS_WAITING_MAX: u64 = 4;
 
@@ -105,6 +108,8 @@ impl Item {
         bytes.put_u16_le(u16::from(self.rumour.is_memory_full));
         bytes.put_u16_le(self.pages);
         bytes.put_u16_le(self.key.page);
+        debug_assert!(self.totals.len() <= PAGE_LEN, "a page fits a datagram");
+        debug_assert!(self.pages <= PAGES_MAX && self.key.page < self.pages.max(1), "it is one");
         bytes.put_u8(self.totals.len() as u8);
         for (keyspace, totals) in &self.totals {
             bytes.put_u32_le(keyspace.0);
@@ -244,6 +249,8 @@ impl Board {
     /// The next item of what this node tells.
     pub fn next_item(&mut self) -> Option<Vec<u8>> {
         let mine = self.mine.as_ref()?;
+        debug_assert!(mine.totals.len() <= TOTALS_MAX, "what is told was checked");
+        debug_assert!(mine.epoch <= self.epoch, "what is told is known");
         let pages = mine.totals.len().div_ceil(PAGE_LEN) as u16;
         let page = if self.next_page < pages { self.next_page } else { 0 };
         let from = usize::from(page) * PAGE_LEN;
@@ -278,6 +285,10 @@ impl Board {
         if key.incarnation < record.incarnation || is_old_page {
             return Ok(Taken::Old);
         }
+        debug_assert_eq!(
+            key.incarnation, record.incarnation,
+            "older ones are old, newer begin anew"
+        );
         let epoch = rumour.epoch;
         if key.number > record.number {
             record.number = key.number;
@@ -286,6 +297,8 @@ impl Board {
             record.pages.retain(|page, _| *page < pages.max(1));
         }
         record.pages.insert(key.page, (key.number, totals));
+        debug_assert!(record.pages.len() <= usize::from(PAGES_MAX) + 1, "pages are bounded");
+        debug_assert_ne!(key.node, self.node, "nobody is told of itself");
         if epoch > self.epoch {
             self.epoch = epoch;
             return Ok(Taken::NewEpoch(epoch, key.node));
@@ -301,6 +314,7 @@ impl Board {
     /// Forgets nodes that are not known any more.
     pub fn retain(&mut self, is_known: impl Fn(NodeId) -> bool) {
         self.heard.retain(|node, _| is_known(*node));
+        debug_assert!(!self.heard.contains_key(&self.node), "nobody hears itself");
     }
 }
 

@@ -33,6 +33,9 @@ const TAG_LEN: usize = 16;
 /// The longest message inside.
 pub(super) const MESSAGE_LEN_MAX: usize = DATAGRAM_LEN_MAX - HEAD_LEN - TAG_LEN;
 
+const _: () = assert!(HEAD_LEN + TAG_LEN < DATAGRAM_LEN_MAX);
+const _: () = assert!(HEAD_LEN == MAGIC.len() + 1 + 1 + 2 + 16 + 8);
+
 /// Closes what is sent, opens what comes.
 pub(super) struct Seal {
     key: hmac::Key,
@@ -64,6 +67,7 @@ impl Seal {
 
     /// A datagram with this message.
     pub fn close(&mut self, suspicion: Option<u16>, message: &[u8]) -> Vec<u8> {
+        debug_assert!(message.len() <= MESSAGE_LEN_MAX, "what is said fits a datagram");
         self.sequence += 1;
         let mut bytes = Vec::with_capacity(HEAD_LEN + message.len() + TAG_LEN);
         bytes.extend_from_slice(&MAGIC);
@@ -71,9 +75,11 @@ impl Seal {
         bytes.extend_from_slice(&suspicion.unwrap_or(0).to_le_bytes());
         bytes.extend_from_slice(&self.cluster.to_le_bytes());
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        debug_assert_eq!(bytes.len(), HEAD_LEN, "a head has its length");
         bytes.extend_from_slice(message);
         let tag = hmac::sign(&self.key, &bytes);
         bytes.extend_from_slice(&tag.as_ref()[..TAG_LEN]);
+        debug_assert!(bytes.len() <= DATAGRAM_LEN_MAX, "a datagram is bounded");
         bytes
     }
 
@@ -129,6 +135,7 @@ impl Window {
         if incarnation > self.incarnation {
             *self = Self { incarnation, highest: 0, seen: 0 };
         }
+        debug_assert!(self.highest == 0 || self.seen & 1 == 1, "the highest has been seen");
         if sequence > self.highest {
             let ahead = u32::try_from(sequence - self.highest).unwrap_or(u32::MAX);
             self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;

@@ -36,7 +36,10 @@ impl Clock {
             self.skipped += late;
             self.pauses += 1;
         }
+        let before = self.now;
         self.now = self.now.max(now_us.saturating_sub(self.skipped));
+        debug_assert!(self.now >= before, "the clock does not go back");
+        debug_assert!(late <= LATE_US || self.pauses > 0, "a pause is counted");
         self.now
     }
 
@@ -63,7 +66,8 @@ pub(super) struct Timers {
 impl Timers {
     pub fn set(&mut self, at: u64, timer: Timer<Identity>) {
         self.set += 1;
-        self.due.insert((at, self.set), timer);
+        let before = self.due.insert((at, self.set), timer);
+        debug_assert!(before.is_none(), "each timer has a place of its own");
     }
 
     /// When the next one is due.
@@ -74,6 +78,7 @@ impl Timers {
     /// The next one, if it is due.
     pub fn pop(&mut self, now: u64) -> Option<Timer<Identity>> {
         let entry = self.due.first_entry().filter(|entry| entry.key().0 <= now)?;
+        debug_assert!(entry.key().1 <= self.set, "it was set here");
         Some(entry.remove())
     }
 

@@ -34,10 +34,12 @@ impl foca::Codec<Identity> for Codec {
 
     fn encode_header(&mut self, header: &Header<Identity>, mut buf: impl BufMut) -> Result<()> {
         check_room(&buf, HEADER_LEN_MAX)?;
+        let room = buf.remaining_mut();
         put_identity(&header.src, &mut buf);
         buf.put_u16_le(header.src_incarnation);
         put_identity(&header.dst, &mut buf);
         put_message(&header.message, &mut buf);
+        debug_assert!(room - buf.remaining_mut() <= HEADER_LEN_MAX, "a header is bounded");
         Ok(())
     }
 
@@ -47,7 +49,9 @@ impl foca::Codec<Identity> for Codec {
 
     fn encode_member(&mut self, member: &Member<Identity>, mut buf: impl BufMut) -> Result<()> {
         check_room(&buf, MEMBER_LEN)?;
+        let room = buf.remaining_mut();
         put_member(member, &mut buf);
+        debug_assert_eq!(room - buf.remaining_mut(), MEMBER_LEN, "a member has its length");
         Ok(())
     }
 
@@ -213,6 +217,7 @@ impl<'a> Packet<'a> {
             bytes.put_u16(rumour.len() as u16);
             bytes.put_slice(rumour);
         }
+        debug_assert!(bytes.len() <= len, "all of it was counted");
         bytes
     }
 
