@@ -172,7 +172,9 @@ impl Outcomes {
             len += entry.operations.len();
             start
         };
-        let starts = transaction.blobs.iter().map(start).collect();
+        let starts: SmallVec<[usize; 4]> = transaction.blobs.iter().map(start).collect();
+        debug_assert_eq!(starts.len(), transaction.blobs.len(), "each blob's begin somewhere");
+        debug_assert!(starts.is_sorted() && starts.last().is_none_or(|last| *last <= len));
         Self { all: vec![Outcome::Done; len], starts }
     }
 
@@ -208,6 +210,7 @@ impl<T> Waiting<T> {
     /// # Errors
     /// What the nodes answered; `Unavailable` when none that could answer did so in time.
     pub async fn answer(mut self) -> Result<T> {
+        debug_assert!(!self.is_over, "it is waited for once");
         let receiver = self.receiver.take().expect("it is waited for once");
         let answer = receiver.await;
         self.is_over = true;

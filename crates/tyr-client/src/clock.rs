@@ -82,6 +82,7 @@ impl Alarm {
                 return Ring::End;
             }
             let at_us = self.at_us.load(Ordering::Relaxed);
+            debug_assert!(!state.is_closed && !state.is_handed_over, "there is nothing to do yet");
             if at_us == NEVER {
                 self.changed.wait(&mut state);
                 continue;

@@ -24,6 +24,8 @@ use tyr_runtime::statistics::Statistics;
 /// millisecond.
 const ROUNDS_MAX: u32 = 32;
 
+const _: () = assert!(ROUNDS_MAX > 0);
+
 /// What there is one of: the session, and who waits for it.
 struct State {
     session: Session,
@@ -205,6 +207,7 @@ impl Driver {
     }
 
     fn round(self: &Arc<Self>, round: &mut Round) {
+        debug_assert!(round.done.is_empty(), "who was answered has gone");
         let now = self.now();
         let mut is_sending = false;
         let due_us = {
@@ -212,7 +215,8 @@ impl Driver {
             for work in round.work.drain(..) {
                 let event = match work {
                     Work::Call { call, what, waiter } => {
-                        state.waiters.insert(call, waiter);
+                        let before = state.waiters.insert(call, waiter);
+                        debug_assert!(before.is_none(), "each call has a number of its own");
                         Event::Call { call, what }
                     }
                     Work::Event(event) => event,
@@ -222,6 +226,7 @@ impl Driver {
                 }
                 state.session.step(now, event, &mut state.effects);
             }
+            debug_assert!(round.work.is_empty(), "all of a round is worked off");
             for effect in state.effects.drain(..) {
                 match effect {
                     Effect::Send { to, envelope } => {
@@ -239,6 +244,7 @@ impl Driver {
                 state.epoch = map.epoch;
                 self.transport.learn(map);
             }
+            debug_assert!(state.epoch >= state.session.map().epoch, "the transport has learned it");
             state.session.due_us()
         };
         if is_sending {

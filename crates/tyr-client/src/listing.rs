@@ -84,7 +84,8 @@ impl Listings {
             // Apart from the numbers of reads, for refusals name either.
             u64::MAX - *next
         };
-        self.open.lock().insert(number, sender);
+        let before = self.open.lock().insert(number, sender);
+        debug_assert!(before.is_none(), "each question has a number of its own");
         Question { node, number, answer, listings: Arc::clone(self) }
     }
 
@@ -185,6 +186,7 @@ impl Client {
     fn put(&self, questions: &[Question], request: &ListRequest) {
         let numbers: BTreeMap<NodeId, u64> =
             questions.iter().map(|question| (question.node, question.number)).collect();
+        debug_assert_eq!(numbers.len(), questions.len(), "a node is asked one question at a time");
         let nodes: Vec<NodeId> = numbers.keys().copied().collect();
         self.driver.say(&nodes, |node| {
             Body::ListKeys(ListRequest { number: numbers[&node], ..request.clone() })

@@ -32,6 +32,7 @@ impl Client {
     pub async fn moment(&self) -> Result<Option<Timestamp>> {
         let map = self.map();
         let blobs = self.probes.blobs(&map);
+        debug_assert!(blobs.len() <= map.nodes.len(), "an authority is a node");
         if blobs.is_empty() {
             return Ok(None);
         }
@@ -48,6 +49,10 @@ impl AuthorityProbes {
             Some((epoch, blobs)) if *epoch == map.epoch => blobs.clone(),
             Some(_) | None => {
                 let blobs = one_of_each(map);
+                debug_assert!(
+                    blobs.iter().all(|blob| map.keyspaces.contains_key(&blob.keyspace)),
+                    "what is asked for is there"
+                );
                 *known = Some((map.epoch, blobs.clone()));
                 blobs
             }
@@ -71,6 +76,7 @@ fn one_of_each(map: &ClusterMap) -> Vec<BlobName> {
             }
         }
     }
+    debug_assert_eq!(blobs.len(), found.len(), "one blob for each authority");
     blobs
 }
 

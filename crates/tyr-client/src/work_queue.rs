@@ -8,6 +8,8 @@ use super::answer::Waiter;
 /// refused, and messages lost, which come again (F6).
 pub(super) const WORK_MAX: usize = 1 << 17;
 
+const _: () = assert!(WORK_MAX > 0);
+
 /// Something to be worked off.
 pub(super) enum Work {
     /// A call, with who waits for its answer.
@@ -58,6 +60,7 @@ impl WorkQueue {
 
     /// Puts work down for which there is [room](WorkQueue::room).
     pub fn put(&mut self, work: Work) -> Put {
+        debug_assert!(self.room().is_ok(), "there is room: who puts it down has asked");
         self.work.push(work);
         self.claim()
     }
@@ -70,22 +73,32 @@ impl WorkQueue {
         let room = WORK_MAX.saturating_sub(self.work.len());
         let mut events = events.map(Work::Event);
         self.work.extend(events.by_ref().take(room));
+        debug_assert!(self.work.len() <= WORK_MAX, "what waits is bounded");
         let lost = events.count() as u64;
+        debug_assert!(
+            lost == 0 || self.work.len() == WORK_MAX,
+            "nothing is lost while there is room"
+        );
         (self.claim(), lost)
     }
 
     /// What waits, in exchange for an empty list, whose memory is used again; `false` when nothing
     /// does: then nobody drives any more.
     pub fn take(&mut self, room: &mut Vec<Work>) -> bool {
+        debug_assert!(room.is_empty(), "what was taken before was worked off");
+        debug_assert!(self.is_driven || self.is_closed, "who takes work drives");
         let is_empty = self.work.is_empty();
         self.is_driven = !is_empty;
         std::mem::swap(&mut self.work, room);
+        debug_assert!(self.work.is_empty(), "all of it is taken");
+        debug_assert_eq!(self.is_driven, !room.is_empty(), "who leaves has left nothing");
         !is_empty
     }
 
     /// Whoever drove failed in the middle of it, or nothing is to be done any more.
     pub fn close(&mut self) -> Put {
         self.is_closed = true;
+        debug_assert_eq!(self.room(), Err(Put::Closed), "nothing is put down any more");
         self.claim()
     }
 
