@@ -29,6 +29,7 @@ const SLOT_LEN: usize = HEADER_LEN + VOTE_LEN_MAX + 4;
 const SLOT_STEP: usize = 512;
 
 const _: () = assert!(SLOT_LEN <= SLOT_STEP);
+const _: () = assert!(HEADER_LEN == MAGIC.len() + 4 + 4 + 8 + 8);
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +105,12 @@ impl BallotFile {
         let generation = self.generation + 1;
         let slot = encode(generation, &ballot);
         let offset = (generation % 2) * SLOT_STEP as u64;
+        debug_assert_eq!(decode(&slot), Some((generation, ballot)), "what is written can be read");
+        debug_assert_ne!(
+            offset,
+            (self.generation % 2) * SLOT_STEP as u64,
+            "the former stays whole"
+        );
         self.file
             .write_at(&slot, offset)
             .and_then(|()| self.file.sync())

@@ -36,6 +36,11 @@ const FORMAT_VERSION: u32 = 1;
 const SEGMENT_HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 24;
 
+const _: () = assert!(SEGMENT_HEADER_LEN == MAGIC.len() + 4 + 8 + 4);
+const _: () = assert!(RECORD_HEADER_LEN == 4 + 4 + 8 + 8);
+const _: () =
+    assert!(PAYLOAD_LEN_MAX <= u32::MAX as usize && SEGMENT_HEADER_LEN < SEGMENT_LEN as usize);
+
 /// A record as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -101,6 +106,8 @@ impl Journal {
             }
         };
         let durable = next - 1;
+        assert!(durable >= durable_min, "what was durable is there");
+        assert!(!segments.is_empty() && segments.is_sorted(), "a journal has segments, in order");
         Ok((Self { disk, segments, file, len, next, durable, broken: None }, records))
     }
 
@@ -130,11 +137,15 @@ impl Journal {
     }
 
     fn write(&mut self, payloads: &[Vec<u8>]) -> Result<()> {
+        assert_eq!(self.durable + 1, self.next, "all that was written is durable");
+        let before = self.next;
         if self.len >= SEGMENT_LEN {
             let segment = self.segment() + 1;
             (self.file, self.len) = create(&*self.disk, segment, self.next)?;
             self.segments.push(segment);
+            debug_assert_eq!(self.len, SEGMENT_HEADER_LEN as u64, "a segment begins empty");
         }
+        debug_assert!(self.segments.is_sorted(), "segments are in order");
         let mut bytes = Vec::new();
         for payload in payloads {
             assert!(payload.len() <= PAYLOAD_LEN_MAX, "records are bounded by who writes them");
@@ -153,6 +164,7 @@ impl Journal {
         self.file.sync().map_err(refused)?;
         self.len += bytes.len() as u64;
         self.durable = self.next - 1;
+        debug_assert_eq!(self.next - before, payloads.len() as u64, "a number for each record");
         Ok(())
     }
 
@@ -171,6 +183,7 @@ impl Journal {
             self.disk.sync_folder(FOLDER).map_err(refused)?;
             self.segments.remove(0);
         }
+        assert_eq!(self.segment(), last, "the one that is written to stays");
         Ok(())
     }
 }
@@ -234,6 +247,8 @@ impl Segment<'_> {
                 }
             }
         }
+        debug_assert!(at <= bytes.len(), "a segment is read to its end at most");
+        debug_assert!(expected >= first, "numbers grow");
         Ok(Some(Read { file, len: at as u64, next: expected }))
     }
 
@@ -322,6 +337,7 @@ fn found_at(bytes: &[u8]) -> Option<Found<'_>> {
         return None;
     }
     let whole = bytes.get(..RECORD_HEADER_LEN + len)?;
+    debug_assert_eq!(whole.len(), RECORD_HEADER_LEN + len, "a record is a header and a payload");
     let is_sound = header[4..8] == checksum(whole).to_le_bytes();
     is_sound.then(|| Found { number: number(header, 8), payload: &whole[RECORD_HEADER_LEN..] })
 }

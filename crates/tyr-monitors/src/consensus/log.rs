@@ -169,6 +169,11 @@ impl Memory {
     fn purge(&mut self, up_to: LogId) {
         self.entries = self.entries.split_off(&(up_to.index + 1));
         self.purged = self.purged.max(Some(up_to));
+        debug_assert!(
+            self.entries.first_key_value().is_none_or(|(first, _)| *first > up_to.index),
+            "what is purged is not kept"
+        );
+        debug_assert!(self.purged >= Some(up_to), "it only grows");
     }
 
     /// Refuses a log whose beginning is missing.
@@ -216,6 +221,10 @@ impl RaftLogReader<TypeConfig> for LogStore {
             }
             entries.push(held.entry.clone());
         }
+        debug_assert!(
+            entries.first().is_none_or(|first| first.log_id.index >= start),
+            "they are of the range"
+        );
         Ok(entries)
     }
 }
@@ -263,9 +272,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             files.journal.append(&payloads)?;
             let segment = files.journal.segment();
             let mut memory = memory.lock();
+            debug_assert_eq!(entries.len(), payloads.len(), "each entry is written");
             for (entry, payload) in entries.into_iter().zip(payloads) {
                 let held = Held { segment, bytes: payload.len(), entry };
-                memory.entries.insert(held.entry.log_id.index, held);
+                let before = memory.entries.insert(held.entry.log_id.index, held);
+                debug_assert!(before.is_none(), "an entry is replaced only after it was truncated");
             }
             Ok(())
         });
@@ -279,7 +290,12 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn truncate(&mut self, log_id: LogId) -> Result<(), StorageError> {
         let written = self.with_files(move |files, memory| {
             files.journal.append(&[encoded(&Item::Truncated(log_id.index))])?;
-            memory.lock().entries.split_off(&log_id.index);
+            let mut memory = memory.lock();
+            debug_assert!(
+                memory.purged.is_none_or(|purged| purged.index < log_id.index),
+                "what is in a snapshot is committed, and stays"
+            );
+            memory.entries.split_off(&log_id.index);
             Ok(())
         });
         written.await.map_err(|error| StorageIOError::write_logs(failed(&error)).into())
@@ -294,6 +310,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 memory.entries.first_key_value().map(|(_, held)| held.segment)
             };
             let kept = kept.unwrap_or_else(|| files.journal.segment());
+            debug_assert!(kept <= files.journal.segment(), "entries lie in segments there are");
             files.journal.remove_before(kept)
         });
         written.await.map_err(|error| StorageIOError::write_logs(failed(&error)).into())

@@ -83,7 +83,8 @@ impl Machine {
 
     fn tell(&self) {
         let revision = self.state.read().store.revision();
-        self.revisions.send_replace(revision);
+        let before = self.revisions.send_replace(revision);
+        debug_assert!(before <= revision, "revisions only grow");
     }
 }
 
@@ -126,6 +127,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         let id = last_log_id.map_or_else(|| "0".to_owned(), |it| format!("{it}-{revision}"));
         let last_membership = self.state.membership.clone();
         let meta = Meta { last_log_id, last_membership, snapshot_id: id };
+        debug_assert!(meta.last_membership.log_id() <= &meta.last_log_id, "it was applied");
         let snapshot = Snapshot { meta, image: self.state.store.image() };
         let saved = save(Arc::clone(&self.disk), snapshot).await.map_err(|it| failed(&it))?;
         let snapshot = handed(&saved);
@@ -152,6 +154,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
         let mut replies = Vec::new();
         for entry in entries {
             let mut state = self.state.write();
+            debug_assert!(state.last < Some(entry.log_id), "entries are applied in order, once");
             state.last = Some(entry.log_id);
             replies.push(match entry.payload {
                 EntryPayload::Blank => Reply::Nothing,
@@ -161,7 +164,10 @@ impl RaftStateMachine<TypeConfig> for Machine {
                 }
                 EntryPayload::Normal(Command { actor, transaction }) => {
                     match state.store.apply(&actor, &transaction) {
-                        Ok(revision) => Reply::Done(revision),
+                        Ok(revision) => {
+                            debug_assert_eq!(state.store.revision(), revision, "it is the newest");
+                            Reply::Done(revision)
+                        }
                         Err(error) => Reply::Refused(error.into()),
                     }
                 }

@@ -35,6 +35,8 @@ impl Told {
 /// messages. What comes beyond is lost, and comes again.
 pub const INBOX_LEN: usize = 2048;
 
+const _: () = assert!(INBOX_LEN > 0);
+
 /// The leader looks around so often even if nobody says anything.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -63,11 +65,13 @@ impl Collector {
         {
             told.push(more);
         }
+        debug_assert!(told.len() <= INBOX_LEN, "a batch is bounded");
         let now = Instant::now();
         let is_tick = now >= self.next_tick;
         if is_tick {
             self.next_tick = now + TICK;
         }
+        debug_assert!(self.next_tick > now || !is_tick, "the next tick is to come");
         Batch { told, is_tick }
     }
 }
