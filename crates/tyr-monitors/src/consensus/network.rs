@@ -1,13 +1,17 @@
 //! Raft's messages, carried by the control plane as bytes that it does not look into.
+//!
+//! Raft sends again what was not taken. To a monitor that cannot be reached it does so after
+//! pauses, which [`pauses`] makes longer and longer; after any other failure at once. So all
+//! failures are of the first kind: a monitor that is stopping answers quickly, and nothing but
+//! failures.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use openraft::error::{
-    InstallSnapshotError, NetworkError, RPCError, RaftError, RemoteError, Unreachable,
-};
+use openraft::error::{InstallSnapshotError, RPCError, RaftError, RemoteError, Unreachable};
 use openraft::impls::BasicNode;
-use openraft::network::{RPCOption, RaftNetwork, RaftNetworkFactory};
+use openraft::network::{Backoff, RPCOption, RaftNetwork, RaftNetworkFactory};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, InstallSnapshotRequest, InstallSnapshotResponse,
     VoteRequest, VoteResponse,
@@ -16,7 +20,21 @@ use serde::{Deserialize, Serialize};
 use tyr_types::{Error, NodeId, Result};
 
 use super::types::{Raft, TypeConfig};
-use tyr_control::{Answer, CallError, Peers, Question, Request};
+use tyr_control::{Answer, Peers, Question, Request};
+
+/// How long Raft waits after the first failure: a message or two that are lost hold up nothing.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// How long it waits at most. A monitor that is back is heard of within this, long before it would
+/// call an election.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+const _: () = assert!(PAUSE_MIN.as_millis() > 0 && PAUSE_MIN.as_millis() < PAUSE_MAX.as_millis());
+
+/// The pauses between attempts to send to a monitor, from the first failure on.
+fn pauses() -> impl Iterator<Item = Duration> + Send {
+    std::iter::successors(Some(PAUSE_MIN), |pause| Some((*pause * 2).min(PAUSE_MAX)))
+}
 
 /// What one monitor asks of another.
 #[derive(Serialize, Deserialize)]
@@ -103,28 +121,30 @@ impl Link {
         let request = Request::Raft(encoded(call));
         // Raft gives up by itself, after a time of its own.
         let question = Question { actor: None, is_handed_on: false, patience_ms: 0, request };
-        let wrong =
-            |text: String| RPCError::Network(NetworkError::new(&openraft::AnyError::error(text)));
         match self.network.peers.call(&address, question).await {
             Ok(Answer::Raft(bytes)) => {
-                postcard::from_bytes(&bytes).map_err(|error| wrong(error.to_string()))
+                postcard::from_bytes(&bytes).map_err(|error| unreachable(error.to_string()))
             }
-            Ok(other) => Err(wrong(format!("answered by {other:?}"))),
-            Err(error @ (CallError::NotSent(_) | CallError::Denied(_))) => {
-                let text = openraft::AnyError::error(error.text());
-                Err(RPCError::Unreachable(Unreachable::new(&text)))
-            }
-            Err(error @ (CallError::Fault(_) | CallError::Lost(_))) => Err(wrong(error.text())),
+            Ok(other) => Err(unreachable(format!("answered by {other:?}"))),
+            Err(error) => Err(unreachable(error.text())),
         }
     }
 }
 
+/// A failure after which Raft pauses.
+fn unreachable<E: std::error::Error>(why: String) -> Failure<E> {
+    RPCError::Unreachable(Unreachable::new(&openraft::AnyError::error(why)))
+}
+
 fn unexpected<E: std::error::Error>() -> Failure<E> {
-    let text = openraft::AnyError::error("the answer is to another question");
-    RPCError::Network(NetworkError::new(&text))
+    unreachable("the answer is to another question".to_owned())
 }
 
 impl RaftNetwork<TypeConfig> for Link {
+    fn backoff(&self) -> Backoff {
+        Backoff::new(pauses())
+    }
+
     async fn append_entries(
         &mut self,
         rpc: AppendEntriesRequest<TypeConfig>,
@@ -162,5 +182,21 @@ impl RaftNetwork<TypeConfig> for Link {
                 Err(unexpected())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_stay_there() {
+        let pauses: Vec<Duration> = pauses().take(20).collect();
+        assert_eq!(pauses[0], PAUSE_MIN);
+        assert!(
+            pauses.windows(2).all(|two| two[0] < two[1] || two == [PAUSE_MAX; 2]),
+            "{pauses:?}"
+        );
+        assert_eq!(pauses[19], PAUSE_MAX);
     }
 }

@@ -55,6 +55,23 @@ async fn a_killed_leader_is_followed_and_a_new_map_is_there_within_five_seconds(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_monitor_that_is_stopping_is_sent_little_though_it_lacks_what_is_written() {
+    // In ten seconds. What a leader asks all to know that it leads is among it, some 45 a second.
+    const SENT_MAX: u64 = 1000;
+    let world = World::formed(3, 3).await;
+    let leader = world.wait_for_leader().await;
+    let stopping = (0..3).find(|it| *it != leader).unwrap();
+    // Its Raft has ended, and it still answers.
+    world.monitor(stopping).stop().await;
+    let before = world.shared.network.carried_to(&address(stopping));
+    world.monitor(leader).transact(put("service/a", "1")).await.unwrap();
+    world.pass(Duration::from_secs(10)).await;
+    let sent = world.shared.network.carried_to(&address(stopping)) - before;
+    assert!(sent > 0, "it is asked again, whether it has come back");
+    assert!(sent < SENT_MAX, "{sent} pieces were sent to it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_asks_for_the_newest_while_nobody_leads_hears_it_from_the_next_leader() {
     let mut world = World::formed(5, 3).await;
     let leader = world.wait_for_leader().await;

@@ -29,12 +29,15 @@ pub struct Network {
     cuts: watch::Sender<Cuts>,
     /// Every stream there was.
     streams: Arc<Mutex<Vec<Carried>>>,
+    /// How many pieces were carried to each address.
+    carried: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl Network {
     pub fn new() -> Self {
         let cuts = watch::channel(Cuts::new()).0;
-        Self { servers: Arc::default(), cuts, streams: Arc::default() }
+        let (servers, streams, carried) = (Arc::default(), Arc::default(), Arc::default());
+        Self { servers, cuts, streams, carried }
     }
 
     /// Somebody listens at this address from now on.
@@ -61,6 +64,11 @@ impl Network {
                 false => cuts.remove(&pair),
             };
         });
+    }
+
+    /// How many pieces were carried to this address so far.
+    pub fn carried_to(&self, address: &str) -> u64 {
+        self.carried.lock().get(address).copied().unwrap_or(0)
     }
 
     pub fn heal_all(&self) {
@@ -119,8 +127,9 @@ impl Connect for Place {
 async fn carry(network: Network, way: (String, String), near: DuplexStream, far: DuplexStream) {
     let (near_in, near_out) = tokio::io::split(near);
     let (far_in, far_out) = tokio::io::split(far);
-    let there = pump(&network, &way, near_in, far_out);
-    let back = pump(&network, &way, far_in, near_out);
+    let count = || *network.carried.lock().entry(way.1.clone()).or_default() += 1;
+    let there = pump(&network, &way, near_in, far_out, count);
+    let back = pump(&network, &way, far_in, near_out, || ());
     tokio::select! {
         () = there => {}
         () = back => {}
@@ -132,9 +141,11 @@ async fn pump(
     way: &(String, String),
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
+    note: impl Fn(),
 ) {
     let mut bytes = vec![0; BUFFER_LEN];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        note();
         // As long as a round trip takes in a room.
         tokio::time::sleep(Duration::from_micros(200)).await;
         network.pass(&way.0, &way.1).await;
