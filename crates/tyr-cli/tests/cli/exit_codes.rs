@@ -1,14 +1,15 @@
 //! The table of exit codes in docs/reference/cli.md, row by row.
 //!
-//! Codes 10 and 11 need a cluster with users and quotas, and are where those are tested. A commit
-//! without an answer (7) needs a node that stops at the right moment; its code, and that no two
-//! kinds share one, is tested where the codes are.
+//! Codes 10 and 11 need a cluster with users and quotas, and are where those are tested; that no
+//! two kinds share one, where the codes are.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::Stdio;
 
+use rustix::process::Signal;
+
 use crate::nodes::Nodes;
-use crate::shell::{Shell, noise, succeeded};
+use crate::shell::{Shell, noise, refusal, succeeded};
 
 const PAGE: &str = include_str!("../../../../docs/reference/cli.md");
 
@@ -96,4 +97,23 @@ fn a_version_that_is_gone_has_a_code_of_its_own() {
     output.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(get.wait().unwrap().code(), Some(8));
     assert_row(8, "SnapshotTooOld");
+}
+
+#[test]
+fn a_commit_without_an_answer_has_a_code_of_its_own() {
+    let shell = Shell::empty();
+    let nodes = Nodes::form(&shell, 1, &["--insecure"]);
+    let data = format!("tyr://{}/?timeout=2s", nodes.listen[0]);
+    succeeded(shell.run(["keyspace", "create", "ks", "--data", &data]));
+
+    let mut write = shell.start(["write", "ks", "a", "0", "--pieces", "--json", "--data", &data]);
+    let mut input = write.stdin.take().unwrap();
+    // The pipe holds far less than what is beyond the first piece of 4 MiB: when all of it is
+    // written, that piece is committed, and the next one is being read.
+    input.write_all(&noise(5 << 20, 1)).unwrap();
+    nodes.processes[0].signal(Signal::STOP);
+    drop(input);
+    let (code, kind, text) = refusal(&write.wait_with_output().unwrap());
+    assert_eq!((code, &*kind), (7, "TimedOut"), "{text}");
+    assert_row(7, "TimedOut");
 }
