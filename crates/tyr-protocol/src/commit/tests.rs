@@ -15,6 +15,7 @@ use tyr_types::{
 
 use super::*;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
+use crate::commit::recovery::held_alone;
 
 /// The applied state as a test sets it.
 #[derive(Clone, Copy, Debug)]
@@ -430,6 +431,19 @@ fn who_has_validated_passes_an_abort_back_when_that_is_durable() {
     assert!(matches!(effects[..], [Effect::Note { is_synced: true, .. }]), "{effects:?}");
     let told = middle.step(Event::Noted { id });
     assert_eq!(told, ["backward 1 to 0: Unavailable"]);
+}
+
+/// F7: a recipient that has become the holder forgot, when it had been down, what it had applied
+/// before, and told a client that it had never begun. Seeds 1795700000156 (single-moves) and
+/// 1795595515595 of the simulator.
+#[test]
+fn what_a_recipient_may_have_alone_one_day_is_kept_as_what_a_holder_has() {
+    let singles = [KeyspaceId(1)].into();
+    for position in 0..3 {
+        let kept: Vec<_> = held_alone(&chain_of_three(), position, &singles).collect();
+        assert_eq!(kept, [KeyspaceId(1)], "at {position}");
+    }
+    assert_eq!(held_alone(&chain_of_three(), 2, &[KeyspaceId(2)].into()).next(), None);
 }
 
 #[test]

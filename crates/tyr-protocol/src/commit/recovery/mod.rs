@@ -55,7 +55,7 @@ pub(crate) use self::inquiry::Inquiry;
 pub(crate) use self::inquiry::{NEVER_BEGUN, chain_of_begun};
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
-use crate::chain::{Chain, Hop};
+use crate::chain::Chain;
 use crate::commit::memory::Memory;
 use crate::commit::{Attempt, OUTCOME_WINDOW_US};
 use crate::map::ClusterMap;
@@ -119,14 +119,13 @@ impl Default for Recovery {
     }
 }
 
-/// The keyspaces among `singles` of which a chain has chunks that only its node at this place has.
+/// The keyspaces among `singles` of which a chain has chunks that its node at this place has, or
+/// gets: a recipient may be the only one to have them by the time it is asked.
 pub(crate) fn held_alone<'a>(
     chain: &'a Chain,
     position: usize,
     singles: &'a BTreeSet<KeyspaceId>,
 ) -> impl Iterator<Item = KeyspaceId> + 'a {
-    let Hop { node, part: _ } = &chain.hops()[position];
     let pieces = chain.hops()[position].pieces().iter();
-    let alone = pieces.filter(|it| it.authority == *node && singles.contains(&it.blob.keyspace));
-    alone.map(|it| it.blob.keyspace)
+    pieces.map(|it| it.blob.keyspace).filter(|keyspace| singles.contains(keyspace))
 }
