@@ -155,7 +155,8 @@ impl Inner {
             let mut arbiter = self.arbiter.lock();
             // One of its keyspaces may have been dropped since it was prepared.
             self.keyspaces.look().durability(&transaction)?;
-            arbiter.waiting.insert(id, waiting);
+            let other = arbiter.waiting.insert(id, waiting);
+            debug_assert!(other.is_none(), "a transaction's id is used once");
             let chain = arbiter.chain.clone();
             let event =
                 Event::Submit { transaction: Arc::new(transaction), chain, begun: Timestamp::ZERO };

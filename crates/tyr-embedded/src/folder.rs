@@ -175,7 +175,14 @@ fn begin_fold(inner: &Arc<Inner>) -> Result<Option<(SnapshotGuard, u64)>> {
     let Some((guard, sequence)) = inner.snapshot_for_fold()? else { return Ok(None) };
     guard.settle()?;
     wait_until_oldest(inner, guard.at())?;
+    let oldest = inner.snapshots.oldest();
+    debug_assert!(oldest.is_none_or(|oldest| guard.at() <= oldest), "the base passes a reader");
     sync_now(inner)?;
+    let synced_to = inner.arbiter.lock().log.as_ref().map(|log| log.synced_to());
+    assert!(
+        synced_to.is_none_or(|synced_to| sequence <= synced_to + 1),
+        "the base would hold what the log can still lose: {sequence}, durable up to {synced_to:?}"
+    );
     Ok(Some((guard, sequence)))
 }
 

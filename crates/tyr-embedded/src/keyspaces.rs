@@ -96,6 +96,8 @@ impl Keyspaces {
         if entries.len() <= index {
             entries.resize(index + 1, None);
         }
+        // A second one would let go of the first, which somebody may be working on.
+        assert!(entries[index].is_none(), "keyspace {index} is there already");
         let entry = Arc::new(KeyspaceEntry { info, is_dropped: AtomicBool::new(false) });
         entries[index] = Some(Arc::clone(&entry));
         entry

@@ -38,6 +38,7 @@ impl InUse {
     fn refresh(&mut self) {
         self.timestamps.clear();
         self.timestamps.extend(self.table.timestamps());
+        debug_assert!(self.timestamps.is_sorted_by(|left, right| left < right), "each once");
     }
 }
 
@@ -58,13 +59,15 @@ impl Snapshots {
             Some(last) if *last > at => in_use.refresh(),
             Some(_) | None => in_use.timestamps.push(at),
         }
+        debug_assert!(in_use.timestamps.contains(&at), "a reader is seen by who drops versions");
         Ok(id)
     }
 
     /// Registers a fold at `at`, in the same way; there is one at a time.
     pub fn begin_fold(&self, at: Timestamp, now_us: u64) -> Result<SnapshotId> {
         let id = self.begin(at, now_us)?;
-        self.lock().fold = Some(at);
+        let before = self.lock().fold.replace(at);
+        assert!(before.is_none(), "a fold begins before the last has ended");
         Ok(id)
     }
 

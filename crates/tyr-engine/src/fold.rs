@@ -242,6 +242,8 @@ impl Folding {
             let is_synced = needed.is_some_and(|needed| journal.synced_to() + 1 >= needed);
             let log_bytes = journal.bytes();
             let clock = engine.member().clock();
+            // What the base has must never be ahead of what the log has durably.
+            assert!(needed.is_none_or(|needed| place.sequence <= needed), "synced too little");
             Ok((needed, Seen { at: place.at, is_applied, is_synced, clock, log_bytes }))
         });
         let (needed, seen) = match seen {

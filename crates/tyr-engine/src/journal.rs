@@ -63,6 +63,9 @@ impl Journal {
         // Records are played in their own order; when they were written does not matter.
         let sequence = self.log.lock().append(&self.encoded, Timestamp::ZERO)?;
         if let Some(number) = number {
+            // They are answered up to a sequence.
+            let before = self.waiting.back().map_or(0, |(before, _)| *before);
+            assert!(before < sequence, "record {sequence} is waited for after {before}");
             self.waiting.push_back((sequence, number));
         }
         Ok(sequence)
@@ -91,6 +94,7 @@ impl Journal {
     /// for it.
     pub fn settle(&mut self, piece: Piece, result: &Result<()>) -> Vec<u64> {
         let pending = piece.pending;
+        debug_assert!(self.is_busy, "a piece of the log comes back that nobody began");
         self.is_busy = false;
         let last = match result {
             Ok(()) => pending.last_sequence(),

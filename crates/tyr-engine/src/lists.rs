@@ -72,6 +72,7 @@ fn found(
         map.holders(&blob, 0).first() == Some(&node)
     };
     let (listed, is_end) = store.list(range, limit, *at, is_own)?;
+    assert!(listed.len() <= limit, "{} blobs are listed of {limit}", listed.len());
     let listed = listed.into_iter().map(|(key, stat)| ListedBlob {
         key: Bytes::copy_from_slice(key.as_bytes()),
         size: stat.size,

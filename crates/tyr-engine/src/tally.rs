@@ -121,6 +121,7 @@ impl Tally {
         if count.round.walked.as_ref() != after {
             return;
         }
+        debug_assert!(to.as_ref().is_none_or(|to| after < Some(to)), "a walk goes on in key order");
         count.round.sum = count.round.sum.plus(met);
         match to {
             Some(to) => count.round.walked = Some(to),

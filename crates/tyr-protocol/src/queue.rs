@@ -43,6 +43,8 @@ impl<T> Queue<T> {
         if first.is_empty() {
             self.segments.pop_front();
         }
+        debug_assert!(popped.is_some(), "no segment is empty");
+        debug_assert_eq!(self.len == 0, self.segments.is_empty(), "items are counted");
         popped
     }
 

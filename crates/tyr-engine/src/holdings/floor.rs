@@ -99,6 +99,7 @@ impl Floors {
     /// A fold begins: what is current at its moment stays until it ends. Answers the moment: not
     /// below `clock`, nor where versions have gone already.
     pub fn begin_fold(&mut self, clock: Timestamp) -> Timestamp {
+        debug_assert!(self.fold.is_none(), "a fold begins before the last has ended");
         let at = clock.max(self.highest);
         self.fold = Some(at);
         at

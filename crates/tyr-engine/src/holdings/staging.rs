@@ -117,7 +117,10 @@ fn write(
             let pieces = pieces(start(what), bytes, chunk_size);
             let leases: Result<Vec<_>> =
                 pieces.map(|piece| store.write_extent_later(piece, is_compressed)).collect();
-            staged.push(Staged { blob, operation, leases: leases? });
+            let leases: Vec<Arc<ExtentLease>> = leases?;
+            let written: u64 = leases.iter().map(|lease| u64::from(lease.extent().len)).sum();
+            assert_eq!(written, bytes.len() as u64, "a payload is written whole");
+            staged.push(Staged { blob, operation, leases });
         }
     }
     Ok(staged)
@@ -174,6 +177,7 @@ pub fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Operation>>
             store.read_extent(extent, 0, piece)?;
             rest = next;
         }
+        assert!(rest.is_empty(), "{} bytes of a payload were not read", rest.len());
         Ok(with_payload(operation, Payload::Inline(Bytes::from(bytes))))
     };
     operations.iter().map(read).collect()

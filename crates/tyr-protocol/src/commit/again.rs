@@ -67,6 +67,8 @@ impl Commit {
         if record.state == State::Parked {
             return;
         }
+        debug_assert_eq!(record.state, State::Waiting, "C9: who is validated waits for nobody");
+        debug_assert!(record.position > 0, "C9: at the head nothing is validated that has to go");
         record.state = State::Parked;
         self.rank(slot);
         let record = &self.records[slot];
@@ -99,6 +101,7 @@ impl Commit {
     /// It has nothing to wait for any more.
     pub(super) fn unpark(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
+        debug_assert_eq!(record.state, State::Parked, "C9: only who was withdrawn comes again");
         let (id, attempt) = (record.transaction.id, record.entered_in);
         let to = record.chain.hops()[0].node;
         effects.push(Effect::Send { to, message: Message::Again { id, attempt } });
@@ -154,6 +157,8 @@ impl Commit {
         let number = record.entered_in.number + 1;
         let next = Attempt { number, coordinator: NodeId(0), ..record.entered_in };
         record.attempt = record.attempt.max(next);
+        let is_left = record.entered_in < record.attempt;
+        debug_assert!(is_left, "F2: a message of this attempt does nothing here from now on");
         if self.recovery.is_some() {
             // What the log has of it must not count after a restart either.
             let (id, attempt) = (record.transaction.id, record.attempt);
@@ -166,6 +171,8 @@ impl Commit {
 
     /// Nothing that was validated counts any more; the next attempt will come by.
     pub(crate) fn withdraw(&mut self, slot: Slot) {
+        let decided_at = self.records[slot].state.decided_at();
+        debug_assert!(decided_at.is_none(), "F3: what is decided stands, at {decided_at:?}");
         self.unclaim(slot);
         self.records[slot].state = State::Fenced;
         self.moved(slot);

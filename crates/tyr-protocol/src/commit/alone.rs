@@ -32,8 +32,13 @@ impl Commit {
         {
             return Some(Err(abort));
         }
-        self.clock = self.clock.next(now_us, self.node.0);
-        Some(Ok(self.clock))
+        let at = self.clock.next(now_us, self.node.0);
+        debug_assert!(
+            self.clock < at,
+            "C3: above all that was seen, so it is applied in order (C6)"
+        );
+        self.clock = at;
+        Some(Ok(at))
     }
 
     /// Whether a transaction that is not applied yet, or waits, claims something of a blob of this

@@ -211,6 +211,8 @@ impl BlobClaims {
                 self.index = Some(Box::new(index));
             }
         }
+        let is_one = self.index.is_none() || self.few.is_empty();
+        debug_assert!(is_one, "a claim is in the index or among the few, not in both");
     }
 
     /// Takes out what one transaction claims.

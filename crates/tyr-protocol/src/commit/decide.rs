@@ -20,7 +20,10 @@ impl Commit {
     /// C5: every node has validated.
     pub(super) fn decide_at_tail(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
+        debug_assert_eq!(record.position + 1, record.chain.hops().len(), "C5: only the tail knows");
         let at = record.known.unwrap_or(record.highest);
+        let is_above = record.state.in_flight_at().is_none_or(|own| own <= at);
+        debug_assert!(is_above || !self.rules.hold(Rule::C5), "C5: at its own proposal or above");
         record.is_behind = true;
         self.hear(slot, at, effects);
     }
@@ -83,10 +86,16 @@ impl Commit {
         at: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> bool {
+        debug_assert_eq!(
+            self.records[slot].state,
+            State::Decided(at),
+            "C6: decided, and not shown"
+        );
         if !self.is_still_blocked(slot, at) {
             self.records[slot].blocker = self.blocker(slot, at);
         }
         if let Some(blocker) = self.records[slot].blocker {
+            debug_assert_ne!(blocker.slot, slot, "C6: nothing comes before itself");
             let holds_up = &mut self.records[blocker.slot].holds_up;
             if !holds_up.contains(&slot) {
                 holds_up.push(slot);
@@ -111,6 +120,8 @@ impl Commit {
         if record.is_anchored || !record.is_heard || !is_anchor || !self.rules.hold(Rule::C9) {
             return;
         }
+        debug_assert!(record.state.decided_at().is_some(), "C9: its place is not known before");
+        debug_assert!(record.blocker.is_none(), "C9: something comes before it, and is not shown");
         record.is_anchored = true;
         let (id, attempt) = (record.transaction.id, record.entered_in);
         effects.extend(record.chain.authorities_after(record.position).map(|place| {
@@ -171,6 +182,10 @@ impl Commit {
     /// so, in the order in which it happens: after a restart nothing is shown that was not.
     pub(super) fn apply(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
+        debug_assert_eq!(record.state, State::Decided(at), "C6: what is shown was decided at that");
+        debug_assert!(record.is_applicable() && record.blocker.is_none(), "C6, C7, C9: too early");
+        let is_seen = at <= self.clock || !self.rules.hold(Rule::C8);
+        debug_assert!(is_seen, "C8: what comes later proposes above what is shown, at {at}");
         record.state = State::Applied(at);
         if self.recovery.is_some() || !record.chain.is_alone() {
             let (id, decision) = (record.transaction.id, Decision::Commit(at));
@@ -204,6 +219,9 @@ impl Commit {
         if record.is_passed {
             return;
         }
+        debug_assert!(record.is_behind, "C7: whoever is behind this node has applied it");
+        let is_shown = record.is_applied() || !self.rules.hold(Rule::C7);
+        debug_assert!(is_shown, "C7: what is told of can be read here");
         record.is_passed = true;
         record.unstable.retain(|authority| *authority != self.node);
         if !self.records[slot].chain.is_alone() {
@@ -215,6 +233,7 @@ impl Commit {
     /// Tells those that hold what `by` is the authority of that it is stable (R2).
     pub(crate) fn tell_stable(&self, slot: Slot, by: NodeId, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
+        debug_assert!(record.is_passed, "R2: stable is what all behind have, and this node");
         let mut followers: SmallVec<[NodeId; 4]> = SmallVec::new();
         for hop in record.chain.hops().iter().filter(|hop| hop.node != self.node) {
             let follows = |piece: &crate::chain::Piece| piece.is_written && piece.authority == by;
@@ -293,6 +312,8 @@ impl Commit {
         self.shared -= usize::from(was_shared);
         self.remember(slot, Some(decision.clone()));
         if is_durable_first {
+            debug_assert!(is_noted, "F4: `Noted` comes only for what was to be noted");
+            debug_assert!(self.records[slot].abort.is_none(), "a transaction is given up once");
             self.records[slot].state = State::Aborting;
             self.records[slot].abort = Some(Box::new(abort));
             self.rank(slot);

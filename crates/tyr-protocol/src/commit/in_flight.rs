@@ -120,6 +120,8 @@ impl InFlight {
         if own.is_empty() {
             return;
         }
+        let slot = own[0].slot;
+        debug_assert!(own.iter().all(|it| it.slot == slot), "claims come in by transaction");
         let entry = self.blobs.entry(hash(blob), |(other, _)| other == blob, |it| hash(&it.0));
         let mut entry = entry.or_insert_with(|| (blob.clone(), BlobClaims::default()));
         let claims = &mut entry.get_mut().1;
@@ -139,6 +141,7 @@ impl InFlight {
             self.indexes -= usize::from(claims.is_indexed());
             entry.remove();
         }
+        debug_assert!(self.indexes <= self.blobs.len(), "an index is of a blob that has claims");
     }
 
     /// Whether somebody has to be told how transactions stand.
@@ -168,6 +171,10 @@ impl InFlight {
         view: &impl View,
         standing: impl Fn(Slot) -> Standing,
     ) -> SmallVec<[NodeId; 1]> {
+        debug_assert!(
+            transaction.blobs.iter().all(|it| self.claims(&it.blob).of(slot).next().is_none()),
+            "what an attempt claims is given up before the next one claims: {slot:?}"
+        );
         let mut authorities = SmallVec::new();
         for entry in &transaction.blobs {
             let mut own = Claims::new();

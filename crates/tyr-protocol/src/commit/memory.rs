@@ -241,6 +241,7 @@ impl Memory {
         answers: Outcomes,
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
+            debug_assert!(entry.outcome.is_some(), "F4: what is finished with has an outcome");
             entry.finished_in = Some(entered_in);
             entry.begun_us = begun.clock;
             entry.ends = ends;
@@ -337,6 +338,7 @@ impl Memory {
                 continue;
             };
             noted_at = noted_at.max(noted).max(clock + (number / NOTED_AT_ONCE) as u64);
+            debug_assert!(entry.noted <= noted_at, "F10: nothing is forgotten the sooner for it");
             entry.noted = noted_at;
             self.order.push((noted_at, id));
         }
@@ -383,6 +385,7 @@ impl Memory {
                 self.entries.remove(&id);
             }
         }
+        debug_assert!(self.entries.len() <= self.order.len(), "every entry has its turn to go");
     }
 
     /// Checks what must hold between steps.

@@ -197,7 +197,11 @@ impl Commit {
     /// flight on the blobs concerned (by all that is in flight, for `Install` and `Tick`). Messages
     /// of older attempts and about unknown transactions do nothing.
     pub fn step(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
+        debug_assert!(self.moved.is_empty(), "who moved is told of in the step that moved it");
+        let clock = self.clock;
         self.take_in(now_us, event, view, effects);
+        debug_assert!(clock <= self.clock, "C3, C8: the clock only goes on, {clock}");
+        debug_assert!(self.shared <= self.records.len(), "only who is known is in flight");
         // Last, so that whoever hears of it finds everything applied that is applied here.
         effects.extend(self.moved.drain(..).map(|id| Effect::Moved { id }));
         if !self.woken.is_empty() && !self.is_resuming {

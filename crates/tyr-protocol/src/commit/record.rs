@@ -284,6 +284,7 @@ impl Records {
         self.payload_len += payload_len;
         let slot = match self.free.pop() {
             Some(slot) => {
+                debug_assert!(self.get(slot).is_none(), "a free slot has no record: {slot:?}");
                 self.slots[slot.0 as usize] = Some(record);
                 self.payload_lens[slot.0 as usize] = payload_len;
                 slot
@@ -296,16 +297,20 @@ impl Records {
         };
         let old = self.by_id.insert(id, slot);
         assert!(old.is_none(), "a transaction has one record: {id:?}");
+        debug_assert_eq!(self.len() + self.free.len(), self.slots.len(), "a slot is live or free");
         slot
     }
 
     pub fn remove(&mut self, slot: Slot) -> Record {
         let record = self.slots[slot.0 as usize].take().expect("only a live slot is removed");
-        self.by_id.remove(&record.transaction.id);
+        let found_as = self.by_id.remove(&record.transaction.id);
+        debug_assert_eq!(found_as, Some(slot), "a record is found by its id until it goes");
         let payload_len = self.payload_lens[slot.0 as usize];
         self.payload_len -= payload_len;
         self.finished = (self.finished.0 + 1, self.finished.1 + payload_len);
         self.free.push(slot);
+        debug_assert_eq!(self.len() + self.free.len(), self.slots.len(), "a slot is live or free");
+        debug_assert!(!self.is_empty() || self.payload_len == 0, "nobody carries anything");
         record
     }
 

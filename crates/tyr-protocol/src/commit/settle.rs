@@ -122,6 +122,9 @@ impl Commit {
     }
 
     pub(crate) fn forget(&mut self, slot: Slot) {
+        let state = self.records[slot].state;
+        let is_over = matches!(state, State::Applied(_) | State::Aborted);
+        debug_assert!(is_over, "something comes of it yet: {state:?}");
         if let State::Applied(at) = self.records[slot].state {
             self.remember(slot, Some(Decision::Commit(at)));
         }
@@ -130,6 +133,11 @@ impl Commit {
             self.in_flight.remove(blob, slot);
         }
         self.woken.remove(&record.arrival);
+        // Claims name slots, and the next transaction gets this one.
+        debug_assert!(
+            record.blobs().all(|blob| self.in_flight.claims(blob).of(slot).next().is_none()),
+            "nobody claims anything who is not known: {slot:?}"
+        );
     }
 
     /// Notes what became of a transaction, or only the attempt promised to, for those who may
@@ -140,6 +148,12 @@ impl Commit {
         let (id, attempt, entered_in) = (record.transaction.id, record.attempt, record.entered_in);
         match decision {
             Some(decision) => {
+                let decided_at = match &decision {
+                    Decision::Commit(at) => Some(*at),
+                    Decision::Abort(_) => None,
+                };
+                let known = record.state.decided_at();
+                debug_assert_eq!(decided_at, known, "F4: what is remembered is what was decided");
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
                 let (ends, answers) = (record.chain.ends().clone(), &mut record.answers);

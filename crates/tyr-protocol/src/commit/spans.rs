@@ -42,6 +42,7 @@ impl Spans {
         if let Some(length) = length(range)
             && self.all.remove(&(length, range.start, range.end, slot))
         {
+            debug_assert!(self.counts[usize::from(length)] > 0, "ranges are counted by length");
             self.counts[usize::from(length)] -= 1;
         }
     }

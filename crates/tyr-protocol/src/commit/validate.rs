@@ -88,6 +88,7 @@ impl<V: View> Validation<'_, V> {
     /// Whether the transaction in `slot` may be validated.
     pub fn verdict(&self, slot: Slot) -> Verdict {
         let record = &self.records[slot];
+        debug_assert!(record.state.is_waiting(), "C1, C2: asked before anything is proposed");
         if let Some(abort) = self.stale_read(record) {
             return Verdict::Abort(abort);
         }
@@ -217,6 +218,7 @@ impl<V: View> Validation<'_, V> {
 
     /// What `other` means for `own`: the table at the top.
     fn meeting(&self, record: &Record, own: &Claim, other: &Claim, size: u64) -> Obstacle {
+        debug_assert_ne!(own.slot, other.slot, "a transaction is not in its own way");
         if !own.footprint.overlaps(other.footprint) {
             return Obstacle::None;
         }
@@ -397,6 +399,8 @@ pub(crate) fn look(
                             true => (0, 0),
                             false => (share.range.start - offset, share.range.len()),
                         };
+                        let end = from + len;
+                        debug_assert!(end <= expected.len() as u64, "a share is of what is asked");
                         let expected = &expected[from as usize..(from + len) as usize];
                         is_equal &= view.matches(blob, offset + from, expected);
                     });

@@ -71,6 +71,11 @@ impl Holder {
         if self.asked_us.len() == ASKED_MAX {
             self.asked_us.pop_front();
         }
+        debug_assert!(self.asked_us.len() < ASKED_MAX, "open questions are bounded");
+        debug_assert!(
+            self.asked_us.iter().all(|asked| *asked <= now_us),
+            "M3: its clock goes back"
+        );
         self.asked_us.push_back(now_us);
         Some(Renewal { incarnation: self.incarnation, epoch, sent_us: now_us })
     }
@@ -87,6 +92,10 @@ impl Holder {
         let is_asked = self.asked_us.contains(&sent_us);
         if incarnation == self.incarnation && is_asked {
             self.asked_us.retain(|asked| *asked > sent_us);
+            debug_assert!(
+                self.asked_us.iter().is_sorted(),
+                "questions are asked one after the other"
+            );
             self.until_us = self.until_us.max(sent_us.saturating_add(duration_us));
         }
     }

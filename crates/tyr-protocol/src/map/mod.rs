@@ -84,6 +84,14 @@ impl Placement {
     pub fn has(&self, node: NodeId) -> bool {
         self.holders.contains(&node) || self.recipients.contains(&node)
     }
+
+    /// Who serves a chunk does not wait for a copy of it (D1), and each node is named once: who is
+    /// first is the authority, at every node that asks.
+    fn check_apart(&self) {
+        debug_assert!(self.holders.is_sorted_by(|left, right| left < right), "{self:?}");
+        debug_assert!(self.recipients.is_sorted_by(|left, right| left < right), "{self:?}");
+        debug_assert!(self.recipients.iter().all(|it| !self.holders.contains(it)), "{self:?}");
+    }
 }
 
 impl ClusterMap {
@@ -145,6 +153,7 @@ impl ClusterMap {
         }
         placed.holders.sort_unstable();
         placed.recipients.sort_unstable();
+        placed.check_apart();
         placed
     }
 
@@ -173,6 +182,8 @@ impl ClusterMap {
             }
         }
         placed.recipients.sort_unstable();
+        placed.check_apart();
+        debug_assert!(placed.holders.len() <= 1, "of one replica there is one holder");
         placed
     }
 

@@ -162,7 +162,9 @@ impl Ring {
                 passed.push(owner);
             }
         }
-        chosen.iter().chain(&passed).map(|owner| owner.node).collect()
+        let nodes: Nodes = chosen.iter().chain(&passed).map(|owner| owner.node).collect();
+        debug_assert_eq!(nodes.len(), count, "every member has a token, and every domain a member");
+        nodes
     }
 
     /// The same ring with `node` in it, or with another share.
@@ -204,6 +206,8 @@ impl Computed {
             all.extend((0..share.tokens()).map(|index| (hash::token(*node, index), owner)));
         }
         all.sort_unstable();
+        debug_assert_eq!(owned.len(), members.len(), "members are numbered in their order");
+        debug_assert!(usize::from(domains) <= owned.len(), "a domain has a member");
         let (tokens, owners) = all.into_iter().unzip();
         Self { members, tokens, owners, owned, domains: usize::from(domains) }
     }

@@ -63,6 +63,8 @@ impl Aside {
     pub fn forget(&mut self, chunk: &ChunkName) {
         let gone = self.by_chunk.remove(chunk).into_iter().flat_map(BTreeMap::into_values);
         self.len -= gone.map(|it| it.len()).sum::<u64>();
+        let is_empty = self.by_chunk.is_empty();
+        debug_assert_eq!(is_empty, self.len == 0, "L3: what is laid aside is counted");
     }
 
     /// All of it in the order of timestamps, each transaction once.

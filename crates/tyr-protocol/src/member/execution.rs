@@ -246,6 +246,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// A record is durable.
     pub(super) fn persisted(&mut self, number: u64) {
+        debug_assert!(number <= self.member.records, "C3: only what was written is durable");
         self.member.done.persisted(number);
         match self.member.promises.remove(&number) {
             Some(Promise::Validated(id, attempt)) => {

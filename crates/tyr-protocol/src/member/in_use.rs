@@ -45,7 +45,8 @@ impl InUse {
         let table =
             self.tables.entry(blob.clone()).or_insert_with(|| SnapshotTable::new(timeout_us));
         let id = table.begin(at, now_us)?;
-        self.by_asker.insert((asker, read), (blob.clone(), id));
+        let before = self.by_asker.insert((asker, read), (blob.clone(), id));
+        debug_assert!(before.is_none(), "V1: a read begins one snapshot, and ended the one before");
         Ok(())
     }
 
@@ -53,7 +54,8 @@ impl InUse {
     pub fn end(&mut self, asker: Address, read: u64) {
         let Some((blob, id)) = self.by_asker.remove(&(asker, read)) else { return };
         if let Some(table) = self.tables.get_mut(&blob) {
-            table.end(id);
+            let was_in_use = table.end(id);
+            debug_assert!(was_in_use, "V1: whose snapshot timed out is forgotten with it: {id:?}");
             if table.is_empty() {
                 self.tables.remove(&blob);
             }

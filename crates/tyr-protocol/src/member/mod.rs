@@ -279,6 +279,7 @@ impl Member {
         effects: &mut Vec<Effect>,
     ) {
         self.now = Now { wall_us: now.wall_us.min(Timestamp::CLOCK_MAX), ..now };
+        let before = (self.epoch(), self.incarnation, self.records);
         let mut turn = Turn { member: self, store, effects };
         match event {
             Event::Receive(envelope) => turn.receive(envelope),
@@ -289,6 +290,12 @@ impl Member {
             Event::Tick => turn.tick(),
         }
         turn.note_finished();
+        let (epoch, incarnation, records) = before;
+        debug_assert!(epoch <= self.epoch(), "F1: a node does not go back to an older map");
+        debug_assert!(incarnation <= self.incarnation, "M4: it is not taken for the one before");
+        debug_assert!(records <= self.records, "a record of the log has a number of its own");
+        debug_assert!(self.held.len() <= HELD_MAX, "what waits for a newer map is bounded");
+        debug_assert!(self.planned.len() <= PLANNED_MAX, "planned maps are bounded");
     }
 
     /// The node's number.
@@ -452,7 +459,8 @@ impl<S: Store> Turn<'_, S> {
         let number = self.member.records;
         let is_synced = promise.is_some();
         if let Some(promise) = promise {
-            self.member.promises.insert(number, promise);
+            let before = self.member.promises.insert(number, promise);
+            debug_assert!(before.is_none(), "C3: one promise waits for a record: {number}");
         }
         self.effects.push(Effect::Persist { number, record, is_synced });
     }

@@ -38,14 +38,18 @@ impl AskedReads {
 
     fn add(&mut self, request: ReadRequest, since_us: u64) -> ReadId {
         let id = self.number();
-        self.by_asker.insert((request.asker, request.read), id);
-        self.by_id.insert(id, InMachine { request, since_us });
+        let asked = self.by_asker.insert((request.asker, request.read), id);
+        debug_assert!(asked.is_none(), "a read of an asker is asked once: {id:?}");
+        let numbered = self.by_id.insert(id, InMachine { request, since_us });
+        debug_assert!(numbered.is_none(), "a number is never used again: {id:?}");
         id
     }
 
     fn remove(&mut self, id: ReadId) -> Option<ReadRequest> {
         let InMachine { request, .. } = self.by_id.remove(&id)?;
-        self.by_asker.remove(&(request.asker, request.read));
+        let found_as = self.by_asker.remove(&(request.asker, request.read));
+        debug_assert_eq!(found_as, Some(id), "a read is found by its asker while it waits");
+        debug_assert_eq!(self.by_id.len(), self.by_asker.len(), "both have the same reads");
         Some(request)
     }
 

@@ -318,7 +318,9 @@ impl Recipient {
             }
             Event::Stored(chunk) => {
                 self.forget_missing(&chunk);
+                let before = self.copying.len();
                 self.copying.retain(|_, copying| copying.chunk != chunk);
+                debug_assert!(before <= self.copying.len() + 1, "a chunk is copied once at a time");
                 self.installed.insert(chunk);
             }
             Event::Tick => {}
@@ -366,6 +368,7 @@ impl Recipient {
         if self.is_moving && is_ours && !is_known {
             self.missing.insert(chunk);
         }
+        debug_assert!(self.is_moving || self.missing.is_empty(), "D1: without a move nothing is");
     }
 
     /// What a chain brings of a chunk waits in memory until its copy is here.
@@ -443,8 +446,10 @@ impl Recipient {
             self.forget_missing(&chunk);
             let (offset, at, asked_us) = (0, None, None);
             let copying = Copying { chunk, offset, at, asked_us, is_heard, is_written: false };
-            self.copying.insert(self.reads, copying);
+            let before = self.copying.insert(self.reads, copying);
+            debug_assert!(before.is_none(), "a number is never used again: {}", self.reads);
         }
+        debug_assert!(self.copying.len() <= COPIES_MAX, "copies at a time are bounded");
         for (read, copying) in &mut self.copying {
             let is_paid = now_us >= self.paid_us || copying.is_heard && self.is_pressed;
             if copying.is_written || !is_due(copying.asked_us) || !is_paid {
@@ -461,6 +466,7 @@ impl Recipient {
         }
         let is_told = self.listings.is_empty() && self.recalls.is_empty();
         let is_done = is_told && self.missing.is_empty() && self.copying.is_empty();
+        debug_assert!(!is_done || self.heard.is_empty(), "D3: what chains bring waits for a copy");
         if is_done && is_due(self.told_us) {
             self.told_us = Some(now_us);
             effects.push(Effect::CaughtUp);

@@ -138,6 +138,8 @@ impl Reads {
         }
         if let Some(at) = at {
             commit.observe(at); // R5: nothing proposed from now on is at or below it.
+            let is_fixed = at <= commit.clock() || !commit.rules.hold(Rule::C8);
+            debug_assert!(is_fixed, "R5: what is read at {at} may still change");
         }
         let pending: SmallVec<[TransactionId; 2]> = match is_authority {
             true => {
@@ -169,11 +171,14 @@ impl Reads {
     }
 
     fn park(&mut self, id: ReadId, parked: Parked, commit: &mut Commit) {
+        debug_assert!(!parked.pending.is_empty(), "nothing would ever serve {id:?}");
         for transaction in &parked.pending {
             commit.watch(*transaction);
             self.waiting.entry(*transaction).or_default().push(id);
         }
-        self.parked.insert(id, parked);
+        let before = self.parked.insert(id, parked);
+        debug_assert!(before.is_none(), "a read waits once: {id:?}");
+        debug_assert!(self.parked.len() <= PARKED_MAX, "reads that wait are bounded");
     }
 
     /// R1, R2, R5: whether a replica that is not the authority may answer by itself.
@@ -246,6 +251,7 @@ impl Reads {
         effects: &mut Vec<Effect>,
     ) {
         let id = request.id;
+        debug_assert!(!self.parked.contains_key(&id), "who is served waits for nothing: {id:?}");
         match request.kind {
             Kind::Direct | Kind::First | Kind::At(_) => effects.push(Effect::Serve { id, at }),
             Kind::Clock => effects.push(Effect::AnswerClock { id, clock: commit.clock() }),
@@ -263,6 +269,7 @@ impl Reads {
 
     fn unlink(&mut self, transaction: TransactionId, id: ReadId) {
         if let Some(readers) = self.waiting.get_mut(&transaction) {
+            debug_assert!(readers.contains(&id), "who waits for it is known to it: {id:?}");
             readers.retain(|reader| *reader != id);
             if readers.is_empty() {
                 self.waiting.remove(&transaction);

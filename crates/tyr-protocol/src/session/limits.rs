@@ -117,6 +117,7 @@ impl Limits {
         let of = self.nodes.get_mut(&node).expect("somebody waits for it");
         let (_, len) = of.waiting.pop_front().expect("it was just there");
         (self.waiting, self.waiting_len) = (self.waiting - 1, self.waiting_len - len);
+        debug_assert!(self.waiting > 0 || self.waiting_len == 0, "what waits is counted");
         Some((node, call))
     }
 
@@ -132,6 +133,7 @@ impl Limits {
         let of = self.nodes.get_mut(&node).expect("it was sent");
         of.in_flight -= 1;
         of.in_flight_len -= len;
+        debug_assert!(of.in_flight > 0 || of.in_flight_len == 0, "what was sent ends as it was");
         if !of.is_needed() {
             self.nodes.remove(&node);
         }

@@ -42,6 +42,7 @@ impl Sizes {
         }
         self.old.remove(blob);
         self.young.insert(blob.clone(), size);
+        debug_assert!(self.young.len() <= GENERATION_MAX, "remembered sizes are bounded");
     }
 
     /// A transaction did this to a blob, and `answered` is what its operations answered there.

@@ -41,7 +41,10 @@ impl Unsettled {
     pub fn open(&mut self, call: CallId) -> u64 {
         let sequence = self.next;
         self.next += 1;
-        self.entries.insert(sequence, Entry { begun_us: None, call: Some(call), until_us: 0 });
+        let entry = Entry { begun_us: None, call: Some(call), until_us: 0 };
+        let before = self.entries.insert(sequence, entry);
+        assert!(before.is_none(), "F4: two transactions of one id are taken for one: {sequence}");
+        debug_assert!(self.settled() <= sequence, "F4: its outcome may not be forgotten");
         sequence
     }
 
@@ -69,12 +72,14 @@ impl Unsettled {
             let oldest = unknown.next().map(|(sequence, _)| *sequence);
             oldest.into_iter().for_each(|sequence| self.close(sequence));
         }
+        debug_assert!(self.unknown <= UNKNOWN_MAX, "unknown outcomes are bounded");
     }
 
     /// A call asks for an unknown outcome; `false` when it is not known to be one.
     pub fn ask(&mut self, sequence: u64, call: CallId) -> bool {
         match self.entries.get_mut(&sequence) {
             Some(entry) if entry.call.is_none() => {
+                debug_assert!(self.unknown > 0, "unknown outcomes are counted");
                 entry.call = Some(call);
                 self.unknown -= 1;
                 true

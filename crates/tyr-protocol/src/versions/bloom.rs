@@ -30,6 +30,7 @@ impl Bloom {
         for (word, bit) in self.places(chunk, version) {
             self.words[word] |= bit;
         }
+        debug_assert!(self.contains(chunk, version), "V2: a filter never says no of what it has");
     }
 
     /// Whether the entry was added, or looks like it.

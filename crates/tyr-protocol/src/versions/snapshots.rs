@@ -53,8 +53,10 @@ impl SnapshotTable {
         }
         self.begun += 1;
         let id = SnapshotId(self.begun);
-        self.by_id.insert(id, Snapshot { at, began_us: now_us });
+        let before = self.by_id.insert(id, Snapshot { at, began_us: now_us });
+        assert!(before.is_none(), "V1: a number is never used again: {id:?}");
         *self.by_time.entry(at).or_insert(0) += 1;
+        debug_assert!(self.by_time.len() <= self.by_id.len(), "V1: a time has a snapshot");
         Ok(id)
     }
 
@@ -66,6 +68,8 @@ impl SnapshotTable {
         if *count == 0 {
             self.by_time.remove(&snapshot.at);
         }
+        let is_empty = self.by_id.is_empty();
+        debug_assert_eq!(is_empty, self.by_time.is_empty(), "V1: versions are kept for somebody");
         true
     }
 
@@ -84,7 +88,8 @@ impl SnapshotTable {
                 break;
             }
             let id = *id;
-            self.end(id);
+            let was_in_use = self.end(id);
+            debug_assert!(was_in_use, "the first of those in use is one: {id:?}");
             expired += 1;
         }
         expired

@@ -73,6 +73,7 @@ impl Commit {
                 if attempt == record.attempt && attempt == record.entered_in {
                     return; // It has come by already.
                 }
+                debug_assert!(record.attempt <= attempt, "F2: a promise is not taken back");
                 record.attempt = attempt;
                 if record.state.is_waiting() {
                     self.withdraw(slot);
@@ -201,6 +202,7 @@ impl Commit {
         recovery.owed.insert(id, attempt);
         match slot {
             Some(slot) if self.records[slot].state != State::Aborting => {
+                debug_assert!(self.records[slot].attempt <= attempt, "F2: a promise stays");
                 self.records[slot].attempt = attempt;
                 self.abort_as_told(slot, abort, effects);
             }

@@ -112,20 +112,28 @@ impl Inquiries {
     pub fn insert(&mut self, id: TransactionId, inquiry: Inquiry) {
         self.remove(id);
         match inquiry.turn {
-            Turn::PutOff => _ = self.put_off.insert((inquiry.begun, id)),
+            Turn::PutOff => {
+                let is_new = self.put_off.insert((inquiry.begun, id));
+                debug_assert!(is_new, "a ballot is put off once: {id:?}");
+            }
             Turn::Placed => self.placed += 1,
             Turn::Overdue => {}
         }
+        debug_assert!(self.placed <= self.places, "no more have a place than there are");
         self.all.insert(id, inquiry);
     }
 
     pub fn remove(&mut self, id: TransactionId) -> Option<Inquiry> {
         let inquiry = self.all.remove(&id)?;
         match inquiry.turn {
-            Turn::PutOff => _ = self.put_off.remove(&(inquiry.begun, id)),
+            Turn::PutOff => {
+                let was_there = self.put_off.remove(&(inquiry.begun, id));
+                debug_assert!(was_there, "what is put off is kept in order: {id:?}");
+            }
             Turn::Placed => self.placed -= 1,
             Turn::Overdue => {}
         }
+        debug_assert!(self.put_off.len() + self.placed <= self.all.len(), "each has one turn");
         Some(inquiry)
     }
 
@@ -197,6 +205,7 @@ impl Commit {
     ) {
         let id = it.0.id;
         let Some(attempt) = self.enlist(it, is_question, false) else { return };
+        debug_assert_eq!(attempt.coordinator, self.node, "F2: nobody drives another's attempt");
         if self.rules.hold(Rule::F8) {
             self.promise(id, attempt);
         }
@@ -241,6 +250,7 @@ impl Commit {
             began_us: recovery.elapsed_us,
             rounds,
         };
+        debug_assert!(!inquiry.chains.is_empty(), "whom to ask is found by a chain that it had");
         recovery.inquiries.insert(id, inquiry);
         Some(attempt)
     }

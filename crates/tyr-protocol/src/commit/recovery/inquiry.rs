@@ -74,6 +74,7 @@ impl Commit {
 
     /// Takes part in no attempt older than this one, which this node begins (F8).
     pub(super) fn promise(&mut self, id: TransactionId, attempt: Attempt) {
+        debug_assert_eq!(attempt.coordinator, self.node, "F8: its own attempt, that it begins");
         let clock = self.clock;
         match (self.records.slot(id), &mut self.recovery) {
             (Some(slot), _) => {
@@ -174,7 +175,8 @@ impl Commit {
         {
             inquiry.chains.push(chain.clone());
         }
-        inquiry.reports.insert(from, known);
+        let before = inquiry.reports.insert(from, known);
+        debug_assert!(before.is_none(), "F3: who is waited for has not reported: {from:?}");
         self.ask_members(now_us, id, view, effects);
         let is_complete = |inquiry: &Inquiry| inquiry.waiting.is_empty();
         let recovery = self.recovery.as_mut().expect("it was just there");
@@ -193,6 +195,9 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let (id, attempt) = (inquiry.transaction.id, inquiry.attempt);
+        debug_assert!(inquiry.waiting.is_empty(), "F3: all who may know have answered: {id:?}");
+        debug_assert!(inquiry.closing.is_none(), "F9: what was concluded is not asked again");
+        debug_assert!(inquiry.turn != Turn::PutOff, "nobody answers what was not asked: {id:?}");
         let conclusion = match self.rules.hold(Rule::F3) {
             true => inquiry.conclusion(),
             false => Conclusion::Unknown,
@@ -240,6 +245,7 @@ impl Commit {
         let Some(recovery) = &mut self.recovery else { return };
         let (id, attempt) = (inquiry.transaction.id, inquiry.attempt);
         let everyone: Vec<NodeId> = inquiry.reports.keys().copied().collect();
+        debug_assert!(!everyone.is_empty(), "F9: an abort that nobody confirms is never answered");
         inquiry.closing = Some(abort.clone());
         inquiry.waiting = everyone.iter().copied().collect();
         inquiry.reports.clear();

@@ -89,6 +89,7 @@ impl Commit {
         let but: HashSet<_, FixedState> = but.iter().copied().collect();
         let is_finished =
             |record: &Record| record.is_applied() && !but.contains(&record.transaction.id);
+        debug_assert!(self.moved.is_empty(), "a log is read before anybody reads what it has");
         let finished = self.records.iter().filter(|(_, record)| is_finished(record));
         let finished: Vec<Slot> = finished.map(|(slot, _)| slot).collect();
         finished.into_iter().for_each(|slot| self.forget(slot));

@@ -115,9 +115,11 @@ impl Comparison {
             true => self.authority,
             false => sums().map(|(holder, _)| holder).find(|holder| holds_right(*holder))?,
         };
+        debug_assert!(holds_right(from), "D4: who is copied from has what most have");
         let differs = |said: &Said| *said != Said::Nothing && *said != Said::Sum(right);
         let to: Vec<NodeId> =
             self.said.iter().filter(|(_, it)| differs(it)).map(|(holder, _)| *holder).collect();
+        debug_assert!(!to.contains(&from), "D4: nobody is put right from itself");
         (!to.is_empty() && self.rules.hold(Rule::D4)).then_some(Repair { from, to })
     }
 }
