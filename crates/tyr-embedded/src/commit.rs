@@ -196,6 +196,7 @@ impl Inner {
             return Ok(());
         }
         let Some(mut writing) = self.wait_to_write(end) else { return Ok(()) };
+        self.check_sound()?;
         let pending = {
             let mut arbiter = self.arbiter.lock();
             let Some(log) = arbiter.log.as_mut() else { return Ok(()) };

@@ -60,12 +60,19 @@ fn sync_log(inner: &Inner) -> (Vec<(TransactionId, Attempt)>, Result<()>) {
     let mut arbiter = inner.arbiter.lock();
     let ids: Vec<_> = arbiter.to_sync.drain(..).collect();
     let Some(log) = arbiter.log.as_mut() else { return (ids, Ok(())) };
+    if let Err(error) = inner.check_sound() {
+        return (ids, Err(error));
+    }
     let pending = log.take_pending();
     drop(arbiter);
     let written = inner.store.extents().sync().and_then(|()| pending.write());
-    if written.is_ok() {
-        let end = pending.last_sequence() + 1;
-        inner.written.fetch_max(end, std::sync::atomic::Ordering::Release);
+    match &written {
+        Ok(()) => {
+            let end = pending.last_sequence() + 1;
+            inner.written.fetch_max(end, std::sync::atomic::Ordering::Release);
+        }
+        // Before anybody else may write.
+        Err(error) => inner.poison(error),
     }
     drop(writing);
     let synced = written.and_then(|()| pending.sync());

@@ -133,6 +133,15 @@ impl Inner {
         }
     }
 
+    /// Refuses to go on where a write of the log failed: who was to write took the records of all
+    /// who wait, and what is written next has none of them.
+    pub(crate) fn check_sound(&self) -> Result<()> {
+        match &*self.refusal.lock() {
+            Some(refusal @ Refusal::Poisoned(_)) => Err(refusal.error()),
+            Some(Refusal::ReadOnly | Refusal::Closed) | None => Ok(()),
+        }
+    }
+
     /// Refuses everything after close.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.is_closed.load(Ordering::Acquire) {
