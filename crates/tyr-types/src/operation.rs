@@ -229,6 +229,20 @@ impl Operation {
         }
     }
 
+    /// Bytes that it carries by value, references to extents among them.
+    fn inline_len(&self) -> usize {
+        match self {
+            Self::Compare { expected, .. } => expected.len(),
+            Self::Write { payload, .. }
+            | Self::Append { payload, .. }
+            | Self::Replace { payload } => match payload {
+                Payload::Inline(bytes) => bytes.len(),
+                Payload::Extents(extents) => extents.len() * size_of::<ExtentRef>(),
+            },
+            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
+        }
+    }
+
     /// Checks offsets and lengths against [`limits`].
     ///
     /// # Errors
@@ -329,14 +343,7 @@ impl Transaction {
         let mut inline = 0;
         for operation in self.blobs.iter().flat_map(|blob| &blob.operations) {
             operation.validate()?;
-            inline += match operation {
-                Operation::Compare { expected, .. } => expected.len(),
-                other => match other.payload() {
-                    Some(Payload::Inline(bytes)) => bytes.len(),
-                    Some(Payload::Extents(extents)) => extents.len() * size_of::<ExtentRef>(),
-                    None => 0,
-                },
-            };
+            inline += operation.inline_len();
         }
         if inline > limits::TRANSACTION_INLINE_MAX {
             return Err(Error::invalid(format!(

@@ -163,9 +163,16 @@ fn check_appends(size: u64, operations: &[Operation]) -> Result<()> {
 /// The bytes that must be in memory before the operation can be validated or applied.
 fn needed(operation: &Operation) -> Option<ByteRange> {
     match operation {
-        Operation::Compare { offset, expected } if !expected.is_empty() => {
-            Some(ByteRange { start: *offset, end: offset + expected.len() as u64 })
+        Operation::Compare { offset, expected } => {
+            let range = ByteRange { start: *offset, end: offset + expected.len() as u64 };
+            (!range.is_empty()).then_some(range)
         }
-        other => other.transformed(),
+        Operation::Apply { .. } => operation.transformed(),
+        Operation::Create
+        | Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Replace { .. } => None,
     }
 }
