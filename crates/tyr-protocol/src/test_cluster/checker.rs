@@ -144,14 +144,17 @@ fn timestamp_order_explains_it(
                     Operation::Compare { offset, expected } => {
                         state.matches(&entry.blob, *offset, expected)
                     }
-                    _ => true,
+                    Operation::Append { expected: None, .. }
+                    | Operation::Write { .. }
+                    | Operation::Truncate { .. }
+                    | Operation::Delete
+                    | Operation::Apply { .. }
+                    | Operation::Replace { .. } => true,
                 };
                 if !holds {
                     return Err(format!("{id} at {at} committed though {operation:?} fails"));
                 }
-                if let Operation::Append { payload, .. } = operation {
-                    size = Some(size.unwrap_or(0) + payload.len());
-                }
+                size = operation.size_after(size);
             }
         }
         state.apply(&attempted.transaction, *at)?;
