@@ -150,6 +150,12 @@ fn there_is_a_sample_of_every_kind() {
         _ => None,
     });
     assert!(has_all_tags::<movement::Message>(movements));
+    let transactions = bodies().filter_map(|body| match body {
+        Body::Submit { transaction, .. } => Some(transaction),
+        _ => None,
+    });
+    let entries = transactions.flat_map(|transaction| transaction.blobs.clone());
+    assert!(has_all_tags(entries.flat_map(|entry| entry.operations)));
 }
 
 #[test]
