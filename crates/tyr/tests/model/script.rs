@@ -179,9 +179,7 @@ impl Script {
     fn has_condition(&self, space: &str, key: &[u8]) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Change { change, .. } => {
-                let is_condition =
-                    matches!(change, Change::AppendAt(..) | Change::Compare(..) | Change::Create);
-                is_condition && step.blob().0 == space && step.blob().1 == key
+                change.is_condition() && step.blob().0 == space && step.blob().1 == key
             }
             Step::Read { .. } | Step::Stat { .. } => false,
         })

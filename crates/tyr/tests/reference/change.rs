@@ -96,6 +96,21 @@ impl Change {
         offset.checked_add(len as u64).is_none_or(|end| end > limits::BLOB_SIZE_MAX)
     }
 
+    /// Whether a transaction can abort for it.
+    pub fn is_condition(&self) -> bool {
+        match self {
+            Self::Create | Self::AppendAt(..) | Self::Compare(..) | Self::Swap(..) => true,
+            Self::Put(_)
+            | Self::PutReader(_)
+            | Self::Write(..)
+            | Self::Append(_)
+            | Self::AppendReader(_)
+            | Self::Truncate(_)
+            | Self::Delete
+            | Self::Apply(..) => false,
+        }
+    }
+
     /// Bytes that it adds at the end.
     fn appended(&self) -> u64 {
         match self {

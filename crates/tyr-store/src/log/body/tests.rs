@@ -34,9 +34,8 @@ fn any_payload() -> impl Strategy<Value = Payload> {
 
 fn any_operation() -> impl Strategy<Value = Operation> {
     let offset = || prop_oneof![0..100_u64, 0..(1_u64 << 40), (1_u64 << 62)..(1_u64 << 62) + 9];
-    let transform = (0..10_usize, 0..10_usize, any::<u64>()).prop_filter_map(
-        "never accepted",
-        |(kind, number_type, bits)| {
+    let transform = (0..TransformKind::ALL.len(), 0..NumberType::ALL.len(), any::<u64>())
+        .prop_filter_map("never accepted", |(kind, number_type, bits)| {
             let operand = Number::load(NumberType::ALL[number_type], &bits.to_le_bytes());
             let transform = Transform::new(TransformKind::ALL[kind], operand).ok()?;
             // A NaN comes back, but is not equal to itself.
@@ -46,8 +45,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
                 _ => false,
             };
             (!is_nan).then_some(transform)
-        },
-    );
+        });
     prop_oneof![
         Just(Operation::Create),
         Just(Operation::Delete),
