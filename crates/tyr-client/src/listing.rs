@@ -151,7 +151,8 @@ impl Client {
         }
     }
 
-    /// The answers of all nodes; `None` when chunks have changed places meanwhile.
+    /// The answers of all nodes that list some of it; `None` when chunks have changed places
+    /// meanwhile.
     async fn list_by_one_placement(
         &self,
         request: &ListRequest,
@@ -160,7 +161,8 @@ impl Client {
         let map = self.map();
         map.check_whole(request.keyspace)?;
         let (mut answers, mut open) = (Vec::new(), Vec::new());
-        let mut unasked: Vec<NodeId> = map.live().collect();
+        let listers = map.listers(request.keyspace, &request.prefix);
+        let mut unasked: Vec<NodeId> = listers.to_vec();
         while !unasked.is_empty() || !open.is_empty() {
             open.extend(unasked.drain(..).map(|node| self.listings.open(node)));
             self.put(&open, request);
@@ -174,7 +176,7 @@ impl Client {
             }
             if Instant::now() > until && !(open.is_empty() && unasked.is_empty()) {
                 self.withdraw(&open);
-                let (missing, all) = (open.len() + unasked.len(), map.live().count());
+                let (missing, all) = (open.len() + unasked.len(), listers.len());
                 return Err(Error::unavailable(format!(
                     "{missing} of {all} nodes did not list their blobs in time; try again"
                 )));

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fixtures::{Kind, Opened, stores};
 use tyr::blocking::{Keyspace, Tyr};
 use tyr::{
-    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, Transform, TransformKind, limits,
+    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Transform, TransformKind,
+    limits,
 };
 
 /// How long a test waits for what has to come.
@@ -104,6 +105,26 @@ fn a_keyspace_is_made_only_if_it_is_missing_and_another_configuration_is_refused
         let config = KeyspaceConfig { chunk_size: 3, ..KeyspaceConfig::default() };
         let wrong = opened.tyr.keyspace_or_create(&name, config).unwrap_err();
         assert_eq!(wrong.kind(), ErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
+fn a_group_is_listed_as_any_prefix_is() {
+    for opened in stores().into_iter().map(Opened::new) {
+        let placed_by = PlacedBy::UpTo(b'/');
+        let config = KeyspaceConfig { placed_by, ..KeyspaceConfig::default() };
+        let keyspace = opened.tyr.create_keyspace(&opened.name("groups"), config).unwrap();
+        assert_eq!(keyspace.config().placed_by, placed_by);
+        let keys = ["a", "a/", "a/1", "a/2/3", "ab/1", "b/1"];
+        keys.iter().for_each(|key| keyspace.put(key, "x").unwrap());
+        let listed = |prefix: &str| -> Vec<String> {
+            let page = keyspace.scan(prefix.as_bytes(), None, 10).unwrap();
+            page.iter().map(|(key, _)| key.to_string()).collect()
+        };
+        assert_eq!(listed("a/"), ["a/", "a/1", "a/2/3"]);
+        assert_eq!(listed("a/2/"), ["a/2/3"]);
+        assert_eq!(listed("a"), keys[..5]);
+        assert_eq!(listed(""), keys);
     }
 }
 

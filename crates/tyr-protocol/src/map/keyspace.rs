@@ -38,6 +38,13 @@ impl MapKeyspace {
         }
     }
 
+    /// The place of the first chunk of every blob whose key begins with `prefix`, where that says
+    /// which group they are in (H).
+    pub fn place_of_all(&self, prefix: &[u8]) -> Option<u64> {
+        let part = self.config.placed_by.part_of_all(prefix)?;
+        Some(hash::place(hash::key(self.seed, part), 0))
+    }
+
     /// What says where its chunks lie.
     pub fn layout(&self) -> Layout<'_> {
         Layout { replication: usize::from(self.config.replication), lost: &self.lost }

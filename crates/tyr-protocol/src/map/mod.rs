@@ -119,6 +119,16 @@ impl ClusterMap {
         Some(self.placed(keyspace.hash(&blob.key).place(chunk), keyspace.layout()))
     }
 
+    /// The nodes that list all blobs of a keyspace whose keys begin with `prefix`, each those that
+    /// it is the authority of: all that are live; where the prefix is of one group, the group's.
+    pub fn listers(&self, keyspace: KeyspaceId, prefix: &[u8]) -> Nodes {
+        let authority = self.keyspaces.get(&keyspace).and_then(|keyspace| {
+            let placed = self.placed(keyspace.place_of_all(prefix)?, keyspace.layout());
+            placed.holders.first().copied()
+        });
+        authority.map_or_else(|| self.live().collect(), |authority| Nodes::from_slice(&[authority]))
+    }
+
     /// The nodes that hold this chunk and are up, in node order; the first is its authority. May
     /// be empty.
     pub fn holders(&self, blob: &BlobName, chunk: u64) -> Nodes {

@@ -220,6 +220,27 @@ fn a_transaction_in_one_group_passes_the_replicas_of_one_blob() {
     }
 }
 
+/// H, Q1: one node lists a group, if the prefix says which; none misses a blob.
+#[test]
+fn a_prefix_of_one_group_is_listed_by_the_authority_of_all_its_blobs() {
+    let config = KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..replicated(3) };
+    let map = ClusterMap::of(40, &[config, replicated(3)]);
+    let id = KeyspaceId(1);
+    let mut authorities = BTreeSet::new();
+    for group in 0..30 {
+        let listers = map.listers(id, format!("{group}/x").as_bytes());
+        for key in ["", "x", "xy/z"] {
+            let holders = map.holders(&blob(&format!("{group}/{key}")), 0);
+            assert_eq!(listers[..], holders[..1], "{group}/{key}");
+        }
+        authorities.extend(listers);
+    }
+    assert!(authorities.len() > 5, "groups spread: {authorities:?}");
+    // Keys of several groups begin with this; and another keyspace has no groups.
+    assert_eq!(map.listers(id, b"1").len(), 40);
+    assert_eq!(map.listers(KeyspaceId(2), b"1/x").len(), 40);
+}
+
 #[test]
 fn without_enough_holders_that_are_up_a_write_is_unavailable() {
     let config = KeyspaceConfig { replication: 3, ..KeyspaceConfig::default() };
