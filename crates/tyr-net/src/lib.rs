@@ -21,8 +21,8 @@
 //! Reading order: [`peer`] is what an owner sees and provides, [`config`] has the bounds;
 //! [`link`], [`links`] and [`connection`] are the way of a message; [`greeting`], [`listener`],
 //! [`waiting`] and [`targets`] how connections come about; [`stream`] and [`tls`] what lies below
-//! them; [`threads`], [`refusal`], [`strange`] and [`statistics`] are around. [`access`] has users,
-//! their keys and rights, [`level`] the feature level that the process speaks.
+//! them; [`threads`], [`refusal`], [`unknown_messages`] and [`statistics`] are around. [`access`]
+//! has users, their keys and rights, [`level`] the feature level that the process speaks.
 //! `docs/internals/network.md` tells more.
 //!
 //! Must not know: what a message means, and who is the leader of anything.
