@@ -47,7 +47,6 @@ const PREPARE_AT: u64 = 4;
 const SPARE_BUFFER_LEN_MAX: usize = 4 << 20;
 
 /// Bytes of a segment where there is room for none of the usual length: thousands of deletions.
-/// Where there is less room than that, a segment has space for some dozens.
 const SMALL_SEGMENT_LEN: u64 = 256 << 10;
 
 const _: () = {
@@ -205,15 +204,11 @@ impl Log {
         match segment::create(disk, first, len, mode) {
             Ok(file) => Ok((file, len)),
             Err(refused) if makes_room => {
-                // Where there is no space for a small one either, one for this record will do: of
-                // whole blocks, which the file takes in any case.
-                let least = len_min.next_multiple_of(DIRECT_ALIGNMENT as u64);
-                let lens = [SMALL_SEGMENT_LEN.max(least).min(len), least];
-                let create = |len| {
-                    let file = segment::create_in_reserve(disk, first, len, mode);
-                    file.map(|file| (file, len))
-                };
-                lens.into_iter().find_map(|len| create(len).ok()).ok_or(refused)
+                let small = len_min.max(SMALL_SEGMENT_LEN).min(len);
+                match segment::create_in_reserve(disk, first, small, mode) {
+                    Ok(file) => Ok((file, small)),
+                    Err(_) => Err(refused),
+                }
             }
             Err(refused) => Err(refused),
         }

@@ -1,7 +1,6 @@
 //! A log comes back whole, or says what is wrong with it.
 
 mod damage;
-mod full;
 mod next;
 
 use proptest::prelude::*;
@@ -183,6 +182,30 @@ fn a_transaction_beyond_the_limits_is_refused() {
     let error = record.encode(&large, |_| true).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(record.is_empty());
+}
+
+#[test]
+fn a_full_disk_is_met_only_by_a_new_segment_and_changes_nothing() {
+    let disk = SimulatedDisk::new();
+    let mut log = open(&disk);
+    commit(&mut log, 1);
+    disk.set_capacity(Some(disk.disk_bytes()));
+    let mut sequences = vec![1];
+    let error = loop {
+        match append(&mut log) {
+            Ok(sequence) => sequences.push(sequence),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("disk full"), "{error}");
+    assert!(sequences.len() > 5, "{sequences:?}");
+    commit(&mut log, 0);
+    assert!(append(&mut log).is_err());
+    disk.set_capacity(None);
+    commit(&mut log, 10);
+    let last = sequences.len() as u64 + 10;
+    assert_eq!(reopen(&disk, 1).2, all(last));
 }
 
 #[test]
