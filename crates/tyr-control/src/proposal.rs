@@ -165,16 +165,14 @@ impl TryFrom<Change> for Proposal {
             Change::CreateKeyspace { name, config, seed } => {
                 let (name, placed_by) = (name.as_str().to_owned(), config.placed_by);
                 let config = Keyspace::from(&config);
-                let placed = |placed_by| Self::CreatePlacedKeyspace {
-                    name: name.clone(),
-                    config: config.clone(),
-                    seed,
-                    placed_by,
+                let placing = match placed_by {
+                    PlacedBy::Key => None,
+                    PlacedBy::First(count) => Some(Placing::First(count)),
+                    PlacedBy::UpTo(byte) => Some(Placing::UpTo(byte)),
                 };
-                match placed_by {
-                    PlacedBy::First(count) => placed(Placing::First(count)),
-                    PlacedBy::UpTo(byte) => placed(Placing::UpTo(byte)),
-                    PlacedBy::Key => Self::CreateKeyspace { name, config, seed },
+                match placing {
+                    None => Self::CreateKeyspace { name, config, seed },
+                    Some(placed_by) => Self::CreatePlacedKeyspace { name, config, seed, placed_by },
                 }
             }
             Change::DropKeyspace(id) => Self::DropKeyspace(id.0),

@@ -73,6 +73,24 @@ impl PlacedBy {
         if placed_by.is_valid() { Ok(placed_by) } else { Err(wrong()) }
     }
 
+    /// The two bytes for it on disk and on the wire; `None` for the whole key, which needs none.
+    pub fn to_bytes(self) -> Option<[u8; 2]> {
+        match self {
+            Self::Key => None,
+            Self::First(count) => Some([0, count]),
+            Self::UpTo(byte) => Some([1, byte]),
+        }
+    }
+
+    /// What these bytes are for; `None` where they are for nothing.
+    pub fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
+        match bytes {
+            [0, count] => Some(Self::First(count)),
+            [1, byte] => Some(Self::UpTo(byte)),
+            [_, _] => None,
+        }
+    }
+
     /// Whether it keeps its range.
     pub(crate) fn is_valid(self) -> bool {
         match self {

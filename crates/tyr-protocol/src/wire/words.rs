@@ -160,15 +160,13 @@ impl Encoded for KeyspaceConfig {
         output.byte(self.live_replicas_needed());
         is_multi_versioned.encode(output);
         durability.encode(output);
-        let is_placed = *placed_by != PlacedBy::Key;
-        output.byte(u8::from(*is_compressed) + if is_placed { PLACED } else { 0 });
-        match placed_by {
-            PlacedBy::Key => {}
-            PlacedBy::First(count) => output.raw(&[0, *count]),
-            PlacedBy::UpTo(byte) => output.raw(&[1, *byte]),
-        }
-        if is_placed {
-            output.needs(LEVEL_PLACED);
+        match placed_by.to_bytes() {
+            None => is_compressed.encode(output),
+            Some(placed_by) => {
+                output.needs(LEVEL_PLACED);
+                output.byte(u8::from(*is_compressed) + PLACED);
+                output.raw(&placed_by);
+            }
         }
     }
 
@@ -190,11 +188,9 @@ impl Encoded for KeyspaceConfig {
         };
         if form >= PLACED {
             input.needs(LEVEL_PLACED)?;
-            config.placed_by = match input.array()? {
-                [0, count] => PlacedBy::First(count),
-                [1, byte] => PlacedBy::UpTo(byte),
-                [_, _] => return Err(input.unknown_last("an unknown way to place blobs")),
-            };
+            let placed_by = PlacedBy::from_bytes(input.array()?);
+            config.placed_by =
+                placed_by.ok_or_else(|| input.unknown_last("an unknown way to place blobs"))?;
         }
         match config.validate() {
             Ok(()) => Ok(config),

@@ -227,11 +227,7 @@ impl KeyspaceEntry {
             u8::from(config.is_compressed),
             u8::from(self.is_dropped) + if self.is_placed() { PLACED } else { 0 },
         ]);
-        match config.placed_by {
-            PlacedBy::Key => {}
-            PlacedBy::First(count) => value.extend_from_slice(&[0, count]),
-            PlacedBy::UpTo(byte) => value.extend_from_slice(&[1, byte]),
-        }
+        value.extend(config.placed_by.to_bytes().into_iter().flatten());
         value.extend_from_slice(self.name.as_str().as_bytes());
         value
     }
@@ -243,11 +239,7 @@ impl KeyspaceEntry {
             *reader.take()?;
         let placed_by = match dropped {
             0 | 1 => PlacedBy::Key,
-            2 | 3 => match *reader.take()? {
-                [0, count] => PlacedBy::First(count),
-                [1, byte] => PlacedBy::UpTo(byte),
-                [_, _] => return None,
-            },
+            2 | 3 => PlacedBy::from_bytes(*reader.take()?)?,
             _ => return None,
         };
         let config = KeyspaceConfig {
