@@ -98,6 +98,22 @@ impl SegmentReader {
         Ok(())
     }
 
+    /// Whether there is nothing but zeros, as nothing was written yet.
+    pub fn is_blank(&mut self) -> Result<bool> {
+        let mut at = 0;
+        while at < self.len {
+            let window = self.bytes(at, WINDOW_LEN)?;
+            if window.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            if window.is_empty() {
+                break;
+            }
+            at += window.len() as u64;
+        }
+        Ok(true)
+    }
+
     /// Bytes from `offset` up to the last one that is not zero.
     pub fn bytes_from(&mut self, offset: u64) -> Result<u64> {
         let (mut at, mut end) = (offset, offset);

@@ -112,13 +112,15 @@ pub fn replay(
     mode: ReplayMode,
     visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
 ) -> Result<Replayed> {
-    let firsts = segment::list(disk)?;
-    let mark = mark::load(disk, start.is_used || !firsts.is_empty())?;
+    let listed = segment::list(disk)?;
+    let mark = mark::load(disk, start.is_used || !listed.is_empty())?;
+    let firsts = without_blank(disk, &listed)?;
     let from = start.sequence.max(1);
     let synced_to = mark.map_or(0, |mark| mark.synced_to);
     if firsts.is_empty() && synced_to >= from {
         return Err(Error::corrupt(format!(
-            "{}/{}: there is no segment, but the log was durable up to sequence {synced_to}",
+            "{}/{}: there is no segment with a record, but the log was durable up to sequence \
+             {synced_to}",
             disk.describe(),
             segment::FOLDER
         )));
@@ -141,7 +143,7 @@ pub fn replay(
     if mode == ReplayMode::Cut {
         // A segment without a record says nothing, and its name is needed again.
         spans.retain(|span| span.len > segment::HEADER_LEN as u64);
-        cut(disk, &firsts, &spans)?;
+        cut(disk, &listed, &spans)?;
     }
     let next_sequence = walk.expected.max(from);
     // Else `judge` has found damage.
@@ -160,6 +162,21 @@ pub fn replay(
         mark,
         mode,
     })
+}
+
+/// The segments into which something was written.
+///
+/// A file of zeros says nothing about where the log ends or goes on. When the disk is full, a file
+/// made for a large record is removed again, and smaller records go on in the segment before; its
+/// name comes back when the power goes before the removal is durable.
+fn without_blank(disk: &dyn Disk, listed: &[u64]) -> Result<Vec<u64>> {
+    let mut written = Vec::with_capacity(listed.len());
+    for first in listed {
+        if !SegmentReader::open(disk, *first)?.is_blank()? {
+            written.push(*first);
+        }
+    }
+    Ok(written)
 }
 
 /// Where reading stopped.
@@ -305,10 +322,10 @@ impl Walk<'_> {
 }
 
 /// Leaves of the log only `spans`, durably.
-fn cut(disk: &dyn Disk, firsts: &[u64], spans: &[Span]) -> Result<()> {
+fn cut(disk: &dyn Disk, listed: &[u64], spans: &[Span]) -> Result<()> {
     let mut has_removed = false;
     // The last first: whatever is left when the power goes has no gap.
-    for first in firsts.iter().rev() {
+    for first in listed.iter().rev() {
         if spans.iter().all(|span| span.first != *first) {
             let refused = |error| disk::refusal(segment::path(disk, *first), error);
             disk.remove(&segment::name(*first)).map_err(refused)?;

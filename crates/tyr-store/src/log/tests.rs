@@ -184,6 +184,31 @@ fn a_transaction_beyond_the_limits_is_refused() {
     assert!(record.is_empty());
 }
 
+/// The removal of its name is not durable yet when the power goes, but the records that follow are.
+#[test]
+fn what_a_crash_leaves_of_a_segment_that_was_refused_says_nothing() {
+    let disk = SimulatedDisk::new();
+    let mut log = open(&disk);
+    commit(&mut log, 3);
+    disk.fail(FaultyOperation::Allocate, 0, Fault::NoSpace);
+    let large = encode(&sized(4, 5_000));
+    let error = log.append(&large, stamp(4)).unwrap_err();
+    assert!(error.message().contains("disk full"), "{error}");
+    commit(&mut log, 4);
+    let left = segment::name(4);
+    let crashes: Vec<SimulatedDisk> = (0..40).map(|seed| disk.crash(seed)).collect();
+    assert!(crashes.iter().any(|disk| disk.names().contains(&left)), "the name came back");
+    for crashed in crashes {
+        // From a record before the name, and from one behind it.
+        assert_eq!(read(&crashed, 6, ReplayMode::ReadOnly).unwrap().1, [6, 7]);
+        let (mut log, replayed, sequences) = reopen(&crashed, 1);
+        assert_eq!((sequences, replayed.torn), (all(7), None));
+        assert!(!crashed.names().contains(&left));
+        commit(&mut log, 30);
+        assert_eq!(reopen(&crashed, 1).2, all(37));
+    }
+}
+
 #[test]
 fn a_full_disk_is_met_only_by_a_new_segment_and_changes_nothing() {
     let disk = SimulatedDisk::new();
