@@ -113,6 +113,7 @@ impl Arbiter {
             | Effect::Recover { .. }
             | Effect::Fence { .. }
             | Effect::Note { .. }
+            | Effect::NoteHeard { .. }
             | Effect::Misplaced { .. } => unreachable!("a chain of one is all there is"),
             Effect::Moved { .. } => None,
             Effect::Resume => Some(Event::Resume),

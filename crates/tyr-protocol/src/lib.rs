@@ -10,7 +10,7 @@
 //!   a user's calls                                                            a node's driver
 //!        │                                                                      ▲ log, store
 //!   session ── envelopes (wire) ──► member ─┬─► commit   (C1..C9)  ─► versions  (V1..V4)
-//!   routes by map                   who     │     └ its recovery (F1..F13)
+//!   routes by map                   who     │     └ its recovery (F1..F14)
 //!                                   hears   ├─► read     (R1..R7)
 //!                                   what    ├─► movement (D1..D4)
 //!                                           └─► lease    (M3, M4) ◄──► the monitors' Grants

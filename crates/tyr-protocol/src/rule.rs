@@ -51,6 +51,8 @@ pub enum Rule {
     F12,
     /// What has begun is ended with whoever is up; its client hears when there are enough.
     F13,
+    /// A commit that was heard of and cannot be applied yet is written down.
+    F14,
     /// Appends reserve space, and keep off what moves the end of the blob.
     End,
     /// A node serves and validates only while it holds a lease.
@@ -126,6 +128,7 @@ impl Rule {
         Self::F11,
         Self::F12,
         Self::F13,
+        Self::F14,
         Self::End,
         Self::M3,
         Self::M3Wait,

@@ -94,6 +94,8 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     (Rule::F10, "without_f10_half_of_a_transaction_is_lost_after_a_long_cut"),
     (Rule::F11, "without_f11_a_message_that_comes_late_runs_a_transaction_twice"),
     (Rule::F12, "without_f12_a_question_runs_what_was_answered_as_aborted"),
+    // The one that has applied it goes down while the others wait, then power: one seed in 1,500.
+    (Rule::F14, "without_f14_what_was_shown_is_run_again_at_another_place"),
     // A node has to start again between two messages of who takes it for gone: one seed in
     // hundreds.
     (Rule::M4Order, "without_m4_order_who_has_started_again_is_declared_down"),

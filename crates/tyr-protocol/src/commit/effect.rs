@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::event::{Attempt, Decision, Message};
+use super::memory::Remembered;
 use super::outcomes::Outcomes;
 use super::recovery;
 use crate::abort::Abort;
@@ -84,6 +85,12 @@ pub enum Effect {
         decision: Decision,
         /// Whether `Noted` is waited for.
         is_synced: bool,
+    },
+    /// Write down that these are committed, though they cannot be applied here yet (F14). Nothing
+    /// waits for it.
+    NoteHeard {
+        /// What became of them.
+        heard: Vec<Remembered>,
     },
     /// Do what the transaction writes at this node (C6). Appends take their offset now.
     Apply {

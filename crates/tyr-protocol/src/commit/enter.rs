@@ -11,7 +11,7 @@ use super::event::{Attempt, Decision, Message};
 use super::memory::Entry;
 use super::namesake;
 use super::outcomes::Outcomes;
-use super::record::{Record, Slot, State};
+use super::record::{Heard, Record, Slot, State};
 use super::validate::{Validation, Verdict};
 use super::{Commit, IN_FLIGHT_MAX};
 use crate::abort::Abort;
@@ -169,6 +169,7 @@ impl Commit {
             is_behind: false,
             is_passed: false,
             is_restored: false,
+            heard: Heard::default(),
             blocker: None,
             holds_up: SmallVec::new(),
             waits_for: None,

@@ -79,6 +79,7 @@ impl Commit {
             is_behind,
             is_passed,
             is_restored,
+            heard,
             outcomes,
             answers,
             abort,
@@ -96,7 +97,7 @@ impl Commit {
         (state, highest, known).hash(hasher);
         placed.iter().for_each(|Placed { index, offset }| (index, offset).hash(hasher));
         (unstable, is_writing_here, is_watched, unanchored).hash(hasher);
-        (is_anchored, is_behind, is_passed, is_restored, is_heard, asked).hash(hasher);
+        (is_anchored, is_behind, is_passed, is_restored, is_heard, asked, heard).hash(hasher);
         hash_outcomes(outcomes, hasher);
         hash_outcomes(answers, hasher);
         abort.as_ref().map(|abort| abort.kind).hash(hasher);

@@ -212,12 +212,12 @@ impl Memory {
     ) {
         self.fence(id, attempt, clock);
         if let Some(entry) = self.entries.get_mut(&id) {
-            match &entry.outcome {
+            match &mut entry.outcome {
                 None => entry.outcome = Some(outcome),
                 Some((decision, _)) if decision.is_given_up() => entry.outcome = Some(outcome),
                 Some(_) if outcome.0.is_given_up() => {}
-                Some((decision, _)) => {
-                    let is_same = match (decision, &outcome.0) {
+                Some((decision, known)) => {
+                    let is_same = match (&*decision, &outcome.0) {
                         (Decision::Commit(at), Decision::Commit(other)) => at == other,
                         (Decision::Abort(_), Decision::Abort(_)) => true,
                         (Decision::Commit(_), Decision::Abort(_))
@@ -225,6 +225,8 @@ impl Memory {
                     };
                     let other = &outcome.0;
                     assert!(is_same, "{id:?} has one decision, not {decision:?} and {other:?}");
+                    // It may have been heard of before it was answered.
+                    known.put(&outcome.1);
                 }
             }
         }

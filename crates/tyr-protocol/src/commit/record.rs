@@ -160,6 +160,8 @@ pub(crate) struct Record {
     pub is_passed: bool,
     /// Whether it was validated before a restart.
     pub is_restored: bool,
+    /// Whether the log has that it commits, while it cannot be applied (F14).
+    pub heard: Heard,
     /// Who comes before it, of those found last the one nearest to it (C6, C9).
     pub blocker: Option<Blocker>,
     /// Those whose blocker this is; some may be past that.
@@ -181,6 +183,18 @@ pub(crate) struct Record {
     pub asked: u8,
 }
 
+/// How far a commit that was heard of is on its way to the log (F14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Heard {
+    /// Not at all; most are applied before the next tick, and then the log has them by that.
+    #[default]
+    Unwritten,
+    /// A tick has found it not applied: the next one writes it down.
+    Due,
+    /// It is written.
+    Written,
+}
+
 /// Who came before a transaction when that was looked for, as it was then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocker {
@@ -198,6 +212,19 @@ impl Record {
         let reads = self.transaction.reads.chunk_by(|left, right| left.blob == right.blob);
         let written = self.transaction.blobs.iter().map(|entry| &entry.blob);
         written.chain(reads.map(|reads| &reads[0].blob))
+    }
+
+    /// The timestamp at which it commits, where that is known and it cannot be applied yet.
+    pub fn heard_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Decided(at) => Some(at),
+            State::Waiting
+            | State::Parked
+            | State::Fenced
+            | State::Persisting(_)
+            | State::Validated(_) => self.known,
+            State::Applied(_) | State::Aborting | State::Aborted => None,
+        }
     }
 
     /// Whether it is done at this node, whatever others still have to say.

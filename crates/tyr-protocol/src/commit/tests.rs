@@ -199,7 +199,7 @@ fn brief(effect: &Effect) -> Option<String> {
         Effect::Misplaced { transaction, end, .. } => {
             format!("misplaced {} at {end}", transaction.id.0)
         }
-        Effect::Note { .. } | Effect::Resume => return None,
+        Effect::Note { .. } | Effect::NoteHeard { .. } | Effect::Resume => return None,
     })
 }
 

@@ -102,6 +102,9 @@ impl<S: Store> Turn<'_, S> {
                 };
                 self.persist(record, is_synced.then_some(Promise::Noted(id)));
             }
+            commit::Effect::NoteHeard { heard } => {
+                self.persist(Record::Recalled { outcomes: heard }, None);
+            }
             commit::Effect::Apply { transaction, chain, at } => {
                 self.apply(&transaction, &chain, at);
                 let id = transaction.id;

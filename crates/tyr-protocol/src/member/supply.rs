@@ -64,6 +64,11 @@ impl<S: Store> Turn<'_, S> {
         self.member.commit.observe(copy.at);
         self.store.await_base(&chunk);
         self.install_base(&chunk, &copy);
+        // The copy has what was decided below it, and does not say so.
+        let heard = self.member.commit.take_all_heard();
+        if !heard.is_empty() {
+            self.persist(Record::Recalled { outcomes: heard }, None);
+        }
         let promise = copy.is_last.then(|| Promise::Stored(chunk.clone()));
         let (blob, chunk) = chunk;
         self.persist(Record::Installed { blob, chunk, copy }, promise);

@@ -396,6 +396,7 @@ impl World {
                     self.soon_or_later(node, Event::Noted { id }, events);
                 }
             }
+            Effect::NoteHeard { .. } => {}
             Effect::Recover { .. } | Effect::Fence { .. } | Effect::Misplaced { .. } => {
                 return Err(format!("nobody fails here and no chain is too short: {effect:?}"));
             }

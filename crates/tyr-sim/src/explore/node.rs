@@ -276,6 +276,8 @@ impl Node {
                     outcome.own.push(commit::Event::Noted { id });
                 }
             }
+            // It need not become durable.
+            Effect::NoteHeard { .. } => {}
             Effect::Apply { transaction, chain, at } => {
                 self.ends(number(transaction.id), Ending::Committed(at))?;
                 let hop = chain.hops().iter().find(|hop| hop.node == self.id);

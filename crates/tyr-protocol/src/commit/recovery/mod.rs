@@ -1,4 +1,4 @@
-//! What becomes of a transaction whose chain lost a node or a message (F1..F13).
+//! What becomes of a transaction whose chain lost a node or a message (F1..F14).
 //!
 //! A ballot over everyone who may know: the first live node of the chain asks all live nodes of the
 //! old chain and the new one; whoever answers takes part in no older attempt any more. When all
@@ -34,6 +34,7 @@
 
 mod answer;
 pub mod done;
+mod heard;
 pub(crate) mod inquiries;
 mod inquiry;
 pub mod message;

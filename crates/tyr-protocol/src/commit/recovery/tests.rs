@@ -1,5 +1,6 @@
 //! Each rule of recovery by itself, on three nodes that hold everything.
 
+mod heard;
 mod too_few;
 mod turns;
 mod unread;
@@ -14,7 +15,7 @@ use tyr_types::{
 
 use super::*;
 use crate::chain::{Chain, Ends};
-use crate::commit::{self, Attempt, Commit, Decision, Effect, Event};
+use crate::commit::{self, Attempt, Commit, Decision, Effect, Event, Remembered};
 use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::rule::Rule;
@@ -54,12 +55,19 @@ enum Mail {
     Recovery(Message),
 }
 
+/// What a node wrote down.
+#[derive(Clone, Debug)]
+enum Written {
+    Own(Restored),
+    Heard(Vec<Remembered>),
+}
+
 struct Nodes {
     nodes: Vec<(Commit, Applied)>,
     mail: Vec<(NodeId, Mail)>,
     replies: Vec<(u64, Decision)>,
     /// What each node wrote down, in order.
-    logs: Vec<Vec<Restored>>,
+    logs: Vec<Vec<Written>>,
     map: Arc<ClusterMap>,
     elapsed_us: u64,
 }
@@ -141,25 +149,26 @@ impl Nodes {
                     }
                     Effect::Persist { transaction, chain, attempt, proposal, placed } => {
                         events.push_back(Event::Persisted { id: transaction.id, attempt });
-                        log.push(Restored::Validated {
+                        log.push(Written::Own(Restored::Validated {
                             transaction,
                             chain,
                             attempt,
                             begun: BEGUN,
                             proposal,
                             placed,
-                        });
+                        }));
                     }
                     Effect::Fence { id, attempt, is_cleared } => {
-                        log.push(Restored::Fenced { id, attempt, is_cleared });
+                        log.push(Written::Own(Restored::Fenced { id, attempt, is_cleared }));
                         events.push_back(Event::Fenced { id, attempt, is_cleared });
                     }
                     Effect::Note { id, decision, is_synced } => {
-                        log.push(Restored::Decided { id, decision });
+                        log.push(Written::Own(Restored::Decided { id, decision }));
                         if is_synced {
                             events.push_back(Event::Noted { id });
                         }
                     }
+                    Effect::NoteHeard { heard } => log.push(Written::Heard(heard)),
                     Effect::Apply { transaction, at, .. } => {
                         self.nodes[usize::from(node)].1.0.push((transaction.id.0 as u64, at));
                     }
@@ -217,17 +226,23 @@ impl Nodes {
     }
 
     /// All start again with what was synced, by a map that has them so, which nobody has yet.
+    /// Decisions are written down, but not synced; all that was promised is.
     fn lose_power(&mut self) {
+        self.restart(|written| matches!(written, Written::Own(it) if !it.is_decided()));
+    }
+
+    fn restart(&mut self, is_synced: impl Fn(&Written) -> bool) {
         self.mail.clear();
         for node in 0..3_u16 {
-            // Decisions are written down, but not synced; all that was promised is.
-            let is_synced = |restored: &&Restored| !matches!(restored, Restored::Decided { .. });
-            let log = self.logs[usize::from(node)].iter().filter(is_synced);
+            let log = self.logs[usize::from(node)].iter().filter(|it| is_synced(it));
             let place = &mut self.nodes[usize::from(node)];
             *place = (Commit::clustered(NodeId(node)), Applied::default());
-            for restored in log.cloned() {
+            for written in log.cloned() {
                 let mut effects = Vec::new();
-                place.0.restore(restored, &place.1, &mut effects);
+                match written {
+                    Written::Own(own) => place.0.restore(own, &place.1, &mut effects),
+                    Written::Heard(heard) => heard.into_iter().for_each(|it| place.0.recall(it)),
+                }
                 assert!(effects.is_empty());
             }
             self.change(&back(node));
@@ -249,6 +264,12 @@ impl Nodes {
             Some(Decision::Commit(at)) => *at,
             other => panic!("{id} did not commit: {other:?}"),
         }
+    }
+}
+
+impl Restored {
+    fn is_decided(&self) -> bool {
+        matches!(self, Self::Decided { .. })
     }
 }
 

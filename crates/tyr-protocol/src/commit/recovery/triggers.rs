@@ -146,6 +146,7 @@ impl Commit {
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
         recovery.inquiries.make_room(elapsed_us);
         self.review_done(oldest_us);
+        self.note_late(effects);
         self.take_turns(now_us, view, effects);
         if self.rules.hold(Rule::F6) {
             self.ask_late(now_us, elapsed_us, view, effects);

@@ -92,8 +92,8 @@ fn an_abort_of_a_later_attempt_is_in_the_log_where_only_its_head_is_left() {
     nodes.lose(1, &[0]);
     nodes.run();
     assert!(is_abort(&nodes.replies[0].1, ErrorKind::Conflict), "{:?}", nodes.replies);
-    let is_noted = |it: &Restored| match it {
-        Restored::Decided { id: TransactionId(1), decision } => {
+    let is_noted = |it: &Written| match it {
+        Written::Own(Restored::Decided { id: TransactionId(1), decision }) => {
             is_abort(decision, ErrorKind::Conflict)
         }
         _ => false,

@@ -1,0 +1,65 @@
+//! Commits that were heard of and cannot be applied yet are written down (F14).
+//!
+//! What is applied is in the log, and so what became of it. What cannot be applied, because a word
+//! from others is missing, is known in memory only: were those who have it in their logs lost, and
+//! this node to crash then, it would have what it validated and nobody who knows better. It would
+//! run again, at another timestamp than was shown, over copies that have it in them already.
+
+use crate::commit::memory::Remembered;
+use crate::commit::record::{Heard, Record, Slot};
+use crate::commit::{Commit, Decision, Effect};
+use crate::rule::Rule;
+
+impl Commit {
+    /// With each tick: those that the tick before found not applied, too. Most are applied soon, and
+    /// nothing is written of them twice.
+    pub(super) fn note_late(&mut self, effects: &mut Vec<Effect>) {
+        let heard = self.take_heard(Heard::Due);
+        if !heard.is_empty() {
+            effects.push(Effect::NoteHeard { heard });
+        }
+        for slot in self.heard_in(Heard::Unwritten) {
+            self.records[slot].heard = Heard::Due;
+        }
+    }
+
+    /// All of them, to be written down before what is about to be written: that has effects of
+    /// theirs in it, and does not say whose they are.
+    pub(crate) fn take_all_heard(&mut self) -> Vec<Remembered> {
+        let mut heard = self.take_heard(Heard::Due);
+        heard.extend(self.take_heard(Heard::Unwritten));
+        heard
+    }
+
+    fn heard_in(&self, heard: Heard) -> Vec<Slot> {
+        let is_such = |record: &Record| record.heard == heard && record.heard_at().is_some();
+        let records = self.records.iter().filter(|(_, record)| is_such(record));
+        records.map(|(slot, _)| slot).collect()
+    }
+
+    fn take_heard(&mut self, heard: Heard) -> Vec<Remembered> {
+        if self.recovery.is_none() || !self.rules.hold(Rule::F14) {
+            return Vec::new();
+        }
+        let slots = self.heard_in(heard).into_iter();
+        let taken = slots.filter_map(|slot| {
+            let record = &mut self.records[slot];
+            record.heard = Heard::Written;
+            record.as_heard()
+        });
+        taken.collect()
+    }
+}
+
+impl Record {
+    /// A commit that cannot be applied yet, as it is written down.
+    pub(crate) fn as_heard(&self) -> Option<Remembered> {
+        Some(Remembered {
+            id: self.transaction.id,
+            attempt: self.attempt,
+            ends: self.chain.ends().clone(),
+            decision: Decision::Commit(self.heard_at()?),
+            outcomes: self.outcomes.clone(),
+        })
+    }
+}
