@@ -20,7 +20,8 @@ pub struct Report {
     /// What was wrong, in words; a good run has none.
     pub violations: Vec<String>,
     /// When faults went beyond what the protocol promises to bear (F7): a transaction of which
-    /// nobody knows any more that it is decided. Such a run is ended there and not judged.
+    /// nobody knew any more that it is decided. Of such a run only what was acknowledged and still
+    /// stands on a disk is judged.
     pub unjudged: Option<TransactionId>,
     /// The lines asked for by [`crate::setup::Trace`].
     pub trace: Vec<String>,

@@ -36,6 +36,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "apart-two",
     "crashes",
     "power",
+    "power-lost",
     "partitions",
     "links",
     "lossy",

@@ -4,15 +4,16 @@
 //! nodes are up again and have what the map gives them, nobody knows of a transaction that is not
 //! finished. Then the checkers look at what clients saw and at what every node holds.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
 use tyr_protocol::map::NodeState;
-use tyr_types::BlobName;
+use tyr_types::{BlobName, TransactionId};
 
 use super::World;
 use super::node::Body;
-use crate::checker::{self, Allowed, Replicas};
+use crate::checker::{self, Allowed, Deed, Fate, Replicas};
 use crate::random::Random;
 use crate::report::Report;
 
@@ -122,7 +123,7 @@ impl World {
     pub(super) fn finish(&mut self) {
         self.check_machines();
         if self.knowledge.lost().is_some() {
-            return;
+            return self.judge_beyond_promise();
         }
         for node in self.all() {
             self.follow(node);
@@ -144,6 +145,33 @@ impl World {
             wrong = self.runner.check(&end);
         }
         self.violations.extend(wrong);
+    }
+
+    /// Of a run in which more was lost than is promised to be borne only this is judged: what was
+    /// answered as committed, cannot abort for what is there, and is on a disk that is left, is
+    /// committed.
+    pub(super) fn judge_beyond_promise(&mut self) {
+        if self.knowledge.lost().is_none() {
+            return;
+        }
+        let is_ended = self.is_over && self.violations.is_empty();
+        self.violations.clear();
+        if !is_ended {
+            return;
+        }
+        let committed = self.runner.history().entries.iter().filter_map(|it| match &it.deed {
+            Deed::Transaction(it) if matches!(it.fate, Fate::Committed(_)) => it.id,
+            _ => None,
+        });
+        let committed: BTreeSet<TransactionId> = committed.collect();
+        let unpaid = self.knowledge.unpaid().filter(|id| committed.contains(id));
+        self.violations.extend(unpaid.map(|id| {
+            format!(
+                "{:x} was acknowledged, is without reads and conditions, and stood as validated \
+                 on a disk that is left; nobody knows that it is committed",
+                id.0
+            )
+        }));
     }
 
     /// Which refusals this run's faults make legitimate.

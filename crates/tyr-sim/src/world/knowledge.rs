@@ -3,9 +3,11 @@
 //! What the protocol promises holds while every written chunk keeps a replica that is neither lost
 //! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: a transaction was
 //! applied where it may have been read, and every node that knew of its decision has been declared
-//! down since, or lost the end of its log, before anybody else knew. What follows then is nobody's
-//! fault, and such a run is ended there and not judged. This decides which runs those are, by what
-//! nodes wrote, whatever the machines make of it.
+//! down since, or lost the end of its log, before anybody else knew. What was read may then change its
+//! place, so such a run is not judged, but for one thing: a transaction without reads and conditions
+//! is *owed* when a disk that is left has it validated. It was answered, so it takes effect, wherever
+//! (F3, F13). Where nothing is owed the run is ended. This decides which runs those are, by what nodes
+//! wrote, whatever the machines make of it.
 //!
 //! A node knows that a transaction is decided
 //!
@@ -23,7 +25,7 @@ use tyr_protocol::Part;
 use tyr_protocol::commit::{self, Decision};
 use tyr_protocol::member::Record;
 use tyr_protocol::message::Body;
-use tyr_types::{KeyspaceId, NodeId, TransactionId};
+use tyr_types::{KeyspaceId, NodeId, Operation, Transaction, TransactionId};
 
 /// A record in a node's log, by the length of the log that has it.
 type Place = (NodeId, usize);
@@ -31,6 +33,8 @@ type Place = (NodeId, usize);
 /// Who has written down what became of transactions.
 #[derive(Debug, Default)]
 pub struct Knowledge {
+    /// Where the blind ones, which cannot be refused for what is there, are written as validated.
+    validated: HashMap<TransactionId, Vec<Place>, FixedState>,
     /// Where it is written that a transaction is decided, or at no place, who has heard of it. At
     /// the tail its validation says so (F3).
     written: HashMap<TransactionId, Vec<Place>, FixedState>,
@@ -40,8 +44,17 @@ pub struct Knowledge {
     alone: HashMap<TransactionId, BTreeSet<(NodeId, KeyspaceId)>, FixedState>,
     /// Those that an authority has applied: only now they may have been shown to anybody.
     shown: HashSet<TransactionId, FixedState>,
-    /// One that nobody knows the decision of any more.
+    /// One that nobody knew the decision of at some moment.
     lost: Option<TransactionId>,
+    /// Those of them that disks which were left then had as validated.
+    owed: BTreeSet<TransactionId>,
+}
+
+/// Whether nothing that is there can make it abort.
+fn is_blind(transaction: &Transaction) -> bool {
+    let is_sure = |operation: &Operation| operation.is_write() && !operation.is_condition();
+    let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
+    transaction.reads.is_empty() && operations.all(is_sure)
 }
 
 impl Knowledge {
@@ -57,6 +70,9 @@ impl Knowledge {
                 });
                 let its = pieces.map(|piece| (piece.authority, piece.blob.keyspace));
                 self.alone.entry(transaction.id).or_default().extend(its);
+                if is_blind(transaction) {
+                    self.validated.entry(transaction.id).or_default().push((node, log_len));
+                }
                 if chain.hops().last().is_some_and(|hop| hop.node == node) {
                     self.written.entry(transaction.id).or_default().push((node, log_len));
                 }
@@ -120,6 +136,13 @@ impl Knowledge {
     }
 
     fn lose_but(&mut self, node: NodeId, log_len: usize, kept: &HashSet<TransactionId>) {
+        for (id, places) in self.validated.iter_mut().filter(|(id, _)| !kept.contains(id)) {
+            places.retain(|(who, len)| *who != node || *len <= log_len);
+            if places.is_empty() {
+                // Nobody has it any more.
+                self.owed.remove(id);
+            }
+        }
         let mut lost: Vec<TransactionId> = Vec::new();
         for (id, places) in self.written.iter_mut().filter(|(id, _)| !kept.contains(id)) {
             let count = places.len();
@@ -128,6 +151,8 @@ impl Knowledge {
                 lost.push(*id);
             }
         }
+        let is_there = |id: &TransactionId| self.validated.get(id).is_some_and(|it| !it.is_empty());
+        self.owed.extend(lost.iter().copied().filter(is_there));
         self.lost = self.lost.or(lost.into_iter().min());
     }
 
@@ -142,16 +167,29 @@ impl Knowledge {
         self.lose_but(node, 0, &kept);
     }
 
-    /// A transaction that may have been shown, and of which nobody knows any more that it is
-    /// decided.
+    /// A transaction that may have been shown, and of which nobody knew any more that it is decided.
     pub fn lost(&self) -> Option<TransactionId> {
         self.lost
+    }
+
+    /// Whether a run in which one is lost has something left that is judged.
+    pub fn is_anything_owed(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Those that are owed and of which still nobody knows that they are decided.
+    pub fn unpaid(&self) -> impl Iterator<Item = TransactionId> {
+        let is_unknown = |id: &TransactionId| self.written.get(id).is_none_or(Vec::is_empty);
+        self.owed.iter().copied().filter(move |id| is_unknown(id))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tyr_types::Timestamp;
+    use tyr_protocol::Ends;
+    use tyr_protocol::commit::{Attempt, Placements};
+    use tyr_protocol::map::ClusterMap;
+    use tyr_types::{BlobName, BlobOperations, Key, KeyspaceConfig, Timestamp};
 
     use super::*;
 
@@ -172,6 +210,45 @@ mod tests {
         assert_eq!(knowledge.lost(), None, "the record is the last that is left");
         knowledge.lose(NodeId(1), 8);
         assert_eq!(knowledge.lost(), Some(ID));
+    }
+
+    fn validated(operations: Vec<Operation>) -> Record {
+        let map = ClusterMap::of(3, &[KeyspaceConfig::default()]);
+        let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() };
+        let blobs = vec![BlobOperations { blob, operations }];
+        let transaction = Transaction { id: ID, blobs, reads: Vec::new() };
+        let chain = map.chain(&transaction, &Ends::new()).unwrap();
+        let (attempt, begun, proposal) = (Attempt::default(), Timestamp::ZERO, Timestamp::ZERO);
+        let placed = Placements::new();
+        Record::Validated {
+            transaction: transaction.into(),
+            chain,
+            attempt,
+            begun,
+            proposal,
+            placed,
+        }
+    }
+
+    #[test]
+    fn what_nothing_can_abort_is_owed_while_a_disk_has_it() {
+        for (operation, is_blind) in [(Operation::Delete, true), (Operation::Create, false)] {
+            let mut knowledge = Knowledge::default();
+            knowledge.shown.insert(ID);
+            knowledge.wrote(NodeId(0), &validated(vec![operation.clone()]), 4);
+            knowledge.wrote(NodeId(1), &validated(vec![operation]), 2);
+            knowledge.wrote(NodeId(1), &decided(), 3);
+            knowledge.lose(NodeId(1), 0);
+            assert_eq!(knowledge.lost(), Some(ID));
+            assert_eq!(
+                knowledge.unpaid().collect::<Vec<_>>(),
+                Vec::from_iter(is_blind.then_some(ID))
+            );
+            knowledge.wrote(NodeId(0), &decided(), 5);
+            assert_eq!(knowledge.unpaid().next(), None, "it is known again");
+            knowledge.lose(NodeId(0), 3);
+            assert!(!knowledge.is_anything_owed(), "nobody has it");
+        }
     }
 
     #[test]

@@ -139,6 +139,7 @@ pub fn run(setup: Setup) -> Report {
     let mut world = World::new(setup);
     if let Some(said) = panic::watch(AssertUnwindSafe(|| world.run())) {
         world.violations.push(said);
+        world.judge_beyond_promise();
     }
     world.report()
 }
@@ -205,7 +206,8 @@ impl World {
             if self.steps.is_multiple_of(self.setup.check_every.max(1).into()) {
                 self.check_machines();
             }
-            if self.is_over || self.knowledge.lost().is_some() {
+            let is_beyond = self.knowledge.lost().is_some();
+            if self.is_over || is_beyond && !self.knowledge.is_anything_owed() {
                 break;
             }
         }
