@@ -262,6 +262,23 @@ impl Base {
         fold.commit()
     }
 
+    /// Nothing of an extent is given back that a blob refers to again.
+    ///
+    /// That comes about when the base is ahead of a log that is read again: what a map takes away
+    /// there was, in the base, what came after it, and comes once more.
+    pub(super) fn revive(&self, extent: &ExtentRef, batch: &mut IndexBatch) -> Result<()> {
+        if extent.file >= self.first_new_file {
+            return Ok(()); // It was written since the log was read.
+        }
+        let end = extent.position + Extents::stored_len(extent);
+        let from = key::extent(key::DEAD, extent.file, extent.position);
+        let to = key::extent(key::DEAD, extent.file, end);
+        for (key, _) in self.some_of_meta(&from, &to)? {
+            batch.remove(Table::Meta, key);
+        }
+        Ok(())
+    }
+
     /// Whether a segment of a blob refers to this extent.
     ///
     /// # Errors

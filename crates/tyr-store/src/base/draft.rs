@@ -393,6 +393,7 @@ impl<'a> Draft<'a> {
             // All segments of a new extent are here: what none of them shows was never needed.
             used.lost.clear();
             used.lost.push(0..extent.len);
+            self.base.revive(&extent, batch)?;
         }
         if old.is_none() || used.change != 0 {
             let (len, compressed_len) = (extent.len, extent.compressed_len);

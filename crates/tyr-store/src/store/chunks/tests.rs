@@ -11,7 +11,7 @@ use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
 use crate::log::LogOptions;
 use crate::store::Fold;
-use crate::store::{OpenedNode, Parts};
+use crate::store::Parts;
 
 const SIZE: u64 = 4096;
 
@@ -28,18 +28,22 @@ fn place(chunk: u64) -> Place {
 }
 
 fn store() -> Arc<Store> {
-    let parts = Parts {
-        disk: Arc::new(SimulatedDisk::new()),
-        index: Box::new(MemoryIndex::default()),
-        log: LogOptions::default(),
-        extents: ExtentOptions::default(),
-        is_read_only: false,
-    };
-    let OpenedNode { store, .. } = Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap();
+    let store = open(&SimulatedDisk::new(), &MemoryIndex::default());
     let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
     let name = KeyspaceName::new("k").unwrap();
     store.adopt_keyspace(KeyspaceId(1), &name, &config).unwrap();
     store
+}
+
+fn open(disk: &SimulatedDisk, index: &MemoryIndex) -> Arc<Store> {
+    let parts = Parts {
+        disk: Arc::new(disk.clone()),
+        index: Box::new(index.clone()),
+        log: LogOptions::default(),
+        extents: ExtentOptions::default(),
+        is_read_only: false,
+    };
+    Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store
 }
 
 fn apply(store: &Store, chunk: u64, operation: &Operation, when: u64, from: u64) -> Answers {
@@ -123,6 +127,39 @@ fn after_a_fold_what_is_in_it_is_not_applied_again_and_what_was_before_is_too_ol
     assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
     assert_eq!(read(&store, 0, Some(7)).unwrap().bytes[8], 6);
     assert_eq!(NumberType::U64.width(), 8);
+}
+
+/// The process ends in the middle of a fold. When its log is read again a map takes the chunk away,
+/// and what came after that comes again. Seed 1795605755757 of the simulator, scenario real-moves.
+#[test]
+fn what_a_log_brings_again_to_a_base_that_was_ahead_of_it_is_not_given_back() {
+    let (disk, index) = (SimulatedDisk::new(), MemoryIndex::default());
+    let store = open(&disk, &index);
+    let config = KeyspaceConfig { chunk_size: 1 << 20, ..KeyspaceConfig::default() };
+    store.adopt_keyspace(KeyspaceId(1), &KeyspaceName::new("k").unwrap(), &config).unwrap();
+    let place = Place { range: ByteRange { start: 0, end: config.chunk_size } };
+    let bytes = Bytes::from(vec![7; 300_000]);
+    let lease = store.write_extent_later(bytes.clone(), false).unwrap();
+    let payload = Payload::Extents(vec![lease.extent()]);
+    let operations = [Operation::Write { offset: 0, payload }];
+    let apply = |store: &Store| {
+        let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
+        let what = (&operations[..], Start::Guessed(0));
+        store.apply_chunk(&cell, place, what, (at(5), Readers::from(at(0)))).unwrap();
+    };
+    apply(&store);
+    lease.adopt();
+    store.extents().sync().unwrap();
+    let mut fold = store.begin_fold(at(6), store.take_dead());
+    while store.fold_some(&mut fold, |_| true).unwrap() {}
+    let store = open(&disk.copy(), &index.copy());
+    assert!(store.base().is_referenced(&lease.extent()).unwrap(), "the base is ahead");
+    store.release_chunk(&stored_name(&blob(), 0)).unwrap();
+    apply(&store);
+    finish(&store, store.begin_fold(at(6), store.take_dead()));
+    let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
+    let plan = store.plan_chunk_read(&cell, place, place.range, None).unwrap();
+    assert_eq!(store.finish_chunk_read(plan).unwrap().bytes, bytes);
 }
 
 #[test]
