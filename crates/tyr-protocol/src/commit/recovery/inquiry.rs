@@ -65,11 +65,14 @@ impl Commit {
             recovery.and_then(|recovery| recovery.memory.get(id)).map(|entry| entry.attempt);
         let inquiry = recovery.and_then(|recovery| recovery.inquiries.get(id));
         let own = inquiry.map(|inquiry| inquiry.attempt.max(inquiry.promised.unwrap_or_default()));
-        let highest = record.max(fence).max(own);
-        let epoch = self.clock.epoch;
-        let same = highest.filter(|attempt| attempt.epoch == epoch);
-        let number = same.map_or(0, |attempt| attempt.number) + 1;
-        Attempt { epoch, number, coordinator: self.node }
+        let highest = record.max(fence).max(own).unwrap_or_default();
+        // It promises to nothing of an epoch that its clock has not come to (F1). Whoever does
+        // must come out above that too, or its ballot would be behind its own promise for ever.
+        let epoch = self.clock.epoch.max(highest.epoch);
+        let before = if highest.epoch == epoch { highest.number } else { 0 };
+        let next = Attempt { epoch, number: before + 1, coordinator: self.node };
+        debug_assert!(next > highest, "F2, F8: above all that was promised: {next:?}");
+        next
     }
 
     /// Takes part in no attempt older than this one, which this node begins (F8).

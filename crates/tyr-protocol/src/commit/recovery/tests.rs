@@ -576,6 +576,28 @@ fn messages_about_unknown_transactions_do_nothing() {
     assert!(nodes.replies.is_empty());
 }
 
+/// F2: admission keeps a message of an epoch that is not here yet; the machine by itself does not.
+#[test]
+fn a_ballot_goes_beyond_a_promise_of_an_epoch_that_is_not_here_yet() {
+    let mut nodes = Nodes::three();
+    nodes.submit(writing(1));
+    nodes.mail.clear();
+    let id = TransactionId(1);
+    let epoch = Epoch(nodes.map.epoch.0 + 1);
+    let promised = Attempt { epoch, number: 3, coordinator: NodeId(2) };
+    nodes.step(0, Event::Recover(Message::Query { id, attempt: promised, begun: BEGUN }));
+    nodes.mail.clear();
+    nodes.wait(&[0]);
+    let asked_in = nodes.mail.iter().map(|(_, mail)| match mail {
+        Mail::Recovery(Message::Query { attempt, .. }) => *attempt,
+        Mail::Recovery(_) | Mail::Commit(_) => panic!("a ballot asks: {mail:?}"),
+    });
+    let asked_in: Vec<_> = asked_in.collect();
+    assert_eq!(asked_in, [Attempt { epoch, number: 4, coordinator: NodeId(0) }; 2]);
+    nodes.run();
+    assert_eq!(nodes.replies.len(), 1);
+}
+
 /// Nodes answer out of order, twice, and some only later.
 #[test]
 fn reports_that_come_twice_or_late_conclude_once() {
