@@ -121,6 +121,7 @@ impl Commit {
             map,
             memory,
             inquiries,
+            untold,
             has_one_authority,
             elapsed_us: _, // What it is compared with is taken from it.
             past: _,       // Of minutes, which no search takes.
@@ -134,6 +135,7 @@ impl Commit {
         } = recovery;
         (map.as_ref().map(|map| map.epoch), has_one_authority).hash(hasher);
         (done_to_us, window_us, owed, memory.floor()).hash(hasher);
+        untold.iter().map(|(_, slot)| slot).for_each(|slot| slot.hash(hasher));
         let mut entries: Vec<_> = memory.iter().collect();
         entries.sort_unstable_by_key(|(id, _)| **id);
         for (id, entry) in entries {

@@ -25,8 +25,9 @@
 //!
 //! The parts: [`message`] is what nodes say; [`inquiry`] asks and concludes, [`inquiries`] says
 //! whose turn it is; [`answer`] is the side that is asked; [`triggers`] finds what is held up, by
-//! time or by a new map; [`unread`] is what a node does not understand; [`restore`] is what is
-//! known after a restart; [`done`] is how far this node is done, so that outcomes can be forgotten.
+//! time or by a new map; [`untold`] is what a new authority has to tell the others; [`unread`] is
+//! what a node does not understand; [`restore`] is what is known after a restart; [`done`] is how
+//! far this node is done, so that outcomes can be forgotten.
 //!
 //! It is a part of the commit machine, not a machine beside it: it works on the same records, and
 //! what it concludes passes over the chain again as any transaction does. An embedded store has a
@@ -43,6 +44,7 @@ mod restore;
 mod tests;
 mod triggers;
 mod unread;
+mod untold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub(crate) use self::inquiry::Inquiry;
 pub(crate) use self::inquiry::{NEVER_BEGUN, chain_of_begun};
 pub use self::message::{Known, Message};
 pub use self::restore::Restored;
+use self::untold::Untold;
 use crate::chain::Chain;
 use crate::commit::memory::Memory;
 use crate::commit::{Attempt, OUTCOME_WINDOW_US};
@@ -77,6 +80,8 @@ pub(crate) struct Recovery {
     pub memory: Memory,
     /// The ballots that this node coordinates; at most one a transaction in flight.
     pub inquiries: Inquiries,
+    /// What the others have yet to be told to be stable, by that map (F5).
+    pub untold: Untold,
     /// Whether by that map every chunk has the same authority, so that nobody waits for what is
     /// before at another (C9).
     pub has_one_authority: bool,
@@ -106,6 +111,7 @@ impl Default for Recovery {
             map: None,
             memory: Memory::default(),
             inquiries: Inquiries::default(),
+            untold: Untold::default(),
             has_one_authority: false,
             elapsed_us: 0,
             past: self::done::Past::default(),

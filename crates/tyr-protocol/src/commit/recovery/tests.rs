@@ -4,6 +4,7 @@ mod heard;
 mod too_few;
 mod turns;
 mod unread;
+mod untold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -148,6 +148,7 @@ impl Commit {
         self.review_done(oldest_us);
         self.note_late(effects);
         self.take_turns(now_us, view, effects);
+        self.tell_untold(effects);
         if self.rules.hold(Rule::F6) {
             self.ask_late(now_us, elapsed_us, view, effects);
             self.ask_held_up(now_us, view, effects);
@@ -187,6 +188,7 @@ impl Commit {
     fn ask_held_up(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
         let idle = self.records.iter().filter(|(_, record)| self.is_idle(record));
         let held_up = idle.filter(|(_, record)| question(record).is_some());
+        let held_up = held_up.filter(|(slot, record)| !self.is_untold(*slot, record));
         let held_up = held_up.map(|(slot, record)| (record.touched_us, record.arrival, slot));
         let mut held_up: Vec<_> = held_up.collect();
         held_up.sort_unstable();
@@ -267,30 +269,6 @@ impl Commit {
         }
     }
 
-    /// The node that is the authority now of what the chain says `by` is; `by` while it is live.
-    fn authority_now(&self, slot: Slot, by: NodeId, map: &ClusterMap) -> NodeId {
-        let record = &self.records[slot];
-        let hop = &record.chain.hops()[record.position];
-        let piece = hop.pieces().iter().find(|piece| piece.is_written && piece.authority == by);
-        let chunk = |piece: &crate::Piece| {
-            let size = map.chunk_size(piece.blob.keyspace)?;
-            map.holders(&piece.blob, piece.range.start / size).first().copied()
-        };
-        piece.and_then(chunk).unwrap_or(by)
-    }
-
-    /// F5: this node is the authority now, and it is passed back here: every replica knows of it.
-    fn stable_here(&mut self, slot: Slot, by: NodeId, effects: &mut Vec<Effect>) {
-        if !self.records[slot].is_passed {
-            return;
-        }
-        self.tell_stable(slot, by, effects);
-        self.records[slot].unstable.retain(|authority| *authority != by);
-        if self.records[slot].is_finished() {
-            self.settle(slot, effects);
-        }
-    }
-
     /// F1, F5: a newer map. Its timestamps are above all older ones; who is first alive in a chain
     /// that it changed finds out what became of the transaction.
     pub(crate) fn install(
@@ -324,27 +302,23 @@ impl Commit {
             .filter(|(_, record)| is_affected(record))
             .map(|(slot, record)| (slot, record.arrival))
             .collect();
-        for (slot, arrival) in affected {
-            let is_there = |record: &&Record| record.arrival == arrival;
-            let Some(record) = self.records.get(slot).filter(is_there) else { continue };
+        for (slot, arrival) in &affected {
+            let is_there = |record: &&Record| record.arrival == *arrival;
+            let Some(record) = self.records.get(*slot).filter(is_there) else { continue };
             match record.state {
                 State::Waiting
                 | State::Parked
                 | State::Fenced
                 | State::Persisting(_)
                 | State::Validated(_) => {
-                    self.find_out(slot, map, effects);
-                }
-                State::Applied(_) if self.rules.hold(Rule::F5) => {
-                    for by in record.unstable.clone() {
-                        let is_here = self.records.get(slot).filter(is_there).is_some();
-                        if is_here && self.authority_now(slot, by, map) == self.node {
-                            self.stable_here(slot, by, effects);
-                        }
-                    }
+                    self.find_out(*slot, map, effects);
                 }
                 State::Decided(_) | State::Applied(_) | State::Aborting | State::Aborted => {}
             }
+        }
+        if self.rules.hold(Rule::F5) {
+            self.note_untold(&affected, map);
+            self.tell_untold(effects);
         }
         let recovery = self.recovery.as_ref().expect("it was just there");
         let open = recovery.inquiries.iter().map(|(_, inquiry)| inquiry);
