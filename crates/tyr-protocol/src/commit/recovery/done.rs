@@ -153,8 +153,7 @@ impl Commit {
     fn be_done(&mut self, oldest_us: Option<u64>, horizon_us: u64) {
         let is_waiting_for_all = self.rules.hold(Rule::F10);
         let Some(recovery) = &mut self.recovery else { return };
-        let asked_about = recovery.inquiries.iter().map(|(_, inquiry)| inquiry.begun.clock);
-        let oldest_us = asked_about.chain(oldest_us).min();
+        let oldest_us = recovery.inquiries.oldest_us().into_iter().chain(oldest_us).min();
         let done_to_us = oldest_us.map_or(horizon_us, |it| it.saturating_sub(1).min(horizon_us));
         // What was done once stays so; what comes late was begun by somebody who is not done.
         recovery.done_to_us = recovery.done_to_us.max(done_to_us).max(recovery.memory.floor());

@@ -25,7 +25,7 @@ use tyr_types::{Timestamp, Transaction, TransactionId};
 
 use super::inquiry::Inquiry;
 use crate::chain::Chain;
-use crate::commit::record::State;
+use crate::commit::record::{State, look};
 use crate::commit::{Attempt, Commit, Decision, Effect};
 use crate::rule::Rule;
 use crate::view::View;
@@ -58,6 +58,10 @@ pub(crate) struct Inquiries {
     all: BTreeMap<TransactionId, Inquiry>,
     /// Those put off, the oldest transaction first.
     put_off: BTreeSet<(Timestamp, TransactionId)>,
+    /// The others: so that a tick does not look at those put off, which may be all in flight.
+    asked: BTreeSet<TransactionId>,
+    /// When the transactions began, by the clock.
+    begun: BTreeSet<(u64, TransactionId)>,
     /// How many have a place.
     placed: usize,
     /// How many may.
@@ -74,7 +78,8 @@ impl Inquiries {
     /// None yet; at most so many, and one at least, will be asked at a time.
     pub fn with_places(places: usize) -> Self {
         let (all, put_off) = (BTreeMap::new(), BTreeSet::new());
-        Self { all, put_off, placed: 0, places: places.max(1) }
+        let (asked, begun) = (BTreeSet::new(), BTreeSet::new());
+        Self { all, put_off, asked, begun, placed: 0, places: places.max(1) }
     }
 
     /// How many are asked at a time.
@@ -100,17 +105,23 @@ impl Inquiries {
 
     /// Takes their places from those that have had them long enough.
     pub fn make_room(&mut self, elapsed_us: u64) {
-        let is_long = |it: &&mut Inquiry| {
-            it.turn == Turn::Placed && elapsed_us.saturating_sub(it.began_us) >= PLACE_US
-        };
-        for inquiry in self.all.values_mut().filter(is_long) {
-            inquiry.turn = Turn::Overdue;
-            self.placed -= 1;
+        for id in &self.asked {
+            look();
+            let inquiry = self.all.get_mut(id).expect("what is asked is there");
+            let is_long = elapsed_us.saturating_sub(inquiry.began_us) >= PLACE_US;
+            if inquiry.turn == Turn::Placed && is_long {
+                inquiry.turn = Turn::Overdue;
+                self.placed -= 1;
+            }
         }
     }
 
     pub fn insert(&mut self, id: TransactionId, inquiry: Inquiry) {
         self.remove(id);
+        self.begun.insert((inquiry.begun.clock, id));
+        if inquiry.turn != Turn::PutOff {
+            self.asked.insert(id);
+        }
         match inquiry.turn {
             Turn::PutOff => {
                 let is_new = self.put_off.insert((inquiry.begun, id));
@@ -125,6 +136,8 @@ impl Inquiries {
 
     pub fn remove(&mut self, id: TransactionId) -> Option<Inquiry> {
         let inquiry = self.all.remove(&id)?;
+        self.begun.remove(&(inquiry.begun.clock, id));
+        self.asked.remove(&id);
         match inquiry.turn {
             Turn::PutOff => {
                 let was_there = self.put_off.remove(&(inquiry.begun, id));
@@ -158,12 +171,27 @@ impl Inquiries {
         self.all.iter()
     }
 
+    /// Those that are not put off.
+    pub fn asked(&self) -> impl Iterator<Item = (&TransactionId, &Inquiry)> {
+        self.asked.iter().map(|id| (id, &self.all[id])).inspect(|_| look())
+    }
+
+    /// When the transaction of the oldest ballot began, by the clock.
+    pub fn oldest_us(&self) -> Option<u64> {
+        self.begun.first().map(|(clock_us, _)| *clock_us)
+    }
+
     /// Panics unless what must hold holds.
     pub fn invariants(&self) {
         let count = |turn| self.all.values().filter(|it| it.turn == turn).count();
         assert_eq!(count(Turn::Placed), self.placed, "ballots with a place are counted");
         assert!(self.placed <= self.places, "no more have a place than there are");
         assert_eq!(count(Turn::PutOff), self.put_off.len(), "what is put off is kept in order");
+        assert_eq!(self.asked.len() + self.put_off.len(), self.all.len(), "each has one turn");
+        let is_asked = |id| self.all.get(id).is_some_and(|it: &Inquiry| it.turn != Turn::PutOff);
+        assert!(self.asked.iter().all(is_asked), "who is put off is not asked");
+        let begun: BTreeSet<_> = self.all.iter().map(|(id, it)| (it.begun.clock, *id)).collect();
+        assert_eq!(begun, self.begun, "when each began is kept in order");
         for (begun, id) in &self.put_off {
             let inquiry = &self.all[id];
             assert!(inquiry.begun == *begun && inquiry.turn == Turn::PutOff, "{id:?} is put off");

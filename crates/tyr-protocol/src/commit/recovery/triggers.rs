@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
-use super::inquiries::Turn;
 use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
@@ -25,6 +24,10 @@ enum Question {
     /// The authorities: is it stable?
     Stable,
 }
+
+/// A record that has not got further for as long as any waits, at least, before it is asked about:
+/// since when, when it arrived, and where it is.
+type Resting = (u64, u64, Slot);
 
 impl Commit {
     /// F1: whether the map does not give this chain any more to a transaction whose attempt began
@@ -116,8 +119,7 @@ impl Commit {
     /// Whether it has not got further for so long that it is asked about.
     fn is_idle(&self, record: &Record) -> bool {
         let Some(recovery) = &self.recovery else { return false };
-        let after_us = self.ask_after_us() << record.asked.min(ASK_AFTER_DOUBLED_MAX);
-        recovery.elapsed_us.saturating_sub(record.touched_us) >= after_us
+        has_rested(record, recovery.elapsed_us, self.ask_after_us())
     }
 
     /// How long something waits before it is asked about. The more is in flight the longer each
@@ -136,23 +138,39 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let (mut crowd, mut oldest_us) = (0, None::<u64>);
-        for (_, record) in self.records.iter() {
-            crowd += u64::from(!record.is_applied());
-            oldest_us = oldest_us.into_iter().chain([record.begun.clock]).min();
-        }
         let Some(recovery) = &mut self.recovery else { return };
-        recovery.crowd = crowd;
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
         recovery.inquiries.make_room(elapsed_us);
+        let (oldest_us, resting) = self.go_over_all();
         self.review_done(oldest_us);
         self.note_late(effects);
         self.take_turns(now_us, view, effects);
         self.tell_untold(effects);
         if self.rules.hold(Rule::F6) {
             self.ask_late(now_us, elapsed_us, view, effects);
-            self.ask_held_up(now_us, view, effects);
+            self.ask_held_up(now_us, resting, view, effects);
         }
+    }
+
+    /// Goes over all records, the one time that a tick does: counts them, and finds when the oldest
+    /// transaction began, and those that rest.
+    ///
+    /// A list by when each is due would have to be kept by every transaction, and nearly all end
+    /// long before that.
+    fn go_over_all(&mut self) -> (Option<u64>, Vec<Resting>) {
+        let elapsed_us = self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us);
+        let (mut crowd, mut oldest_us, mut resting) = (0, None::<u64>, Vec::new());
+        for (slot, record) in self.records.iter() {
+            crowd += u64::from(!record.is_applied());
+            oldest_us = oldest_us.into_iter().chain([record.begun.clock]).min();
+            if has_rested(record, elapsed_us, ASK_AFTER_US) {
+                resting.push((record.touched_us, record.arrival, slot));
+            }
+        }
+        if let Some(recovery) = &mut self.recovery {
+            recovery.crowd = crowd;
+        }
+        (oldest_us, resting)
     }
 
     /// Ballots that have not heard from all begin anew, those that wait longest first, as long as
@@ -167,8 +185,8 @@ impl Commit {
         let ask_after_us = self.ask_after_us();
         let Some(recovery) = &self.recovery else { return };
         let is_late = |it: &Inquiry| elapsed_us >= it.began_us + (ask_after_us << it.rounds);
-        let asked = recovery.inquiries.iter().filter(|(_, it)| it.turn != Turn::PutOff);
-        let late = asked.filter(|(_, it)| is_late(it)).map(|(id, it)| (it.began_us, it.begun, *id));
+        let late = recovery.inquiries.asked().filter(|(_, it)| is_late(it));
+        let late = late.map(|(id, it)| (it.began_us, it.begun, *id));
         let mut late: Vec<_> = late.collect();
         late.sort_unstable();
         for (.., id) in late {
@@ -185,12 +203,22 @@ impl Commit {
 
     /// Asks about what has not got further for too long, what waits longest first: with each tick
     /// about so much as there are ballots at a time.
-    fn ask_held_up(&mut self, now_us: u64, view: &impl View, effects: &mut Vec<Effect>) {
-        let idle = self.records.iter().filter(|(_, record)| self.is_idle(record));
-        let held_up = idle.filter(|(_, record)| question(record).is_some());
-        let held_up = held_up.filter(|(slot, record)| !self.is_untold(*slot, record));
-        let held_up = held_up.map(|(slot, record)| (record.touched_us, record.arrival, slot));
-        let mut held_up: Vec<_> = held_up.collect();
+    fn ask_held_up(
+        &mut self,
+        now_us: u64,
+        resting: Vec<Resting>,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
+        // What got further since they were found rests no more.
+        let is_held_up = |(_, arrival, slot): &Resting| {
+            let record = self.records.get(*slot).filter(|record| record.arrival == *arrival);
+            record.is_some_and(|record| {
+                let is_asked = self.is_idle(record) && question(record).is_some();
+                is_asked && !self.is_untold(*slot, record)
+            })
+        };
+        let mut held_up: Vec<Resting> = resting.into_iter().filter(is_held_up).collect();
         held_up.sort_unstable();
         let mut left = self.recovery.as_ref().map_or(0, |recovery| recovery.inquiries.places());
         for (_, arrival, slot) in held_up {
@@ -344,6 +372,13 @@ impl Commit {
             self.settle(slot, effects);
         }
     }
+}
+
+/// Whether a transaction has not got further for so long; twice as long each time that it was asked
+/// about since.
+fn has_rested(record: &Record, elapsed_us: u64, after_us: u64) -> bool {
+    let after_us = after_us << record.asked.min(ASK_AFTER_DOUBLED_MAX);
+    elapsed_us.saturating_sub(record.touched_us) >= after_us
 }
 
 /// Whom a transaction that has not got further waits for, if anyone has to be asked.

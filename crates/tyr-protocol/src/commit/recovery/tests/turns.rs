@@ -2,6 +2,7 @@
 
 use super::inquiries::Turn;
 use super::*;
+use crate::commit::record::LOOKS;
 
 const PLACES: usize = 2;
 
@@ -204,4 +205,15 @@ fn what_is_put_off_is_not_forgotten() {
     assert_eq!(nodes.nodes[0].0.done_to_us(), BEGUN.clock - 1_001);
     nodes.run();
     assert_eq!(nodes.replies.len(), 3, "each is told that nobody has it");
+}
+
+#[test]
+fn a_tick_looks_once_at_what_is_in_flight_and_not_at_what_is_put_off() {
+    let mut nodes = in_flight(40, is_forward_to(1));
+    nodes.lose(2, &[0]);
+    let (commit, applied) = &mut nodes.nodes[0];
+    let (before, mut effects) = (LOOKS.get(), Vec::new());
+    commit.step(0, Event::Tick { elapsed_us: 50_000 }, applied, &mut effects);
+    let asked = 2 * PLACES as u64; // Are they overdue, are they late?
+    assert_eq!(LOOKS.get() - before, 40 + asked);
 }
