@@ -12,13 +12,16 @@
 //!     └─► do the monitors? ─yes─► refused, before it has a lease
 //!           │ no
 //!           └─► raised in the folder, then at the monitors ─► it takes part
+//!                 ▲                                             │
+//!                 └──── every ten seconds, and when it stops ◄──┘
 //! ```
 //!
 //! It knows nothing of what lies in the folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tyr_types::{Error, NodeId, Result};
@@ -29,14 +32,31 @@ use tyr_control::NodeRecord;
 use tyr_control::metadata::reserved;
 
 /// How often it is raised while a node runs: a copy that was made while it ran shows after so long.
-/// One change of the metadata by each node in this time is little for a thousand nodes.
-pub(super) const RAISE_EVERY: Duration = Duration::from_secs(600);
+/// Each time costs two syncs in the folder and one change of the metadata.
+const RAISE_EVERY_MIN: Duration = Duration::from_secs(10);
+
+/// How often it is raised in a large cluster, where all are told of each change.
+const RAISE_EVERY_MAX: Duration = Duration::from_secs(600);
+
+/// All nodes together raise once in this time at most: from twenty on each does so less often.
+const BETWEEN_NODES: Duration = Duration::from_millis(500);
+
+/// How long a node that stops waits for the monitors to take note of it.
+const STOP_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long a node that starts waits for others to say what they have seen of it. Where all start
 /// together nobody answers, and the monitors are asked as soon as one leads.
 pub(super) const PEERS_PATIENCE: Duration = Duration::from_millis(500);
 
-const _: () = assert!(PEERS_PATIENCE.as_millis() < RAISE_EVERY.as_millis());
+const _: () = assert!(PEERS_PATIENCE.as_millis() < RAISE_EVERY_MIN.as_millis());
+const _: () = assert!(STOP_PATIENCE.as_millis() < RAISE_EVERY_MIN.as_millis());
+const _: () = assert!(RAISE_EVERY_MIN.as_millis() < RAISE_EVERY_MAX.as_millis());
+
+/// How often each of so many nodes raises its generation while it runs.
+pub(super) fn raise_every(nodes: usize) -> Duration {
+    let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+    BETWEEN_NODES.saturating_mul(nodes).clamp(RAISE_EVERY_MIN, RAISE_EVERY_MAX)
+}
 
 /// A node's folder as its cluster knows it.
 pub(crate) struct Generation {
@@ -45,8 +65,8 @@ pub(crate) struct Generation {
     /// What the node tells of itself, but for the generation.
     record: NodeRecord,
     identity: Mutex<Identity>,
-    /// When the cluster last took note of a higher one.
-    raised: Mutex<Option<Instant>>,
+    /// Whether the cluster took note of a higher one since the start.
+    is_raised: AtomicBool,
     refusal: OnceLock<String>,
 }
 
@@ -54,7 +74,8 @@ impl Generation {
     /// Of a node that has just started.
     pub fn new(node: NodeId, folder: PathBuf, record: NodeRecord, identity: Identity) -> Self {
         let identity = Mutex::new(identity);
-        Self { node, folder, record, identity, raised: Mutex::default(), refusal: OnceLock::new() }
+        let (is_raised, refusal) = (AtomicBool::new(false), OnceLock::new());
+        Self { node, folder, record, identity, is_raised, refusal }
     }
 
     /// What the node tells of itself.
@@ -80,7 +101,7 @@ impl Generation {
 
     /// Whether the node may ask for a lease.
     pub fn is_proven(&self) -> bool {
-        self.raised.lock().is_some() && self.refusal.get().is_none()
+        self.is_raised.load(Ordering::Acquire) && self.refusal.get().is_none()
     }
 
     /// Why the node takes no part.
@@ -88,17 +109,42 @@ impl Generation {
         self.refusal.get().map(String::as_str)
     }
 
-    /// Tells the cluster of the node, if the folder is as new as what the cluster knows of it.
+    /// Tells the cluster of the node, if the folder is as new as what the cluster knows of it. The
+    /// first time the generation is raised.
     ///
     /// # Errors
     /// `InvalidArgument` when it is older, which is [kept](Generation::refusal); as
     /// [`MetadataClient::admit`] when the monitors do not take it; `Unavailable` when the disk
     /// refuses.
     pub async fn prove(&self, client: &MetadataClient) -> Result<()> {
+        let is_due = !self.is_raised.load(Ordering::Acquire);
+        self.tell(client, is_due).await
+    }
+
+    /// Raises the generation of a node that takes part, here and at the monitors.
+    ///
+    /// # Errors
+    /// As [`Generation::prove`].
+    pub async fn raise(&self, client: &MetadataClient) -> Result<()> {
+        match self.is_proven() {
+            true => self.tell(client, true).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Raises it once more, if the monitors answer soon: a copy that was made while the node ran is
+    /// older than the folder from here on.
+    pub async fn raise_at_stop(&self, client: &MetadataClient) {
+        match tokio::time::timeout(STOP_PATIENCE, self.raise(client)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::info!(%error, "the generation is not raised at the end"),
+            Err(_) => tracing::info!("no monitor takes note of the generation at the end"),
+        }
+    }
+
+    async fn tell(&self, client: &MetadataClient, is_due: bool) -> Result<()> {
         let entry = client.get(reserved::node(self.node)).await?;
         let known = entry.and_then(|entry| NodeRecord::decode(&entry.value).ok());
-        // Who calls is not on time to the moment.
-        let is_due = self.raised.lock().is_none_or(|raised| raised.elapsed() >= RAISE_EVERY / 2);
         let generation = {
             let mut identity = self.identity.lock();
             if let Some(known) = &known
@@ -114,10 +160,8 @@ impl Generation {
             identity.generation().unwrap_or_default()
         };
         client.admit(Some(self.node), NodeRecord { generation, ..self.record.clone() }).await?;
-        if is_due {
-            *self.raised.lock() = Some(Instant::now());
-        }
-        debug_assert!(self.raised.lock().is_some(), "the first time it is due");
+        self.is_raised.fetch_or(is_due, Ordering::AcqRel);
+        debug_assert!(self.is_raised.load(Ordering::Acquire), "the first time it is due");
         Ok(())
     }
 }
@@ -206,6 +250,13 @@ mod tests {
             }
         }
         assert!(at_cluster > 6);
+    }
+
+    #[test]
+    fn nodes_raise_often_and_many_together_not_too_often() {
+        let seconds = |nodes| raise_every(nodes).as_secs();
+        assert_eq!([1, 3, 20].map(seconds), [10; 3]);
+        assert_eq!([64, 500, 1200, 60_000].map(seconds), [32, 250, 600, 600]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tyr_protocol::message::Envelope;
 use tyr_protocol::wire;
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
-use super::generation::{Generation, RAISE_EVERY};
+use super::generation::{Generation, raise_every};
 use super::router::Leader;
 use crate::gate::{Gate, MonitorInlet};
 use crate::quota::{Quota, Quotas};
@@ -116,6 +116,7 @@ impl MetadataFollower {
         });
         runtime.spawn(Arc::clone(&follower).follow());
         runtime.spawn(Arc::clone(&follower).follow_leader());
+        runtime.spawn(Arc::clone(&follower).keep_raising());
         follower
     }
 
@@ -211,18 +212,12 @@ impl MetadataFollower {
             self.client.watch(reserved::QUOTAS, quotas_of),
         ];
         self.join_if_new().await?;
-        let first = tokio::time::Instant::now() + RAISE_EVERY;
-        let mut raising = tokio::time::interval_at(first, RAISE_EVERY);
         let [cluster, users, quotas] = &mut watches;
         loop {
             let (happenings, _) = tokio::select! {
                 next = cluster.next() => next?,
                 next = users.next() => next?,
                 next = quotas.next() => next?,
-                _ = raising.tick() => {
-                    self.generation.prove(&self.client).await?;
-                    continue;
-                }
             };
             for happening in happenings {
                 self.learn(happening);
@@ -348,6 +343,23 @@ impl MetadataFollower {
                 Ok(())
             }
         }
+    }
+
+    /// Raises the generation for as long as the node takes part. Where the monitors do not answer,
+    /// or the disk is full, it is tried again the next time: a copy stays unnoticed for longer.
+    async fn keep_raising(self: Arc<Self>) {
+        while self.refusal().is_none() {
+            let nodes = self.records.read().len();
+            tokio::time::sleep(raise_every(nodes)).await;
+            if let Err(error) = self.generation.raise(&self.client).await {
+                tracing::warn!(%error, "the node's generation is not raised");
+            }
+        }
+    }
+
+    /// The node is about to stop.
+    pub async fn take_leave(&self) {
+        self.generation.raise_at_stop(&self.client).await;
     }
 
     async fn follow_leader(self: Arc<Self>) {

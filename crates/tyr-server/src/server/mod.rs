@@ -194,6 +194,8 @@ impl Server {
     pub fn stop(&self) -> Result<()> {
         let Some(running) = self.running.lock().take() else { return Ok(()) };
         let Running { threads, marking, mut control, lock } = running;
+        // While its monitor hears the others.
+        control.handle.block_on(self.follower.take_leave());
         self.gate.close();
         self.gossip.close();
         self.keeper.close();

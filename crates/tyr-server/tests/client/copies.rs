@@ -115,6 +115,21 @@ impl Nodes {
         aside
     }
 
+    /// Copies the folder of a node that runs. Others take what it writes meanwhile.
+    fn copy_running(&mut self) -> PathBuf {
+        self.write(1);
+        let aside = self.folder.path().join("copy");
+        let identity = fs::read(self.folder(LATE).join("node.json")).unwrap();
+        copy(&self.folder(LATE), &aside);
+        // Before anything else of it.
+        fs::write(aside.join("node.json"), identity).unwrap();
+        aside
+    }
+
+    fn generation(&self) -> u64 {
+        self.running[&NodeId(0)].records()[&LATE].generation
+    }
+
     /// Puts the copy in the place of the folder, which is set aside.
     fn put_back(&self, aside: &PathBuf) -> PathBuf {
         let kept = self.folder.path().join("kept");
@@ -168,4 +183,30 @@ fn a_copy_that_starts_before_anybody_can_tell_gets_no_lease() {
     nodes.write(3);
     nodes.read();
     assert!(!nodes.is_ready(LATE));
+}
+
+#[test]
+fn a_copy_made_while_the_node_ran_is_refused_after_it_has_stopped() {
+    let mut nodes = Nodes::new();
+    let aside = nodes.copy_running();
+    nodes.write(2);
+    nodes.stop(LATE);
+    let kept = nodes.put_back(&aside);
+    let refused = nodes.start(LATE).unwrap_err();
+    assert!(refused.message().contains("older than what the cluster has seen of node 2"));
+    fs::remove_dir_all(nodes.folder(LATE)).unwrap();
+    fs::rename(kept, nodes.folder(LATE)).unwrap();
+    nodes.start(LATE).unwrap();
+    until("what it stopped with is taken", || nodes.is_ready(LATE));
+    nodes.write(3);
+    nodes.read();
+}
+
+/// So a copy is older soon, also where the node is killed.
+#[test]
+fn the_generation_rises_while_a_node_runs() {
+    let nodes = Nodes::new();
+    until("the cluster has seen all", || nodes.running[&NodeId(0)].records().len() == 3);
+    let known = nodes.generation();
+    until("it goes on", || nodes.generation() > known);
 }
