@@ -19,6 +19,7 @@ use tyr_protocol::message::{Asked, Body, Envelope, ListRequest, ListedBlob};
 use tyr_types::{Bytes, Error, Key, KeyspaceId, NodeId, Result, Stat, Timestamp};
 
 use super::Client;
+use tyr_runtime::clock;
 
 /// After how long a node is asked again: a message may have been lost.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -81,8 +82,9 @@ impl Listings {
         let number = {
             let mut next = self.next.lock();
             *next += 1;
-            // Apart from the numbers of reads, for refusals name either.
-            u64::MAX - *next
+            // Apart from the numbers of reads, for refusals name either; and from those of a copy
+            // of this client, as theirs are.
+            u64::MAX - (*next << 20 | clock::random_u64() >> 44)
         };
         let before = self.open.lock().insert(number, sender);
         debug_assert!(before.is_none(), "each question has a number of its own");

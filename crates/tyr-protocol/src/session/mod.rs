@@ -15,10 +15,10 @@
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; a call that
-//! commits is a [`submission`]. [`question`] sends questions to replicas until one answers,
-//! [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose outcome may
-//! still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were. [`timer`] says
-//! when to try again.
+//! commits is a [`submission`]; [`numbers`] names them. [`question`] sends questions to replicas
+//! until one answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`]
+//! whose outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs
+//! were. [`timer`] says when to try again.
 //!
 //! It must not know how messages travel, nor what a node does with them.
 
@@ -28,6 +28,7 @@ pub mod event;
 mod gather;
 mod invariants;
 mod limits;
+mod numbers;
 mod question;
 mod reading;
 mod routing;
@@ -50,6 +51,7 @@ pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
 
 use self::clock::Clock;
 use self::limits::Limits;
+use self::numbers::Numbers;
 use self::question::Open;
 use self::reading::Reading;
 use self::routing::Routing;
@@ -129,7 +131,8 @@ pub struct Session {
     calls: BTreeMap<CallId, InFlight>,
     /// Questions without an answer, by the numbers of their reads. Bounded by the calls.
     questions: BTreeMap<u64, Open>,
-    next_read: u64,
+    questions_begun: u64,
+    numbers: Numbers,
     timers: Timers,
     unsettled: Unsettled,
     routing: Routing,
@@ -156,7 +159,8 @@ impl Session {
             now_us: 0,
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
-            next_read: 1,
+            questions_begun: 0,
+            numbers: Numbers::new(client),
             timers: Timers::default(),
             unsettled: Unsettled::new(),
             routing: Routing::new(client),
@@ -203,6 +207,7 @@ impl Session {
     /// When a call has the number of one in flight.
     pub fn step(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
         self.now_us = self.now_us.max(now.monotonic_us);
+        self.numbers.live_through(now);
         match event {
             Event::Call { call, what } => self.call(call, what, effects),
             Event::Cancel { call } => self.cancel(call, effects),

@@ -33,8 +33,8 @@ pub(super) struct Open {
 impl Session {
     /// Asks a question for a call.
     pub(super) fn ask(&mut self, call: CallId, ask: Ask, effects: &mut Vec<Effect>) {
-        let number = self.next_read;
-        self.next_read += 1;
+        self.questions_begun += 1;
+        let number = self.numbers.of(self.questions_begun);
         let Ask { target, blob, question } = ask;
         let (tries, due_us) = (Tries::new(), self.now_us);
         let open = Open { call, target, blob, question, tries, sent: None, due_us, refusal: None };

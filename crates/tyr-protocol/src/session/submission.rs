@@ -121,7 +121,7 @@ impl Session {
             let abort = Abort::new(error.kind(), error.message().to_owned());
             return fail(call, abort, effects);
         }
-        let sequence = self.unsettled.open(call);
+        let sequence = self.unsettled.open(call, self.numbers);
         transaction.id = TransactionId::new(self.client, sequence);
         let transaction = Arc::new(transaction);
         if transaction.blobs.is_empty() && transaction.reads.is_empty() {
@@ -339,7 +339,7 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
         self.unsettled.close(submission.sequence());
-        let id = TransactionId::new(self.client, self.unsettled.open(call));
+        let id = TransactionId::new(self.client, self.unsettled.open(call, self.numbers));
         let transaction = Transaction { id, ..(*submission.transaction).clone() };
         submission.wait_for(None, &mut self.limits);
         submission.transaction = Arc::new(transaction);

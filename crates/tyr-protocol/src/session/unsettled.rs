@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::event::CallId;
+use super::numbers::Numbers;
 
 /// How long an unknown outcome may be asked for: as long as the nodes remember it.
 pub const REMEMBERED_US: u64 = 60_000_000;
@@ -27,6 +28,7 @@ pub(super) struct Entry {
 /// Transactions not answered, by sequence. Bounded by the calls in flight and [`UNKNOWN_MAX`].
 #[derive(Clone, Debug)]
 pub(super) struct Unsettled {
+    /// How many there were, and one more.
     next: u64,
     entries: BTreeMap<u64, Entry>,
     unknown: usize,
@@ -38,8 +40,8 @@ impl Unsettled {
     }
 
     /// The sequence of a new transaction.
-    pub fn open(&mut self, call: CallId) -> u64 {
-        let sequence = self.next;
+    pub fn open(&mut self, call: CallId, numbers: Numbers) -> u64 {
+        let sequence = numbers.of(self.next);
         self.next += 1;
         let entry = Entry { begun_us: None, call: Some(call), until_us: 0 };
         let before = self.entries.insert(sequence, entry);
@@ -90,7 +92,7 @@ impl Unsettled {
 
     /// All sequences below this are answered, or too old to be asked for.
     pub fn settled(&self) -> u64 {
-        self.entries.first_key_value().map_or(self.next, |(sequence, _)| *sequence)
+        self.entries.first_key_value().map_or(Numbers::least(self.next), |(sequence, _)| *sequence)
     }
 
     /// Gives up what the nodes do not remember any more.
@@ -116,7 +118,7 @@ impl Unsettled {
         let unknown = self.entries.values().filter(|entry| entry.call.is_none()).count();
         assert_eq!(unknown, self.unknown, "unknown outcomes are counted");
         assert!(self.unknown <= UNKNOWN_MAX, "unknown outcomes are bounded");
-        assert!(self.settled() <= self.next, "what is not begun is not settled");
+        assert!(self.settled() <= Numbers::least(self.next), "what is not begun is not settled");
     }
 }
 
@@ -129,20 +131,20 @@ mod tests {
     #[test]
     fn everything_below_the_first_that_is_not_answered_is_settled() {
         let mut unsettled = Unsettled::new();
-        let [first, second, third] = [(); 3].map(|()| unsettled.open(CALL));
+        let [first, second, third] = [(); 3].map(|()| unsettled.open(CALL, Numbers::new(7)));
         unsettled.close(second);
         assert_eq!(unsettled.settled(), first);
         unsettled.close(first);
         assert_eq!(unsettled.settled(), third);
         unsettled.close(third);
-        assert_eq!(unsettled.settled(), third + 1);
+        assert_eq!(unsettled.settled(), Numbers::least(4));
         unsettled.invariants();
     }
 
     #[test]
     fn an_unknown_outcome_is_not_settled_until_the_nodes_forget_it() {
         let mut unsettled = Unsettled::new();
-        let sequence = unsettled.open(CALL);
+        let sequence = unsettled.open(CALL, Numbers::new(7));
         assert!(!unsettled.ask(sequence, CALL), "a call waits for it");
         unsettled.leave(sequence, 100);
         unsettled.expire(99 + REMEMBERED_US);
@@ -150,7 +152,7 @@ mod tests {
         assert!(unsettled.ask(sequence, CALL));
         unsettled.leave(sequence, 100);
         unsettled.expire(100 + REMEMBERED_US);
-        assert_eq!(unsettled.settled(), sequence + 1);
+        assert_eq!(unsettled.settled(), Numbers::least(2));
         assert!(!unsettled.ask(sequence, CALL));
         unsettled.invariants();
     }
@@ -158,11 +160,12 @@ mod tests {
     #[test]
     fn of_too_many_unknown_outcomes_the_oldest_is_given_up() {
         let mut unsettled = Unsettled::new();
+        let numbers = Numbers::new(7);
         for _ in 0..=UNKNOWN_MAX {
-            let sequence = unsettled.open(CALL);
+            let sequence = unsettled.open(CALL, Numbers::new(7));
             unsettled.leave(sequence, 0);
             unsettled.invariants();
         }
-        assert!(!unsettled.ask(1, CALL) && unsettled.ask(2, CALL));
+        assert!(!unsettled.ask(numbers.of(1), CALL) && unsettled.ask(numbers.of(2), CALL));
     }
 }

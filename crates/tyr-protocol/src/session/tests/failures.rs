@@ -40,15 +40,16 @@ fn a_replica_that_was_silent_is_not_asked_for_a_while() {
 
 #[test]
 fn a_replica_that_refuses_is_passed_over_at_once() {
-    let refusals = [
-        Body::Refused { read: 1, abort: abort(ErrorKind::Unavailable) },
-        Body::Refused { read: 1, abort: abort(ErrorKind::Corrupt) },
-        Body::NotHere(Asked::Read(1)),
+    let refusals: [fn(u64) -> Body; 3] = [
+        |read| Body::Refused { read, abort: abort(ErrorKind::Unavailable) },
+        |read| Body::Refused { read, abort: abort(ErrorKind::Corrupt) },
+        |read| Body::NotHere(Asked::Read(read)),
     ];
     for refusal in refusals {
         let mut client = Client::new();
         client.read("a", range(0, 4), Place::Newest);
-        let (first, _) = client.asked_one();
+        let (first, request) = client.asked_one();
+        let refusal = refusal(request.read);
         client.receive(first, refusal.clone());
         let (second, request) = client.asked_one();
         assert_ne!(second, first);
@@ -200,7 +201,7 @@ fn answers_of_nobodys_questions_or_of_another_form_do_nothing() {
     client.receive(to, part(&request, Some(50), &[1; 5], None));
     let other = ReadRequest { range: range(0, 5), ..request.clone() };
     client.receive(to, part(&other, Some(50), &[1; 4], None));
-    let id = TransactionId::new(CLIENT, 1);
+    let id = TransactionId::new(CLIENT, client.session.numbers.of(1));
     client.receive(to, Body::NotHere(Asked::Transaction(id)));
     client.reply(to, id, Decision::Commit(time(9)));
     client.receive(to, Body::NotHere(Asked::Read(99)));
