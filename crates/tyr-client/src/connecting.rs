@@ -205,6 +205,12 @@ impl Receive for Entrance {
     }
 
     fn gone(&self, _: &Arc<Peer>) {}
+
+    fn refused(&self, _: NodeId, error: &Error) {
+        if error.kind() == ErrorKind::AlreadyExists {
+            self.inbox.end(error);
+        }
+    }
 }
 
 /// Whom a client reaches is who it meant: the network has checked cluster and number.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use foldhash::fast::FixedState;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, Now};
 use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
-use tyr_types::{Epoch, Error, NodeId};
+use tyr_types::{Epoch, Error, NodeId, Result};
 
 use super::Transport;
 use super::answer::{Waiter, closed};
@@ -67,6 +67,8 @@ pub(super) struct Driver {
     started: Instant,
     pub alarm: Alarm,
     counts: Counts,
+    /// Why nothing more is begun.
+    ended: OnceLock<String>,
 }
 
 impl fmt::Debug for Driver {
@@ -88,11 +90,16 @@ impl Driver {
         let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
         let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
-        Self { number, queue, state, transport, started, alarm, counts }
+        let ended = OnceLock::new();
+        Self { number, queue, state, transport, started, alarm, counts, ended }
     }
 
     /// Begins a call.
     pub fn call(self: &Arc<Self>, what: Call, waiter: Waiter) -> CallId {
+        if let Err(refused) = self.check_alone() {
+            waiter.refuse(refused);
+            return CallId(0);
+        }
         let mut queue = self.queue.lock();
         let call = queue.next_call();
         if let Err(refused) = queue.room() {
@@ -104,6 +111,19 @@ impl Driver {
         drop(queue);
         self.see_to(put);
         call
+    }
+
+    /// Whether this is the only client of its number, as far as is known (F4).
+    fn check_alone(&self) -> Result<()> {
+        match self.ended.get() {
+            Some(why) => Err(Error::unavailable(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing more is begun, for this reason. What was begun ends by its time.
+    pub fn end_calls(&self, why: &Error) {
+        let _ = self.ended.set(why.message().to_owned());
     }
 
     /// Nobody waits for a call any more.
@@ -134,6 +154,9 @@ impl Driver {
 
     /// Says something to nodes that the session has no part in. Never blocks.
     pub fn say(&self, to: &[NodeId], body: impl Fn(NodeId) -> Body) {
+        if self.check_alone().is_err() {
+            return;
+        }
         let epoch = self.map().epoch;
         for node in to {
             let from = Address::Client(self.number);

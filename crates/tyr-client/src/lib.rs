@@ -126,6 +126,16 @@ impl Inbox {
     }
 }
 
+impl Inbox {
+    /// A node does not take this client, since it has another of the same number: nothing more is
+    /// begun.
+    pub fn end(&self, why: &Error) {
+        if let Some(driver) = self.driver.get().and_then(Weak::upgrade) {
+            driver.end_calls(why);
+        }
+    }
+}
+
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Inbox")

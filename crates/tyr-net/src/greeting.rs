@@ -405,7 +405,10 @@ async fn call_at(
             Stream::Tls(Box::new(tls.connect(socket, &name).await?))
         }
     };
-    let ours = Hello { receiver: Some(Address::Node(node)), ..(shared.parts.identity)() };
+    let mut ours = Hello { receiver: Some(Address::Node(node)), ..(shared.parts.identity)() };
+    if let Address::Client(_) = ours.sender {
+        ours.incarnation = shared.next_call.fetch_add(1, Ordering::Relaxed);
+    }
     stream.write_all(&ours.to_bytes()?).await.map_err(silent_error)?;
     stream.flush().await.map_err(silent_error)?;
     let mut read = BytesMut::with_capacity(2048);

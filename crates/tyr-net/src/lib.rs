@@ -108,6 +108,8 @@ struct Shared {
     unknown_messages: UnknownMessages,
     counters: Arc<Counters>,
     next_connection: AtomicU64,
+    /// What a client says of the next connection that it tries to make: higher than all before.
+    next_call: AtomicU64,
     /// Wakes connections of clients that were not read from.
     resumed: Notify,
     threads: Threads,
@@ -146,6 +148,7 @@ impl Network {
             unknown_messages: UnknownMessages::default(),
             counters: Arc::default(),
             next_connection: AtomicU64::new(1),
+            next_call: AtomicU64::new(1),
             resumed: Notify::new(),
             threads,
         };

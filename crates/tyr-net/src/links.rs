@@ -8,9 +8,13 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use parking_lot::{Mutex, RwLock};
 use tyr_protocol::message::{Address, Envelope};
-use tyr_types::{Error, Result};
+use tyr_types::{Error, ErrorKind, Result};
 
 use super::link::{Link, Put};
+
+/// Why a client is not taken.
+const SAME_CLIENT: &str = "another client is connected under the number of this one: a machine or \
+                           a process was copied while it was connected; connect anew";
 
 /// The connections in use.
 #[derive(Debug, Default)]
@@ -32,6 +36,7 @@ impl Links {
     ///
     /// # Errors
     /// `InvalidArgument` when one of a newer incarnation is in use: this one is a leftover.
+    /// `AlreadyExists` when another client of the same number is connected.
     pub fn insert(&self, link: &Arc<Link>) -> Result<()> {
         let mut table = self.table.write();
         if let Some(other) = table.get(&link.peer.address) {
@@ -133,8 +138,17 @@ impl Links {
     }
 }
 
+/// Whether a peer of this incarnation may take the place of another connection.
+///
+/// A client counts its connections, and says how many. So none of its own is as high as the one
+/// that it makes: what is, is another client of the same number. Who says 0 does not count, as
+/// programs of before.
 fn check_incarnation(other: &Link, incarnation: u64) -> Result<()> {
-    if other.peer.incarnation <= incarnation {
+    let known = other.peer.incarnation;
+    if other.is_client() && incarnation > 0 && known >= incarnation {
+        return Err(Error::new(ErrorKind::AlreadyExists, SAME_CLIENT));
+    }
+    if known <= incarnation {
         return Ok(());
     }
     Err(Error::invalid(format!(

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tyr_protocol::message::{Address, Envelope};
 use tyr_protocol::wire::{Hello, Unread};
-use tyr_types::Result;
+use tyr_types::{Error, NodeId, Result};
 
 use super::statistics::Place;
 use super::stream::Unopened;
@@ -44,7 +44,8 @@ impl fmt::Debug for Principal {
 pub struct Peer {
     /// Who it is.
     pub address: Address,
-    /// Its incarnation, when it is a node; else 0.
+    /// Its incarnation, when it is a node; of a client how many connections it has tried to make,
+    /// or 0 where it does not count.
     pub incarnation: u64,
     /// The highest feature level that both ends speak.
     pub level: u8,
@@ -102,6 +103,12 @@ pub trait Receive: Send + Sync + 'static {
     /// The connection is gone; no message of it comes any more. The peer may have a newer one
     /// already ([`Peer::connection`]).
     fn gone(&self, peer: &Arc<Peer>);
+
+    /// A node that we called could not be reached, or did not take us; by `AlreadyExists` because
+    /// another client has our number, and then it is not called again.
+    fn refused(&self, node: NodeId, error: &Error) {
+        let _ = (node, error);
+    }
 
     /// Whether clients shall wait: while this is so nothing more is read from them. Nodes are read
     /// from always, since what they say is what others wait for. Asked before each read; when it

@@ -108,7 +108,16 @@ impl Target {
                         backoff.restart();
                     }
                 }
-                Err(error) => self.failed(&error),
+                Err(error) => {
+                    self.failed(&error);
+                    if self.is_removed() {
+                        return; // Who calls the node in its place may be why.
+                    }
+                    shared.parts.receive.refused(self.node, &error);
+                    if error.kind() == ErrorKind::AlreadyExists {
+                        return; // Each of the two would end the other's connection for ever.
+                    }
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(backoff.next()) => {}

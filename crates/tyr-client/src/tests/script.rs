@@ -10,8 +10,8 @@ use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::session::{Place, Want};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    NodeId, Operation, Outcome, Payload, Timestamp,
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, Error, ErrorKind, Key, KeyspaceConfig,
+    KeyspaceId, NodeId, Operation, Outcome, Payload, Timestamp,
 };
 
 use crate::control::{Asked, Control};
@@ -243,4 +243,21 @@ fn a_time_out_beyond_what_nodes_remember_is_refused() {
         let config = ClientConfig { timeout, ..ClientConfig::default() };
         assert_eq!(config.session().unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
+}
+
+/// F4: a node has another client of this number, as after a machine was copied.
+#[test]
+fn a_client_whose_number_another_has_says_so_and_ends_what_it_has_begun() {
+    let stage = Stage::new(ClientConfig::default());
+    let waiting = stage.client.read(want("a"), Place::Newest);
+    let (to, request) = stage.asked();
+    let why = Error::new(ErrorKind::AlreadyExists, "another client has its number; connect anew");
+    stage.inbox.end(&why);
+    let refused = block_on(stage.client.read(want("a"), Place::Newest).answer()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    assert!(refused.message().contains("connect anew"), "{refused}");
+    let refused = stage.client.commit(append("a"), Vec::new(), Vec::new()).wait().unwrap_err();
+    assert!(refused.message().contains("connect anew"), "{refused}");
+    stage.answer(to, part(&request, Some(50), b"1234"));
+    assert_eq!(block_on(waiting.answer()).unwrap().seen.bytes, &b"1234"[..]);
 }

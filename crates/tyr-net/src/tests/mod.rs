@@ -61,6 +61,7 @@ struct Seen {
     unread: Vec<Unread>,
     here: Vec<Arc<Peer>>,
     gone: Vec<Arc<Peer>>,
+    refused: Vec<NodeId>,
 }
 
 impl Inbox {
@@ -112,6 +113,11 @@ impl Receive for Inbox {
 
     fn gone(&self, peer: &Arc<Peer>) {
         self.seen.lock().gone.push(Arc::clone(peer));
+        self.changed.notify_all();
+    }
+
+    fn refused(&self, node: NodeId, _: &Error) {
+        self.seen.lock().refused.push(node);
         self.changed.notify_all();
     }
 

@@ -88,6 +88,52 @@ fn of_many_connections_that_one_client_makes_at_once_the_newest_stays() {
     assert_eq!(last.hear().map(|envelope| number(&envelope)), Some(9));
 }
 
+/// F4.
+#[test]
+fn another_client_of_the_same_number_is_refused_in_words_and_ones_own_newer_connection_is_not() {
+    let site = start(config(), hello(node(1), 1));
+    let mut first = Raw::connect(site.address);
+    first.greet(&hello(Address::Client(5), 3)).unwrap();
+    site.inbox.wait("it is here", |seen| (!seen.here.is_empty()).then_some(()));
+    for count in [3, 1] {
+        let error = Raw::connect(site.address).greet(&hello(Address::Client(5), count));
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert!(error.message().contains("connected under the number of this one"), "{error}");
+    }
+    assert_refused(&site, Refusal::Identity, 2);
+    let mut again = Raw::connect(site.address);
+    again.greet(&hello(Address::Client(5), 4)).unwrap();
+    assert!(first.is_closed());
+}
+
+/// F4: each would end the other's connection for ever.
+#[test]
+fn a_second_client_of_one_number_does_not_disturb_the_first() {
+    let site = start(config(), hello(node(1), 1));
+    let first = client(5, 1, &site);
+    let second = start(config(), hello(Address::Client(5), 0));
+    second.network.set_nodes(&nodes(&[(1, site.address)]));
+    second.inbox.wait("it is refused", |seen| (seen.refused == [NodeId(1)]).then_some(()));
+    let status = second.network.statistics().targets[&NodeId(1)].clone();
+    assert!(status.last_error.unwrap().contains("connect anew"));
+    assert_speak(&first, &site, Address::Client(5), node(1));
+    assert_eq!((status.failures, site.network.statistics().clients), (1, 1));
+}
+
+/// The first connection may have ended without the node having heard of it.
+#[test]
+fn a_client_that_comes_back_takes_the_place_of_its_own_connection() {
+    let site = start(config(), hello(node(1), 1));
+    let first = client(5, 1, &site);
+    for times in 2..5 {
+        first.network.disconnect(node(1), "it is a test");
+        first.inbox.wait("it is back", |seen| (seen.here.len() == times).then_some(()));
+        assert_speak(&first, &site, Address::Client(5), node(1));
+    }
+    assert_eq!(site.network.statistics().refused.values().sum::<u64>(), 0);
+}
+
 #[test]
 fn an_older_incarnation_does_not_take_the_place_of_a_newer() {
     let site = start(config(), hello(node(2), 1));

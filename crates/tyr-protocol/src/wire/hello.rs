@@ -56,7 +56,8 @@ pub struct Hello {
     pub sender: Address,
     /// Whom it means to speak to, if it knows: an address may have passed to somebody else.
     pub receiver: Option<Address>,
-    /// Its incarnation, when it is a node; else 0.
+    /// Its incarnation, when it is a node; of a client how many connections it has tried to make,
+    /// or 0 where it does not count.
     pub incarnation: u64,
     /// What shows that it may say so; up to [`TOKEN_LEN_MAX`] bytes, without authentication none.
     pub token: Bytes,
