@@ -67,6 +67,8 @@ pub(super) struct Driver {
     started: Instant,
     pub alarm: Alarm,
     counts: Counts,
+    /// The process that it was made in.
+    process: u32,
     /// Why nothing more is begun.
     ended: OnceLock<String>,
 }
@@ -90,8 +92,8 @@ impl Driver {
         let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
         let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
-        let ended = OnceLock::new();
-        Self { number, queue, state, transport, started, alarm, counts, ended }
+        let (process, ended) = (std::process::id(), OnceLock::new());
+        Self { number, queue, state, transport, started, alarm, counts, process, ended }
     }
 
     /// Begins a call.
@@ -113,12 +115,13 @@ impl Driver {
         call
     }
 
-    /// Whether this is the only client of its number, as far as is known (F4).
+    /// Whether this is the only client of its number, as far as is known (F4). A process that was
+    /// forked has the memory and the sockets of its parent, and none of its threads.
     fn check_alone(&self) -> Result<()> {
-        match self.ended.get() {
-            Some(why) => Err(Error::unavailable(why.clone())),
-            None => Ok(()),
+        if let Some(why) = self.ended.get() {
+            return Err(Error::unavailable(why.clone()));
         }
+        check_process(self.process)
     }
 
     /// Nothing more is begun, for this reason. What was begun ends by its time.
@@ -302,6 +305,17 @@ impl Driver {
     }
 }
 
+/// Whether this is the process in which the client was made.
+fn check_process(made_in: u32) -> Result<()> {
+    match std::process::id() == made_in {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            "this connection to the cluster was made before the process was forked, and is its \
+             parent's; connect in each process",
+        )),
+    }
+}
+
 fn refusal(put: Put) -> Error {
     match put {
         Put::Closed => closed(),
@@ -320,5 +334,19 @@ impl Drop for Guard<'_> {
             self.0.queue.lock().close();
             self.0.abandon();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tyr_types::ErrorKind;
+
+    #[test]
+    fn a_client_is_of_the_process_that_made_it() {
+        assert!(check_process(std::process::id()).is_ok());
+        let refused = check_process(std::process::id() + 1).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        assert!(refused.message().contains("forked"));
     }
 }
