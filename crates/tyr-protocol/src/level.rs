@@ -46,12 +46,15 @@ pub(crate) const BEFORE_LEVELS: u8 = 0;
 
 const _: () = assert!(BEFORE_LEVELS < LEVEL_FIRST && LEVEL_FIRST <= LEVEL_MIN);
 const _: () = assert!(LEVEL_MIN <= LEVEL && LEVEL_KNOWN < u8::MAX);
+const _: () = assert!(LEVEL_FIRST < LEVEL_ALONE && LEVEL_ALONE < LEVEL_PLACED, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
     let operations =
         transaction.blobs.iter().flat_map(|BlobOperations { operations, .. }| operations);
-    operations.map(level_of_operation).fold(LEVEL_FIRST, u8::max)
+    let level = operations.map(level_of_operation).fold(LEVEL_FIRST, u8::max);
+    debug_assert!(level <= LEVEL_KNOWN, "what this program can build it can also send");
+    level
 }
 
 fn level_of_operation(operation: &Operation) -> u8 {

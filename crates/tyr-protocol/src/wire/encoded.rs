@@ -41,8 +41,10 @@ macro_rules! encoded_struct {
 
             #[inline]
             fn encode<'a>(&'a self, output: &mut $crate::wire::output::Output<'a>) {
+                let before = output.len();
                 let Self { $($field,)* $($($new,)*)? } = self;
                 $($crate::wire::encoded::Encoded::encode($field, output);)*
+                debug_assert!(output.len() - before >= $len_min, stringify!($name));
                 $(
                     output.needs($level);
                     $($crate::wire::encoded::Encoded::encode($new, output);)*
@@ -290,6 +292,7 @@ impl<T: Encoded> Encoded for Vec<T> {
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        const { assert!(T::LEN_MIN > 0, "a count of what takes nothing has no bound") };
         let count = input.count(T::LEN_MIN)?;
         let mut list = Self::with_capacity(count);
         for _ in 0..count {
@@ -309,6 +312,7 @@ impl<A: Array<Item: Encoded>> Encoded for SmallVec<A> {
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        const { assert!(A::Item::LEN_MIN > 0, "a count of what takes nothing has no bound") };
         let count = input.count(A::Item::LEN_MIN)?;
         let mut list = Self::with_capacity(count);
         for _ in 0..count {
@@ -322,7 +326,10 @@ impl<A: Array<Item: Encoded>> Encoded for SmallVec<A> {
 pub(crate) fn encode_list<'a, T: Encoded>(list: &'a [T], output: &mut Output<'a>) {
     output.varint(list.len() as u64);
     for item in list {
+        let before = output.len();
         item.encode(output);
+        // A list of shorter ones would be refused where it is read, for what it announces.
+        debug_assert!(output.len() - before >= T::LEN_MIN, "no item is shorter than it says");
     }
 }
 
@@ -340,6 +347,7 @@ impl<K: Encoded + Ord, V: Encoded> Encoded for BTreeMap<K, V> {
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        const { assert!(K::LEN_MIN + V::LEN_MIN > 0, "a count of nothing has no bound") };
         let count = input.count(K::LEN_MIN + V::LEN_MIN)?;
         let mut map = Self::new();
         for _ in 0..count {

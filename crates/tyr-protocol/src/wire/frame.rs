@@ -18,7 +18,7 @@ use super::encoded::Encoded;
 use super::head::Head;
 use super::input::{Input, Malformed};
 use super::output::{Outgoing, Output, SHARED_LEN_MIN};
-use crate::level::{LEVEL, LEVEL_FIRST};
+use crate::level::{LEVEL, LEVEL_FIRST, LEVEL_KNOWN};
 use crate::message::{Envelope, Unread};
 
 /// Bytes of a frame's length and checksum.
@@ -36,7 +36,12 @@ const ROOM_LEN: usize = 1 << 20;
 /// reads and chain; one that is larger yet cannot be sent, and is refused where it is encoded.
 pub const FRAME_LEN_MAX: usize = limits::READ_LEN_MAX as usize + ROOM_LEN;
 
-const _: () = assert!(limits::TRANSACTION_INLINE_MAX + ROOM_LEN <= FRAME_LEN_MAX);
+const _: () = {
+    assert!(limits::TRANSACTION_INLINE_MAX + ROOM_LEN <= FRAME_LEN_MAX);
+    assert!(FRAME_LEN_MAX <= u32::MAX as usize, "a frame's length has 32 bits");
+    assert!(HEAD_AT - LEVEL_AT + Head::LEN_MAX <= u8::MAX as usize, "a head's length has 8 bits");
+    assert!(PREFIX_LEN < READ_BUFFER_LEN / 4, "a frame's length fits the room there always is");
+};
 
 /// Bytes of a connection's read buffer: what is read at once, unless a larger frame has begun.
 pub const READ_BUFFER_LEN: usize = 64 << 10;
@@ -60,11 +65,13 @@ pub fn encode(envelope: &Envelope, outgoing: &mut Outgoing) -> Result<()> {
     outgoing.raw(&[0; HEAD_AT]);
     Output::put(&Head::new(envelope), outgoing);
     let head_len = outgoing.remaining() - before - LEVEL_AT;
+    assert!(head_len <= u8::MAX as usize, "nobody would find the message after its head");
     let level = Output::put(&envelope.body, outgoing).max(LEVEL_FIRST);
     let len = outgoing.remaining() - before - PREFIX_LEN;
     if len > FRAME_LEN_MAX || level > outgoing.level() {
         let error = cannot_be_sent(len, (level, outgoing.level()));
         outgoing.rewind(mark);
+        debug_assert_eq!(outgoing.remaining(), before, "what is refused leaves nothing behind");
         return Err(error);
     }
     outgoing.raw_since(mark)[PREFIX_LEN..HEAD_AT].copy_from_slice(&[head_len as u8, level]);
@@ -74,6 +81,9 @@ pub fn encode(envelope: &Envelope, outgoing: &mut Outgoing) -> Result<()> {
     let place = outgoing.raw_since(mark);
     place[..4].copy_from_slice(&prefix);
     place[4..PREFIX_LEN].copy_from_slice(&checksum.to_le_bytes());
+    debug_assert_eq!(place.first_chunk().map(prefix_parts), Some((len as u32, checksum)));
+    debug_assert!((LEVEL_FIRST..=LEVEL_KNOWN).contains(&place[LEVEL_AT]), "{}", place[LEVEL_AT]);
+    debug_assert_eq!(outgoing.remaining(), before + PREFIX_LEN + len, "one frame came to it");
     Ok(())
 }
 
@@ -197,6 +207,7 @@ impl Decoder {
 
     /// The same, of a program that speaks feature levels up to this.
     pub fn speaking(level: u8) -> Self {
+        debug_assert!(level <= LEVEL_KNOWN, "this program cannot read what is of level {level}");
         Self { buffer: BytesMut::new(), spoken: level }
     }
 
@@ -213,6 +224,8 @@ impl Decoder {
             // At least as much again as there is: a long frame is moved a few times only.
             self.buffer.reserve(self.buffer.len().max(READ_BUFFER_LEN));
         }
+        // A read into no room reads nothing, which looks like the stream's end.
+        debug_assert!(self.buffer.capacity() > self.buffer.len(), "there is room to read into");
         &mut self.buffer
     }
 

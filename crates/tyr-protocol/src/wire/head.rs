@@ -70,9 +70,13 @@ pub(super) struct Head {
     about: About,
 }
 
-encoded_struct!(Head, 5, { epoch, incarnation, from, about });
+encoded_struct!(Head, 4, { epoch, incarnation, from, about });
 
 impl Head {
+    /// Bytes of it at most: an epoch, an incarnation, a tag with a client's number, and what it is
+    /// about.
+    pub const LEN_MAX: usize = 5 + 10 + (1 + 10) + 2;
+
     pub fn new(envelope: &Envelope) -> Self {
         let Envelope { epoch, incarnation, from, body } = envelope;
         let about = About::of(body);

@@ -43,7 +43,12 @@ pub const REFUSAL_LEN_MAX: usize = 512;
 /// to 10 bytes as the incarnation does, and the token's length.
 const CONTENT_LEN_MAX: usize = 1 + 1 + 17 + 11 + 12 + 10 + 2 + TOKEN_LEN_MAX;
 
-const _: () = assert!(1 + 1 + 2 + REFUSAL_LEN_MAX <= CONTENT_LEN_MAX);
+const _: () = {
+    assert!(1 + 1 + 2 + REFUSAL_LEN_MAX <= CONTENT_LEN_MAX);
+    assert!(CONTENT_LEN_MAX <= u16::MAX as usize, "a hello's length has 16 bits");
+    assert!(PREFIX_LEN == MAGIC.len() + 2 + 2 + 4, "magic, version, length, checksum");
+    assert!(LEVEL_MIN <= LEVEL_KNOWN, "it speaks with programs of its own release");
+};
 
 /// What a peer says first.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,6 +105,7 @@ impl Greeting {
     fn to_bytes(&self) -> Bytes {
         let mut content = Outgoing::new();
         Output::put(self, &mut content);
+        assert!(content.remaining() <= CONTENT_LEN_MAX, "the peer would take it for damaged");
         let len = content.remaining() as u16;
         let mut bytes = BytesMut::with_capacity(PREFIX_LEN + content.remaining());
         bytes.extend_from_slice(&MAGIC);
@@ -108,6 +114,7 @@ impl Greeting {
         let content = content.take_bytes();
         let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes), &content);
         bytes.extend_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(bytes.len(), PREFIX_LEN, "its content begins where the peer looks");
         bytes.extend_from_slice(&content);
         bytes.freeze()
     }
@@ -119,6 +126,7 @@ pub fn refusal_bytes(error: &Error) -> Bytes {
     let mut text = error.to_string();
     let end = (0..=REFUSAL_LEN_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.truncate(end.unwrap_or(0));
+    debug_assert!(text.len() <= REFUSAL_LEN_MAX, "what is said fits a hello");
     Greeting::Refused(error.kind(), text).to_bytes()
 }
 

@@ -53,6 +53,11 @@ impl<'a> Input<'a> {
     /// Reads `whole`, which lies in `memory`, from byte `at` on; it is written in a level as low
     /// as `level`.
     pub fn new(whole: &'a [u8], memory: Option<&'a Bytes>, at: usize, level: u8) -> Self {
+        let is_within = |memory: &Bytes| {
+            let (outer, inner) = (memory.as_ptr_range(), whole.as_ptr_range());
+            outer.start <= inner.start && inner.end <= outer.end
+        };
+        debug_assert!(memory.is_none_or(is_within), "a payload is a slice of the memory");
         let rest = &whole[at.min(whole.len())..];
         Self { whole, rest, memory, names: SmallVec::new(), level, needed: BEFORE_LEVELS }
     }
@@ -60,7 +65,11 @@ impl<'a> Input<'a> {
     /// The value that is all of the bytes left. What holds nothing of its level, or of one between
     /// it and `level_min`, would have been written in a lower one.
     pub fn all<T: Encoded>(mut self, level_min: u8) -> Result<T, Malformed> {
+        let before = self.rest.len();
         let value = T::decode(&mut self)?;
+        // Counts are held against this: were it too high, what is whole would be refused.
+        debug_assert!(before - self.rest.len() >= T::LEN_MIN, "no encoding is shorter");
+        debug_assert!(self.needed <= self.level, "what needs more than is said was refused");
         match self.rest.is_empty() {
             true if self.needed.max(level_min) == self.level => Ok(value),
             true => Err(self.malformed("it is written in a higher level than it needs")),
@@ -167,6 +176,7 @@ impl<'a> Input<'a> {
                 return Err(self.malformed_last("a number in more bytes than it takes"));
             }
             if byte < 0x80 {
+                debug_assert!(value >> shift != 0, "one value has one encoding: {value}");
                 return Ok(value);
             }
         }
@@ -176,6 +186,7 @@ impl<'a> Input<'a> {
     /// How many of something follow, each of which takes at least `len_min` bytes.
     #[inline]
     pub fn count(&mut self, len_min: usize) -> Result<usize, Malformed> {
+        debug_assert!(len_min > 0, "what takes nothing could be announced without bound");
         let count = self.varint()?;
         match count <= (self.rest.len() / len_min) as u64 {
             true => Ok(count as usize),
@@ -187,6 +198,7 @@ impl<'a> Input<'a> {
     /// copied, so that they do not hold on to it.
     pub fn payload(&mut self, len: usize) -> Result<Bytes, Malformed> {
         let taken = self.take(len)?;
+        debug_assert_eq!(taken.len(), len, "it is as long as was announced, or refused");
         match self.memory {
             Some(memory) if len >= SHARED_LEN_MIN => Ok(memory.slice_ref(taken)),
             Some(_) | None => Ok(Bytes::copy_from_slice(taken)),
@@ -201,6 +213,7 @@ impl<'a> Input<'a> {
             .map_err(|_| self.malformed("the key before is empty or too long"))?;
         let name = BlobName { keyspace, key };
         self.names.push(name.clone());
+        debug_assert!(self.names.len() <= self.whole.len(), "names are bounded by what came");
         Ok(name)
     }
 

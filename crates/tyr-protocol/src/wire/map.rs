@@ -56,6 +56,8 @@ impl Encoded for MapKeyspace {
 const LOST: u8 = 2;
 const LOST_DROPPED: u8 = LOST + 1;
 
+const _: () = assert!(LOST > true as u8, "the states of level 1 are those of a truth value");
+
 impl Encoded for Domain {
     const LEN_MIN: usize = 1;
 
@@ -89,6 +91,7 @@ impl Encoded for ClusterMap {
     const LEN_MIN: usize = 9;
 
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        debug_assert!(self.check().is_ok(), "nobody would go by it: {:?}", self.check());
         let Self { epoch, moved, level, nodes, keyspaces, keyspaces_created, ring, next } = self;
         epoch.encode(output);
         moved.encode(output);

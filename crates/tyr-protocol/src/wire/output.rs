@@ -25,6 +25,12 @@ pub const SHARED_LEN_MIN: usize = 16 << 10;
 /// Memory kept for the next batch when one is written.
 const KEPT_LEN_MAX: usize = 256 << 10;
 
+const _: () = {
+    assert!(SHARED_LEN_MIN > 0, "an empty piece would never be written, nor what is after it");
+    assert!(SHARED_LEN_MIN < super::READ_BUFFER_LEN, "else each would hold on to more than itself");
+    assert!(KEPT_LEN_MAX >= super::READ_BUFFER_LEN, "what is read at once is answered at once");
+};
+
 /// Encoded frames that wait to be written, in order.
 ///
 /// A [`Buf`]: a connection writes from it, vectored where it can, and advances it. It is as large
@@ -76,7 +82,9 @@ impl Outgoing {
 
     /// All that is left to write as one piece, copied if it is several.
     pub fn take_bytes(&mut self) -> Bytes {
-        self.copy_to_bytes(self.remaining())
+        let bytes = self.copy_to_bytes(self.remaining());
+        debug_assert!(self.shared.is_empty() && self.bytes.is_empty(), "all of it was taken");
+        bytes
     }
 
     /// A place to come back to: all that was put in so far.
@@ -86,9 +94,37 @@ impl Outgoing {
 
     /// Takes back what was put in since `mark`; nothing of it may be written.
     pub(super) fn rewind(&mut self, mark: Mark) {
+        assert!(self.written <= mark.bytes, "half a frame would be on the connection");
         self.bytes.truncate(mark.bytes);
         let dropped = self.shared.drain(mark.shared..);
         self.shared_len -= dropped.map(|(_, payload)| payload.len()).sum::<usize>();
+        self.invariants();
+    }
+
+    /// Checks what must hold between steps, where debug assertions are on.
+    fn invariants(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        assert!(self.written <= self.bytes.len(), "only what is there was written");
+        assert!(self.shared.iter().is_sorted_by_key(|(at, _)| *at), "payloads go out in order");
+        assert!(
+            self.shared.iter().all(|(_, it)| it.len() >= SHARED_LEN_MIN),
+            "small ones are copied"
+        );
+        let len: usize = self.shared.iter().map(|(_, payload)| payload.len()).sum();
+        assert_eq!(len, self.shared_len, "what is left is counted");
+        match self.shared.front() {
+            Some((at, payload)) => {
+                assert!(*at >= self.written, "a payload is written before what comes after it");
+                assert!(self.shared_written < payload.len(), "one that is written is gone");
+                let is_begun = self.shared_written > 0;
+                assert!(!is_begun || *at == self.written, "it begins where its bytes are written");
+            }
+            None => assert_eq!(self.shared_written, 0, "nothing of no payload is written"),
+        }
+        let last = self.shared.back().map_or(0, |(at, _)| *at);
+        assert!(last <= self.bytes.len(), "a payload stands among the bytes or at their end");
     }
 
     /// Puts plain bytes in.
@@ -134,8 +170,10 @@ impl Outgoing {
         if payload.len() < SHARED_LEN_MIN {
             self.raw(payload);
         } else {
+            let at = self.bytes.len();
+            debug_assert!(self.shared.back().is_none_or(|(last, _)| *last <= at), "in order");
             self.shared_len += payload.len();
-            self.shared.push_back((self.bytes.len(), payload.clone()));
+            self.shared.push_back((at, payload.clone()));
         }
     }
 }
@@ -179,6 +217,9 @@ impl Buf for Outgoing {
                 break;
             }
         }
+        // A connection that is told of nothing takes itself for done.
+        let is_stuck = count == 0 && !slices.is_empty() && self.has_remaining();
+        debug_assert!(!is_stuck, "what is left to write is shown");
         count
     }
 
@@ -186,6 +227,7 @@ impl Buf for Outgoing {
         assert!(count <= self.remaining(), "only what is there was written");
         while count > 0 {
             let len = self.chunk().len().min(count);
+            debug_assert!(len > 0, "what is left is in some chunk, or this would never end");
             count -= len;
             match self.shared.front() {
                 Some((at, payload)) if *at == self.written => {
@@ -204,6 +246,7 @@ impl Buf for Outgoing {
             self.bytes.shrink_to(KEPT_LEN_MAX);
             self.written = 0;
         }
+        self.invariants();
     }
 }
 
@@ -220,8 +263,16 @@ impl<'a> Output<'a> {
     /// level that reads it.
     pub fn put<T: Encoded>(value: &'a T, to: &'a mut Outgoing) -> u8 {
         let mut output = Self { to, names: Names::default(), level: BEFORE_LEVELS };
+        let before = output.len();
         value.encode(&mut output);
+        debug_assert!(output.len() - before >= T::LEN_MIN, "no encoding is shorter than it says");
         output.level
+    }
+
+    /// Bytes that wait to be written, those of other messages among them.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.to.remaining()
     }
 
     /// What is put in here is read by programs of this level and later ones only.
@@ -257,6 +308,7 @@ impl<'a> Output<'a> {
             len += 1;
         }
         bytes[len] = value as u8;
+        debug_assert_ne!(bytes[len], 0, "a number in more bytes than it takes is refused");
         self.to.raw(&bytes[..=len]);
     }
 
@@ -269,6 +321,7 @@ impl<'a> Output<'a> {
     /// Adds a blob's name that was not named before, spelt out.
     pub fn new_name(&mut self, name: &'a BlobName) {
         self.varint(u64::from(name.keyspace.0));
+        debug_assert!(!name.key.as_bytes().is_empty(), "a name without a key is refused");
         self.varint(name.key.as_bytes().len() as u64);
         self.raw(name.key.as_bytes());
         self.names.list.push(name);
@@ -315,6 +368,9 @@ impl<'a> Names<'a> {
                 *self.index.get(name)?
             }
         };
+        // Whoever reads it counts the names as they come, and would take another blob's.
+        debug_assert_eq!(self.list[place], name, "a place leads to its name");
+        debug_assert!(self.index.len() <= self.list.len(), "each name is indexed once");
         self.next = (place + 1) % self.list.len();
         Some(place)
     }

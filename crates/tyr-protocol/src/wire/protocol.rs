@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use tyr_types::{BlobName, ByteRange, NodeId, Timestamp};
+
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::Output;
@@ -62,6 +64,7 @@ impl Encoded for Bloom {
 
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        debug_assert!(!self.words().is_empty(), "a filter without a word is refused");
         output.varint(self.words().len() as u64);
         for word in self.words() {
             output.raw(&word.to_le_bytes());
@@ -87,6 +90,10 @@ impl Encoded for Usage {
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { as_of, entries } = self;
+        if let Entries::List(list) = entries {
+            debug_assert!(list.len() <= LIST_MAX, "a longer one is refused");
+            debug_assert!(list.is_sorted_by(|left, right| left < right), "else it is refused");
+        }
         as_of.encode(output);
         entries.encode(output);
     }
@@ -184,6 +191,14 @@ encoded_enum!(movement::Message, "message of data movement", {
     3 => Recall { after },
     4 => Recalled { after, outcomes, next },
 });
+
+const _: () = {
+    assert!(InUse::LEN_MIN == 1 + Timestamp::LEN_MIN);
+    assert!(Usage::LEN_MIN == Timestamp::LEN_MIN + 1 + 1, "a moment and an empty list");
+    assert!(Piece::LEN_MIN == BlobName::LEN_MIN + ByteRange::LEN_MIN + 1 + 1 + NodeId::LEN_MIN);
+    assert!(ListedBlob::LEN_MIN == 1 + 1 + Timestamp::LEN_MIN);
+    assert!(Chain::LEN_MIN == 1 + Hop::LEN_MIN + 1, "hops, of which there is one, and no guess");
+};
 
 encoded_struct!(ListRequest, 6, { number, keyspace, prefix, after, limit, at });
 encoded_struct!(ListedBlob, 16, { key, size, version });

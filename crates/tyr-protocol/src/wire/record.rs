@@ -57,6 +57,8 @@ pub(super) fn encode_versioned<T: Encoded>(value: &T, outgoing: &mut Outgoing) {
     let mark = outgoing.mark();
     outgoing.raw(&[0]);
     let level = Output::put(value, outgoing);
+    // A node that cannot read its own log after a restart has lost what it promised.
+    assert!(level < FORMAT_MAX, "this program reads what it writes: level {level}");
     outgoing.raw_since(mark)[0] = level + 1;
 }
 

@@ -91,6 +91,7 @@ impl Encoded for ByteRange {
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { start, end } = self;
+        debug_assert!(start <= end, "one that ends below its start is refused: {self:?}");
         start.encode(output);
         end.encode(output);
     }
@@ -140,6 +141,8 @@ impl Encoded for KeyspaceName {
 const PLACED: u8 = 2;
 const PLACED_COMPRESSED: u8 = PLACED + 1;
 
+const _: () = assert!(PLACED > true as u8, "the forms of level 1 are those of a truth value");
+
 /// One whose blobs are placed by their whole keys is as in level 1.
 impl Encoded for KeyspaceConfig {
     const LEN_MIN: usize = 6;
@@ -155,6 +158,7 @@ impl Encoded for KeyspaceConfig {
             is_compressed,
             placed_by,
         } = self;
+        debug_assert!(self.validate().is_ok(), "no node would read it: {self:?}");
         chunk_size.encode(output);
         replication.encode(output);
         output.byte(self.live_replicas_needed());
@@ -212,6 +216,7 @@ fn number_type(code: u8, input: &Input<'_>) -> Result<NumberType, Malformed> {
 fn encode_number(number: Number, output: &mut Output<'_>) {
     let mut bytes = [0; 8];
     let width = number.store(&mut bytes);
+    debug_assert_eq!(width, number.number_type().width(), "it is read by its type's width");
     output.raw(&bytes[..width]);
 }
 
@@ -220,6 +225,8 @@ impl Encoded for Number {
 
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let code = self.number_type() as usize;
+        debug_assert_eq!(NumberType::ALL[code], self.number_type(), "its place is its code");
         output.byte(self.number_type() as u8);
         encode_number(*self, output);
     }
@@ -238,6 +245,7 @@ impl Encoded for Transform {
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let operand = self.operand();
+        debug_assert_eq!(TransformKind::ALL[self.kind() as usize], self.kind(), "place is code");
         output.needs(level_of_transform(self.kind()));
         output.byte(self.kind() as u8 * 10 + operand.number_type() as u8);
         encode_number(operand, output);
@@ -282,12 +290,20 @@ encoded_enum!(Outcome, "outcome", {
 /// Bytes of the operations on one blob at least: keyspace, key, and how many there are.
 const BLOB_LEN_MIN: usize = 4;
 
+const _: () = {
+    assert!(BLOB_LEN_MIN <= 1 + 2 + 1 + Operation::LEN_MIN, "keyspace, key, count, an operation");
+    assert!(Transaction::LEN_MIN == TransactionId::LEN_MIN + 1 + 1, "an id and two empty lists");
+    assert!(ReadCheck::LEN_MIN == 1 + ByteRange::LEN_MIN + 1 + Timestamp::LEN_MIN);
+    assert!(ExtentRef::LEN_MIN == 4, "four numbers");
+};
+
 impl Encoded for Transaction {
     const LEN_MIN: usize = 18;
 
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         let Self { id, blobs, reads } = self;
+        debug_assert!(self.validate().is_ok(), "nobody would read it: {id:?}");
         id.encode(output);
         output.varint(blobs.len() as u64);
         for BlobOperations { blob, operations } in blobs {
