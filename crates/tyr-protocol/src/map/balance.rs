@@ -89,6 +89,10 @@ impl Balance {
             }
         }
         self.count_notices(chain);
+        let (heads, tails) = (|it: &Load| it.heads, |it: &Load| it.tails);
+        let total = |role: fn(&Load) -> u64| self.nodes.values().map(role).sum::<u64>();
+        debug_assert_eq!(total(heads), self.transactions, "a chain has one head");
+        debug_assert_eq!(total(tails), self.transactions, "and one tail");
     }
 
     /// What is told beside the two passes: the decision (C9), what is clear (C9), stability (R2).

@@ -114,7 +114,7 @@ impl ClusterMap {
             (it.node, MapNode { incarnation, state: NodeState::Up, since: epoch, level })
         };
         let level = members.iter().map(|it| it.level).min();
-        Ok(Self {
+        let map = Self {
             epoch,
             moved: epoch,
             level: level.unwrap_or(LEVEL),
@@ -123,7 +123,9 @@ impl ClusterMap {
             keyspaces_created: 0,
             ring: Ring::new(shares)?,
             next: None,
-        })
+        };
+        debug_assert!(map.check().is_ok(), "its nodes would not read it: {:?}", map.check());
+        Ok(map)
     }
 
     /// The same map in a later epoch: for epochs that were proposed and given up.
@@ -191,7 +193,10 @@ impl ClusterMap {
             map.moved = map.epoch;
         }
         match map.has_holders_everywhere() {
-            true => Ok(map),
+            true => {
+                map.check_follows(self);
+                Ok(map)
+            }
             false => Err(Error::unavailable(
                 "this would leave a range without a node that is up and holds it; wait until \
                  others that hold it are back",
@@ -356,7 +361,8 @@ impl ClusterMap {
             config.replication == 1 && self.is_awaiting() && lost.len() < self.ring.members().len();
         let lost = lost.into_iter().filter(|_| is_single).map(|node| (node, self.epoch)).collect();
         let keyspace = MapKeyspace { name, config, seed, is_dropped: false, lost };
-        self.keyspaces.insert(KeyspaceId(self.keyspaces_created), keyspace);
+        let before = self.keyspaces.insert(KeyspaceId(self.keyspaces_created), keyspace);
+        assert!(before.is_none(), "a number is given once: blobs are named by it for good");
         Ok(())
     }
 
@@ -447,6 +453,9 @@ impl ClusterMap {
                 it.since = self.epoch;
             }
         }
+        let is_left = |node: &NodeId| self.membership(*node) == Membership::Out;
+        let mut left = former.members().keys().filter(|node| is_left(node));
+        debug_assert!(left.all(|node| !self.is_live(*node)), "who is on no ring takes no part");
     }
 
     fn check_incarnation(&self, node: NodeId, incarnation: u64) -> Result<()> {

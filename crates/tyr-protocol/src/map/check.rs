@@ -71,11 +71,38 @@ impl ClusterMap {
         Ok(())
     }
 
+    /// Checks what holds between a map and the one before it, where debug assertions are on. Nodes
+    /// go from any map to any later one, so each of these holds over many steps too.
+    pub(super) fn check_follows(&self, old: &Self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        assert!(self.epoch > old.epoch, "epochs grow");
+        assert!(self.level >= old.level, "what was begun in a level is not taken back");
+        assert!(self.keyspaces_created >= old.keyspaces_created, "no number is given twice");
+        assert!(self.moved == old.moved || self.moved == self.epoch, "it moved now, or not");
+        for (node, before) in &old.nodes {
+            // By its incarnation the messages of a process are told from those of an older one.
+            let after = self.nodes.get(node).expect("who ever was in the cluster stays known");
+            assert!(after.incarnation >= before.incarnation, "M4: {node:?} goes back");
+            assert!(after.since >= before.since, "F1: what changed at {node:?} is forgotten");
+        }
+        if self.moved == old.moved {
+            assert!(self.ring == old.ring && self.next == old.next, "chains stay as they are");
+            assert!(self.nodes == old.nodes, "F1: what was begun before would not be driven anew");
+        }
+        self.invariants();
+    }
+
     /// Panics unless everything holds that must hold in every map.
     pub fn invariants(&self) {
         if let Err(error) = self.check() {
             panic!("{error}");
         }
         assert!(self.ring.members().len() <= ring::NODES_MAX, "Ring::new refuses more");
+        for keyspace in self.keyspaces.values() {
+            let mut lost = keyspace.lost.values();
+            assert!(lost.all(|epoch| *epoch <= self.epoch), "nothing is lost in time to come");
+        }
     }
 }

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The fractional part of the golden ratio: steps that fill 64 bits evenly.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
+const _: () = assert!(GOLDEN % 2 == 1, "no two chunks of a blob have one place");
+
 /// The hashes that place a blob: its chunks' places follow from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobHash {

@@ -31,6 +31,7 @@ impl MapKeyspace {
     /// hash for their first chunks, and each its own for the others (H).
     pub fn hash(&self, key: &Key) -> BlobHash {
         let part = self.config.placed_by.part(key.as_bytes());
+        debug_assert!(key.as_bytes().starts_with(part), "H: a part from elsewhere would say more");
         let group = hash::key(self.seed, part);
         match part.len() == key.as_bytes().len() {
             true => BlobHash { group, own: group },

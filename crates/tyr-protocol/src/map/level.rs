@@ -91,6 +91,7 @@ impl ClusterMap {
         }
         let was_awaiting = self.is_awaiting();
         self.level = spoken;
+        debug_assert_eq!(self.behind(spoken).next(), None, "nobody is left behind");
         if was_awaiting {
             return Ok(());
         }

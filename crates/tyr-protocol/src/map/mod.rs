@@ -88,6 +88,7 @@ impl Placement {
     /// Who serves a chunk does not wait for a copy of it (D1), and each node is named once: who is
     /// first is the authority, at every node that asks.
     fn check_apart(&self) {
+        debug_assert!(self.holders.len() <= self.replicas, "who holds it is of the walk: {self:?}");
         debug_assert!(self.holders.is_sorted_by(|left, right| left < right), "{self:?}");
         debug_assert!(self.recipients.is_sorted_by(|left, right| left < right), "{self:?}");
         debug_assert!(self.recipients.iter().all(|it| !self.holders.contains(it)), "{self:?}");
@@ -110,6 +111,11 @@ impl ClusterMap {
             map.keyspaces.insert(KeyspaceId(number), MapKeyspace::numbered(number, config));
             map.keyspaces_created = number;
         }
+        debug_assert!(
+            map.check().is_ok(),
+            "it is as good as one that came about: {:?}",
+            map.check()
+        );
         map
     }
 
@@ -145,6 +151,7 @@ impl ClusterMap {
         if layout.is_single() && self.is_awaiting() {
             return self.placed_single(place, layout);
         }
+        debug_assert!(layout.replication > 0, "what nobody holds is nowhere");
         let walked = self.ring.walk(place, layout.replication);
         let mut placed = Placement { replicas: walked.len(), ..Placement::default() };
         for node in walked {
@@ -171,6 +178,7 @@ impl ClusterMap {
     /// what that one had is given up. Then it is the next one's on the walk; who is back after that
     /// gets it back by copy.
     fn placed_single(&self, place: u64, layout: Layout<'_>) -> Placement {
+        debug_assert!(layout.is_single(), "of what has more replicas nobody is waited for");
         let mut placed = Placement { replicas: 1, ..Placement::default() };
         let count = 1 + layout.lost.len();
         for node in self.ring.walk(place, count) {
@@ -194,6 +202,8 @@ impl ClusterMap {
         placed.recipients.sort_unstable();
         placed.check_apart();
         debug_assert!(placed.holders.len() <= 1, "of one replica there is one holder");
+        let is_lost = |node: &NodeId| layout.lost.contains_key(node);
+        debug_assert!(!placed.holders.iter().any(is_lost), "what was given up nobody serves");
         placed
     }
 

@@ -122,6 +122,7 @@ impl ClusterMap {
 pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
     let mut losers: BTreeSet<NodeId> = old.live().filter(|node| !new.is_live(*node)).collect();
     if old.moved == new.moved {
+        debug_assert!(old.ring == new.ring && old.next == new.next, "it has the same chains");
         return losers;
     }
     let kept = old.keyspaces.iter().filter_map(|(id, before)| {
@@ -137,6 +138,7 @@ pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
             losers.extend(lost(&before, &after));
         }
     }
+    debug_assert!(losers.iter().all(|node| old.nodes.contains_key(node)), "who loses had it");
     losers
 }
 
@@ -151,6 +153,7 @@ fn places<'a>(rings: impl Iterator<Item = &'a Ring>) -> Vec<u64> {
     let mut places: Vec<u64> = distinct.iter().flat_map(|it| it.tokens()).copied().collect();
     places.sort_unstable();
     places.dedup();
+    debug_assert!(!places.is_empty(), "a ring has a range, and who looks at none finds no loser");
     places
 }
 

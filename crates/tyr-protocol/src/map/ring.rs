@@ -54,6 +54,7 @@ pub struct Share {
 impl Share {
     /// How many tokens that is; at least one.
     fn tokens(self) -> u32 {
+        debug_assert!((1..=WEIGHT_MAX).contains(&self.weight), "Ring::new refused it: {self:?}");
         (TOKENS * self.weight / WEIGHT_DEFAULT).max(1)
     }
 }
@@ -110,6 +111,7 @@ impl Ring {
                 )));
             }
         }
+        // Their sum fits, or a ring that is too large would wrap around to one that is not.
         let tokens: u32 = members.values().map(|share| share.tokens()).sum();
         if tokens > TOKENS_MAX {
             return Err(Error::invalid(format!(
@@ -164,6 +166,8 @@ impl Ring {
         }
         let nodes: Nodes = chosen.iter().chain(&passed).map(|owner| owner.node).collect();
         debug_assert_eq!(nodes.len(), count, "every member has a token, and every domain a member");
+        let is_new = |(at, node)| !nodes[..at].contains(node);
+        debug_assert!(nodes.iter().enumerate().all(is_new), "each replica is at another node");
         nodes
     }
 
@@ -208,7 +212,11 @@ impl Computed {
         all.sort_unstable();
         debug_assert_eq!(owned.len(), members.len(), "members are numbered in their order");
         debug_assert!(usize::from(domains) <= owned.len(), "a domain has a member");
-        let (tokens, owners) = all.into_iter().unzip();
+        // Else who owns what lies before it would hang on how the sort treats equals.
+        debug_assert!(all.is_sorted_by(|left, right| left.0 < right.0), "no two tokens are alike");
+        let (tokens, owners): (Vec<u64>, Vec<u16>) = all.into_iter().unzip();
+        assert!(tokens.len() >= members.len(), "every member has a token, or a walk misses it");
+        assert_eq!(tokens.len(), owners.len(), "a token has an owner");
         Self { members, tokens, owners, owned, domains: usize::from(domains) }
     }
 }
@@ -231,4 +239,6 @@ const _: () = {
     assert!(NODES_MAX <= u16::MAX as usize, "owned and domains are numbered in 16 bits");
     assert!(NODES_MAX as u32 * TOKENS <= TOKENS_MAX, "equal nodes are never too much");
     assert!(limits::REPLICATION_MAX as usize <= NODES_MAX);
+    assert!(1 <= WEIGHT_DEFAULT && WEIGHT_DEFAULT <= WEIGHT_MAX);
+    assert!(NODES_MAX as u64 * (TOKENS * WEIGHT_MAX) as u64 <= u32::MAX as u64, "sums fit");
 };

@@ -30,6 +30,11 @@ use crate::footprint::Footprint;
 /// end.
 pub const CHAIN_CHUNKS_MAX: usize = 65_536;
 
+const _: () = {
+    assert!(CHAIN_CHUNKS_MAX == 65_536, "the text of TOO_MANY_CHUNKS says so");
+    assert!(CHAIN_CHUNKS_MAX >= limits::TRANSACTION_OPERATIONS_MAX, "each may be in its own chunk");
+};
+
 /// A chunk that a transaction touches. They sort by chunk, written ones first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Touch<'a> {
@@ -101,11 +106,17 @@ impl ClusterMap {
                 give(&mut hops, *node, piece.clone());
             }
         }
-        match hops.is_empty() {
-            true => Err(Abort::new(ErrorKind::InvalidArgument, NOTHING)),
-            false => Ok(Chain::new(hops.into_vec(), ends.clone())
-                .expect("hops are inserted in node order, each node once, with pieces")),
+        if hops.is_empty() {
+            return Err(Abort::new(ErrorKind::InvalidArgument, NOTHING));
         }
+        let chain = Chain::new(hops.into_vec(), ends.clone())
+            .expect("hops are inserted in node order, each node once, with pieces");
+        // Who is not passed cannot validate: then nobody looks at these bytes (C1).
+        let has_authority = |piece: &Piece| chain.position(piece.authority).is_some();
+        let mut pieces = chain.hops().iter().flat_map(Hop::pieces);
+        debug_assert!(pieces.all(has_authority), "an authority of what is touched is passed");
+        debug_assert!(!chain.authorities_after(0).any(|it| it >= chain.hops().len()));
+        Ok(chain)
     }
 
     /// Whether all nodes of a chain take part: nothing new is begun where one does not.
@@ -311,6 +322,10 @@ impl<'a> Touches<'a> {
             let blob = first.blob;
             self.tidy(blob)?;
         }
+        let is_before = |left: &Touch<'_>, right: &Touch<'_>| {
+            (left.blob, left.chunk) < (right.blob, right.chunk)
+        };
+        debug_assert!(self.0.is_sorted_by(is_before), "a chunk has one piece at a node");
         Ok(self.0.into_iter())
     }
 }
@@ -346,6 +361,7 @@ fn check_transform(blob: &BlobName, operation: &Operation, chunk_size: u64) -> R
 
 /// The bytes of a chunk.
 fn chunk_range(chunk: u64, chunk_size: u64) -> ByteRange {
+    debug_assert!(chunk_size > 0, "a keyspace's configuration is checked");
     let start = chunk.saturating_mul(chunk_size).min(limits::BLOB_SIZE_MAX);
     ByteRange { start, end: start.saturating_add(chunk_size).min(limits::BLOB_SIZE_MAX) }
 }
@@ -359,6 +375,7 @@ fn give(hops: &mut SmallVec<[Hop; 8]>, node: NodeId, piece: Piece) {
             place
         }
     };
+    debug_assert!(hops.is_sorted_by(|left, right| left.node < right.node), "waiting ends by it");
     match &mut hops[place].part {
         Part::Pieces(pieces) => pieces.push(piece),
         Part::Whole => unreachable!("only pieces are inserted above"),
