@@ -35,4 +35,7 @@ impl LeaseConfig {
     }
 }
 
-const _: () = assert!(2 * DURATION_US > DURATION_US + DURATION_US / 10);
+const _: () = {
+    assert!(2 * DURATION_US > DURATION_US + DURATION_US / 10);
+    assert!(3 * RENEW_EVERY_US < DURATION_US, "three lost messages do not cost a lease");
+};

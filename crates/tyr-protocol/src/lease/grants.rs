@@ -47,7 +47,7 @@ pub struct Grants {
     /// The epoch of the map that was last looked at for the feature level of its nodes.
     pub(super) leveled_in: Option<Epoch>,
     /// How far all live nodes were done with transactions once, and so for good (F10).
-    done_to_us: u64,
+    pub(super) done_to_us: u64,
     /// At most [`PROPOSALS_MAX`].
     pub(super) proposals: VecDeque<(u64, Change)>,
     pub(super) rules: Rules,
@@ -137,6 +137,7 @@ impl Grants {
 
     /// Handles one event at `now_us` of the monitors' monotonic clock.
     pub fn step(&mut self, now_us: u64, event: Event, effects: &mut Vec<Effect>) {
+        let before = (self.map.epoch, self.epoch_max, self.done_to_us);
         match event {
             Event::Renew { node, incarnation, epoch, sent_us, retention } => {
                 let asked = (incarnation, epoch, sent_us);
@@ -170,6 +171,7 @@ impl Grants {
             Event::Lead => self.lead(now_us),
         }
         self.advance(now_us, effects);
+        self.check_since(before);
     }
 
     fn renew(
@@ -430,6 +432,7 @@ impl Grants {
             it.since = Epoch(self.map.epoch.0 + 1);
         }
         let map = Arc::new(map);
+        assert!(map.epoch > self.epoch_max, "M3: who prepared for another would go by this one");
         self.epoch_max = map.epoch;
         if let Some(withdrawn) = self.pending.take() {
             self.is_settling = true;
@@ -457,6 +460,7 @@ impl Grants {
         proposal: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
+        assert!(map.epoch > self.map.epoch, "nobody who has the one before would hear of it");
         let old = std::mem::replace(&mut self.map, map);
         let map = Arc::clone(&self.map);
         for (node, it) in &map.nodes {

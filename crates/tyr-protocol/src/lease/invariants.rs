@@ -1,8 +1,19 @@
 //! What holds between the steps of the monitors.
 
+use tyr_types::Epoch;
+
 use super::grants::{Grants, PROPOSALS_MAX};
 
 impl Grants {
+    /// Checks what never goes back, where debug assertions are on, against what was before a step:
+    /// the epochs in effect and proposed, and how far all are done.
+    pub(super) fn check_since(&self, (epoch, epoch_max, done_to_us): (Epoch, Epoch, u64)) {
+        debug_assert!(self.map.epoch >= epoch, "no map takes effect before an older one");
+        debug_assert!(self.epoch_max >= epoch_max, "M3: no epoch is proposed twice");
+        debug_assert!(self.epoch_max >= self.map.epoch, "what is in effect was proposed");
+        debug_assert!(self.done_to_us >= done_to_us, "F10: the floor never falls");
+    }
+
     /// Panics unless everything holds that must hold between steps.
     pub fn invariants(&self) {
         self.map.invariants();
@@ -20,6 +31,17 @@ impl Grants {
             self.caught_up.iter().all(|node| self.map.is_live(*node)),
             "who has caught up takes part"
         );
+        assert!(self.leveled_in.is_none_or(|seen| seen <= self.map.epoch), "it was in effect");
+        for (node, node_info) in &self.node_infos {
+            let known = self.map.incarnation(*node).unwrap_or(0);
+            let back = node_info.back.map(|back| back.incarnation);
+            assert!(back.is_none_or(|back| back > known), "M4: {node:?} is back, and has come");
+            let kept_in = node_info.kept_in;
+            assert!(
+                kept_in.is_none_or(|epoch| epoch <= self.map.epoch),
+                "tried by a map there was"
+            );
+        }
         if let Some(pending) = &self.pending {
             pending.map.invariants();
             assert_eq!(pending.map.epoch, self.epoch_max, "what is pending is the newest");

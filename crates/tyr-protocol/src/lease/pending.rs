@@ -17,6 +17,8 @@ use crate::map::{Change, ClusterMap};
 /// gets it more than a few times.
 const REMIND_AFTER_US: u64 = 250_000;
 
+const _: () = assert!(3 * REMIND_AFTER_US < super::config::DURATION_US, "once more within a lease");
+
 /// A change that waits for all who take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
@@ -39,6 +41,7 @@ impl Pending {
         proposal: Option<u64>,
         waiting: BTreeSet<NodeId>,
     ) -> Self {
+        debug_assert!(!waiting.is_empty(), "what waits for nobody takes effect at once");
         Self { map, change, proposal, waiting, next_us: 0, pause_us: REMIND_AFTER_US }
     }
 
