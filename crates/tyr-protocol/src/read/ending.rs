@@ -25,7 +25,11 @@ pub fn ending(asked: ByteRange, held_end: u64, size: Option<u64>) -> Ending {
     match size {
         _ if asked.end <= held_end => Ending::Complete,
         None => Ending::AskVersionManager,
-        Some(size) => Ending::Short { len: asked.end.min(size).saturating_sub(asked.start) },
+        Some(size) => {
+            let len = asked.end.min(size).saturating_sub(asked.start);
+            debug_assert!(len <= asked.len(), "no more is answered than was asked for");
+            Ending::Short { len }
+        }
     }
 }
 

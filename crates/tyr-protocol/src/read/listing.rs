@@ -35,6 +35,8 @@ impl Reads {
         // Whatever was shown anywhere before is known here to be decided, at or below the clock
         // (C8, C9).
         let up_to = listing.at.unwrap_or(commit.snapshot_timestamp());
+        let is_fixed = up_to <= commit.clock() || !commit.rules.hold(Rule::C8);
+        debug_assert!(is_fixed, "R5: what is listed at {up_to} may still change");
         self.list_when_applied(listing, up_to, commit, effects);
     }
 
@@ -52,6 +54,8 @@ impl Reads {
             false => None,
         };
         let Some(pending) = pending else { return effects.push(Effect::List { id }) };
+        let is_below = commit.pending_at(pending).is_some_and(|its| its <= up_to);
+        debug_assert!(is_below, "R5: {pending:?} would never let the listing go on");
         if self.is_full(id) {
             let (kind, reason) = (ErrorKind::Unavailable, TOO_MANY.into());
             effects.push(Effect::Refuse { id, abort: Abort { kind, reason, blob: None } });
