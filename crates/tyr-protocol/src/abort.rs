@@ -22,6 +22,7 @@ pub struct Abort {
 impl Abort {
     /// An abort at `blob`.
     pub fn at(blob: &BlobName, kind: ErrorKind, reason: &'static str) -> Self {
+        debug_assert!(!reason.is_empty(), "who is refused is told why");
         Self { kind, reason: Cow::Borrowed(reason), blob: Some(blob.clone()) }
     }
 

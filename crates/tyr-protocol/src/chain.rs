@@ -54,6 +54,9 @@ pub struct Hop {
 /// and cuts need to know before it is known which chunks they touch. Without an entry: 0.
 pub type Ends = SmallVec<[(u32, u64); 1]>;
 
+/// Places in a chain, ascending.
+type Places = SmallVec<[usize; 2]>;
+
 /// The nodes that a transaction passes, in node order. Clones share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain(Arc<Links>);
@@ -64,9 +67,9 @@ struct Links {
     /// What it was computed with.
     ends: Ends,
     /// The places of the authorities of what is written (C9).
-    anchors: SmallVec<[usize; 2]>,
+    anchors: Places,
     /// The places of the authorities of anything.
-    authorities: SmallVec<[usize; 2]>,
+    authorities: Places,
 }
 
 impl Chain {
@@ -99,7 +102,11 @@ impl Chain {
             };
             hops.iter().enumerate().filter(is_place).map(|(place, _)| place).collect()
         };
-        let (anchors, authorities) = (places(|piece| piece.is_written), places(|_| true));
+        let (anchors, authorities): (Places, Places) =
+            (places(|piece| piece.is_written), places(|_| true));
+        let is_known = |place: &usize| authorities.contains(place);
+        debug_assert!(anchors.iter().all(is_known), "C9: an anchor is an authority");
+        debug_assert!(authorities.is_sorted_by(|left, right| left < right), "in chain order");
         Ok(Self(Arc::new(Links { hops, ends, anchors, authorities })))
     }
 
@@ -120,10 +127,12 @@ impl Chain {
 
     /// The place of `node`, the head's being 0; `None` when it is not in the chain.
     pub fn position(&self, node: NodeId) -> Option<usize> {
-        match self.is_alone() {
+        let found = match self.is_alone() {
             true => (self.hops()[0].node == node).then_some(0),
             false => self.hops().binary_search_by_key(&node, |hop| hop.node).ok(),
-        }
+        };
+        debug_assert!(found.is_none_or(|place| self.hops()[place].node == node), "in node order");
+        found
     }
 
     /// The authorities of what is written: where it must be clear what comes before the
@@ -134,6 +143,7 @@ impl Chain {
 
     /// Whether the node at `position` is the authority of something read, required or written.
     pub fn is_authority(&self, position: usize) -> bool {
+        debug_assert!(position < self.hops().len(), "a place is in the chain");
         self.0.authorities.contains(&position)
     }
 
@@ -158,10 +168,13 @@ impl Chain {
     /// tells more than w+2. In a chain of up to four nodes w is 1, and the tail tells all.
     pub fn told_by(&self, position: usize) -> impl Iterator<Item = NodeId> + '_ {
         let tail = self.hops().len() - 1;
+        debug_assert!(position <= tail, "a place is in the chain");
         let width = tail.isqrt().max(1);
         let teller = move |place: usize| {
             let relay = ((place / width + 1) * width).min(tail) - 1;
-            if place == relay { tail } else { relay }
+            let teller = if place == relay { tail } else { relay };
+            debug_assert!(place < teller && teller <= tail, "C5: told by one further along");
+            teller
         };
         let told = (0..position).filter(move |place| teller(*place) == position);
         told.map(|place| self.hops()[place].node)

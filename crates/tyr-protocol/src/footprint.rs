@@ -81,6 +81,7 @@ impl Footprint {
             range: self.range.intersection(piece.range),
             is_attributes: self.is_attributes && piece.is_attributes,
         };
+        debug_assert!(share.is_empty() || share.overlaps(self), "a share is a part of it");
         (!share.is_empty()).then_some(share)
     }
 
@@ -102,7 +103,11 @@ impl Footprint {
                 end: self.range.end.max(other.range.end),
             },
         };
-        Self { range, is_attributes: self.is_attributes || other.is_attributes }
+        let hull = Self { range, is_attributes: self.is_attributes || other.is_attributes };
+        // Claims are merged by it: what overlapped one of them must not pass by both.
+        debug_assert!(self.is_empty() || hull.overlaps(self), "{hull:?} covers {self:?}");
+        debug_assert!(other.is_empty() || hull.overlaps(other), "{hull:?} covers {other:?}");
+        hull
     }
 }
 
@@ -115,7 +120,9 @@ fn last_before(offset: u64) -> ByteRange {
 /// `len` bytes from `offset` on; past the largest blob it ends there, for operations that nobody
 /// checked.
 fn span(offset: u64, len: u64) -> ByteRange {
-    ByteRange::at(offset, len).unwrap_or(ByteRange::from(offset))
+    let range = ByteRange::at(offset, len).unwrap_or(ByteRange::from(offset));
+    debug_assert!(range.start <= range.end, "a range ends at or after its start: {range:?}");
+    range
 }
 
 #[cfg(test)]

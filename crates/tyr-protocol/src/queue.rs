@@ -30,6 +30,7 @@ impl<T> Queue<T> {
             Some(last) if last.len() < SEGMENT_LEN => last.push_back(item),
             _ => self.segments.push_back(VecDeque::from([item])),
         }
+        debug_assert!(self.segments.back().is_some_and(|it| it.len() <= SEGMENT_LEN), "none grows");
     }
 
     /// The oldest item, out of the queue, if this holds for it.
@@ -42,6 +43,8 @@ impl<T> Queue<T> {
         let popped = first.pop_front();
         if first.is_empty() {
             self.segments.pop_front();
+            let counted: usize = self.segments.iter().map(VecDeque::len).sum();
+            debug_assert_eq!(counted, self.len, "items are counted");
         }
         debug_assert!(popped.is_some(), "no segment is empty");
         debug_assert_eq!(self.len == 0, self.segments.is_empty(), "items are counted");
