@@ -35,6 +35,11 @@ const NOTED_AT_ONCE: usize = 256;
 /// Entries that go at a time, so that no step takes long.
 const LET_GO_MAX: usize = 4;
 
+const _: () = {
+    assert!(NOTED_AT_ONCE > 0, "to note again comes to an end");
+    assert!(LET_GO_MAX > 1, "each that is noted lets more go than comes: so what is old goes");
+};
+
 /// Keyspaces of one replica; mostly none.
 pub type Singles = SmallVec<[KeyspaceId; 2]>;
 
@@ -128,6 +133,8 @@ pub(crate) struct Memory {
     entries: HashMap<TransactionId, Box<Entry>, FixedState>,
     /// By the clock when they were noted, ascending; one noted again since is passed over.
     order: Queue<(u64, TransactionId)>,
+    /// The highest clock at which something was noted.
+    noted_to: u64,
     /// Transactions that began at or before this clock may be forgotten; 0 before there is one.
     floor: u64,
 }
@@ -161,7 +168,10 @@ impl Memory {
 
     /// Promises to take part in no attempt older than `attempt`.
     pub fn fence(&mut self, id: TransactionId, attempt: Attempt, clock: Timestamp) {
-        let noted = clock.clock;
+        // A timestamp of a newer epoch may have a lower clock, and a log that is read again shows
+        // no other. Pages and what goes next are found by the order of these.
+        let noted = clock.clock.max(self.noted_to);
+        self.noted_to = noted;
         let entry = self.entries.entry(id).or_insert_with(|| {
             let (finished_in, ends, outcome) = (None, Ends::new(), None);
             let (answers, is_closed, singles, begun_us) =
@@ -179,6 +189,7 @@ impl Memory {
             })
         });
         entry.attempt = entry.attempt.max(attempt);
+        debug_assert!(entry.noted <= noted, "F10: nothing is forgotten the sooner for a promise");
         entry.noted = noted;
         self.order.push((noted, id));
         self.let_go(LET_GO_MAX);
@@ -298,7 +309,9 @@ impl Memory {
         let mut page = Vec::new();
         let mut last = after;
         for (noted, id) in self.order.from(|(noted, _)| *noted <= after) {
+            debug_assert!(*noted >= last, "F4: what is out of order is on no page: {noted}");
             if page.len() >= limit && *noted > last {
+                debug_assert!(last > after, "a page goes on, or the next is the same");
                 return (page, Some(last));
             }
             last = *noted;
@@ -324,6 +337,7 @@ impl Memory {
             begun_us,
             noted,
         };
+        self.noted_to = self.noted_to.max(noted);
         self.entries.insert(id, Box::new(entry));
         self.order.push((noted, id));
     }
@@ -344,6 +358,7 @@ impl Memory {
             entry.noted = noted_at;
             self.order.push((noted_at, id));
         }
+        self.noted_to = self.noted_to.max(noted_at);
         noted_at
     }
 
@@ -393,6 +408,13 @@ impl Memory {
     /// Checks what must hold between steps.
     pub fn invariants(&self) {
         assert!(self.entries.len() <= self.order.len(), "every entry has its turn to go");
+        let (mut last, mut in_turn) = (0, 0);
+        for (noted, id) in self.order.from(|_| false) {
+            assert!(*noted >= last, "F10: the oldest goes first: {id:?} at {noted} after {last}");
+            last = *noted;
+            in_turn += usize::from(self.entries.get(id).is_some_and(|it| it.noted == *noted));
+        }
+        assert!(in_turn >= self.entries.len(), "F10: what has no turn is remembered for ever");
     }
 }
 
@@ -501,6 +523,28 @@ mod tests {
         memory.let_go(2_000);
         assert_eq!(memory.len(), 0);
         memory.invariants();
+    }
+
+    /// L1: a log that is read again may show a newer epoch at a lower clock.
+    #[test]
+    fn pages_have_all_though_the_clock_that_a_log_tells_goes_back() {
+        let mut memory = Memory::default();
+        let ids = || (0..3_000).map(TransactionId);
+        for id in ids() {
+            memory.fence(id, Attempt::default(), at(if id.0 < 2_000 { 95 } else { 90 }));
+        }
+        memory.invariants();
+        memory.fence(TransactionId(3_000), Attempt::default(), at(96));
+        let (mut kept, mut from, mut pages) = (Vec::new(), Some(0), 0);
+        while let Some(after) = from {
+            let (page, next) = memory.kept(after, 1_024);
+            kept.extend(page.into_iter().map(|it| it.kept.id));
+            (from, pages) = (next, pages + 1);
+            assert!(pages < 10, "pages come to an end");
+        }
+        kept.sort_unstable();
+        assert_eq!(kept.len(), 3_001, "each is on one page");
+        assert!(ids().all(|id| kept.binary_search(&id).is_ok()));
     }
 
     /// F11.
