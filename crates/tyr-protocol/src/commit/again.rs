@@ -132,9 +132,11 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let record = &self.records[slot];
+        debug_assert_eq!(record.chain.hops()[0].node, self.node, "F8: only the head begins");
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
         let (begun, highest, known) = (record.begun, Timestamp::ZERO, None);
         let attempt = self.attempt_after(slot);
+        debug_assert!(attempt.number > 0, "F9: an abort of it must not be told as a first one's");
         let pass = Pass { transaction, chain, attempt, begun, highest, known };
         self.enter_again(now_us, slot, pass, view, effects);
     }

@@ -27,6 +27,7 @@ impl Commit {
         if !self.records.is_empty() && self.has_company(transaction) {
             return None;
         }
+        debug_assert!(self.moved.is_empty(), "it runs between steps, not in one");
         if transaction.is_conditional()
             && let Err(abort) = hold(self.rules, transaction, view)
         {

@@ -46,6 +46,7 @@ pub(crate) fn is_crossing(
     let is_in_flight = |other: Slot| records[other].state.in_flight_at().is_some();
     let reserved = claims.reserved(slot, is_in_flight);
     let chunk_size = view.chunk_size(blob.keyspace);
+    debug_assert!(chunk_size > 0, "a keyspace's configuration is checked");
     let chunk_end = (size / chunk_size).saturating_add(1).saturating_mul(chunk_size);
     size.saturating_add(reserved).saturating_add(len) > chunk_end
 }

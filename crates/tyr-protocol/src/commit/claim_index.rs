@@ -204,6 +204,7 @@ impl ClaimIndex {
     /// Bytes that others in flight append.
     pub fn reserved(&self, slot: Slot) -> u64 {
         let own = self.all.get(&slot).filter(|own| matches!(own.standing, Standing::InFlight(_)));
+        debug_assert!(self.appending > 0 || self.reserved == 0, "who reserves appends");
         let others = self.reserved - own.map_or(0, |own| reserves(&own.claims));
         u64::try_from(others).unwrap_or(u64::MAX)
     }

@@ -213,6 +213,7 @@ impl BlobClaims {
         }
         let is_one = self.index.is_none() || self.few.is_empty();
         debug_assert!(is_one, "a claim is in the index or among the few, not in both");
+        debug_assert!(self.few.len() <= few_max, "what is more than a few is in an index");
     }
 
     /// Takes out what one transaction claims.
@@ -221,6 +222,7 @@ impl BlobClaims {
             Some(index) => index.remove(slot),
             None => self.few.retain(|claim| claim.slot != slot),
         }
+        debug_assert!(self.of(slot).next().is_none(), "the next in this slot claims for itself");
     }
 
     /// One of them stands otherwise now.

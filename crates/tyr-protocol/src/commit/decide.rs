@@ -36,6 +36,8 @@ impl Commit {
     /// is further along than whom it tells, so this ends.
     pub(super) fn hear(&mut self, slot: Slot, at: Timestamp, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
+        let is_current = record.attempt == record.entered_in || !self.rules.hold(Rule::F2);
+        debug_assert!(is_current, "F2: it takes part in no older attempt: {:?}", record.entered_in);
         let is_first = !std::mem::replace(&mut record.is_heard, true);
         let is_needed = self.recovery.as_ref().is_none_or(|recovery| !recovery.has_one_authority);
         if is_first && is_needed && self.rules.hold(Rule::C9) {
@@ -53,6 +55,8 @@ impl Commit {
         self.observe(at);
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
+            let is_above = record.state.in_flight_at() <= Some(at) || !self.rules.hold(Rule::C5);
+            debug_assert!(is_above, "C5, C6: what comes after its proposal may be shown, at {at}");
             record.state = State::Decided(at);
             self.rank(slot);
             self.moved(slot);
@@ -148,7 +152,12 @@ impl Commit {
                 nearest = found;
             }
         }
+        debug_assert!(
+            nearest.is_none_or(|(its, _)| its < at),
+            "C6: what comes later holds nobody up"
+        );
         nearest.map(|(_, other)| {
+            debug_assert_ne!(other.slot, slot, "C6: nothing comes before itself");
             let Record { arrival, entered_in, .. } = self.records[other.slot];
             let is_writing = other.kind.is_write();
             Blocker { slot: other.slot, arrival, entered_in, is_writing }

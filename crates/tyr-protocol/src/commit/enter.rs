@@ -393,6 +393,7 @@ impl Commit {
             Verdict::Misplaced { blob, end } => self.misplaced(slot, (blob, end), effects),
             Verdict::Valid(placed) => {
                 let proposal = self.clock.next(now_us, self.node.0);
+                debug_assert!(proposal > self.clock, "C3: a proposal is above all that was seen");
                 self.clock = proposal;
                 self.propose(slot, proposal, placed, effects);
             }
@@ -407,6 +408,7 @@ impl Commit {
             return;
         }
         if let Some(rival) = rival {
+            debug_assert_ne!(rival, slot, "nobody would wake it");
             self.records[rival].holds_back.push((arrival, slot));
         }
         self.rank(slot);
@@ -427,6 +429,7 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         let record = &mut self.records[slot];
+        debug_assert_eq!(record.state, State::Waiting, "C3: an attempt has one proposal here");
         record.state = State::Persisting(proposal);
         record.placed = placed;
         self.shared += usize::from(!record.chain.is_alone());

@@ -24,6 +24,8 @@ use crate::view::View;
 /// over what others claim there, and beyond a few ranges the exact ones are rarely worth it.
 pub(crate) const CLAIMS_MAX: usize = 16;
 
+const _: () = assert!(CLAIMS_MAX <= FEW_MAX, "what one transaction writes needs no index");
+
 /// What a transaction wants of what it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClaimKind {
@@ -126,7 +128,9 @@ impl InFlight {
         let mut entry = entry.or_insert_with(|| (blob.clone(), BlobClaims::default()));
         let claims = &mut entry.get_mut().1;
         let was_indexed = claims.is_indexed();
+        let (len, own_len) = (claims.len(), own.len());
         claims.insert(own, self.few_max, standing);
+        debug_assert_eq!(claims.len(), len + own_len, "no claim is lost, nor made of another");
         self.indexes += usize::from(claims.is_indexed() && !was_indexed);
     }
 
@@ -282,6 +286,7 @@ fn claim_read(
 
 /// Adds a claim, merged with its like when nothing is lost by it, or when there are many.
 fn push(own: &mut Claims, claim: Claim) {
+    debug_assert!(!claim.footprint.is_empty(), "what touches nothing is in nobody's way");
     let is_append = matches!(claim.kind, ClaimKind::Append { .. });
     let mut count = 0;
     for other in own.iter_mut().rev() {

@@ -6,6 +6,7 @@ use super::Commit;
 use super::claims::{self, Standing};
 use super::in_flight::Claim;
 use super::record::{Record, Slot, State};
+use super::recovery::Turn;
 use crate::rule::Rule;
 
 impl Commit {
@@ -18,6 +19,7 @@ impl Commit {
             let id = record.transaction.id;
             assert_eq!(self.records.slot(id), Some(slot), "a record is found by its id: {id:?}");
             assert!(!record.is_finished(), "what is finished is forgotten: {record:?}");
+            self.check_record(record);
             if let Some(at) = record.state.in_flight_at() {
                 let is_behind = self.clock < at && self.rules.hold(Rule::C8);
                 assert!(!is_behind, "C8: the clock is at or past {at}");
@@ -72,9 +74,47 @@ impl Commit {
                 let has_reported = |node: &NodeId| inquiry.reports.contains_key(node);
                 let is_once = !inquiry.waiting.iter().any(has_reported);
                 assert!(is_once, "who has answered is not waited for: {id:?}");
+                assert!(!inquiry.chains.is_empty(), "whom to ask is found by a chain: {id:?}");
+                let is_begun = inquiry.turn != Turn::PutOff;
+                let is_promised = self.promised(*id) >= Some(inquiry.attempt);
+                let is_kept = self.rules.hold(Rule::F8) && self.rules.hold(Rule::F10);
+                assert!(is_promised || !is_begun || !is_kept, "F8: what it began counts: {id:?}");
             }
         }
         assert!(self.woken.is_empty() || self.is_resuming, "those woken are looked at");
+    }
+
+    /// What holds of a record by itself.
+    fn check_record(&self, record: &Record) {
+        let hop = record.chain.hops().get(record.position);
+        assert!(hop.is_some_and(|hop| hop.node == self.node), "its place is its own: {record:?}");
+        assert!(record.attempt >= record.entered_in, "F2: what came by was promised: {record:?}");
+        assert!(record.arrival <= self.arrivals, "who is here has arrived: {record:?}");
+        let is_aborting = record.state == State::Aborting;
+        assert_eq!(record.abort.is_some(), is_aborting, "F4: why it is given up is told once");
+        assert!(!record.is_passed || record.is_behind, "C7: passed back too early: {record:?}");
+        // Of one from the log it may be lost that what comes before it here was withdrawn; it was
+        // passed back then.
+        let is_shown = record.is_applied() || record.is_restored || !self.rules.hold(Rule::C7);
+        assert!(!record.is_passed || is_shown, "C7: what is told of is here: {record:?}");
+        let is_decided = record.state.decided_at().is_some();
+        assert!(!record.is_anchored || is_decided, "C9: its place is not known: {record:?}");
+        let is_held_up = matches!(record.state, State::Decided(_));
+        assert!(record.blocker.is_none() || is_held_up, "C6: nobody waits yet: {record:?}");
+        if let State::Validated(proposal) = record.state {
+            let is_heard = record.highest >= proposal || !self.rules.hold(Rule::C5);
+            assert!(is_heard, "C5: its own proposal counts: {record:?}");
+        }
+        if let (Some(known), Some(at)) = (record.known, record.state.decided_at()) {
+            assert!(
+                known == at || !self.rules.hold(Rule::F3),
+                "F3: what is known stands: {record:?}"
+            );
+        }
+        let has = |node: &NodeId| record.chain.position(*node).is_some();
+        assert!(record.unstable.iter().all(has), "R2: an authority is of the chain: {record:?}");
+        assert!(record.unanchored.iter().all(has), "C9: an anchor is of the chain: {record:?}");
+        assert!(!record.unanchored.contains(&self.node), "C9: it does not wait for itself");
     }
 
     /// Whoever waits for one is woken by it.

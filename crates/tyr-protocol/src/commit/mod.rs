@@ -75,6 +75,8 @@ use crate::view::View;
 /// adds waiting. Other nodes of the chains take what heads let in.
 pub const IN_FLIGHT_MAX: usize = 65_536;
 
+const _: () = assert!(IN_FLIGHT_MAX <= OUTCOMES_MAX, "what a head let in it can remember");
+
 /// The commit machine of one node.
 ///
 /// Its driver calls [`Commit::step`] with what happens, executes the effects in order (see
@@ -198,9 +200,11 @@ impl Commit {
     /// of older attempts and about unknown transactions do nothing.
     pub fn step(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
         debug_assert!(self.moved.is_empty(), "who moved is told of in the step that moved it");
-        let clock = self.clock;
+        let (clock, arrivals, done_to_us) = (self.clock, self.arrivals, self.done_to_us());
         self.take_in(now_us, event, view, effects);
         debug_assert!(clock <= self.clock, "C3, C8: the clock only goes on, {clock}");
+        debug_assert!(arrivals <= self.arrivals, "who came later stands behind");
+        debug_assert!(done_to_us <= self.done_to_us(), "F10: others have forgotten by it");
         debug_assert!(self.shared <= self.records.len(), "only who is known is in flight");
         // Last, so that whoever hears of it finds everything applied that is applied here.
         effects.extend(self.moved.drain(..).map(|id| Effect::Moved { id }));
@@ -208,6 +212,7 @@ impl Commit {
             self.is_resuming = true;
             effects.push(Effect::Resume);
         }
+        debug_assert!(self.moved.is_empty(), "who waits for one that moved is told");
     }
 
     fn take_in(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {

@@ -6,6 +6,7 @@ use tyr_types::{BlobName, Timestamp, TransactionId};
 use super::Commit;
 use super::record::State;
 use crate::footprint::Footprint;
+use crate::rule::Rule;
 
 /// A transaction that writes something a read wants, as far as it is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,9 @@ impl Commit {
     /// clock (C3, C8), and takes effect at its proposal here or above (C5).
     pub(crate) fn applied_to(&self) -> Timestamp {
         let in_flight = self.records.iter().filter_map(|(_, record)| record.state.in_flight_at());
-        in_flight.map(Timestamp::previous).fold(self.clock, Timestamp::min)
+        let to = in_flight.map(Timestamp::previous).fold(self.clock, Timestamp::min);
+        debug_assert!(!self.is_in_flight_below(to), "L2: what is folded does not change any more");
+        to
     }
 
     /// The transactions validated here and not finished with that write something of `footprint`.
@@ -62,6 +65,7 @@ impl Commit {
             };
             let id = record.transaction.id;
             let is_stable = !record.unstable.contains(&claim.authority);
+            debug_assert!(at <= self.clock || !self.rules.hold(Rule::C8), "C8: {at} was seen");
             match writers.iter_mut().find(|writer| writer.id == id) {
                 Some(writer) => writer.is_stable &= is_stable,
                 None => writers.push(Writer {

@@ -322,6 +322,7 @@ impl Records {
                 Slot(u32::try_from(self.slots.len() - 1).expect("bounded by IN_FLIGHT_MAX a head"))
             }
         };
+        debug_assert_eq!(self.slots.len(), self.payload_lens.len(), "each slot has its bytes");
         let old = self.by_id.insert(id, slot);
         assert!(old.is_none(), "a transaction has one record: {id:?}");
         debug_assert_eq!(self.len() + self.free.len(), self.slots.len(), "a slot is live or free");

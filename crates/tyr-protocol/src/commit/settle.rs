@@ -93,6 +93,7 @@ impl Commit {
         };
         let mut decided: HeldUp = held_up.into_iter().filter_map(decided).collect();
         decided.sort_unstable();
+        debug_assert!(decided.iter().all(|(_, other)| *other != slot), "C6: it held itself up");
         self.wake(slot);
         decided
     }
@@ -102,6 +103,7 @@ impl Commit {
         for (arrival, other) in std::mem::take(&mut self.records[slot].holds_back) {
             let waits = |it: &Record| it.arrival == arrival && it.waits_for == Some(slot);
             if self.records.get(other).is_some_and(waits) {
+                debug_assert_ne!(other, slot, "nobody waits for itself");
                 self.records[other].waits_for = None;
                 self.rank(other);
                 self.woken.insert(arrival, other);
@@ -209,6 +211,7 @@ impl Commit {
     pub(crate) fn touch(&mut self, slot: Slot) {
         if let Some(recovery) = &self.recovery {
             let record = &mut self.records[slot];
+            debug_assert!(record.touched_us <= recovery.elapsed_us, "F6: the clock does not jump");
             record.touched_us = recovery.elapsed_us;
             record.asked = 0;
         }

@@ -35,6 +35,13 @@ impl Spans {
         {
             self.counts[usize::from(length)] += 1;
         }
+        self.check_counts();
+    }
+
+    /// A length that is counted too low is not looked at, and who overlaps there is not found.
+    fn check_counts(&self) {
+        let counted = || self.counts.iter().map(|count| *count as usize).sum::<usize>();
+        debug_assert_eq!(counted(), self.all.len(), "ranges are counted by length");
     }
 
     /// Takes out what was put in once or more often.
@@ -45,6 +52,7 @@ impl Spans {
             debug_assert!(self.counts[usize::from(length)] > 0, "ranges are counted by length");
             self.counts[usize::from(length)] -= 1;
         }
+        self.check_counts();
     }
 
     /// Whose ranges share a byte with `range`: each once for each of its ranges.
@@ -69,6 +77,7 @@ impl Spans {
 /// The place of the highest bit of its length; `None` of none.
 fn length(range: ByteRange) -> Option<u8> {
     let bit = range.len().checked_ilog2()?;
+    debug_assert!(range.start < range.end, "what overlaps nothing is not kept: {range:?}");
     Some(u8::try_from(bit).expect("a number has 64 bits"))
 }
 

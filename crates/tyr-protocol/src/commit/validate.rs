@@ -95,9 +95,13 @@ impl<V: View> Validation<'_, V> {
         if self.records.len() > 1 {
             match self.obstacle(slot, record) {
                 Ok(Obstacle::None) => {}
-                Ok(Obstacle::Park) => return Verdict::Park,
+                Ok(Obstacle::Park) => {
+                    debug_assert!(has_passed(record), "C9: the head has nothing to withdraw");
+                    return Verdict::Park;
+                }
                 // Its reads may be found stale meanwhile, by whatever happens.
                 Ok(Obstacle::Wait(rival)) => {
+                    debug_assert!(self.records.get(rival).is_some(), "a rival can wake it");
                     let is_woken = record.transaction.reads.is_empty();
                     return Verdict::Wait(is_woken.then_some(rival));
                 }
@@ -318,6 +322,7 @@ impl<V: View> Validation<'_, V> {
                 placed.push(Placed { index, offset });
             }
         }
+        debug_assert!(placed.is_sorted_by(|left, right| left.index < right.index), "one a blob");
         Ok(placed)
     }
 }

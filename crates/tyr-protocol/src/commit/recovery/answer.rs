@@ -7,6 +7,7 @@ use tyr_types::{NodeId, Timestamp, TransactionId};
 use super::message::{Known, Message};
 use crate::commit::record::State;
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
+use crate::rule::Rule;
 use crate::view::View;
 
 impl Commit {
@@ -85,6 +86,8 @@ impl Commit {
                 recovery.memory.fence(id, attempt, clock);
             }
         }
+        let is_kept = self.promised(id) >= Some(attempt) || !self.rules.hold(Rule::F10);
+        debug_assert!(is_kept, "F2: who answers takes part in nothing older");
         let is_here = self.records.slot(id).is_some();
         match self.known(id) {
             known @ (Known::Committed { .. } | Known::Aborted(_) | Known::Forgotten) => {
@@ -101,7 +104,7 @@ impl Commit {
     }
 
     /// The newest attempt that this node has promised to.
-    fn promised(&self, id: TransactionId) -> Option<Attempt> {
+    pub(in crate::commit) fn promised(&self, id: TransactionId) -> Option<Attempt> {
         match self.records.slot(id) {
             Some(slot) => Some(self.records[slot].attempt),
             None => Some(self.recovery.as_ref()?.memory.get(id)?.attempt),
@@ -156,6 +159,11 @@ impl Commit {
         if is_cleared {
             if self.is_clearable(id, attempt) {
                 let slot = self.records.slot(id).expect("it is clearable");
+                let entered_in = self.records[slot].entered_in;
+                debug_assert!(
+                    entered_in < attempt,
+                    "F3: what is withdrawn is older: {entered_in:?}"
+                );
                 self.withdraw(slot);
                 self.settle(slot, effects);
             }

@@ -24,6 +24,11 @@ pub const WINDOW_MIN_US: u64 = 5_000_000;
 /// Entries that are forgotten in one tick.
 const LET_GO_MAX: usize = 4096;
 
+const _: () = {
+    assert!(WINDOW_MIN_US <= OUTCOME_WINDOW_US, "a window is between the two");
+    assert!(NOTE_EVERY_US < WINDOW_MIN_US, "what the clock was a window ago is known");
+};
+
 /// What the cluster's clock was, by one that does not jump.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
@@ -36,6 +41,8 @@ impl Past {
     fn note(&mut self, elapsed_us: u64, clock_us: u64, window_us: u64) {
         let is_due = |(last_us, _): &(u64, u64)| elapsed_us >= last_us + NOTE_EVERY_US;
         if self.noted.back().is_none_or(is_due) {
+            let last_us = self.noted.back().map_or(0, |(_, clock_us)| *clock_us);
+            debug_assert!(last_us <= clock_us, "F10: the clock was never ahead of what it is");
             self.noted.push_back((elapsed_us, clock_us));
         }
         while self.noted.get(1).is_some_and(|(then_us, _)| then_us + window_us <= elapsed_us) {
@@ -157,6 +164,7 @@ impl Commit {
         let done_to_us = oldest_us.map_or(horizon_us, |it| it.saturating_sub(1).min(horizon_us));
         // What was done once stays so; what comes late was begun by somebody who is not done.
         recovery.done_to_us = recovery.done_to_us.max(done_to_us).max(recovery.memory.floor());
+        debug_assert!(recovery.done_to_us >= recovery.memory.floor(), "F10: all are done so far");
         if !is_waiting_for_all {
             recovery.memory.raise_floor(horizon_us);
         }

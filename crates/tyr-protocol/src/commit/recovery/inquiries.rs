@@ -114,6 +114,7 @@ impl Inquiries {
                 self.placed -= 1;
             }
         }
+        debug_assert!(self.placed <= self.places, "no more have a place than there are");
     }
 
     pub fn insert(&mut self, id: TransactionId, inquiry: Inquiry) {

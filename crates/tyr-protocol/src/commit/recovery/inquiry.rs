@@ -87,6 +87,8 @@ impl Commit {
             (None, Some(recovery)) => recovery.memory.fence(id, attempt, clock),
             (None, None) => {}
         }
+        let is_kept = !self.rules.hold(Rule::F10) || self.promised(id) >= Some(attempt);
+        debug_assert!(is_kept || self.recovery.is_none(), "F8: begun, and not promised to");
     }
 
     /// Asks those who were not asked yet: the live nodes of the chains it had and of the one it
@@ -101,6 +103,11 @@ impl Commit {
         let Some(recovery) = &mut self.recovery else { return };
         let Some(map) = recovery.map.clone() else { return };
         let Some(inquiry) = recovery.inquiries.get_mut(id) else { return };
+        debug_assert!(inquiry.turn != Turn::PutOff, "what is put off is asked nobody: {id:?}");
+        debug_assert!(
+            inquiry.closing.is_none(),
+            "F9: what was concluded is not asked again: {id:?}"
+        );
         let mut members: BTreeSet<NodeId> = BTreeSet::new();
         for chain in &inquiry.chains {
             let live = chain.hops().iter().map(|hop| hop.node).filter(|node| map.is_live(*node));
@@ -115,6 +122,9 @@ impl Commit {
             |node: &NodeId| !inquiry.waiting.contains(node) && !inquiry.reports.contains_key(node);
         let fresh: Vec<NodeId> = members.into_iter().filter(is_new).collect();
         inquiry.waiting.extend(&fresh);
+        let is_asked = inquiry.waiting.contains(&self.node);
+        let is_own = is_asked || inquiry.reports.contains_key(&self.node);
+        debug_assert!(is_own, "F3: what this node knows counts too: {id:?}");
         let (attempt, begun) = (inquiry.attempt, inquiry.begun);
         for to in fresh {
             self.tell(now_us, to, Message::Query { id, attempt, begun }, view, effects);
@@ -276,6 +286,7 @@ impl Commit {
         if !inquiry.waiting.is_empty() {
             return;
         }
+        debug_assert!(inquiry.reports.is_empty(), "F9: it is closed when all have confirmed");
         let closed = recovery.inquiries.remove(id).and_then(|inquiry| inquiry.closing);
         recovery.memory.close(id);
         effects.push(Effect::aborted(id, closed.expect("it was just there")));
@@ -302,6 +313,7 @@ impl Commit {
             let old = inquiry.chains.iter().flat_map(Chain::hops).map(|hop| hop.node);
             chain = with_others(chain, old.filter(|node| map.is_live(*node)));
         }
+        debug_assert!(inquiry.attempt.number > 0, "F9: no ballot takes a first pass's number");
         let to = chain.hops()[0].node;
         let message = commit::Message::Forward {
             transaction: Arc::clone(&inquiry.transaction),
@@ -424,5 +436,9 @@ fn with_others(chain: Chain, others: impl Iterator<Item = NodeId>) -> Chain {
     let mut hops = chain.hops().to_vec();
     hops.extend(missing.into_iter().map(|node| Hop { node, part: Part::Pieces(Vec::new()) }));
     hops.sort_unstable_by_key(|hop| hop.node);
-    Chain::new(hops, chain.ends().clone()).expect("sorted, each node once, none of several whole")
+    let longer = Chain::new(hops, chain.ends().clone())
+        .expect("sorted, each node once, none of several whole");
+    // Who only passes it on has nothing to show, so nobody waits for what comes before it there.
+    debug_assert_eq!(longer.anchors().len(), chain.anchors().len(), "C9: it has the same anchors");
+    longer
 }

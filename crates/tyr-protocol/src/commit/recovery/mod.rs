@@ -52,7 +52,7 @@ use std::sync::Arc;
 use tyr_types::{KeyspaceId, NodeId, TransactionId};
 
 pub use self::inquiries::BALLOTS_MAX;
-pub(crate) use self::inquiries::Inquiries;
+pub(crate) use self::inquiries::{Inquiries, Turn};
 #[cfg(feature = "broken-rules")]
 pub(crate) use self::inquiry::Inquiry;
 pub(crate) use self::inquiry::{NEVER_BEGUN, chain_of_begun};
@@ -70,6 +70,11 @@ pub const ASK_AFTER_US: u64 = 500_000;
 
 /// How often the time until the next question is doubled.
 pub const ASK_AFTER_DOUBLED_MAX: u8 = 4;
+
+const _: () = {
+    assert!(ASK_AFTER_US << ASK_AFTER_DOUBLED_MAX == 8_000_000, "F6: up to 8 s, as is written");
+    assert!(ASK_AFTER_US << ASK_AFTER_DOUBLED_MAX < OUTCOME_WINDOW_US, "F10: asked while known");
+};
 
 /// What a node of a cluster keeps beside its records.
 #[derive(Clone, Debug)]

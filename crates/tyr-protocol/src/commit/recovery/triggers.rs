@@ -277,6 +277,7 @@ impl Commit {
         }
         if let Some(slot) = self.records.slot(id) {
             let record = &mut self.records[slot];
+            debug_assert!(record.touched_us <= elapsed_us, "F6: the clock does not jump");
             record.touched_us = elapsed_us;
             record.asked = record.asked.saturating_add(1);
         }
@@ -319,7 +320,9 @@ impl Commit {
         if self.rules.hold(Rule::F1) {
             let clock = self.clock.clock;
             let epoch = map.epoch.max(self.clock.epoch);
-            self.clock = Timestamp { epoch, clock, node: self.clock.node };
+            let before = self.clock;
+            self.clock = Timestamp { epoch, clock, node: before.node };
+            debug_assert!(before <= self.clock, "F1: above all timestamps of older epochs");
         }
         let is_affected = |record: &Record| {
             map.is_affected(&record.chain, &record.transaction, record.attempt.epoch)
@@ -355,6 +358,10 @@ impl Commit {
         for it in open {
             self.put_off(it, effects);
         }
+        let asked = self.recovery.iter().flat_map(|it| it.inquiries.iter());
+        let older = asked.filter(|(_, inquiry)| inquiry.attempt.epoch < map.epoch).count();
+        let is_over = older == 0 || !self.rules.hold(Rule::F1);
+        debug_assert!(is_over, "F1: by an older map's attempt nothing is concluded");
         self.take_turns(now_us, view, effects);
     }
 

@@ -67,7 +67,8 @@ impl Relay {
     }
 
     fn backward(&mut self, attempt: Attempt) -> Vec<String> {
-        let decision = Decision::Commit(time(9, 9));
+        // No tail decides below what a node of its attempt proposed (C5).
+        let decision = Decision::Commit(Timestamp { epoch: attempt.epoch, ..time(9, 9) });
         let (outcomes, usages) = (Outcomes::new(), vec![]);
         let backward = Message::Backward { id: ID, attempt, decision, outcomes, usages };
         self.step(Event::Receive(backward))
