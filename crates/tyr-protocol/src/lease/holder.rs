@@ -100,6 +100,11 @@ impl Holder {
         }
     }
 
+    /// The incarnation that it is the lease of.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
     /// The lease is over: the node was told that it takes no part, or stops.
     pub fn give_up(&mut self) {
         self.until_us = 0;

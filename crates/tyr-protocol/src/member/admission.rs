@@ -86,6 +86,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Keeps a message of an epoch that is not known here, and asks for the map.
     fn hold(&mut self, envelope: Envelope) {
+        debug_assert!(envelope.epoch > self.member.epoch(), "what is known is heard at once");
         let from = envelope.from;
         if self.member.held.len() < HELD_MAX {
             self.member.held.push_back(envelope);
@@ -120,6 +121,7 @@ impl<S: Store> Turn<'_, S> {
         });
         // What came in between is of a yet newer epoch, and later.
         held.append(&mut self.member.held);
+        debug_assert!(held.iter().all(|it| it.epoch > known), "none of a known epoch waits on");
         self.member.held = held;
     }
 

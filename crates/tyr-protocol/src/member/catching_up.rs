@@ -45,7 +45,10 @@ impl Aside {
     /// Something was applied to this chunk, whose base is awaited.
     pub fn lay(&mut self, chunk: ChunkName, at: Timestamp, what: LaidAside) {
         self.len += what.len();
+        let id = what.transaction.id;
         let before = self.by_chunk.entry(chunk).or_default().insert(at, what);
+        let is_same = before.as_ref().is_none_or(|before| before.transaction.id == id);
+        debug_assert!(is_same, "C6: a timestamp is of one transaction: {id:?} at {at}");
         self.len -= before.map_or(0, |before| before.len());
     }
 
@@ -81,6 +84,14 @@ impl Aside {
     /// All transactions of it, some more than once.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.by_chunk.values().flat_map(BTreeMap::values).map(|it| &*it.transaction)
+    }
+
+    /// Checks what must hold between steps.
+    pub fn invariants(&self) {
+        let all = self.by_chunk.values().flat_map(BTreeMap::values);
+        assert_eq!(self.len, all.map(LaidAside::len).sum::<u64>(), "what is laid aside is counted");
+        let is_empty = self.by_chunk.values().any(BTreeMap::is_empty);
+        assert!(!is_empty, "a chunk is here for what is laid aside of it");
     }
 
     /// The chunks that something is laid aside of.

@@ -172,6 +172,7 @@ impl<S: Store> Turn<'_, S> {
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held(after.as_ref(), PAGE);
+            debug_assert!(held.is_sorted() && held.first() > after.as_ref() || held.is_empty());
             let is_end = held.len() < PAGE;
             after = held.last().cloned();
             for chunk in held {
@@ -261,6 +262,9 @@ impl<S: Store> Turn<'_, S> {
         self.member.recipient =
             Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);
         self.member.is_resume_due = false;
+        debug_assert!(self.member.commit.clock() >= clock, "C8: the clock stays");
+        debug_assert!(self.member.commit.is_empty(), "M4: nothing counts of what it had validated");
+        debug_assert_eq!(self.member.reads.len(), self.member.asked.len(), "nobody waits any more");
         if map.held_alone(node).next().is_none() {
             self.store.clear(); // Else chunk by chunk, as what is not held any more.
         }
@@ -275,6 +279,10 @@ impl<S: Store> Turn<'_, S> {
             && self.member.has_lease()
             && let Some(map) = self.member.map.clone()
         {
+            debug_assert!(
+                self.member.planned.iter().all(|it| it.map.epoch > epoch),
+                "M3: it is over"
+            );
             self.member.commit_epoch = Some(epoch);
             self.commit(commit::Event::Install { map });
             if self.member.is_resume_due {

@@ -34,10 +34,12 @@ impl Member {
     /// below it, but to chunks whose base is [awaited](Store::is_awaited): so the base may be
     /// folded up to it (L2). Its cost grows with what is in flight.
     pub fn applied_to(&self) -> Timestamp {
-        match self.commit.rules.hold(Rule::L2) {
+        let to = match self.commit.rules.hold(Rule::L2) {
             true => self.commit.applied_to(),
             false => self.commit.clock(),
-        }
+        };
+        debug_assert!(to <= self.commit.clock(), "L2: what comes is proposed above the clock");
+        to
     }
 
     /// A page of at least `limit` of what is remembered, of what was noted after the clock `after`,
@@ -60,6 +62,7 @@ impl Member {
         while let Some(after) = from {
             let (entries, next) = self.remembered_page(after, CHECKPOINT_PAGE);
             records.push(self.as_record(entries));
+            debug_assert!(next.is_none_or(|next| next > after), "L1: pages go on, or never end");
             from = next;
         }
         records.push(Record::Standing {
@@ -179,6 +182,7 @@ impl Member {
 /// The record that it was validated here, and the promise to take part in nothing older if it goes
 /// further than that.
 fn add_validated(record: &commit::record::Record, proposal: Timestamp, records: &mut Vec<Record>) {
+    debug_assert!(record.attempt >= record.entered_in, "F2: what came by was promised to");
     records.push(Record::Validated {
         transaction: Arc::clone(&record.transaction),
         chain: record.chain.clone(),
@@ -227,6 +231,7 @@ impl<S: Store> Turn<'_, S> {
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held(after.as_ref(), HELD_PAGE);
+            debug_assert!(held.is_sorted() && held.first() > after.as_ref() || held.is_empty());
             let is_end = held.len() < HELD_PAGE;
             after = held.last().cloned();
             for chunk in held {

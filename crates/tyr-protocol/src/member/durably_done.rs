@@ -31,6 +31,16 @@ impl DurablyDone {
             self.told_us = self.told_us.max(done_to_us);
         }
     }
+
+    /// Checks what must hold between steps; so many records were given to the log.
+    pub fn invariants(&self, records: u64) {
+        assert!(self.durable <= records, "only what was written is durable");
+        if let Some((done_to_us, until)) = self.coming {
+            assert!(until > self.durable, "F10: what is durable is told");
+            assert!(until <= records, "F10: it comes with a record that was written");
+            assert!(done_to_us > self.told_us, "F10: what is coming is further than what was told");
+        }
+    }
 }
 
 impl<S: Store> Turn<'_, S> {

@@ -82,6 +82,7 @@ impl<S: Store> Turn<'_, S> {
                 self.send(Address::Node(to), Body::Recovery(message));
             }
             commit::Effect::Persist { transaction, chain, attempt, proposal, placed } => {
+                debug_assert!(chain.position(self.member.node).is_some(), "C3: it is of the chain");
                 self.hear_of_chunks(&chain);
                 let promise = Promise::Validated(transaction.id, attempt);
                 let records = &self.member.commit.records;
@@ -128,6 +129,8 @@ impl<S: Store> Turn<'_, S> {
 
     /// Applies a transaction, and keeps what it answers here.
     pub(super) fn apply(&mut self, transaction: &Arc<Transaction>, chain: &Chain, at: Timestamp) {
+        let (clock, rules) = (self.member.commit.clock(), self.member.commit.rules);
+        debug_assert!(at <= clock || !rules.hold(Rule::C8), "C8: {at} is shown above the clock");
         self.hear_of_chunks(chain);
         if self.lay_aside(transaction, chain, at) {
             self.member.unanswered.insert(transaction.id);
@@ -227,12 +230,15 @@ impl<S: Store> Turn<'_, S> {
             self.member.misplaced.remove(&id);
             return; // It is asked about in time, and begins anew (F6).
         }
+        debug_assert_eq!(chain.position(self.member.node), Some(0), "the head places it anew");
         let Some(map) = self.member.map.clone() else { return };
         let mut ends: Ends = chain.ends().clone();
         match ends.iter_mut().find(|(of, _)| *of == blob) {
             Some((_, known)) => *known = end,
             None => ends.push((blob, end)),
         }
+        let is_once = |of: u32| ends.iter().filter(|(other, _)| *other == of).count() == 1;
+        debug_assert!(is_once(blob), "of a blob there is one guess: {ends:?}");
         let commit = &self.member.commit;
         let slot = commit.records.slot(id);
         let is_again = slot.is_some_and(|slot| commit.records[slot].entered_in.number > 0);
@@ -271,6 +277,7 @@ impl<S: Store> Turn<'_, S> {
     /// A record is not known to be durable. The log takes no more until the node starts again, so
     /// it can validate nothing; what it knows it still serves, while others can do without it.
     pub(super) fn persist_failed(&mut self, number: u64) {
+        debug_assert!(number <= self.member.records, "C3: only what was written fails");
         match self.member.promises.remove(&number) {
             Some(Promise::Prepared(epoch)) => {
                 self.member.is_broken = true;

@@ -75,6 +75,12 @@ impl InUse {
                 tables.get(blob).is_some_and(|table| table.at(*id).is_some())
             });
         }
+        let counted: usize = self.tables.values().map(SnapshotTable::len).sum();
+        debug_assert_eq!(
+            counted,
+            self.by_asker.len(),
+            "V1: who asks again finds its snapshot gone"
+        );
     }
 
     /// The oldest of all in use.
@@ -90,6 +96,11 @@ impl InUse {
     pub fn invariants(&self) {
         let counted: usize = self.tables.values().map(SnapshotTable::len).sum();
         assert_eq!(counted, self.by_asker.len(), "each snapshot has an asker");
+        assert!(!self.tables.values().any(SnapshotTable::is_empty), "a table is for what is in it");
+        for (asked, (blob, id)) in &self.by_asker {
+            let at = self.tables.get(blob).and_then(|table| table.at(*id));
+            assert!(at.is_some(), "V1: what was begun by {asked:?} is in use until it ends");
+        }
         assert!(counted <= SNAPSHOTS_MAX, "snapshots in use are bounded");
     }
 }

@@ -62,7 +62,9 @@ impl<S: Store> Turn<'_, S> {
         let id = self.member.asked.number();
         let ListRequest { keyspace, prefix, at, .. } = request.clone();
         let since_us = self.member.now.monotonic_us;
-        self.member.listings.0.insert(id, Waiting { client, request, epoch, since_us });
+        let before =
+            self.member.listings.0.insert(id, Waiting { client, request, epoch, since_us });
+        debug_assert!(before.is_none(), "reads and listings have their numbers from one count");
         self.ask_reads(read::Event::List(Listing { id, keyspace, prefix, at }));
     }
 

@@ -59,6 +59,7 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 use self::execution::Promise;
 use self::in_use::InUse;
+use self::invariants::Grown;
 use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
@@ -81,7 +82,11 @@ use crate::rule::Rule;
 /// come again (F6).
 pub const HELD_MAX: usize = 1024;
 
-const _: () = assert!(4 * BALLOTS_MAX <= HELD_MAX, "ballots of four nodes find room");
+const _: () = {
+    assert!(4 * BALLOTS_MAX <= HELD_MAX, "ballots of four nodes find room");
+    assert!(PLANNED_MAX > 1, "one that was withdrawn leaves room for the next");
+    assert!(tick::RETURN_AGAIN_US < tick::OUTDATED_AGAIN_US, "who is outdated asks less");
+};
 
 /// Transactions that are finished with between two places of the log that say so, at least.
 const FINISHED_MIN: u64 = 64;
@@ -97,7 +102,9 @@ pub const INCARNATIONS_PER_START: u64 = 1 << 16;
 
 /// The incarnation of a node's `start`-th start, the first being 1.
 pub fn incarnation(start: u64) -> u64 {
-    start.saturating_sub(1).saturating_mul(INCARNATIONS_PER_START) + 1
+    let incarnation = start.saturating_sub(1).saturating_mul(INCARNATIONS_PER_START) + 1;
+    debug_assert!(incarnation >= start, "M4: no start is taken for an earlier one: {start}");
+    incarnation
 }
 
 /// What can be set about a node.
@@ -279,7 +286,7 @@ impl Member {
         effects: &mut Vec<Effect>,
     ) {
         self.now = Now { wall_us: now.wall_us.min(Timestamp::CLOCK_MAX), ..now };
-        let before = (self.epoch(), self.incarnation, self.records);
+        let before = Grown::of(self);
         let mut turn = Turn { member: self, store, effects };
         match event {
             Event::Receive(envelope) => turn.receive(envelope),
@@ -290,10 +297,7 @@ impl Member {
             Event::Tick => turn.tick(),
         }
         turn.note_finished();
-        let (epoch, incarnation, records) = before;
-        debug_assert!(epoch <= self.epoch(), "F1: a node does not go back to an older map");
-        debug_assert!(incarnation <= self.incarnation, "M4: it is not taken for the one before");
-        debug_assert!(records <= self.records, "a record of the log has a number of its own");
+        before.check(self);
         debug_assert!(self.held.len() <= HELD_MAX, "what waits for a newer map is bounded");
         debug_assert!(self.planned.len() <= PLANNED_MAX, "planned maps are bounded");
     }
@@ -457,6 +461,8 @@ impl<S: Store> Turn<'_, S> {
     fn persist(&mut self, record: Record, promise: Option<Promise>) {
         self.member.records += 1;
         let number = self.member.records;
+        let last = self.member.promises.last_key_value().map(|(number, _)| *number);
+        debug_assert!(last < Some(number), "C3: what is durable up to a number has all before it");
         let is_synced = promise.is_some();
         if let Some(promise) = promise {
             let before = self.member.promises.insert(number, promise);

@@ -60,6 +60,8 @@ impl AskedReads {
 
     pub fn invariants(&self) {
         assert_eq!(self.by_id.len(), self.by_asker.len(), "a read of an asker is asked once");
+        let last = self.by_id.last_key_value().map_or(0, |(id, _)| id.0);
+        assert!(last <= self.given, "a number that is used was given, and is not given again");
         for (asked, id) in &self.by_asker {
             let request = &self.by_id[id].request;
             assert_eq!((request.asker, request.read), *asked, "a read is found by its asker");
@@ -175,6 +177,9 @@ impl<S: Store> Turn<'_, S> {
                 return self.refuse_read(&request, abort);
             }
         }
+        let (clock, rules) = (self.member.commit.clock(), self.member.commit.rules);
+        let is_fixed = at.is_none_or(|at| at <= clock) || !rules.hold(Rule::C8);
+        debug_assert!(is_fixed, "R5: what is served at {at:?} may still change");
         self.effects.push(Effect::Serve { request, at });
     }
 
@@ -183,6 +188,10 @@ impl<S: Store> Turn<'_, S> {
         if !self.is_still_here(&request) {
             return self.read_not_here(&request);
         }
+        debug_assert!(
+            clock <= self.member.commit.clock(),
+            "R6: a clock was reached when it is told"
+        );
         let part = ReadPart {
             read: request.read,
             range: request.range,

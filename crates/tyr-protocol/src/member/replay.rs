@@ -22,6 +22,8 @@ impl Member {
         let mut turn = Turn { member: self, store, effects: &mut said };
         turn.take_back(record);
         // Nobody waits for what was asked for on the way.
+        let is_said = said.iter().any(|it| matches!(it, super::Effect::Serve { .. }));
+        debug_assert!(!is_said, "M3: nobody is answered before there is a lease");
         self.promises.clear();
         self.lease = crate::lease::Holder::new(self.incarnation);
     }
@@ -99,6 +101,7 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn take_seat(&mut self) {
         if let Some(map_node) = self.member.map_node().copied() {
             self.member.incarnation = self.member.incarnation.max(map_node.incarnation + 1);
+            debug_assert!(!self.member.is_member(), "M4: nobody takes it for the process before");
             self.member.usage.change();
         }
     }

@@ -28,6 +28,7 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.now.monotonic_us;
         if is_quiet && let Some(after) = self.member.scrubber.wanted(now_us) {
             let mut names = self.store.held(after.as_ref(), NAMES_MAX);
+            debug_assert!(names.len() <= NAMES_MAX, "D4: a list is bounded");
             let next = (names.len() == NAMES_MAX).then(|| names.last().cloned()).flatten();
             names.retain(|(blob, chunk)| {
                 let holders = map.holders(blob, *chunk);
@@ -114,6 +115,7 @@ impl<S: Store> Turn<'_, S> {
         (offset, bytes): (u64, Bytes),
         at: Timestamp,
     ) {
+        debug_assert!(!bytes.is_empty(), "D4: what differs has bytes, or is read as it is");
         let Some(map) = self.member.map.clone() else { return };
         let range = ByteRange { start: offset, end: offset + bytes.len() as u64 };
         let check = ReadCheck { blob: blob.clone(), range, is_attributes: false, at };

@@ -46,6 +46,7 @@ impl Member {
             let (page, next) = self.remembered_page(after, CHECKPOINT_PAGE);
             let is_kept = |it: &Marked| it.singles.iter().any(|id| singles.contains(id));
             kept.remembered.extend(page.into_iter().filter(is_kept));
+            debug_assert!(next.is_none_or(|next| next > after), "pages go on, or never end");
             from = next;
         }
         let is_kept = |record: &commit::record::Record| {

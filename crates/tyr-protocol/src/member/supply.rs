@@ -80,6 +80,7 @@ impl<S: Store> Turn<'_, S> {
         late.into_iter().for_each(|it| self.answer_late(chunk, it));
         if copy.is_last {
             self.member.aside.forget(chunk);
+            debug_assert!(!self.store.is_awaited(chunk), "D2: its base is here: {chunk:?}");
         }
     }
 
@@ -208,6 +209,7 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let mut chunks = self.store.held(after.as_ref(), SCANNED_MAX);
+        debug_assert!(chunks.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
         let next = (chunks.len() == SCANNED_MAX).then(|| chunks.last().cloned()).flatten();
         chunks.retain(|(blob, chunk)| {
             let placed = map.placement(blob, *chunk).unwrap_or_default();
@@ -231,6 +233,7 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let (mut outcomes, next) = self.member.commit.remembered(after, REMEMBERED_MAX);
+        debug_assert!(next.is_none_or(|next| next > after), "F4: pages go on, or never end");
         for remembered in &mut outcomes {
             if let Decision::Commit(_) = remembered.decision {
                 self.member.commit.complete(remembered.id, &mut remembered.outcomes);

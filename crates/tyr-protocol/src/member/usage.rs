@@ -204,6 +204,7 @@ impl<S: Store> Turn<'_, S> {
         // is, on other bytes: nobody folds past it.
         let coming = self.member.commit.unapplied_from(blob);
         let as_of = begun.into_iter().chain(beginning).chain(coming).fold(clock, Timestamp::min);
+        debug_assert!(as_of <= clock, "V2: of what is to come nobody can tell");
         Some(Usage::new(as_of, Vec::new()))
     }
 
@@ -220,5 +221,8 @@ impl<S: Store> Turn<'_, S> {
 
 /// The one that lets less go. Both lists are empty.
 fn older(own: Usage, known: &Usage) -> Usage {
-    if known.as_of() < own.as_of() { known.clone() } else { own }
+    let as_of = own.as_of().min(known.as_of());
+    let older = if known.as_of() < own.as_of() { known.clone() } else { own };
+    debug_assert_eq!(older.as_of(), as_of, "V2: half of the truth would let versions go");
+    older
 }
