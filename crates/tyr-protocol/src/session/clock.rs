@@ -16,6 +16,8 @@ const TRUSTED_US: u64 = 10_000_000;
 /// not be handed back for ever.
 const CARRIED_US: u64 = 2 * TRUSTED_US;
 
+const _: () = assert!(TRUSTED_US < CARRIED_US, "it is corrected before it is forgotten");
+
 /// The estimate: a clock that was seen, and when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
@@ -30,6 +32,7 @@ impl Clock {
         if !is_trusted || self.now_us(monotonic_us).is_none_or(|now| clock.clock > now) {
             self.seen = Some((clock.clock, monotonic_us));
         }
+        debug_assert!(self.now_us(monotonic_us).is_some(), "who was just told knows the time");
     }
 
     /// The cluster's clock now, in microseconds; `None` when no node said it lately.

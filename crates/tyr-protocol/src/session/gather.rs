@@ -113,6 +113,7 @@ impl Gather {
         if want.range.is_empty() {
             (want.range, want.is_attributes) = (NOTHING, true);
         }
+        debug_assert!(chunk_size > 0, "a keyspace's configuration is checked");
         let range = want.range;
         let is_of_one =
             range.is_empty() || range.start / chunk_size == (range.end - 1) / chunk_size;
@@ -182,6 +183,7 @@ impl Gather {
                 Question { chunk: 0, range: NOTHING, is_attributes: true, kind: Kind::At(at) }
             }
         };
+        debug_assert_eq!(self.pending, 0, "what is asked alone is asked when nothing else is");
         (self.next, self.pending) = (1, 1);
         questions.push(single);
     }
@@ -193,6 +195,7 @@ impl Gather {
                 return;
             }
             let (chunk, range) = (self.next, self.share(self.next));
+            debug_assert!(!range.is_empty(), "nothing is asked of chunk {chunk}");
             self.next += 1;
             self.pending += 1;
             questions.push(Question { chunk, range, is_attributes: false, kind });
@@ -209,6 +212,8 @@ impl Gather {
         part: ReadPart,
         began: Option<Began>,
     ) -> Result<(), Abort> {
+        debug_assert!(self.pending > 0, "what was not asked is not taken");
+        debug_assert!(question.is_answered_by(&part), "other answers were not understood");
         self.pending -= 1;
         self.version = self.version.max(part.version);
         let is_short = (part.bytes.len() as u64) < question.range.len();
@@ -216,7 +221,8 @@ impl Gather {
             self.size = part.size;
         }
         if !part.bytes.is_empty() {
-            self.pieces.insert(part.range.start, part.bytes);
+            let before = self.pieces.insert(part.range.start, part.bytes);
+            debug_assert!(before.is_none(), "R4: bytes are asked for once at one timestamp");
         }
         match self.stage {
             Stage::Direct { is_attributes } => {
@@ -272,6 +278,7 @@ impl Gather {
 
     /// The answer, once complete.
     pub fn seen(self) -> Seen {
+        debug_assert!(self.is_complete() && self.pending == 0, "R7: something is to be asked yet");
         let ByteRange { start, end } = self.range;
         let held_end = self.held_end();
         let end = match ending(self.range, held_end, self.size.map(Option::unwrap_or_default)) {
@@ -280,6 +287,7 @@ impl Gather {
             Ending::AskVersionManager => held_end, // R7 is taken away.
         };
         let bytes = self.assemble(end - start);
+        debug_assert_eq!(bytes.len() as u64, end - start, "R7: holes are zeros, up to the end");
         let is_sized = self.want.is_attributes || held_end < self.want.range.end;
         let Self { want, at, version, size, began, .. } = self;
         Seen { want, at, version, bytes, size, is_sized, began }

@@ -2,10 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use tyr_types::Epoch;
+
+use super::numbers::Numbers;
 use super::timer::Timer;
-use super::{QUESTIONS_MAX, Session, Task};
+use super::{InFlight, QUESTIONS_MAX, Session, Task};
 
 impl Session {
+    /// Checks what never goes back, where debug assertions are on, against what was before a step:
+    /// the map, the numbers given to reads, and below which transaction all are settled.
+    pub(super) fn check_since(&self, (epoch, begun, settled): (Epoch, u64, u64)) {
+        debug_assert!(self.map.epoch >= epoch, "a session does not go back to an older map");
+        debug_assert!(self.questions_begun >= begun, "an answer is of one question");
+        debug_assert!(self.unsettled.settled() >= settled, "F4: nodes forget what was settled");
+        let is_over = self.timers.first_us().is_none_or(|due_us| due_us > self.now_us);
+        debug_assert!(is_over, "what was due is done, and what it began is due later");
+    }
+
     /// Checks what must hold between two steps.
     ///
     /// # Panics
@@ -44,6 +57,20 @@ impl Session {
         }
         assert_eq!(sent, self.limits.in_flight().collect(), "what nodes were sent is counted");
         assert_eq!(asked, self.questions.len(), "every question is of a call");
+        let last = self.questions.last_key_value().map_or(0, |(number, _)| *number);
+        assert!(
+            last < Numbers::least(self.questions_begun + 1),
+            "a number that is open is not given again"
+        );
+        let is_commit = |it: &&InFlight| matches!(it.task, Task::Commit(_));
+        let commits = self.calls.values().filter(is_commit).count();
+        assert_eq!(self.unsettled.calls().count(), commits, "F4: one call waits for each");
+        for call in self.unsettled.undated() {
+            let Some(Task::Commit(submission)) = self.calls.get(&call).map(|it| &it.task) else {
+                panic!("a call waits for its transaction: {call:?}")
+            };
+            assert!(!submission.is_sent(), "F4: a node was told no time: {call:?}");
+        }
         for (number, open) in &self.questions {
             let is_due = self.timers.contains(open.due_us, Timer::Question(*number));
             assert!(is_due, "every question is asked again");

@@ -35,6 +35,12 @@ const FEW: usize = 8;
 /// Bytes.
 const FEW_LEN: u64 = 1 << 20;
 
+const _: () = {
+    assert!(FEW > 0, "or a node that refused something would never be asked again");
+    assert!(CALM_US < FORGOTTEN_US, "a limit grows before it is forgotten");
+    assert!(FEW_LEN <= WAITING_LEN_MAX, "what may be in flight may wait");
+};
+
 /// What is known of one node.
 #[derive(Clone, Debug, Default)]
 struct Of {
@@ -182,6 +188,11 @@ impl Limits {
         assert_eq!(all().count(), self.waiting, "who waits is counted");
         assert_eq!(all().map(|(_, len)| len).sum::<u64>(), self.waiting_len, "and what they carry");
         assert!(self.waiting_len <= WAITING_LEN_MAX, "what waits is bounded");
+        let limits = self.nodes.values().filter_map(|of| of.limit.as_ref());
+        for limit in limits {
+            assert!(limit.max > 0, "one may always be in flight: {limit:?}");
+            assert!(limit.halved_us <= limit.refused_us, "it is halved by a refusal: {limit:?}");
+        }
     }
 
     /// Transactions that each node was sent and has not answered.

@@ -208,6 +208,7 @@ impl Session {
     pub fn step(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
         self.now_us = self.now_us.max(now.monotonic_us);
         self.numbers.live_through(now);
+        let before = (self.map.epoch, self.questions_begun, self.unsettled.settled());
         match event {
             Event::Call { call, what } => self.call(call, what, effects),
             Event::Cancel { call } => self.cancel(call, effects),
@@ -222,6 +223,7 @@ impl Session {
         }
         self.fire(effects);
         self.let_go(effects);
+        self.check_since(before);
     }
 
     fn call(&mut self, call: CallId, what: Call, effects: &mut Vec<Effect>) {

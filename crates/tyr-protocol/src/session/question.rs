@@ -10,7 +10,7 @@ use super::gather::Question;
 use super::reading::{Ask, Target};
 use super::routing::{Sent, Tries, Try, pause_us};
 use super::timer::Timer;
-use super::{Effect, Session, Task};
+use super::{Effect, QUESTIONS_MAX, Session, Task};
 use crate::abort::Abort;
 use crate::message::{Address, Body, ReadPart, ReadRequest};
 use crate::read::Kind;
@@ -38,9 +38,11 @@ impl Session {
         let Ask { target, blob, question } = ask;
         let (tries, due_us) = (Tries::new(), self.now_us);
         let open = Open { call, target, blob, question, tries, sent: None, due_us, refusal: None };
-        self.questions.insert(number, open);
+        let before = self.questions.insert(number, open);
+        debug_assert!(before.is_none(), "an answer is of one question: {number}");
         let in_flight = self.calls.get_mut(&call).expect("calls in flight ask");
         in_flight.questions.insert(number);
+        debug_assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
         self.send_question(number, effects);
     }
 
@@ -65,6 +67,7 @@ impl Session {
         let Some(to) = to else {
             return self.fetch_map(None, effects);
         };
+        debug_assert!(holders.contains(&to), "R1: only who holds it may answer: {to:?}");
         open.tries.push(Try { node: to, is_open: true });
         let request = ReadRequest {
             read: number,

@@ -23,6 +23,8 @@ pub const QUESTIONS_MAX: usize = 64;
 /// How often a read whose versions are gone is placed anew before its caller hears of it.
 pub const RESTARTS_MAX: u32 = 3;
 
+const _: () = assert!(QUESTIONS_MAX > 0, "who may ask nothing is never answered");
+
 /// What a question is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -143,6 +145,9 @@ impl Reading {
             self.gathers.insert(self.next, gather);
             self.next += 1;
         }
+        let begun = self.seen.len() + self.gathers.len();
+        debug_assert_eq!(begun, self.next, "a blob that was begun is gathered, or seen");
+        debug_assert!(advance.asks.len() <= room, "questions at a time are bounded");
         if self.seen.len() == self.wants.len() {
             advance.answer = Some(self.answer());
         }
@@ -163,6 +168,7 @@ impl Reading {
             Target::Time => Ok(()),
             Target::Clock => {
                 let clocks = self.clocks.as_mut().expect("clocks are asked for before the reads");
+                debug_assert!(clocks.pending > 0, "R6: each blob's clock comes in once");
                 clocks.pending -= 1;
                 let clock = part.at.unwrap_or_default();
                 clocks.highest = match self.rules.hold(Rule::R6) {
@@ -216,7 +222,8 @@ impl Reading {
                 advance.ended.extend(seen.began.take());
             }
             self.len += seen.bytes.len() as u64;
-            self.seen.insert(index, seen);
+            let before = self.seen.insert(index, seen);
+            debug_assert!(before.is_none(), "a blob is seen once: {index}");
         }
         if self.len > limits::READ_LEN_MAX {
             let reason = "one read answers at most 64 MiB; read fewer blobs at a time";

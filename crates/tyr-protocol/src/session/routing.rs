@@ -13,6 +13,9 @@ use super::Session;
 /// How long a node is avoided after it was silent: as long as its lease at most.
 const AVOIDED_US: u64 = 2_000_000;
 
+const _: () =
+    assert!(AVOIDED_US <= crate::lease::config::DURATION_US, "who is back is asked again soon");
+
 /// A message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
@@ -58,7 +61,9 @@ impl Routing {
             let asked = tries.iter().filter(|tried| tried.node == **node).count();
             (asked, self.is_silent(**node, now_us))
         };
-        in_turn.min_by_key(price).copied()
+        let chosen = in_turn.min_by_key(price).copied();
+        debug_assert!(chosen.is_some(), "one of several is asked, silent or not");
+        chosen
     }
 
     /// The node did not answer in time.
@@ -84,6 +89,7 @@ impl Routing {
 /// How long to wait for an answer: doubles with each try from `first_us` to `max_us`, and differs
 /// by up to a quarter, so that those who failed together do not come back together.
 pub(super) fn pause_us(first_us: u64, max_us: u64, tries: u32, salt: u64) -> u64 {
+    debug_assert!(first_us > 0, "without a pause it is asked again at once, for ever");
     let doubled = first_us.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(max_us);
     let spread = salt.wrapping_add(u64::from(tries)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     (doubled + (doubled / 4) * spread / (1 << 32)).max(1)

@@ -181,6 +181,9 @@ impl Session {
         in_flight.stuck = None;
         let entry =
             self.unsettled.entry(submission.sequence()).expect("in flight, so not answered");
+        debug_assert_eq!(entry.call, Some(call), "a transaction is sent by who waits for it");
+        let is_dated = submission.tries == 0 || entry.begun_us.is_some();
+        debug_assert!(is_dated, "F4: all that is sent of it tells the same time");
         let known_us = entry.begun_us.or_else(|| self.clock.now_us(self.now_us));
         let Some(begun_us) = known_us else {
             let blob = first_blob(&submission.transaction).expect("it has a chain").clone();
@@ -222,6 +225,7 @@ impl Session {
     ) {
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
+        debug_assert!(!submission.is_sent(), "F4: what a node has is asked about at once");
         let now_us = self.now_us;
         let until_us = *submission.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US);
         let is_queued = submission.queued_at == Some(to);
@@ -340,6 +344,10 @@ impl Session {
         let Task::Commit(submission) = &mut in_flight.task else { return };
         self.unsettled.close(submission.sequence());
         let id = TransactionId::new(self.client, self.unsettled.open(call, self.numbers));
+        debug_assert_ne!(
+            id, submission.transaction.id,
+            "F12: under this one it never takes effect"
+        );
         let transaction = Transaction { id, ..(*submission.transaction).clone() };
         submission.wait_for(None, &mut self.limits);
         submission.transaction = Arc::new(transaction);

@@ -21,7 +21,11 @@ pub(super) struct Timers(BTreeSet<(u64, Timer)>);
 
 impl Timers {
     pub fn set(&mut self, due_us: u64, timer: Timer) {
-        self.0.insert((due_us, timer));
+        let is_new = self.0.insert((due_us, timer));
+        debug_assert!(
+            is_new,
+            "the one before was cleared, or it would be cleared for two: {timer:?}"
+        );
     }
 
     pub fn clear(&mut self, due_us: u64, timer: Timer) {

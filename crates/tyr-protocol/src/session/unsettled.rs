@@ -14,6 +14,8 @@ pub const REMEMBERED_US: u64 = 60_000_000;
 /// The most unknown outcomes that may be asked for; beyond it the oldest is given up.
 pub const UNKNOWN_MAX: usize = 4096;
 
+const _: () = assert!(REMEMBERED_US == crate::commit::OUTCOME_WINDOW_US, "as long as nodes do");
+
 /// A transaction that is not answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -119,6 +121,11 @@ impl Unsettled {
         assert_eq!(unknown, self.unknown, "unknown outcomes are counted");
         assert!(self.unknown <= UNKNOWN_MAX, "unknown outcomes are bounded");
         assert!(self.settled() <= Numbers::least(self.next), "what is not begun is not settled");
+        let last = self.entries.last_key_value().map_or(0, |(sequence, _)| *sequence);
+        assert!(
+            last < Numbers::least(self.next),
+            "F4: two transactions of one id would be taken for one"
+        );
     }
 }
 
