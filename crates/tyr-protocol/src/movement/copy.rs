@@ -60,7 +60,9 @@ impl ChunkCopy {
         let (version, bytes, size_version) = (Timestamp::ZERO, Bytes::new(), Timestamp::ZERO);
         let size = is_first.then_some(None);
         let nothing = ChunkVersion { version, bytes, size, size_version };
-        Self::new(Timestamp::ZERO, range, true, vec![nothing])
+        let copy = Self::new(Timestamp::ZERO, range, true, vec![nothing]);
+        debug_assert!(copy.is_sound(), "D2: what is not is not taken: {range:?}");
+        copy
     }
 
     /// What a read at `at` sees.

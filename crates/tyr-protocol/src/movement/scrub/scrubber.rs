@@ -58,6 +58,13 @@ const TRIES_MAX: u8 = 6;
 /// Repairs of a stretch that do not help before it is left for the next round.
 const REPAIRS_MAX: u8 = 5;
 
+const _: () = {
+    assert!(REPAIR_LEN_MIN <= REPAIR_LEN_MAX && REPAIR_LEN_MAX <= STRETCH_LEN_MAX);
+    assert!(STRETCH_COST_MIN <= STRETCH_LEN_MAX, "a rate of one stretch gets on");
+    assert!(ASK_AGAIN_US < GIVE_UP_US, "a message that was lost is asked for once more");
+    assert!(REPAIRS | u16::MAX as u64 == u64::MAX, "each node has a client's number of its own");
+};
+
 /// The machine of a scrubber. With a rate of 0 it does nothing.
 #[derive(Clone, Debug)]
 pub struct Scrubber {
@@ -192,6 +199,7 @@ impl Scrubber {
         let Some(start) = chunk.1.checked_mul(size) else { return };
         let chunk_end = start.saturating_add(size);
         let range = ByteRange { start, end: chunk_end.min(start + STRETCH_LEN_MAX) };
+        debug_assert!(!range.is_empty(), "D4: a chunk has bytes to compare: {chunk:?}");
         let stretch = Stretch {
             chunk,
             chunk_end,
@@ -209,12 +217,16 @@ impl Scrubber {
     /// older S.
     fn put(&mut self, stretch: Stretch) {
         let number = self.number();
-        self.stretches.insert(number, stretch);
+        debug_assert!(stretch.range.end <= stretch.chunk_end, "D4: it lies in its chunk");
+        let before = self.stretches.insert(number, stretch);
+        debug_assert!(before.is_none(), "a number is never used again: {number}");
+        debug_assert!(self.stretches.len() <= COMPARED_MAX, "what is compared is bounded");
     }
 
     /// The number of another read, and of the one after it.
     fn number(&mut self) -> u64 {
         self.numbers += 2;
+        debug_assert!(self.numbers & 1 == 0, "the odd ones ask whether it can be written");
         self.numbers
     }
 
@@ -396,6 +408,8 @@ impl Scrubber {
         }
         stretch.repairs += 1;
         stretch.tries = 0;
+        debug_assert!(stretch.repairs <= REPAIRS_MAX, "D4: what does not help is left");
+        debug_assert!(stretch.range.len() <= REPAIR_LEN_MAX, "D4: of longer ones nothing is read");
         let right = &reading.bytes[&repair.from];
         let len = right.len().min(stretch.range.len() as usize);
         effects.push(Effect::Rewrite {
@@ -436,6 +450,7 @@ impl Scrubber {
                 stretch.chunk_end.min(start + STRETCH_LEN_MAX)
             }
         };
+        debug_assert!(start < end, "D4: what follows has bytes, or this would never end");
         stretch.range = ByteRange { start, end };
         (stretch.tries, stretch.repairs, stretch.stage) = (0, 0, Stage::Due);
         self.put(stretch);
