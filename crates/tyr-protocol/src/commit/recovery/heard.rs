@@ -11,38 +11,36 @@ use crate::commit::{Commit, Decision, Effect};
 use crate::rule::Rule;
 
 impl Commit {
-    /// With each tick: those that the tick before found not applied, too. Most are applied soon, and
-    /// nothing is written of them twice.
-    pub(super) fn note_late(&mut self, effects: &mut Vec<Effect>) {
-        let heard = self.take_heard(Heard::Due);
+    /// With each tick, of those that cannot be applied yet and are not written down: those that the
+    /// tick before found so, too. Most are applied soon, and nothing is written of them twice.
+    pub(super) fn note_late(&mut self, heard: &[Slot], effects: &mut Vec<Effect>) {
+        let mut late = Vec::new();
+        for slot in heard {
+            match self.records[*slot].heard {
+                Heard::Unwritten => self.records[*slot].heard = Heard::Due,
+                Heard::Due | Heard::Written => late.push(*slot),
+            }
+        }
+        let heard = self.take_heard(late);
         if !heard.is_empty() {
             effects.push(Effect::NoteHeard { heard });
-        }
-        for slot in self.heard_in(Heard::Unwritten) {
-            self.records[slot].heard = Heard::Due;
         }
     }
 
     /// All of them, to be written down before what is about to be written: that has effects of
     /// theirs in it, and does not say whose they are.
     pub(crate) fn take_all_heard(&mut self) -> Vec<Remembered> {
-        let mut heard = self.take_heard(Heard::Due);
-        heard.extend(self.take_heard(Heard::Unwritten));
-        heard
+        let is_such = |it: &Record| it.heard != Heard::Written && it.heard_at().is_some();
+        let heard = self.records.iter().filter(|(_, record)| is_such(record));
+        let heard: Vec<Slot> = heard.map(|(slot, _)| slot).collect();
+        self.take_heard(heard)
     }
 
-    fn heard_in(&self, heard: Heard) -> Vec<Slot> {
-        let is_such = |record: &Record| record.heard == heard && record.heard_at().is_some();
-        let records = self.records.iter().filter(|(_, record)| is_such(record));
-        records.map(|(slot, _)| slot).collect()
-    }
-
-    fn take_heard(&mut self, heard: Heard) -> Vec<Remembered> {
+    fn take_heard(&mut self, heard: Vec<Slot>) -> Vec<Remembered> {
         if self.recovery.is_none() || !self.rules.hold(Rule::F14) {
             return Vec::new();
         }
-        let slots = self.heard_in(heard).into_iter();
-        let taken = slots.filter_map(|slot| {
+        let taken = heard.into_iter().filter_map(|slot| {
             let record = &mut self.records[slot];
             record.heard = Heard::Written;
             record.as_heard()

@@ -8,7 +8,7 @@ use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
-use crate::commit::record::{Record, Slot, State};
+use crate::commit::record::{Heard, Record, Slot, State};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
@@ -28,6 +28,15 @@ enum Question {
 /// A record that has not got further for as long as any waits, at least, before it is asked about:
 /// since when, when it arrived, and where it is.
 type Resting = (u64, u64, Slot);
+
+/// What a tick finds when it goes over all records.
+struct Round {
+    /// When the oldest transaction began.
+    oldest_us: Option<u64>,
+    resting: Vec<Resting>,
+    /// Those that commit, cannot be applied yet, and are not written down (F14).
+    heard: Vec<Slot>,
+}
 
 impl Commit {
     /// F1: whether the map does not give this chain any more to a transaction whose attempt began
@@ -141,9 +150,9 @@ impl Commit {
         let Some(recovery) = &mut self.recovery else { return };
         recovery.elapsed_us = recovery.elapsed_us.max(elapsed_us);
         recovery.inquiries.make_room(elapsed_us);
-        let (oldest_us, resting) = self.go_over_all();
+        let Round { oldest_us, resting, heard } = self.go_over_all();
         self.review_done(oldest_us);
-        self.note_late(effects);
+        self.note_late(&heard, effects);
         self.take_turns(now_us, view, effects);
         self.tell_untold(effects);
         if self.rules.hold(Rule::F6) {
@@ -152,25 +161,28 @@ impl Commit {
         }
     }
 
-    /// Goes over all records, the one time that a tick does: counts them, and finds when the oldest
-    /// transaction began, and those that rest.
+    /// Goes over all records, the one time that a tick does, and counts them.
     ///
     /// A list by when each is due would have to be kept by every transaction, and nearly all end
     /// long before that.
-    fn go_over_all(&mut self) -> (Option<u64>, Vec<Resting>) {
+    fn go_over_all(&mut self) -> Round {
         let elapsed_us = self.recovery.as_ref().map_or(0, |recovery| recovery.elapsed_us);
-        let (mut crowd, mut oldest_us, mut resting) = (0, None::<u64>, Vec::new());
+        let (mut crowd, mut oldest_us) = (0, None::<u64>);
+        let (mut resting, mut heard) = (Vec::new(), Vec::new());
         for (slot, record) in self.records.iter() {
             crowd += u64::from(!record.is_applied());
             oldest_us = oldest_us.into_iter().chain([record.begun.clock]).min();
             if has_rested(record, elapsed_us, ASK_AFTER_US) {
                 resting.push((record.touched_us, record.arrival, slot));
             }
+            if record.heard != Heard::Written && record.heard_at().is_some() {
+                heard.push(slot);
+            }
         }
         if let Some(recovery) = &mut self.recovery {
             recovery.crowd = crowd;
         }
-        (oldest_us, resting)
+        Round { oldest_us, resting, heard }
     }
 
     /// Ballots that have not heard from all begin anew, those that wait longest first, as long as
