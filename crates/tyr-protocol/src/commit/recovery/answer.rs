@@ -251,11 +251,6 @@ impl Commit {
             };
         };
         let record = &self.records[slot];
-        let rival = record.waits_for.and_then(|rival| self.records.get(rival));
-        if rival.is_some_and(|rival| rival.state.is_waiting()) {
-            return; // It stands in a line; whoever is first in it is asked about.
-        }
-        let idle_us = recovery.elapsed_us.saturating_sub(record.touched_us);
         if record.state.is_waiting()
             && record.known.is_none()
             && record.entered_in == record.attempt
@@ -267,7 +262,16 @@ impl Commit {
             let clear = |to| Effect::Recover { to, message: Message::Clear { id, attempt } };
             effects.extend(others.map(clear));
         }
-        if record.asked == 0 && idle_us < super::ASK_AFTER_US / 2 {
+        // Who asks may hold it over a chain of before, of which no ballot over this one asks all:
+        // then it has not promised to this attempt, and nothing else gets it to let go.
+        let is_over_another =
+            chain.hops().iter().any(|hop| record.chain.position(hop.node).is_none());
+        let rival = record.waits_for.and_then(|rival| self.records.get(rival));
+        if !is_over_another && rival.is_some_and(|rival| rival.state.is_waiting()) {
+            return; // It stands in a line; whoever is first in it is asked about.
+        }
+        let idle_us = recovery.elapsed_us.saturating_sub(record.touched_us);
+        if !is_over_another && record.asked == 0 && idle_us < super::ASK_AFTER_US / 2 {
             return; // It is getting on; who asked will ask again.
         }
         let (decided_at, ends) = (record.state.decided_at(), record.chain.ends().clone());

@@ -436,6 +436,32 @@ fn a_lost_clear_is_said_again_to_who_asks() {
     assert_eq!(nodes.replies.len(), 2);
 }
 
+/// F6: the head runs it again over a chain that is shorter; who was in the longer one is not asked
+/// by the ballots over this, and has not promised to their attempts. Seed 1795609532835 of the
+/// simulator, scenario real-moves.
+#[test]
+fn who_holds_it_over_another_chain_is_asked_though_it_was_looked_at_just_now() {
+    let mut nodes = Nodes::three();
+    let long = nodes.chain(&writing(1));
+    nodes.submit(writing(1));
+    nodes.run_losing(is_forward_to(2));
+    let hops = long.hops().iter().filter(|hop| hop.node.0 != 1).cloned().collect();
+    let short = Chain::new(hops, Ends::new()).unwrap();
+    nodes.nodes[0] = (Commit::clustered(NodeId(0)), Applied::default());
+    nodes.step(0, Event::Install { map: Arc::clone(&nodes.map) });
+    let transaction: Arc<Transaction> = writing(1).into();
+    let begun = BEGUN;
+    let submit = Event::Submit { transaction: Arc::clone(&transaction), chain: short, begun };
+    nodes.step(0, submit);
+    nodes.mail.clear();
+    let ask = Message::Ask { transaction, chain: long, begun };
+    nodes.step(0, Event::Recover(ask));
+    let is_query = |(to, mail): &(NodeId, Mail)| {
+        to.0 == 1 && matches!(mail, Mail::Recovery(Message::Query { .. }))
+    };
+    assert!(nodes.mail.iter().any(is_query), "{:?}", nodes.mail);
+}
+
 /// F4.
 #[test]
 fn a_retry_is_answered_from_memory_and_takes_effect_once() {
