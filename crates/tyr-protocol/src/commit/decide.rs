@@ -55,8 +55,12 @@ impl Commit {
         self.observe(at);
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
-            let is_above = record.state.in_flight_at() <= Some(at) || !self.rules.hold(Rule::C5);
-            debug_assert!(is_above, "C5, C6: what comes after its proposal may be shown, at {at}");
+            let is_kept = [Rule::C5, Rule::F2, Rule::F3].iter().all(|rule| self.rules.hold(*rule));
+            let is_above = record.state.in_flight_at() <= Some(at);
+            debug_assert!(
+                is_above || !is_kept,
+                "C5, C6: what comes after its proposal may be shown, at {at}"
+            );
             record.state = State::Decided(at);
             self.rank(slot);
             self.moved(slot);
@@ -362,6 +366,8 @@ impl Commit {
             let (begun, attempt) = (record.begun, record.entered_in);
             let previous = record.position.checked_sub(1);
             let is_first = attempt.number == 0 || self.recovery.is_none();
+            // What was promised since it was noted outlives the record (F2).
+            self.remember(slot, None);
             self.settle(slot, effects);
             match previous {
                 _ if owed.is_some() => {} // Its coordinator tells everybody.
