@@ -91,6 +91,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "sleepers",
     "long-mixed",
     "long-away",
+    "day-away",
     "long-cuts",
     "long-bridges",
     "long-links",

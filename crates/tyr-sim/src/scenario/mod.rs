@@ -37,8 +37,8 @@ use crate::setup::Stores;
 pub const NODES_MAX: u16 = 256;
 /// Most clients that a scenario may have.
 pub const CLIENTS_MAX: u16 = 256;
-/// The longest run: an hour of simulated time.
-pub const LENGTH_MAX: Micros = Micros::seconds(3_600);
+/// The longest run: a little more than a day of simulated time.
+pub const LENGTH_MAX: Micros = Micros::seconds(100_000);
 /// The keyspace that is there without being named.
 pub const MAIN: &str = "main";
 

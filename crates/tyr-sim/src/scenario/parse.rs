@@ -112,7 +112,7 @@ fn cluster(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         } else {
             scenario.length = words.time()?;
             if !(Micros::seconds(1)..=LENGTH_MAX).contains(&scenario.length) {
-                return words.expected_before(2, "a length from 1 s to 3600 s");
+                return words.expected_before(2, "a length from 1 s to 100000 s");
             }
         }
         if !words.take(",") {
