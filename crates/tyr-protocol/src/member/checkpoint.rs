@@ -140,8 +140,8 @@ impl Member {
     }
 
     /// What is in flight, in the order of arrival: what was validated counts, as do promises to
-    /// take part in nothing older. A decision that was only heard of is told as one (F14), and shows
-    /// as a proposal, too: it will not take effect below it.
+    /// take part in nothing older. A decision that was only heard of is told as one (F14), and
+    /// shows as a proposal, too: it will not take effect below it.
     pub(super) fn add_in_flight(
         &self,
         is_meant: &dyn Fn(&commit::record::Record) -> bool,

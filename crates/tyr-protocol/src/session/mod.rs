@@ -23,6 +23,7 @@
 //! It must not know how messages travel, nor what a node does with them.
 
 mod clock;
+mod config;
 pub mod effect;
 pub mod event;
 mod gather;
@@ -50,6 +51,7 @@ pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
 pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
 
 use self::clock::Clock;
+pub use self::config::SessionConfig;
 use self::limits::Limits;
 use self::numbers::Numbers;
 use self::question::Open;
@@ -65,35 +67,6 @@ use crate::message::{Address, Asked, Body, Envelope, Now};
 #[cfg(feature = "broken-rules")]
 use crate::rule::Rule;
 use crate::rule::Rules;
-
-/// How patient a session is.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionConfig {
-    /// How long to wait for an answer to a read before another replica is asked.
-    pub read_retry_us: u64,
-    /// How long to wait for an answer to a commit before it is asked for again. A node that was
-    /// not told the outcome asks by itself much sooner (F6), and asking again makes work.
-    pub commit_retry_us: u64,
-    /// The longest pause; they double up to it. Whoever waits for a node that is gone hears of the
-    /// map without it at the next try, so this is how long that takes at most.
-    pub retry_max_us: u64,
-    /// How long a call may take. Below the time for which outcomes are remembered.
-    pub deadline_us: u64,
-    /// The most calls in flight; further ones fail as `Unavailable`.
-    pub in_flight_max: usize,
-}
-
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self {
-            read_retry_us: 200_000,
-            commit_retry_us: 1_000_000,
-            retry_max_us: 1_000_000,
-            deadline_us: 30_000_000,
-            in_flight_max: 1024,
-        }
-    }
-}
 
 /// So many nodes must not know a keyspace before it counts as absent: some are behind.
 const CONFIRMED_MIN: u32 = 3;

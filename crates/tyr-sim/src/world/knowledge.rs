@@ -3,11 +3,11 @@
 //! What the protocol promises holds while every written chunk keeps a replica that is neither lost
 //! nor has forgotten (F7). Faults are drawn at random, and a few runs go beyond: a transaction was
 //! applied where it may have been read, and every node that knew of its decision has been declared
-//! down since, or lost the end of its log, before anybody else knew. What was read may then change its
-//! place, so such a run is not judged, but for one thing: a transaction without reads and conditions
-//! is *owed* when a disk that is left has it validated. It was answered, so it takes effect, wherever
-//! (F3, F13). Where nothing is owed the run is ended. This decides which runs those are, by what nodes
-//! wrote, whatever the machines make of it.
+//! down since, or lost the end of its log, before anybody else knew. What was read may then change
+//! its place, so such a run is not judged, but for one thing: a transaction without reads and
+//! conditions is *owed* when a disk that is left has it validated. If it was answered it takes
+//! effect, wherever (F3, F13). Where nothing is owed the run is ended. This decides which runs
+//! those are, by what nodes wrote, whatever the machines make of it.
 //!
 //! A node knows that a transaction is decided
 //!
@@ -167,7 +167,8 @@ impl Knowledge {
         self.lose_but(node, 0, &kept);
     }
 
-    /// A transaction that may have been shown, and of which nobody knew any more that it is decided.
+    /// A transaction that may have been shown, and of which nobody knew any more that it is
+    /// decided.
     pub fn lost(&self) -> Option<TransactionId> {
         self.lost
     }

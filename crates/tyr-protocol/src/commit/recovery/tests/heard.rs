@@ -11,7 +11,7 @@ fn shown_by_one_that_is_lost(broken: Option<Rule>) -> (Timestamp, Vec<(u64, Time
     nodes.run_losing(is_backward_to(1));
     let (_, shown) = nodes.nodes[2].1.0[0];
     nodes.wait(&[0, 1]);
-    // The head finds out, and the middle enters the pass; the tail has applied it, and is not heard.
+    // The head finds out, and the middle enters the pass; the tail has it, and is not heard.
     nodes.run_losing(is_backward_to(1));
     for _ in 0..2 {
         nodes.elapsed_us += 50_000;
