@@ -9,7 +9,7 @@
 //! | who comes before me | `order`, from my timestamp down |
 //! | who waits and came before me | `queue`, from my arrival down; or the `special_queue` |
 //! | who is told whatever happens | `open` |
-//! | how much is reserved at the end | counted |
+//! | how much is reserved at the end, and to where it is cut | counted |
 //!
 //! The rest, cuts and reads of size and existence, go over all in flight: they wait for the last of
 //! them, or abort at the first. It must know of each transaction how it stands, and be told when
@@ -22,7 +22,7 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
-use super::claims::{Candidate, Claims, Standing, appended, nearest_of};
+use super::claims::{Candidate, Claims, Standing, appended, cut_end, nearest_of};
 use super::in_flight::{Claim, ClaimKind};
 use super::record::Slot;
 use super::spans::Spans;
@@ -48,6 +48,8 @@ pub(crate) struct ClaimIndex {
     appending: usize,
     /// Where plain writes end, and how many there.
     ends: BTreeMap<u64, u32>,
+    /// The ends that cuts give the blob, and how many each.
+    cuts: BTreeMap<u64, u32>,
     /// Those in flight.
     order: BTreeSet<(Timestamp, Slot)>,
     /// Of those in flight, what reads, requires or cuts something.
@@ -201,6 +203,11 @@ impl ClaimIndex {
         self.order.iter().find(|(_, slot)| is_writing(*slot)).map(|(at, _)| *at)
     }
 
+    /// The lowest end that a cut gives the blob.
+    pub fn lowest_cut(&self) -> Option<u64> {
+        self.cuts.first_key_value().map(|(end, _)| *end)
+    }
+
     /// Bytes that others in flight append.
     pub fn reserved(&self, slot: Slot) -> u64 {
         let own = self.all.get(&slot).filter(|own| matches!(own.standing, Standing::InFlight(_)));
@@ -219,6 +226,9 @@ impl ClaimIndex {
             if let Some(end) = written_end(claim) {
                 *self.ends.entry(end).or_default() += 1;
             }
+            if let Some(end) = cut_end(claim) {
+                *self.cuts.entry(end).or_default() += 1;
+            }
         }
         let own = self.all.entry(slot);
         let own = own.or_insert_with(|| Own { claims: SmallVec::new(), standing: standing(slot) });
@@ -232,11 +242,11 @@ impl ClaimIndex {
         self.len -= own.claims.len();
         for claim in own.claims {
             self.appending -= usize::from(matches!(claim.kind, ClaimKind::Append { .. }));
-            let Some(end) = written_end(&claim) else { continue };
-            let count = self.ends.get_mut(&end).expect("it was counted");
-            *count -= 1;
-            if *count == 0 {
-                self.ends.remove(&end);
+            if let Some(end) = written_end(&claim) {
+                count_out(&mut self.ends, end);
+            }
+            if let Some(end) = cut_end(&claim) {
+                count_out(&mut self.cuts, end);
             }
         }
     }
@@ -327,6 +337,7 @@ impl ClaimIndex {
         assert_eq!(expected.special_queue, self.special_queue, "who waits has a place");
         assert_eq!(expected.open, self.open, "who is told of everything is known");
         assert_eq!(expected.ends, self.ends, "the ends of all plain writes are known");
+        assert_eq!(expected.cuts, self.cuts, "the ends that cuts give are known");
         assert_eq!(expected.appending, self.appending, "appends are counted");
     }
 }
@@ -363,6 +374,15 @@ fn written_end(claim: &Claim) -> Option<u64> {
         | ClaimKind::Condition
         | ClaimKind::Cut { .. }
         | ClaimKind::Append { .. } => None,
+    }
+}
+
+/// One fewer is there.
+fn count_out(counts: &mut BTreeMap<u64, u32>, end: u64) {
+    let count = counts.get_mut(&end).expect("it was counted");
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(&end);
     }
 }
 

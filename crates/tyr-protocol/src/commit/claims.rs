@@ -183,6 +183,12 @@ impl BlobClaims {
         }
     }
 
+    /// The lowest end that a cut of those here gives the blob, whether it is applied or not.
+    pub fn lowest_cut(&self) -> Option<u64> {
+        let few = self.few.iter().filter_map(cut_end);
+        few.chain(self.index.as_ref().and_then(|index| index.lowest_cut())).min()
+    }
+
     /// Bytes that others in flight append, wherever that is.
     pub fn reserved(&self, slot: Slot, is_in_flight: impl Fn(Slot) -> bool) -> u64 {
         match &self.index {
@@ -272,6 +278,20 @@ pub(super) fn appended(claim: &Claim) -> Option<u64> {
         | ClaimKind::Condition
         | ClaimKind::Write { .. }
         | ClaimKind::Cut { .. } => None,
+    }
+}
+
+/// The lowest end that a cut may give the blob, of what is held here: several of one transaction are
+/// one claim, which has the highest of their ends.
+pub(super) fn cut_end(claim: &Claim) -> Option<u64> {
+    let range = claim.footprint.range;
+    match claim.kind {
+        ClaimKind::Cut { end, .. } if range.is_empty() => Some(end),
+        ClaimKind::Cut { end, .. } => Some(end.min(range.start)),
+        ClaimKind::Append { .. }
+        | ClaimKind::Read
+        | ClaimKind::Condition
+        | ClaimKind::Write { .. } => None,
     }
 }
 

@@ -182,8 +182,13 @@ impl InFlight {
         let mut authorities = SmallVec::new();
         for entry in &transaction.blobs {
             let mut own = Claims::new();
+            // Where an append goes is known when what cuts the blob is applied, and not before.
+            let end = || {
+                let size = view.stat(&entry.blob).unwrap_or(0);
+                self.claims(&entry.blob).lowest_cut().map_or(size, |cut| size.min(cut))
+            };
             for operation in &entry.operations {
-                claim_operation(&mut own, slot, (hop, chain), (&entry.blob, operation), view);
+                claim_operation(&mut own, slot, (hop, chain), (&entry.blob, operation), end);
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -228,13 +233,13 @@ fn claim_operation(
     slot: Slot,
     (hop, chain): (&Hop, &Chain),
     (blob, operation): (&BlobName, &Operation),
-    view: &impl View,
+    lowest_end: impl Fn() -> u64,
 ) {
     if let Some(required) = Footprint::required(operation) {
         claim_read(own, slot, hop, (blob, required), ClaimKind::Condition);
     }
     let (size, appended) = match operation {
-        Operation::Append { payload, .. } => (view.stat(blob).unwrap_or(0), payload.len()),
+        Operation::Append { payload, .. } => (lowest_end(), payload.len()),
         Operation::Create
         | Operation::Write { .. }
         | Operation::Truncate { .. }
