@@ -55,7 +55,8 @@ impl Commit {
         self.observe(at);
         let record = &mut self.records[slot];
         if record.state.is_undecided() {
-            let is_kept = [Rule::C5, Rule::F2, Rule::F3].iter().all(|rule| self.rules.hold(*rule));
+            let is_kept =
+                [Rule::C5, Rule::F2, Rule::F3, Rule::F4].iter().all(|rule| self.rules.hold(*rule));
             let is_above = record.state.in_flight_at() <= Some(at);
             debug_assert!(
                 is_above || !is_kept,
