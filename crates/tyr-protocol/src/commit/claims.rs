@@ -281,8 +281,8 @@ pub(super) fn appended(claim: &Claim) -> Option<u64> {
     }
 }
 
-/// The lowest end that a cut may give the blob, of what is held here: several of one transaction are
-/// one claim, which has the highest of their ends.
+/// The lowest end that a cut may give the blob, of what is held here: several of one transaction
+/// are one claim, which has the highest of their ends.
 pub(super) fn cut_end(claim: &Claim) -> Option<u64> {
     let range = claim.footprint.range;
     match claim.kind {
