@@ -30,8 +30,7 @@ impl Commit {
     /// All of them, to be written down before what is about to be written: that has effects of
     /// theirs in it, and does not say whose they are.
     pub(crate) fn take_all_heard(&mut self) -> Vec<Remembered> {
-        let is_such = |it: &Record| it.heard != Heard::Written && it.heard_at().is_some();
-        let heard = self.records.iter().filter(|(_, record)| is_such(record));
+        let heard = self.records.iter().filter(|(_, record)| record.is_heard_only());
         let heard: Vec<Slot> = heard.map(|(slot, _)| slot).collect();
         self.take_heard(heard)
     }
@@ -50,6 +49,11 @@ impl Commit {
 }
 
 impl Record {
+    /// Whether it commits, cannot be applied yet, and is not written down.
+    pub(super) fn is_heard_only(&self) -> bool {
+        self.heard != Heard::Written && self.heard_at().is_some()
+    }
+
     /// A commit that cannot be applied yet, as it is written down.
     pub(crate) fn as_heard(&self) -> Option<Remembered> {
         Some(Remembered {

@@ -8,7 +8,7 @@ use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
-use crate::commit::record::{Heard, Record, Slot, State};
+use crate::commit::record::{Record, Slot, State};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
@@ -175,7 +175,7 @@ impl Commit {
             if has_rested(record, elapsed_us, ASK_AFTER_US) {
                 resting.push((record.touched_us, record.arrival, slot));
             }
-            if record.heard != Heard::Written && record.heard_at().is_some() {
+            if record.is_heard_only() {
                 heard.push(slot);
             }
         }
