@@ -124,9 +124,7 @@ impl Inbox {
             driver.receive(of_the_session.filter_map(|envelope| self.listings.take(envelope)));
         }
     }
-}
 
-impl Inbox {
     /// A node does not take this client, since it has another of the same number: nothing more is
     /// begun.
     pub fn end(&self, why: &Error) {
