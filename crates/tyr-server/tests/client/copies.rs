@@ -137,6 +137,13 @@ impl Nodes {
         fs::rename(aside, self.folder(LATE)).unwrap();
         kept
     }
+
+    /// Starts the node on the folder that was set aside, in the place of the copy.
+    fn bring_back(&mut self, kept: &PathBuf) {
+        fs::remove_dir_all(self.folder(LATE)).unwrap();
+        fs::rename(kept, self.folder(LATE)).unwrap();
+        self.start(LATE).unwrap();
+    }
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -158,9 +165,7 @@ fn a_folder_that_was_put_back_from_a_copy_is_refused_before_the_node_does_anythi
         assert!(refused.message().contains("older than what the cluster has seen of node 2"));
     }
     nodes.read();
-    fs::remove_dir_all(nodes.folder(LATE)).unwrap();
-    fs::rename(kept, nodes.folder(LATE)).unwrap();
-    nodes.start(LATE).unwrap();
+    nodes.bring_back(&kept);
     until("the folder that is the newest is taken", || nodes.is_ready(LATE));
     nodes.write(3);
     nodes.read();
@@ -194,9 +199,7 @@ fn a_copy_made_while_the_node_ran_is_refused_after_it_has_stopped() {
     let kept = nodes.put_back(&aside);
     let refused = nodes.start(LATE).unwrap_err();
     assert!(refused.message().contains("older than what the cluster has seen of node 2"));
-    fs::remove_dir_all(nodes.folder(LATE)).unwrap();
-    fs::rename(kept, nodes.folder(LATE)).unwrap();
-    nodes.start(LATE).unwrap();
+    nodes.bring_back(&kept);
     until("what it stopped with is taken", || nodes.is_ready(LATE));
     nodes.write(3);
     nodes.read();
