@@ -41,7 +41,7 @@ impl Footprint {
             Operation::Truncate { len } => ByteRange::from(*len),
             Operation::Delete | Operation::Replace { .. } => ByteRange::ALL,
             Operation::Apply { offset, transform } => span(*offset, transform.width() as u64),
-            Operation::Compare { .. } => return None,
+            Operation::Compare { .. } | Operation::Expect { .. } => return None,
         };
         Some(Self { range, is_attributes: true })
     }
@@ -49,9 +49,9 @@ impl Footprint {
     /// What `operation` must find as it is to take effect; `None` when it is no condition.
     pub fn required(operation: &Operation) -> Option<Self> {
         match operation {
-            Operation::Create | Operation::Append { expected: Some(_), .. } => {
-                Some(Self::ATTRIBUTES)
-            }
+            Operation::Create
+            | Operation::Append { expected: Some(_), .. }
+            | Operation::Expect { .. } => Some(Self::ATTRIBUTES),
             Operation::Compare { offset, expected } => {
                 let range = span(*offset, expected.len() as u64);
                 Some(Self { range, is_attributes: range.is_empty() })
@@ -128,7 +128,9 @@ fn span(offset: u64, len: u64) -> ByteRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tyr_types::{BlobName, Bytes, Key, KeyspaceId, NodeId, Number, Payload, Transform};
+    use tyr_types::{
+        BlobName, Bytes, Existence, Key, KeyspaceId, NodeId, Number, Payload, Transform,
+    };
 
     fn payload(len: usize) -> Payload {
         Payload::Inline(Bytes::from(vec![1; len]))
@@ -168,6 +170,16 @@ mod tests {
         assert_eq!(Footprint::required(&compare), Some(Footprint::bytes(range(4, 7))));
         let of_nothing = Operation::Compare { offset: 4, expected: Bytes::new() };
         assert!(Footprint::required(&of_nothing).is_some_and(|read| read.is_attributes));
+    }
+
+    /// C1, C4.
+    #[test]
+    fn an_expectation_reads_the_attributes_and_writes_nothing() {
+        for existence in [Existence::Absent, Existence::Present] {
+            let expect = Operation::Expect { existence };
+            assert_eq!(Footprint::written(&expect, 100), None);
+            assert_eq!(Footprint::required(&expect), Some(Footprint::ATTRIBUTES));
+        }
     }
 
     /// C4.

@@ -5,6 +5,7 @@
 //! | 1 | all that came with version 2 of the wire |
 //! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
 //! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
+//! | 4 | [`LEVEL_EXPECTING`]: a condition on whether a blob exists |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -18,7 +19,7 @@
 use tyr_types::{BlobOperations, Operation, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_PLACED;
+pub const LEVEL: u8 = LEVEL_EXPECTING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -36,6 +37,9 @@ pub const LEVEL_ALONE: u8 = 2;
 /// before would look for them elsewhere.
 pub const LEVEL_PLACED: u8 = 3;
 
+/// From this level on a transaction may have the condition that a blob is absent, or present.
+pub const LEVEL_EXPECTING: u8 = 4;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -47,6 +51,7 @@ pub(crate) const BEFORE_LEVELS: u8 = 0;
 const _: () = assert!(BEFORE_LEVELS < LEVEL_FIRST && LEVEL_FIRST <= LEVEL_MIN);
 const _: () = assert!(LEVEL_MIN <= LEVEL && LEVEL_KNOWN < u8::MAX);
 const _: () = assert!(LEVEL_FIRST < LEVEL_ALONE && LEVEL_ALONE < LEVEL_PLACED, "levels only come");
+const _: () = assert!(LEVEL_PLACED < LEVEL_EXPECTING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
@@ -67,6 +72,7 @@ fn level_of_operation(operation: &Operation) -> u8 {
         | Operation::Delete
         | Operation::Compare { .. }
         | Operation::Replace { .. } => BEFORE_LEVELS,
+        Operation::Expect { .. } => LEVEL_EXPECTING,
     }
 }
 

@@ -156,7 +156,7 @@ struct Run<'a, C> {
 impl<C: ChunkContent> Run<'_, C> {
     fn operate_one(&mut self, operation: &Operation) -> Option<Outcome> {
         match operation {
-            Operation::Compare { .. } => None,
+            Operation::Compare { .. } | Operation::Expect { .. } => None,
             Operation::Create => {
                 self.ends_at(0);
                 None
@@ -309,7 +309,8 @@ fn transform(operation: &Operation) -> Option<Transform> {
         | Operation::Truncate { .. }
         | Operation::Delete
         | Operation::Compare { .. }
-        | Operation::Replace { .. } => None,
+        | Operation::Replace { .. }
+        | Operation::Expect { .. } => None,
     }
 }
 
@@ -323,6 +324,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::operation::Existence;
     use crate::transform::Number;
 
     const CHUNK: u64 = 8;
@@ -413,6 +415,7 @@ mod tests {
             vec![Operation::Replace { payload: payload(b"ten bytes!") }],
             vec![add(0), add(4), add(12)],
             vec![Operation::Compare { offset: 0, expected: Bytes::new() }],
+            vec![Operation::Expect { existence: Existence::Present }],
         ]
     }
 

@@ -26,7 +26,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use operation::{
-    BlobOperations, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
+    BlobOperations, Existence, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
 };
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;

@@ -106,6 +106,32 @@ pub enum Operation {
         /// The whole new content.
         payload: Payload,
     },
+    /// A condition: whether there is a blob, after what the transaction's operations before it do
+    /// (C1). The transaction fails with `AlreadyExists` where it is to be absent and is there, with
+    /// `NotFound` where it is to be present and is not.
+    Expect {
+        /// What is expected.
+        existence: Existence,
+    },
+}
+
+/// Whether there is a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existence {
+    /// There is none.
+    Absent,
+    /// There is one, though it may be empty.
+    Present,
+}
+
+impl Existence {
+    /// That of a blob of this size, `None` where there is none.
+    pub fn of(size: Option<u64>) -> Self {
+        match size {
+            None => Self::Absent,
+            Some(_) => Self::Present,
+        }
+    }
 }
 
 impl Operation {
@@ -116,7 +142,11 @@ impl Operation {
             Self::Write { payload, .. }
             | Self::Append { payload, .. }
             | Self::Replace { payload } => payload.len(),
-            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
+            Self::Create
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Expect { .. } => 0,
         }
     }
 
@@ -130,14 +160,18 @@ impl Operation {
             | Self::Delete
             | Self::Apply { .. }
             | Self::Replace { .. } => true,
-            Self::Compare { .. } => false,
+            Self::Compare { .. } | Self::Expect { .. } => false,
         }
     }
 
-    /// Whether the transaction can abort for it: compare, create, append at an expected offset.
+    /// Whether the transaction can abort for it: compare, expect, create, append at an expected
+    /// offset.
     pub fn is_condition(&self) -> bool {
         match self {
-            Self::Compare { .. } | Self::Create | Self::Append { expected: Some(_), .. } => true,
+            Self::Compare { .. }
+            | Self::Expect { .. }
+            | Self::Create
+            | Self::Append { expected: Some(_), .. } => true,
             Self::Write { .. }
             | Self::Append { expected: None, .. }
             | Self::Truncate { .. }
@@ -155,7 +189,8 @@ impl Operation {
             | Self::Write { .. }
             | Self::Truncate { .. }
             | Self::Compare { .. }
-            | Self::Replace { .. } => false,
+            | Self::Replace { .. }
+            | Self::Expect { .. } => false,
         }
     }
 
@@ -165,7 +200,11 @@ impl Operation {
             Self::Append { .. } | Self::Truncate { .. } | Self::Delete | Self::Replace { .. } => {
                 true
             }
-            Self::Create | Self::Write { .. } | Self::Apply { .. } | Self::Compare { .. } => false,
+            Self::Create
+            | Self::Write { .. }
+            | Self::Apply { .. }
+            | Self::Compare { .. }
+            | Self::Expect { .. } => false,
         }
     }
 
@@ -178,7 +217,8 @@ impl Operation {
             | Self::Append { .. }
             | Self::Apply { .. }
             | Self::Compare { .. }
-            | Self::Replace { .. } => false,
+            | Self::Replace { .. }
+            | Self::Expect { .. } => false,
         }
     }
 
@@ -194,7 +234,8 @@ impl Operation {
             | Self::Truncate { .. }
             | Self::Delete
             | Self::Compare { .. }
-            | Self::Replace { .. } => None,
+            | Self::Replace { .. }
+            | Self::Expect { .. } => None,
         }
     }
 
@@ -211,7 +252,7 @@ impl Operation {
             Self::Truncate { len } => Some(*len),
             Self::Replace { payload } => Some(payload.len()),
             Self::Delete => None,
-            Self::Compare { .. } => size,
+            Self::Compare { .. } | Self::Expect { .. } => size,
         }
     }
 
@@ -225,7 +266,8 @@ impl Operation {
             | Self::Truncate { .. }
             | Self::Delete
             | Self::Apply { .. }
-            | Self::Compare { .. } => None,
+            | Self::Compare { .. }
+            | Self::Expect { .. } => None,
         }
     }
 
@@ -239,7 +281,11 @@ impl Operation {
                 Payload::Inline(bytes) => bytes.len(),
                 Payload::Extents(extents) => extents.len() * size_of::<ExtentRef>(),
             },
-            Self::Create | Self::Truncate { .. } | Self::Delete | Self::Apply { .. } => 0,
+            Self::Create
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Expect { .. } => 0,
         }
     }
 
@@ -264,7 +310,7 @@ impl Operation {
             Self::Compare { offset, expected } => {
                 ByteRange::at(*offset, expected.len() as u64)?;
             }
-            Self::Create | Self::Delete | Self::Replace { .. } => {}
+            Self::Create | Self::Delete | Self::Replace { .. } | Self::Expect { .. } => {}
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl View {
                         transform.apply(self.part(place));
                     }
                 }
-                Operation::Create | Operation::Compare { .. } => {}
+                Operation::Create | Operation::Compare { .. } | Operation::Expect { .. } => {}
             }
             self.size = operation.size_after(self.size);
         }

@@ -223,7 +223,8 @@ fn start(operation: &Operation) -> u64 {
         | Operation::Delete
         | Operation::Apply { .. }
         | Operation::Compare { .. }
-        | Operation::Replace { .. } => 0,
+        | Operation::Replace { .. }
+        | Operation::Expect { .. } => 0,
     }
 }
 
@@ -250,6 +251,7 @@ fn with_payload(operation: &Operation, payload: Payload) -> Operation {
         | Operation::Truncate { .. }
         | Operation::Delete
         | Operation::Apply { .. }
-        | Operation::Compare { .. } => operation.clone(),
+        | Operation::Compare { .. }
+        | Operation::Expect { .. } => operation.clone(),
     }
 }

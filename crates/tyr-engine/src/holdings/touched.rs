@@ -35,7 +35,7 @@ fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
     for operation in operations {
         let after = operation.size_after(Some(size)).unwrap_or(0);
         let (from, to) = match operation {
-            Operation::Create | Operation::Compare { .. } => continue,
+            Operation::Create | Operation::Compare { .. } | Operation::Expect { .. } => continue,
             Operation::Write { offset, payload } => (*offset, offset + payload.len()),
             Operation::Append { payload, expected } => {
                 let offset = expected.unwrap_or(size);

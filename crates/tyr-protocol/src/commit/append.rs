@@ -105,7 +105,8 @@ pub(crate) fn is_misguessed(
             | Operation::Create
             | Operation::Write { .. }
             | Operation::Apply { .. }
-            | Operation::Compare { .. } => {}
+            | Operation::Compare { .. }
+            | Operation::Expect { .. } => {}
         }
     }
     let is_elsewhere = appended.is_some_and(|len| {

@@ -246,7 +246,8 @@ fn claim_operation(
         | Operation::Delete
         | Operation::Apply { .. }
         | Operation::Compare { .. }
-        | Operation::Replace { .. } => (0, 0),
+        | Operation::Replace { .. }
+        | Operation::Expect { .. } => (0, 0),
     };
     let Some(written) = Footprint::written(operation, size) else { return };
     // Once for all pieces: a chain may have thousands.
@@ -260,7 +261,9 @@ fn claim_operation(
         Operation::Replace { payload } => {
             ClaimKind::Cut { reach: chain.reach(blob, 0), end: payload.len() }
         }
-        Operation::Compare { .. } => unreachable!("a compare has no written footprint"),
+        Operation::Compare { .. } | Operation::Expect { .. } => {
+            unreachable!("what only looks has no written footprint")
+        }
     };
     hop.shares(blob, written, |footprint, authority| {
         let kind = match of_all {

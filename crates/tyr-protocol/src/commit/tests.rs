@@ -8,9 +8,10 @@ mod relays;
 
 use std::sync::Arc;
 
+use tyr_types::Existence::{Absent, Present};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, ReadCheck,
-    Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, Existence, Key, KeyspaceId, Operation, Payload,
+    ReadCheck, Transaction, TransactionId,
 };
 
 use super::*;
@@ -63,6 +64,10 @@ fn append(len: u64) -> Operation {
 
 fn compare(offset: u64, len: u64) -> Operation {
     Operation::Compare { offset, expected: bytes(len) }
+}
+
+fn expect(existence: Existence) -> Operation {
+    Operation::Expect { existence }
 }
 
 /// A transaction of these operations on the blob "a".
@@ -242,11 +247,42 @@ fn a_compare_waits_for_the_write_in_flight_and_then_looks() {
 
 /// C1.
 #[test]
+fn an_expectation_waits_for_the_write_in_flight_and_then_looks() {
+    for (size, answer) in [(None, "persist 2 at 0.2.0"), (Some(8), "reply 2: AlreadyExists")] {
+        let mut node = Node::alone();
+        node.submit(transaction(1, vec![write(0, 8)]));
+        assert!(node.submit(transaction(2, vec![expect(Absent), write(50, 4)])).is_empty());
+        node.view.size = size;
+        assert_eq!(node.persisted(1), ["apply 1 at 0.1.0", "reply 1: 0.1.0", answer]);
+    }
+}
+
+/// C2.
+#[test]
+fn a_write_waits_for_the_validated_expectation_until_that_is_decided() {
+    let mut node = Node::of_three(0);
+    node.submit(transaction(1, vec![expect(Absent), write(50, 8)]));
+    node.persisted(1);
+    assert!(node.submit(transaction(2, vec![write(4, 8)])).is_empty());
+    let told = node.backward(1, Decision::Commit(time(9, 2)));
+    assert_eq!(told.last().unwrap(), "persist 2 at 0.10.0");
+}
+
+/// C1.
+#[test]
 fn a_condition_that_does_not_hold_aborts_with_what_the_caller_can_do() {
     let at = |end| Operation::Append { payload: Payload::Inline(bytes(1)), expected: Some(end) };
     let cases = [
         (vec![Operation::Create], Some(0), "reply 1: AlreadyExists"),
         (vec![Operation::Create], None, "persist 1 at 0.1.0"),
+        (vec![expect(Absent)], Some(0), "reply 1: AlreadyExists"),
+        (vec![expect(Absent)], None, "reply 1: 0.1.0"),
+        (vec![expect(Present)], None, "reply 1: NotFound"),
+        (vec![expect(Present)], Some(0), "reply 1: 0.1.0"),
+        (vec![expect(Absent), write(0, 1), expect(Present)], None, "persist 1 at 0.1.0"),
+        (vec![write(0, 1), expect(Absent)], None, "reply 1: AlreadyExists"),
+        (vec![Operation::Delete, expect(Absent)], Some(3), "persist 1 at 0.1.0"),
+        (vec![Operation::Delete, expect(Present)], Some(3), "reply 1: NotFound"),
         (vec![at(9)], Some(10), "reply 1: Conflict"),
         (vec![at(10)], Some(10), "persist 1 with end 10"),
         (vec![at(0)], None, "persist 1 with end 0"),

@@ -31,7 +31,7 @@
 
 use std::ops::ControlFlow;
 
-use tyr_types::{ErrorKind, NodeId, Operation};
+use tyr_types::{BlobName, ErrorKind, Existence, NodeId, Operation};
 
 use super::append;
 use super::claims::{BlobClaims, Candidate};
@@ -390,6 +390,9 @@ pub(crate) fn look(
                 let reason = "the blob to create exists; delete it first, or write without create";
                 return Err(Abort::at(blob, ErrorKind::AlreadyExists, reason));
             }
+            Operation::Expect { existence } if has_end && *existence != Existence::of(size) => {
+                return Err(unexpected(blob, *existence));
+            }
             Operation::Append { expected, .. }
                 if has_end && expected.is_some_and(|end| end != size.unwrap_or(0)) =>
             {
@@ -419,9 +422,24 @@ pub(crate) fn look(
             | Operation::Apply { .. }
             | Operation::Truncate { .. }
             | Operation::Replace { .. }
-            | Operation::Delete => {}
+            | Operation::Delete
+            | Operation::Expect { .. } => {}
         }
         size = operation.size_after(size);
     }
     Ok(appended)
+}
+
+/// Why a transaction is refused whose blob does not exist, or exists, as it expects.
+fn unexpected(blob: &BlobName, expected: Existence) -> Abort {
+    let (kind, reason) = match expected {
+        Existence::Absent => (
+            ErrorKind::AlreadyExists,
+            "the blob is expected to be absent, and exists; look what it is, or delete it first",
+        ),
+        Existence::Present => {
+            (ErrorKind::NotFound, "the blob is expected to exist, and is absent; create it first")
+        }
+    };
+    Abort::at(blob, kind, reason)
 }

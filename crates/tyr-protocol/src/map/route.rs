@@ -216,7 +216,7 @@ impl<'a> Touches<'a> {
         let mut is_written = false;
         for operation in &entry.operations {
             match operation {
-                Operation::Compare { .. } => {
+                Operation::Compare { .. } | Operation::Expect { .. } => {
                     let required = Footprint::required(operation).unwrap_or(Footprint::ATTRIBUTES);
                     if required.is_attributes {
                         self.add(blob, 0, 0, true)?;

@@ -356,7 +356,8 @@ impl Member {
             | Operation::Append { .. }
             | Operation::Truncate { .. }
             | Operation::Delete
-            | Operation::Replace { .. } => 0,
+            | Operation::Replace { .. }
+            | Operation::Expect { .. } => 0,
         };
         map.placement(&entry.blob, chunk).is_some_and(|placed| placed.has(self.node))
     }

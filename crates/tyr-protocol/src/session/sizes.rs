@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{BlobName, BlobOperations, Operation, Outcome};
+use tyr_types::{BlobName, BlobOperations, Existence, Operation, Outcome};
 
 use crate::commit::Answered;
 
@@ -55,12 +55,16 @@ impl Sizes {
         for (index, operation) in entry.operations.iter().enumerate() {
             let reach = |end: u64| size.map(|size| size.max(end));
             size = match operation {
-                Operation::Create | Operation::Delete => Some(0),
+                Operation::Create
+                | Operation::Delete
+                | Operation::Expect { existence: Existence::Absent } => Some(0),
                 Operation::Truncate { len } => Some(*len),
                 Operation::Replace { payload } => Some(payload.len()),
                 Operation::Write { offset, payload } => reach(offset + payload.len()),
                 Operation::Apply { offset, transform } => reach(offset + transform.width() as u64),
-                Operation::Compare { .. } => size,
+                Operation::Compare { .. } | Operation::Expect { existence: Existence::Present } => {
+                    size
+                }
                 Operation::Append { payload, .. } => {
                     let own = answered.clone().find(|answer| answer.operation as usize == index);
                     match own.map(|answer| answer.outcome) {

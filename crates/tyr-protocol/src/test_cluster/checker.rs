@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{NodeId, Operation, Timestamp, Transaction};
+use tyr_types::{Existence, NodeId, Operation, Timestamp, Transaction};
 
 use super::layout::{Layout, Object, blob_name, blob_number};
 use super::state::{State, Written};
@@ -140,6 +140,7 @@ fn timestamp_order_explains_it(
             for operation in &entry.operations {
                 let holds = match operation {
                     Operation::Create => size.is_none(),
+                    Operation::Expect { existence } => Existence::of(size) == *existence,
                     Operation::Append { expected: Some(end), .. } => size.unwrap_or(0) == *end,
                     Operation::Compare { offset, expected } => {
                         state.matches(&entry.blob, *offset, expected)

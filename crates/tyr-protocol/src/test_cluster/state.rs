@@ -96,7 +96,7 @@ impl State {
     fn operate(&mut self, blob: u8, operation: &Operation, touched: &mut BTreeSet<Object>) {
         let size = self.sizes.get(&blob).copied();
         let (range, new_size) = match operation {
-            Operation::Compare { .. } => return,
+            Operation::Compare { .. } | Operation::Expect { .. } => return,
             Operation::Create => (slot_range(0, 0), Some(0)),
             Operation::Write { offset, payload } => {
                 let end = offset + payload.len();

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobOperations, Bytes, Number, Operation, Payload, Transaction, TransactionId, Transform,
+    BlobOperations, Bytes, Existence, Number, Operation, Payload, Transaction, TransactionId,
+    Transform,
 };
 
 use super::layout::{Layout, Object, SLOT, SLOTS, blob_name, slot_range};
@@ -86,6 +87,10 @@ fn condition(
     }
     if random.percent(20) {
         return Some(Operation::Create);
+    }
+    if random.percent(30) {
+        let size = peek(Object::Attributes(blob)).stat(&blob_name(blob));
+        return Some(Operation::Expect { existence: Existence::of(size) });
     }
     let slot = random.below(SLOTS.into()) as u8;
     let bytes = peek(Object::Slot(blob, slot)).slot(blob, slot);

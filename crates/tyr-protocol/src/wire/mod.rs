@@ -46,6 +46,7 @@ pub use self::map::{decode_map, encode_map};
 pub use self::output::{Outgoing, SHARED_LEN_MIN};
 pub use self::record::{decode_record, encode_record};
 pub use crate::level::{
-    LEVEL, LEVEL_ALONE, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, LEVEL_PLACED, level_of,
+    LEVEL, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_KNOWN, LEVEL_MIN, LEVEL_PLACED,
+    level_of,
 };
 pub use crate::message::Unread;

@@ -4,9 +4,10 @@
 //! made in this process.
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, ExtentRef, KeyspaceConfig,
-    KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome, Payload, PlacedBy,
-    ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
+    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, Existence, ExtentRef,
+    KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome,
+    Payload, PlacedBy, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    limits,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
@@ -276,6 +277,12 @@ encoded_enum!(Operation, "operation", {
     5 => Apply { offset, transform },
     6 => Compare { offset, expected },
     7 => Replace { payload },
+    8 @ 4 => Expect { existence },
+});
+
+encoded_enum!(Existence, "existence", {
+    0 => Absent,
+    1 => Present,
 });
 
 encoded_struct!(ReadCheck, 18, { blob, range, is_attributes, at });

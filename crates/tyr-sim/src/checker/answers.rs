@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::Abort;
 use tyr_protocol::movement::scrub::is_repair;
-use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, Operation, Timestamp};
+use tyr_types::{BlobOperations, ErrorKind, Existence, KeyspaceId, Operation, Timestamp};
 
 use super::history::{Attempted, Deed, Entry, Fate, Found, History, Seen};
 use super::timeline::Applied;
@@ -141,12 +141,13 @@ fn commit_is_legitimate(
     let is_conditional = !attempted.reads.is_empty() || operations.any(Operation::is_condition);
     let is_legitimate = match abort.kind {
         ErrorKind::Conflict => is_conditional,
-        ErrorKind::AlreadyExists => creates(attempted),
+        ErrorKind::AlreadyExists => is_asked(attempted, Existence::Absent),
         ErrorKind::Unavailable => allowed.is_unavailable,
         ErrorKind::NotFound => {
             let written = attempted.blobs.iter().map(|written| written.blob.keyspace);
             let read = attempted.reads.iter().map(|seen| seen.want.blob.keyspace);
-            written.chain(read).any(|keyspace| allowed.is_dropped(keyspace, entry.end_us))
+            is_asked(attempted, Existence::Present)
+                || written.chain(read).any(|keyspace| allowed.is_dropped(keyspace, entry.end_us))
         }
         // A number that lies in two chunks is not changed in place.
         ErrorKind::InvalidArgument => attempted.blobs.iter().any(has_odd_place),
@@ -267,13 +268,30 @@ fn has_odd_place(entry: &BlobOperations) -> bool {
         | Operation::Truncate { .. }
         | Operation::Delete
         | Operation::Replace { .. }
-        | Operation::Compare { .. } => false,
+        | Operation::Compare { .. }
+        | Operation::Expect { .. } => false,
     })
 }
 
-fn creates(attempted: &Attempted) -> bool {
+/// Whether it is refused where that is not so of one of its blobs.
+fn is_asked(attempted: &Attempted, existence: Existence) -> bool {
     let mut operations = attempted.blobs.iter().flat_map(|entry| &entry.operations);
-    operations.any(|operation| matches!(operation, Operation::Create))
+    operations.any(|operation| asked(operation) == Some(existence))
+}
+
+/// What an operation asks of a blob's existence.
+pub fn asked(operation: &Operation) -> Option<Existence> {
+    match operation {
+        Operation::Create => Some(Existence::Absent),
+        Operation::Expect { existence } => Some(*existence),
+        Operation::Write { .. }
+        | Operation::Append { .. }
+        | Operation::Truncate { .. }
+        | Operation::Delete
+        | Operation::Apply { .. }
+        | Operation::Replace { .. }
+        | Operation::Compare { .. } => None,
+    }
 }
 
 fn told(abort: &Abort) -> String {

@@ -3,7 +3,7 @@
 //! No chunks, no versions, no nodes. What operations do is stated here a second time, on purpose.
 
 use smallvec::SmallVec;
-use tyr_types::{ByteRange, Operation, Outcome, Payload};
+use tyr_types::{ByteRange, Existence, Operation, Outcome, Payload};
 
 /// Stands for size and existence among the ranges of a blob: a byte that no blob has.
 pub const ATTRIBUTES: ByteRange = ByteRange {
@@ -52,6 +52,12 @@ pub fn operate(
 fn operate_one(blob: &mut Blob, operation: &Operation, changed: &mut Ranges) -> Option<Outcome> {
     match operation {
         Operation::Compare { .. } => {}
+        Operation::Expect { existence } => {
+            let is_there = blob.is_some();
+            if is_there != (*existence == Existence::Present) {
+                return None;
+            }
+        }
         Operation::Create if blob.is_some() => return None,
         Operation::Create => *blob = Some(Vec::new()),
         Operation::Write { offset, payload } => put(blob, *offset, inline(payload), changed),

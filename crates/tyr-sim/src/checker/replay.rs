@@ -5,7 +5,7 @@
 //! `read_many` among them. So it is the proof that all of these are serializable; and what it
 //! leads to is what every replica must hold in the end.
 
-use tyr_types::{BlobName, Operation, Outcome, Timestamp};
+use tyr_types::{BlobName, Existence, Operation, Outcome, Timestamp};
 
 use super::history::{Entry, Found, Seen};
 use super::model::{self, ATTRIBUTES, Blob, Ranges};
@@ -217,6 +217,8 @@ fn brief(operation: &Operation) -> &'static str {
         Operation::Delete => "delete",
         Operation::Apply { .. } => "transform",
         Operation::Compare { .. } => "compare",
+        Operation::Expect { existence: Existence::Absent } => "expect absent",
+        Operation::Expect { existence: Existence::Present } => "expect present",
         Operation::Replace { .. } => "replace",
     }
 }

@@ -3,7 +3,9 @@
 use std::hash::{Hash, Hasher};
 
 use tyr_protocol::View;
-use tyr_types::{BlobName, ByteRange, KeyspaceId, Operation, Payload, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, ByteRange, Existence, KeyspaceId, Operation, Payload, Timestamp, Transaction,
+};
 
 use super::case::{Number, number};
 
@@ -112,6 +114,7 @@ impl AppliedContent {
         let is_met = |(blob, operation): (&BlobName, &Operation)| match operation {
             Operation::Compare { offset, expected } => self.matches(blob, *offset, expected),
             Operation::Create => self.stat(blob).is_none(),
+            Operation::Expect { existence } => Existence::of(self.stat(blob)) == *existence,
             Operation::Append { expected, .. } => {
                 expected.is_none_or(|end| end == self.stat(blob).unwrap_or(0))
             }

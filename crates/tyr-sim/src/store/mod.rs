@@ -462,7 +462,10 @@ fn reach(operation: &Operation, size: u64) -> u64 {
         Operation::Truncate { len } => *len,
         Operation::Apply { offset, transform } => offset + transform.width() as u64,
         Operation::Replace { payload } => payload.len(),
-        Operation::Create | Operation::Delete | Operation::Compare { .. } => 0,
+        Operation::Create
+        | Operation::Delete
+        | Operation::Compare { .. }
+        | Operation::Expect { .. } => 0,
     }
 }
 

@@ -47,7 +47,8 @@ impl Rot {
                 Operation::Create
                 | Operation::Append { .. }
                 | Operation::Apply { .. }
-                | Operation::Compare { .. } => continue,
+                | Operation::Compare { .. }
+                | Operation::Expect { .. } => continue,
             };
             let before = |it: &ByteRange| ByteRange { end: it.end.min(written.start), ..*it };
             let after = |it: &ByteRange| ByteRange { start: it.start.max(written.end), ..*it };

@@ -103,7 +103,8 @@ impl Borders {
             | Operation::Truncate { .. }
             | Operation::Delete
             | Operation::Replace { .. }
-            | Operation::Compare { .. } => false,
+            | Operation::Compare { .. }
+            | Operation::Expect { .. } => false,
         })
     }
 

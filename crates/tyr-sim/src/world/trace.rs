@@ -237,6 +237,7 @@ impl Display for Deed<'_> {
             Operation::Compare { offset, expected } => {
                 write!(f, "compare {offset} {}", Load(&Payload::Inline(expected.clone())))
             }
+            Operation::Expect { existence } => write!(f, "expect {existence:?}"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The body of a record: a transaction's writes, as few bytes as is simple.
 //!
 //! Numbers are varints (seven bits a byte, low bits first), payloads and keys are raw bytes after
-//! their length, and a transform is one byte for what it does and to which type. What was read and
-//! compared is left out: a transaction in the log is decided.
+//! their length, and a transform is one byte for what it does and to which type. What was read,
+//! compared and expected is left out: a transaction in the log is decided.
 //!
 //! Decoding is total: any bytes give a transaction or an error, and allocate no more than the
 //! bytes themselves justify.
@@ -105,7 +105,7 @@ fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {
             let width = operand.store(&mut number);
             out.extend_from_slice(&number[..width]);
         }
-        Operation::Compare { .. } => {}
+        Operation::Compare { .. } | Operation::Expect { .. } => {}
         Operation::Replace { payload } => {
             out.push(form(payload, REPLACE, REPLACE_EXTENTS, seen));
             encode_payload(payload, out);

@@ -173,6 +173,7 @@ fn needed(operation: &Operation) -> Option<ByteRange> {
         | Operation::Append { .. }
         | Operation::Truncate { .. }
         | Operation::Delete
-        | Operation::Replace { .. } => None,
+        | Operation::Replace { .. }
+        | Operation::Expect { .. } => None,
     }
 }

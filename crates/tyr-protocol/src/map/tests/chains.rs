@@ -1,8 +1,8 @@
 //! From transactions to chains.
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, KeyspaceConfig, Number, Operation, Payload,
-    ReadCheck, Timestamp, Transaction, TransactionId, Transform,
+    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Existence, KeyspaceConfig, Number,
+    Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId, Transform,
 };
 
 use super::*;
@@ -150,6 +150,9 @@ fn a_condition_is_held_by_the_authority_alone() {
     );
     let of_nothing = Operation::Compare { offset: 7 * CHUNK, expected: Bytes::new() };
     assert_eq!(touched(&[of_nothing], 0), [(0, false)]);
+    let expect = Operation::Expect { existence: Existence::Present };
+    assert_eq!(touched(std::slice::from_ref(&expect), 3 * CHUNK), [(0, false)]);
+    assert_eq!(touched(&[expect, write(CHUNK, 1)], 0), written([0, 1]));
 }
 
 #[test]

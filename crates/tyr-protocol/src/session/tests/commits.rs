@@ -3,7 +3,8 @@
 use super::limits::ROOM_WAIT_US;
 use super::*;
 use crate::commit::Answered;
-use tyr_types::Outcome;
+use crate::level::LEVEL_PLACED;
+use tyr_types::{Existence, Outcome};
 
 /// The sequence in it.
 fn number_of(id: TransactionId) -> u64 {
@@ -70,6 +71,35 @@ fn an_append_carries_the_end_that_the_one_before_was_answered() {
     client.receive(first.to, Body::Reply { id: first.id, decision, outcomes, clock });
     client.commit(vec![append("b", 1), append("a", 1)]);
     assert_eq!(client.submitted_one().ends[..], [(1, 3 * CHUNK + 10)]);
+}
+
+fn expecting(key: &str) -> BlobOperations {
+    let operations = vec![Operation::Expect { existence: Existence::Present }];
+    BlobOperations { blob: blob(key), operations }
+}
+
+#[test]
+fn what_is_expected_of_a_blob_is_not_asked_before_all_nodes_know_it() {
+    let mut client = Client::with(map().speaking(LEVEL_PLACED), SessionConfig::default());
+    client.session.clock.observe(time(5_000_000), client.now.monotonic_us);
+    client.commit(vec![expecting("a")]);
+    let Answer::Failed(abort) = client.answer() else { panic!("it is refused") };
+    assert_eq!(abort.kind, ErrorKind::Unavailable);
+    assert!(abort.reason.contains("needs feature level 4"), "{abort:?}");
+    assert!(client.submitted().is_empty());
+}
+
+#[test]
+fn a_blob_that_is_not_there_as_expected_is_no_keyspace_that_is_unknown() {
+    let mut client = Client::with_time();
+    client.commit(vec![expecting("a")]);
+    let submitted = client.submitted_one();
+    assert_eq!(submitted.to, client.replicas("a", 0)[0], "the authority");
+    let abort = Abort::at(&blob("a"), ErrorKind::NotFound, "it is absent");
+    client.reply(submitted.to, submitted.id, Decision::Abort(abort.clone()));
+    let Answer::Aborted { abort: told, .. } = client.answer() else { panic!("it aborts") };
+    assert_eq!(told, abort);
+    assert!(client.sent.is_empty(), "no map is asked for");
 }
 
 /// F4.

@@ -5,9 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Epoch, ExtentRef, Key, KeyspaceId, NodeId, Number,
-    NumberType, Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId, Transform,
-    TransformKind, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, ExtentRef, Key, KeyspaceId,
+    NodeId, Number, NumberType, Operation, Payload, ReadCheck, Timestamp, Transaction,
+    TransactionId, Transform, TransformKind, limits,
 };
 
 use crate::level::{LEVEL, level_of_transform};
@@ -129,6 +129,8 @@ pub fn operation() -> BoxedStrategy<Operation> {
             .prop_map(|(offset, transform)| Operation::Apply { offset, transform }),
         (offset(), bytes()).prop_map(|(offset, expected)| Operation::Compare { offset, expected }),
         payload().prop_map(|payload| Operation::Replace { payload }),
+        select(vec![Existence::Absent, Existence::Present])
+            .prop_map(|existence| Operation::Expect { existence }),
     ]
     .boxed()
 }

@@ -3,7 +3,9 @@
 use tyr_types::{KeyspaceConfig, KeyspaceId, PlacedBy};
 
 use super::*;
-use crate::level::{BEFORE_LEVELS, LEVEL_ALONE, LEVEL_FIRST, LEVEL_PLACED};
+use crate::level::{
+    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED, level_of,
+};
 use crate::map::MapKeyspace;
 use crate::message::Asked;
 use crate::wire::encoded::{encoded_enum, encoded_struct};
@@ -100,6 +102,26 @@ fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
             assert!(wrong(&[2, 2, 8]).is_unknown() && wrong(&[4]).is_unknown());
         }
     }
+}
+
+/// What level 4 brought: nobody begins it too early, and an older program does not take it for
+/// something else.
+#[test]
+fn a_condition_on_existence_is_of_level_4_and_an_older_program_says_so() {
+    let transaction = samples::expecting();
+    assert_eq!(level_of(&transaction), LEVEL_EXPECTING);
+    assert_eq!(written(&*transaction).0, LEVEL_EXPECTING);
+    let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
+    assert_eq!(record_bytes(&find("validated"))[0], BEFORE_LEVELS + 1);
+    assert_eq!(record_bytes(&find("validated-expect"))[0], LEVEL_EXPECTING + 1);
+    let envelopes = samples::envelopes();
+    let (_, envelope) = envelopes.iter().find(|(name, _)| *name == "submit-expect").unwrap();
+    let error = encode(envelope, &mut Outgoing::speaking(LEVEL_PLACED)).unwrap_err();
+    assert!(error.message().contains("feature level 4"), "{error}");
+    let mut older = Decoder::speaking(LEVEL_PLACED);
+    older.feed(&frame_of(envelope));
+    let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
+    assert_eq!((unread.level, unread.asked), (LEVEL_EXPECTING, Some(Asked::Transaction(ID))));
 }
 
 /// One value has one encoding: a keyspace that lost nothing says so with the byte of level 1.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, ExtentRef, Key,
-    KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation, Outcome, Payload,
+    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, ExtentRef,
+    Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation, Outcome, Payload,
     PlacedBy, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
 
@@ -43,6 +43,7 @@ fn abort() -> Abort {
     Abort::at(&blob("acht"), ErrorKind::Conflict, "it changed; run the transaction again")
 }
 
+/// Of level 1; what later levels brought has samples of its own, so that these stay as they are.
 fn every_operation() -> Vec<Operation> {
     let extent = ExtentRef { file: 1, position: 4096, len: 40_000, compressed_len: 0 };
     let add = Transform::new(TransformKind::Add, Number::F64(1.5)).unwrap();
@@ -74,6 +75,16 @@ fn transaction() -> Arc<Transaction> {
         ],
         reads: vec![read, again],
     })
+}
+
+/// A transaction of level 4.
+pub fn expecting() -> Arc<Transaction> {
+    let expect = |key: &str, existence: Existence| BlobOperations {
+        blob: blob(key),
+        operations: vec![Operation::Expect { existence }],
+    };
+    let blobs = vec![expect("eins", Existence::Absent), expect("zwei", Existence::Present)];
+    Arc::new(Transaction { id: ID, blobs, reads: vec![] })
 }
 
 fn chain() -> Chain {
@@ -281,8 +292,8 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
 
 fn bodies() -> Vec<(&'static str, Body)> {
     let epoch = Epoch(8);
-    let submit = Body::Submit {
-        transaction: transaction(),
+    let submit = |transaction| Body::Submit {
+        transaction,
         ends: smallvec![(0, 4096), (1, 1 << 33)],
         begun_us: 1_700_000_000_000_000,
         is_retry: true,
@@ -306,7 +317,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
     });
     let listed = ListedBlob { key: Bytes::from_static(b"eins"), size: 300, version: at(19) };
     let others = [
-        ("submit", submit),
+        ("submit", submit(transaction())),
         ("fetch-map", Body::FetchMap),
         ("reply", Body::Reply { id: ID, decision, outcomes: outcomes(), clock: at(21) }),
         ("newer-map", Body::NewerMap(map())),
@@ -321,6 +332,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("list-keys", list_keys),
         ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
         ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
+        ("submit-expect", submit(expecting())),
     ];
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
@@ -342,8 +354,8 @@ pub fn envelopes() -> Vec<(&'static str, Envelope)> {
 
 /// A record of every kind, with its name.
 pub fn records() -> Vec<(&'static str, Record)> {
-    let validated = Record::Validated {
-        transaction: transaction(),
+    let validated = |transaction| Record::Validated {
+        transaction,
         chain: chain(),
         attempt: ATTEMPT,
         begun: at(30),
@@ -352,7 +364,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
     };
     vec![
         ("map", Record::Map(map())),
-        ("validated", validated),
+        ("validated", validated(transaction())),
         ("fenced", Record::Fenced { id: ID, attempt: ATTEMPT, is_cleared: true }),
         ("decided", Record::Decided { id: ID, at: at(32) }),
         ("aborted", Record::Aborted { id: ID, abort: abort() }),
@@ -368,6 +380,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("finished", Record::Finished { but: vec![ID] }),
         ("marked", Record::Marked { entries: marked() }),
         ("map-lost", Record::Map(Arc::new(map_with_loss()))),
+        ("validated-expect", validated(expecting())),
     ]
 }
 

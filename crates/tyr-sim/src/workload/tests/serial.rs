@@ -9,13 +9,13 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
 use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, ErrorKind, Operation, Outcome, ReadCheck, Timestamp,
-    Transaction, TransactionId,
+    BlobName, BlobOperations, Bytes, ErrorKind, Existence, Operation, Outcome, ReadCheck,
+    Timestamp, Transaction, TransactionId,
 };
 
 use super::super::{Next, Runner};
-use crate::checker::Applied;
 use crate::checker::model::{self, ATTRIBUTES, Blob, Ranges};
+use crate::checker::{Applied, answers};
 use crate::random::Random;
 use crate::setup::Setup;
 
@@ -272,10 +272,10 @@ impl Serial {
                 Ok(its) => outcomes.push(its),
                 Err(_) if self.flaw == Some(Flaw::NoConditions) => outcomes.push(Vec::new()),
                 Err(place) => {
-                    let is_create = matches!(entry.operations[place], tyr_types::Operation::Create);
-                    return aborted(match is_create {
-                        true => ErrorKind::AlreadyExists,
-                        false => ErrorKind::Conflict,
+                    return aborted(match answers::asked(&entry.operations[place]) {
+                        Some(Existence::Absent) => ErrorKind::AlreadyExists,
+                        Some(Existence::Present) => ErrorKind::NotFound,
+                        None => ErrorKind::Conflict,
                     });
                 }
             }

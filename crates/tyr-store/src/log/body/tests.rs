@@ -157,6 +157,7 @@ fn conditions_and_reads_are_left_out() {
     let payload = Payload::Inline(Bytes::from_static(b"y"));
     let mut decided = transaction(vec![
         blob("a", vec![compare.clone()]),
+        blob("c", vec![Operation::Expect { existence: tyr_types::Existence::Present }]),
         blob("b", vec![compare, Operation::Append { payload: payload.clone(), expected: Some(3) }]),
     ]);
     decided.reads.push(tyr_types::ReadCheck {
