@@ -58,6 +58,13 @@
 //! assert_eq!(late.kind(), ErrorKind::Conflict);
 //! data.compare_and_swap("log", 0, "first", "FIRST").await?;
 //!
+//! // And in a transaction: there must be a blob, or none.
+//! let mut welcome = tyr.begin();
+//! welcome.expect_present(&data, "log")?;
+//! welcome.expect_absent(&data, "greeting")?;
+//! welcome.apply(&data, "visits", 0, Transform::add(Number::U64(1)))?;
+//! welcome.commit().await?;
+//!
 //! // A snapshot: everything as it was, for as long as you hold it (up to 5 minutes).
 //! let snapshot = tyr.snapshot().await?;
 //! data.put("log", "rewritten").await?;

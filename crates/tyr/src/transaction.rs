@@ -80,6 +80,16 @@ impl Transaction {
         /// `offset`.
         compare(offset: u64, expected: impl Into<Bytes>)
     }
+    gather! {
+        /// Adds a condition: the commit fails with `AlreadyExists` if there is a blob, after what
+        /// this transaction did to it before.
+        expect_absent()
+    }
+    gather! {
+        /// Adds a condition: the commit fails with `NotFound` unless there is a blob, after what
+        /// this transaction did to it before.
+        expect_present()
+    }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
     ///
@@ -129,7 +139,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `Conflict` when something that was read has changed, or a condition does not hold;
-    /// `AlreadyExists` for a `create`; `Unavailable`. Nothing changed then.
+    /// `AlreadyExists` for a `create` or `expect_absent`; `NotFound` for an `expect_present`;
+    /// `Unavailable`. Nothing changed then.
     pub async fn commit(self) -> Result<Committed> {
         let (commit, shape) = self.inner.begin_commit();
         Ok(Committed::new(commit.await?, shape))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Operation, Result, Stat, Timestamp, Transform, limits,
+    BlobName, ByteRange, Bytes, Existence, Operation, Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
@@ -184,6 +184,26 @@ impl Transaction {
         self.pending.add(keyspace.blob(key)?, operation)
     }
 
+    /// Adds a condition: the commit fails with `AlreadyExists` if there is a blob, after what this
+    /// transaction did to it before.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits.
+    pub fn expect_absent(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<OperationId> {
+        let operation = Operation::Expect { existence: Existence::Absent };
+        self.pending.add(keyspace.blob(key)?, operation)
+    }
+
+    /// Adds a condition: the commit fails with `NotFound` unless there is a blob, after what this
+    /// transaction did to it before.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits.
+    pub fn expect_present(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<OperationId> {
+        let operation = Operation::Expect { existence: Existence::Present };
+        self.pending.add(keyspace.blob(key)?, operation)
+    }
+
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
     ///
     /// # Errors
@@ -227,7 +247,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `Conflict` when something that was read has changed, or a condition does not hold;
-    /// `AlreadyExists` for a `create`; `Unavailable`. Nothing changed then.
+    /// `AlreadyExists` for a `create` or `expect_absent`; `NotFound` for an `expect_present`;
+    /// `Unavailable`. Nothing changed then.
     pub fn commit(self) -> Result<Committed> {
         let (commit, shape) = self.begin_commit();
         Ok(Committed::new(commit.wait()?, shape))

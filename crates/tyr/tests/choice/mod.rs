@@ -107,6 +107,11 @@ impl Chooser {
 
     /// The same, of what a transaction can do.
     pub fn change_in_transaction(&mut self, blob: Option<&Blob>) -> Change {
+        if self.random.permille(80) {
+            // What is so, most of the time.
+            let is_there = blob.is_some() != self.random.permille(150);
+            return if is_there { Change::ExpectPresent } else { Change::ExpectAbsent };
+        }
         match self.change(blob) {
             Change::PutReader(data) => Change::Put(data),
             Change::AppendReader(data) => Change::Append(data),

@@ -23,6 +23,8 @@ pub enum Change {
     Delete,
     Apply(u64, Transform),
     Compare(u64, Vec<u8>),
+    ExpectAbsent,
+    ExpectPresent,
     Swap(u64, Vec<u8>, Vec<u8>),
 }
 
@@ -70,6 +72,8 @@ impl fmt::Debug for Change {
             Self::Delete => write!(f, "delete"),
             Self::Apply(offset, transform) => write!(f, "apply {transform:?} at {offset}"),
             Self::Compare(offset, data) => write!(f, "compare {} at {offset}", data.len()),
+            Self::ExpectAbsent => write!(f, "expect_absent"),
+            Self::ExpectPresent => write!(f, "expect_present"),
             Self::Swap(offset, old, new) => {
                 write!(f, "compare_and_swap {} by {} at {offset}", old.len(), new.len())
             }
@@ -91,7 +95,9 @@ impl Change {
             | Self::PutReader(_)
             | Self::Append(_)
             | Self::AppendReader(_)
-            | Self::Delete => (0, 0),
+            | Self::Delete
+            | Self::ExpectAbsent
+            | Self::ExpectPresent => (0, 0),
         };
         offset.checked_add(len as u64).is_none_or(|end| end > limits::BLOB_SIZE_MAX)
     }
@@ -99,7 +105,12 @@ impl Change {
     /// Whether a transaction can abort for it.
     pub fn is_condition(&self) -> bool {
         match self {
-            Self::Create | Self::AppendAt(..) | Self::Compare(..) | Self::Swap(..) => true,
+            Self::Create
+            | Self::AppendAt(..)
+            | Self::Compare(..)
+            | Self::ExpectAbsent
+            | Self::ExpectPresent
+            | Self::Swap(..) => true,
             Self::Put(_)
             | Self::PutReader(_)
             | Self::Write(..)
@@ -125,6 +136,8 @@ impl Change {
             | Self::Delete
             | Self::Apply(..)
             | Self::Compare(..)
+            | Self::ExpectAbsent
+            | Self::ExpectPresent
             | Self::Swap(..) => 0,
         }
     }
@@ -144,7 +157,8 @@ impl Change {
             return Some(ErrorKind::InvalidArgument);
         }
         match self {
-            Self::Create => now.map(|_| ErrorKind::AlreadyExists),
+            Self::Create | Self::ExpectAbsent => now.map(|_| ErrorKind::AlreadyExists),
+            Self::ExpectPresent => now.is_none().then_some(ErrorKind::NotFound),
             Self::AppendAt(expected, _) => {
                 let size = now.map_or(0, |blob| blob.size);
                 (size != *expected).then_some(ErrorKind::Conflict)
@@ -167,7 +181,7 @@ impl Change {
     pub fn play(&self, blobs: &mut BTreeMap<Vec<u8>, Arc<Blob>>, key: &[u8]) -> Answer {
         match self {
             Self::Delete => return Answer::Existed(blobs.remove(key).is_some()),
-            Self::Compare(..) => return Answer::Done,
+            Self::Compare(..) | Self::ExpectAbsent | Self::ExpectPresent => return Answer::Done,
             Self::Put(_) | Self::PutReader(_) => drop(blobs.remove(key)),
             Self::Create
             | Self::Write(..)
@@ -181,7 +195,11 @@ impl Change {
         let blob = Arc::make_mut(blobs.entry(key.to_vec()).or_default());
         let end = blob.size;
         match self {
-            Self::Create | Self::Delete | Self::Compare(..) => Answer::Done,
+            Self::Create
+            | Self::Delete
+            | Self::Compare(..)
+            | Self::ExpectAbsent
+            | Self::ExpectPresent => Answer::Done,
             Self::Put(data) => {
                 blob.write(0, data);
                 Answer::Done
