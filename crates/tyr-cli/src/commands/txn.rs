@@ -32,6 +32,8 @@ One operation a line; # starts a comment:
   delete    KEYSPACE KEY
   apply     KEYSPACE KEY OFFSET KIND TYPE VALUE   prints the new value
   compare   KEYSPACE KEY OFFSET DATA  fails with Conflict unless these bytes are there
+  expect-absent  KEYSPACE KEY         fails with AlreadyExists if there is a blob
+  expect-present KEYSPACE KEY         fails with NotFound if there is none
   read      KEYSPACE KEY OFFSET LEN   sees what the lines before wrote
   get       KEYSPACE KEY
   stat      KEYSPACE KEY
@@ -136,6 +138,8 @@ fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::
         Action::Compare { offset, expected } => {
             transaction.compare(keyspace, key, *offset, expected.clone())
         }
+        Action::ExpectAbsent => transaction.expect_absent(keyspace, key),
+        Action::ExpectPresent => transaction.expect_present(keyspace, key),
         Action::Read { offset, len } => {
             return transaction.read(keyspace, key, *offset, *len).map(Answer::Data);
         }
@@ -169,25 +173,26 @@ fn at_lines(keyspaces: &Keyspaces, steps: &[Step], error: Error) -> Error {
 
 /// Whether a commit can fail with such an error because of this.
 fn may_be_refused(action: &Action, kind: ErrorKind) -> bool {
-    let has_condition = match action {
+    let condition = match action {
         Action::AppendAt { .. }
         | Action::Compare { .. }
         | Action::Read { .. }
         | Action::Get
-        | Action::Stat => true,
-        Action::Create
-        | Action::Put { .. }
+        | Action::Stat => Some(ErrorKind::Conflict),
+        Action::Create | Action::ExpectAbsent => Some(ErrorKind::AlreadyExists),
+        Action::ExpectPresent => Some(ErrorKind::NotFound),
+        Action::Put { .. }
         | Action::Write { .. }
         | Action::Append { .. }
         | Action::Truncate { .. }
         | Action::Delete
-        | Action::Apply { .. } => false,
+        | Action::Apply { .. } => None,
     };
     match kind {
-        ErrorKind::AlreadyExists => *action == Action::Create,
-        ErrorKind::Conflict => has_condition,
-        ErrorKind::NotFound
-        | ErrorKind::Unavailable
+        ErrorKind::AlreadyExists | ErrorKind::Conflict | ErrorKind::NotFound => {
+            condition == Some(kind)
+        }
+        ErrorKind::Unavailable
         | ErrorKind::TimedOut
         | ErrorKind::SnapshotTooOld
         | ErrorKind::InvalidArgument

@@ -43,6 +43,8 @@ pub enum Action {
     Delete,
     Apply { offset: u64, transform: Transform },
     Compare { offset: u64, expected: Vec<u8> },
+    ExpectAbsent,
+    ExpectPresent,
     Read { offset: u64, len: u64 },
     Get,
     Stat,
@@ -61,6 +63,8 @@ impl Action {
             Self::Delete => "delete",
             Self::Apply { .. } => "apply",
             Self::Compare { .. } => "compare",
+            Self::ExpectAbsent => "expect-absent",
+            Self::ExpectPresent => "expect-present",
             Self::Read { .. } => "read",
             Self::Get => "get",
             Self::Stat => "stat",
@@ -69,7 +73,7 @@ impl Action {
 }
 
 /// The form of every operation, for complaints and help.
-pub const FORMS: [(&str, &str); 12] = [
+pub const FORMS: [(&str, &str); 14] = [
     ("create", "create KEYSPACE KEY"),
     ("put", "put KEYSPACE KEY DATA"),
     ("write", "write KEYSPACE KEY OFFSET DATA"),
@@ -79,6 +83,8 @@ pub const FORMS: [(&str, &str); 12] = [
     ("delete", "delete KEYSPACE KEY"),
     ("apply", "apply KEYSPACE KEY OFFSET KIND TYPE VALUE"),
     ("compare", "compare KEYSPACE KEY OFFSET DATA"),
+    ("expect-absent", "expect-absent KEYSPACE KEY"),
+    ("expect-present", "expect-present KEYSPACE KEY"),
     ("read", "read KEYSPACE KEY OFFSET LEN"),
     ("get", "get KEYSPACE KEY"),
     ("stat", "stat KEYSPACE KEY"),
@@ -146,6 +152,8 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
         "compare" => {
             Action::Compare { offset: operands[0].count()?, expected: operands[1].bytes()? }
         }
+        "expect-absent" => Action::ExpectAbsent,
+        "expect-present" => Action::ExpectPresent,
         "read" => Action::Read { offset: operands[0].count()?, len: operands[1].count()? },
         "get" => Action::Get,
         "stat" => Action::Stat,

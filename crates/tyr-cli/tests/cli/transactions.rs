@@ -62,6 +62,24 @@ fn a_condition_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
+fn whether_a_blob_is_there_is_a_condition_with_a_code_of_its_own() {
+    let shell = Shell::new();
+    shell.ok(["put", "ks", "a", "--value", ""]);
+    let script = b"expect-present ks a\nput ks b 1\nexpect-absent ks a\n";
+    let (code, kind, text) = refusal(&shell.feed(["txn", "--json"], script));
+    assert_eq!((code, kind.as_str()), (4, "AlreadyExists"));
+    assert!(text.starts_with("line 3: keyspace ks blob \"a\": "), "{text}");
+    let script = b"put ks b 1\nexpect-present ks b\ndelete ks b\nexpect-present ks b\n";
+    let (code, kind, text) = refusal(&shell.feed(["txn", "--json"], script));
+    assert_eq!((code, kind.as_str()), (3, "NotFound"));
+    assert!(text.starts_with("one of lines 2 and 4: keyspace ks blob \"b\": "), "{text}");
+    assert_eq!(shell.text(["ls", "ks"]), "a\n");
+    let script = b"expect-absent ks b\nput ks b 1\nexpect-present ks b\nexpect-present ks a\n";
+    shell.ok_fed(["txn"], script);
+    assert_eq!(shell.text(["ls", "ks"]), "a\nb\n");
+}
+
+#[test]
 fn a_mistake_in_a_line_is_named_and_nothing_is_done() {
     let shell = Shell::new();
     for (script, line, code, part) in [
