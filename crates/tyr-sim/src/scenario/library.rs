@@ -101,6 +101,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-moves",
     "real-durability",
     "real-away",
+    "sides",
+    "sides-older",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

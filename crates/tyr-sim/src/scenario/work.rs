@@ -10,6 +10,7 @@ use crate::workload::lists::Lists;
 use crate::workload::log::Log;
 use crate::workload::registers::Registers;
 use crate::workload::rewrites::Rewrites;
+use crate::workload::sides::Sides;
 use crate::workload::snapshots::Snapshots;
 use crate::workload::{Space, Workload};
 
@@ -23,7 +24,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -63,6 +64,11 @@ const KINDS: [Kind; 9] = [
         name: "rewrites",
         parameters: &[("blobs", 4)],
         make: |space, values| Box::new(Rewrites::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "sides",
+        parameters: &[("pairs", 3)],
+        make: |space, values| Box::new(Sides::new(space, values[0] as usize)),
     },
     Kind {
         name: "snapshots",

@@ -5,8 +5,8 @@
 //! calls; the [`runner`] makes the calls, one deed at a time for each client, and keeps the
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
-//! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`]
-//! and [`snapshots`] are the workloads; [`probe`] is what every run ends with.
+//! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
+//! [`sides`] and [`snapshots`] are the workloads; [`probe`] is what every run ends with.
 
 pub mod bank;
 pub mod borders;
@@ -18,6 +18,7 @@ mod probe;
 pub mod registers;
 pub mod rewrites;
 pub mod runner;
+pub mod sides;
 pub mod snapshots;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::lists::Lists;
 use super::log::Log;
 use super::registers::Registers;
 use super::rewrites::Rewrites;
+use super::sides::Sides;
 use super::snapshots::Snapshots;
 use super::{Space, Workload};
 use crate::checker::{self, Allowed};
@@ -38,6 +39,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Rewrites::new(space.clone(), 2)),
         Box::new(Ends::new(space.clone(), 2)),
         Box::new(Borders::new(space.clone(), 2)),
+        Box::new(Sides::new(space.clone(), 2)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
     ]
 }
