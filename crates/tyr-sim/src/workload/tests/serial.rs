@@ -260,7 +260,7 @@ impl Serial {
         self.clock = (self.clock + 1).max(now_us);
         let mut at = self.now();
         if self.is_flawed(Flaw::OutOfOrder, 3) {
-            at.clock -= 2_000.min(at.clock - 1);
+            at.clock = self.newest(&transaction.blobs).clock.clamp(2, at.clock) - 1;
         }
         let mut outcomes = Vec::new();
         let mut changes = Vec::new();
@@ -305,6 +305,12 @@ impl Serial {
         }
         let outcomes = self.answers(&outcomes).into();
         Answer::Committed { transaction, at, outcomes }
+    }
+
+    /// When the newest version of these blobs was written.
+    fn newest(&self, blobs: &[BlobOperations]) -> Timestamp {
+        let versions = blobs.iter().filter_map(|entry| self.blobs.get(&entry.blob)?.last());
+        versions.map(|version| version.at).max().unwrap_or(Timestamp::ZERO)
     }
 
     fn answers(&mut self, outcomes: &[Vec<Outcome>]) -> Vec<Answered> {
