@@ -13,8 +13,8 @@ use tyr_store::log::{EncodedRecord, Log};
 use tyr_store::recent::Readers;
 use tyr_store::store::{Cells, Store};
 use tyr_types::{
-    BlobName, ByteRange, Durability, Error, KeyspaceId, NodeId, Outcome, Result, Timestamp,
-    Transaction, TransactionId,
+    BlobName, ByteRange, Durability, Error, KeyspaceId, NodeId, Number, NumberType, Outcome,
+    Result, Timestamp, Transaction, TransactionId,
 };
 
 use crate::commit::Held;
@@ -250,6 +250,10 @@ impl View for Applied<'_> {
 
     fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
         self.store.resident_matches(blob, offset, expected)
+    }
+
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
+        self.store.resident_number(blob, offset, number_type)
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

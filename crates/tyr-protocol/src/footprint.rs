@@ -53,7 +53,7 @@ impl Footprint {
             | Operation::Append { expected: Some(_), .. }
             | Operation::Expect { .. } => Some(Self::ATTRIBUTES),
             Operation::Compare { offset, expected } => {
-                let range = span(*offset, expected.len() as u64);
+                let range = span(*offset, expected.len());
                 Some(Self { range, is_attributes: range.is_empty() })
             }
             Operation::Write { .. }
@@ -165,10 +165,10 @@ mod tests {
     /// C1, C4.
     #[test]
     fn a_compare_reads_its_bytes_and_writes_nothing() {
-        let compare = Operation::Compare { offset: 4, expected: Bytes::from_static(b"abc") };
+        let compare = Operation::Compare { offset: 4, expected: Bytes::from_static(b"abc").into() };
         assert_eq!(Footprint::written(&compare, 100), None);
         assert_eq!(Footprint::required(&compare), Some(Footprint::bytes(range(4, 7))));
-        let of_nothing = Operation::Compare { offset: 4, expected: Bytes::new() };
+        let of_nothing = Operation::Compare { offset: 4, expected: Bytes::new().into() };
         assert!(Footprint::required(&of_nothing).is_some_and(|read| read.is_attributes));
     }
 

@@ -5,7 +5,7 @@
 //! | 1 | all that came with version 2 of the wire |
 //! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
 //! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
-//! | 4 | [`LEVEL_EXPECTING`]: a condition on whether a blob exists |
+//! | 4 | [`LEVEL_EXPECTING`]: conditions on whether a blob exists and on numbers, which one failed |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -16,7 +16,7 @@
 //! The cluster map has the level in use: the lowest that all nodes of it speak. Nothing newer is
 //! begun before that is so; see `docs/internals/wire.md`.
 
-use tyr_types::{BlobOperations, Operation, Transaction, TransformKind};
+use tyr_types::{BlobOperations, Expected, Operation, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
 pub const LEVEL: u8 = LEVEL_EXPECTING;
@@ -37,7 +37,8 @@ pub const LEVEL_ALONE: u8 = 2;
 /// before would look for them elsewhere.
 pub const LEVEL_PLACED: u8 = 3;
 
-/// From this level on a transaction may have the condition that a blob is absent, or present.
+/// From this level on a transaction may have the conditions that a blob is absent, or present, and
+/// that a number stands so to another; and an abort says which operation it is about.
 pub const LEVEL_EXPECTING: u8 = 4;
 
 /// The highest level whose bytes this program can read and write at all. With the feature
@@ -70,9 +71,11 @@ fn level_of_operation(operation: &Operation) -> u8 {
         | Operation::Append { .. }
         | Operation::Truncate { .. }
         | Operation::Delete
-        | Operation::Compare { .. }
+        | Operation::Compare { expected: Expected::Bytes(_), .. }
         | Operation::Replace { .. } => BEFORE_LEVELS,
-        Operation::Expect { .. } => LEVEL_EXPECTING,
+        Operation::Expect { .. } | Operation::Compare { expected: Expected::Number { .. }, .. } => {
+            LEVEL_EXPECTING
+        }
     }
 }
 

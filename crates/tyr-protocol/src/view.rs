@@ -4,7 +4,7 @@
 //! transaction can ask about is resident before it hands the transaction to the machine. They
 //! show exactly what was applied by the effects executed so far.
 
-use tyr_types::{BlobName, ByteRange, KeyspaceId, Timestamp};
+use tyr_types::{BlobName, ByteRange, Expected, KeyspaceId, Number, NumberType, Timestamp};
 
 /// The applied state of a node, as far as validation needs it.
 pub trait View {
@@ -26,6 +26,21 @@ pub trait View {
     /// Whether exactly these bytes are at `offset`. A blob that ends earlier, or is absent, does
     /// not match.
     fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool;
+
+    /// The number at `offset`, all of it in one chunk that is held here: zero as far as nothing was
+    /// written. `None` when what is stored cannot be read.
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number>;
+
+    /// Whether what is at `offset` is as a compare expects it.
+    fn is_as_expected(&self, blob: &BlobName, offset: u64, expected: &Expected) -> bool {
+        match expected {
+            Expected::Bytes(bytes) => self.matches(blob, offset, bytes),
+            Expected::Number { relation, value } => {
+                let found = self.number(blob, offset, value.number_type());
+                found.is_some_and(|found| relation.holds(found, *value))
+            }
+        }
+    }
 
     /// Bytes of a chunk of this keyspace.
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64;

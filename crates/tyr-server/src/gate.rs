@@ -470,7 +470,7 @@ fn strange_node(node: NodeId) -> Error {
 }
 
 fn abort(error: &Error, blob: Option<&BlobName>) -> Abort {
-    Abort { kind: error.kind(), reason: error.message().to_owned().into(), blob: blob.cloned() }
+    Abort { blob: blob.cloned(), ..Abort::new(error.kind(), error.message().to_owned()) }
 }
 
 /// It was refused before anybody heard of it; nothing was begun if it was not sent before, which

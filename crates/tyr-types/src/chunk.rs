@@ -414,7 +414,7 @@ mod tests {
             vec![Operation::Delete, Operation::Create, append(b"new")],
             vec![Operation::Replace { payload: payload(b"ten bytes!") }],
             vec![add(0), add(4), add(12)],
-            vec![Operation::Compare { offset: 0, expected: Bytes::new() }],
+            vec![Operation::Compare { offset: 0, expected: Bytes::new().into() }],
             vec![Operation::Expect { existence: Existence::Present }],
         ]
     }

@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use crate::id::BlobName;
+use crate::operation::OperationId;
 
 /// The result of everything in Týr that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -89,13 +90,14 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     blob: Option<Box<BlobName>>,
+    operation: Option<OperationId>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     /// An error of this kind; `message` says what was wrong and what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), blob: None, source: None }
+        Self { kind, message: message.into(), blob: None, operation: None, source: None }
     }
 
     /// Shorthand for `InvalidArgument`.
@@ -168,6 +170,13 @@ impl Error {
         self
     }
 
+    /// The same error, which is about this operation of its transaction.
+    #[must_use]
+    pub fn of_operation(mut self, operation: OperationId) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+
     /// The same error with the name of its blob's keyspace where the text has the number, which
     /// users do not know.
     #[must_use]
@@ -183,6 +192,12 @@ impl Error {
         self.blob.as_deref()
     }
 
+    /// The condition of the transaction that did not hold, where it was one; `None` for what it
+    /// read, and where only a program of before was there to say. Several may not hold: it is one.
+    pub fn operation(&self) -> Option<OperationId> {
+        self.operation
+    }
+
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -196,7 +211,11 @@ impl Error {
     /// A second copy for another waiter; the cause is folded into the text.
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        Self { blob: self.blob.clone(), ..Self::new(self.kind, self.to_string()) }
+        Self {
+            blob: self.blob.clone(),
+            operation: self.operation,
+            ..Self::new(self.kind, self.to_string())
+        }
     }
 }
 

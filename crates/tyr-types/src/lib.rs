@@ -4,13 +4,14 @@
 //! randomness, no encoding. How they look on disk is the store's affair, how they look on the
 //! wire is the protocol's.
 //!
-//! Reading order: [`id`] and [`timestamp`] name things, [`range`] and [`transform`] say what an
-//! operation touches and computes, [`operation`] puts them into transactions, [`chunk`] says what
+//! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`] say
+//! what an operation touches, computes and compares, [`operation`] puts them into transactions, [`chunk`] says what
 //! they do, [`keyspace`] is what a namespace is created with, [`usage`] how much of it there is,
 //! [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
+pub mod expected;
 pub mod id;
 pub mod keyspace;
 pub mod limits;
@@ -23,10 +24,12 @@ pub mod usage;
 
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use expected::{Expected, Relation};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use operation::{
-    BlobOperations, Existence, ExtentRef, Operation, Outcome, Payload, ReadCheck, Stat, Transaction,
+    BlobOperations, Existence, ExtentRef, Operation, OperationId, Outcome, Payload, ReadCheck,
+    Stat, Transaction,
 };
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;

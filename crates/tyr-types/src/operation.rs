@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::expected::Expected;
 use crate::id::{BlobName, TransactionId};
 use crate::limits;
 use crate::range::ByteRange;
@@ -94,12 +95,13 @@ pub enum Operation {
         /// What to do.
         transform: Transform,
     },
-    /// A condition: the transaction fails with `Conflict` unless exactly these bytes are there.
+    /// A condition: the transaction fails with `Conflict` unless this is there, before whatever
+    /// the transaction itself does.
     Compare {
         /// Where the first byte is.
         offset: u64,
-        /// What is expected. A blob that ends earlier, or is absent, does not match.
-        expected: Bytes,
+        /// What is expected.
+        expected: Expected,
     },
     /// Makes the blob's content these bytes and nothing else: a truncate to 0 and a write, in one.
     Replace {
@@ -113,6 +115,15 @@ pub enum Operation {
         /// What is expected.
         existence: Existence,
     },
+}
+
+/// Which operation of a transaction is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OperationId {
+    /// The place of its blob among those that the transaction does something to, from 0.
+    pub blob: u32,
+    /// Its place among what is done to that blob, from 0.
+    pub operation: u32,
 }
 
 /// Whether there is a blob.
@@ -138,7 +149,7 @@ impl Operation {
     /// Bytes that it carries.
     pub fn payload_len(&self) -> u64 {
         match self {
-            Self::Compare { expected, .. } => expected.len() as u64,
+            Self::Compare { expected, .. } => expected.len(),
             Self::Write { payload, .. }
             | Self::Append { payload, .. }
             | Self::Replace { payload } => payload.len(),
@@ -222,6 +233,24 @@ impl Operation {
         }
     }
 
+    /// Where the number lies that it looks at or changes as a whole.
+    pub fn number_range(&self) -> Option<ByteRange> {
+        match self {
+            Self::Compare { offset, expected: expected @ Expected::Number { .. } } => {
+                Some(expected.range(*offset))
+            }
+            Self::Compare { expected: Expected::Bytes(_), .. }
+            | Self::Create
+            | Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Truncate { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Replace { .. }
+            | Self::Expect { .. } => self.transformed(),
+        }
+    }
+
     /// Where the number lies that it changes in place.
     pub fn transformed(&self) -> Option<ByteRange> {
         match self {
@@ -274,14 +303,15 @@ impl Operation {
     /// Bytes that it carries by value, references to extents among them.
     fn inline_len(&self) -> usize {
         match self {
-            Self::Compare { expected, .. } => expected.len(),
+            Self::Compare { expected: Expected::Bytes(bytes), .. } => bytes.len(),
             Self::Write { payload, .. }
             | Self::Append { payload, .. }
             | Self::Replace { payload } => match payload {
                 Payload::Inline(bytes) => bytes.len(),
                 Payload::Extents(extents) => extents.len() * size_of::<ExtentRef>(),
             },
-            Self::Create
+            Self::Compare { expected: Expected::Number { .. }, .. }
+            | Self::Create
             | Self::Truncate { .. }
             | Self::Delete
             | Self::Apply { .. }
@@ -308,7 +338,7 @@ impl Operation {
                 ByteRange::at(*offset, transform.width() as u64)?;
             }
             Self::Compare { offset, expected } => {
-                ByteRange::at(*offset, expected.len() as u64)?;
+                ByteRange::at(*offset, expected.len())?;
             }
             Self::Create | Self::Delete | Self::Replace { .. } | Self::Expect { .. } => {}
         }

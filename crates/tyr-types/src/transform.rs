@@ -1,5 +1,7 @@
 //! Arithmetic done in place: numbers of ten types and ten kinds of operation on them.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 
 /// The type of the number that a transform works on, little-endian in the blob.
@@ -151,7 +153,7 @@ impl TransformKind {
     }
 }
 
-/// A number of one of the ten types.
+/// A number of one of the ten types; two of different types are unequal, and in no order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum Number {
@@ -264,8 +266,31 @@ impl Number {
         })
     }
 
+    /// The zero of type `number_type`: what stands where nothing was written.
+    pub fn zero(number_type: NumberType) -> Self {
+        Self::load(number_type, &[0; 8])
+    }
+
     fn is_zero(self) -> bool {
         each_number!(self, x => f64_is_zero(x as f64))
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::I8(x), Self::I8(y)) => x.partial_cmp(y),
+            (Self::I16(x), Self::I16(y)) => x.partial_cmp(y),
+            (Self::I32(x), Self::I32(y)) => x.partial_cmp(y),
+            (Self::I64(x), Self::I64(y)) => x.partial_cmp(y),
+            (Self::U8(x), Self::U8(y)) => x.partial_cmp(y),
+            (Self::U16(x), Self::U16(y)) => x.partial_cmp(y),
+            (Self::U32(x), Self::U32(y)) => x.partial_cmp(y),
+            (Self::U64(x), Self::U64(y)) => x.partial_cmp(y),
+            (Self::F32(x), Self::F32(y)) => x.partial_cmp(y),
+            (Self::F64(x), Self::F64(y)) => x.partial_cmp(y),
+            _ => None,
+        }
     }
 }
 

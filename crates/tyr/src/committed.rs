@@ -1,9 +1,7 @@
 //! What a committed transaction answers.
 
 use tyr_runtime::ticket;
-use tyr_types::{Number, Outcome, Timestamp};
-
-use crate::pending::OperationId;
+use tyr_types::{Number, OperationId, Outcome, Timestamp};
 
 /// What a committed transaction answers: its version, and the outcome of each operation.
 #[derive(Clone, Debug)]
@@ -47,6 +45,16 @@ impl Committed {
     }
 
     fn outcome(&self, id: OperationId) -> Option<Outcome> {
-        self.committed.outcomes.get(id.index(&self.shape)?).copied()
+        self.committed.outcomes.get(place_of(id, &self.shape)?).copied()
     }
+}
+
+/// Where an outcome lies among all, given the operations per blob.
+fn place_of(id: OperationId, shape: &[u32]) -> Option<usize> {
+    let blob = id.blob as usize;
+    if *shape.get(blob)? <= id.operation {
+        return None;
+    }
+    let before: u32 = shape[..blob].iter().sum();
+    Some((before + id.operation) as usize)
 }

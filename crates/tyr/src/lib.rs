@@ -16,7 +16,7 @@
 //! # let path = folder.path();
 //! use std::io::Read;
 //!
-//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Transform, Tyr};
+//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Transform, TransformKind, Tyr};
 //!
 //! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
 //! let tyr = Tyr::open(path).await?;
@@ -58,12 +58,18 @@
 //! assert_eq!(late.kind(), ErrorKind::Conflict);
 //! data.compare_and_swap("log", 0, "first", "FIRST").await?;
 //!
-//! // And in a transaction: there must be a blob, or none.
-//! let mut welcome = tyr.begin();
-//! welcome.expect_present(&data, "log")?;
-//! welcome.expect_absent(&data, "greeting")?;
-//! welcome.apply(&data, "visits", 0, Transform::add(Number::U64(1)))?;
-//! welcome.commit().await?;
+//! // And in a transaction: there must be a blob, or none, and enough of something; which of them
+//! // does not hold is told.
+//! let mut sale = tyr.begin();
+//! sale.expect_present(&data, "log")?;
+//! let is_new = sale.expect_absent(&data, "receipt")?;
+//! let one = Number::U64(1);
+//! let is_left = sale.compare_number(&data, "stock", 0, Relation::GreaterOrEqual, one)?;
+//! sale.apply(&data, "stock", 0, Transform::new(TransformKind::Sub, one)?)?;
+//! let refused = sale.commit().await.unwrap_err();
+//! assert_eq!(refused.kind(), ErrorKind::Conflict);
+//! assert_eq!(refused.operation(), Some(is_left));
+//! assert_ne!(is_new, is_left);
 //!
 //! // A snapshot: everything as it was, for as long as you hold it (up to 5 minutes).
 //! let snapshot = tyr.snapshot().await?;
@@ -166,7 +172,6 @@ pub use committed::Committed;
 pub use connect::ConnectOptions;
 pub use key::ToKey;
 pub use keyspace::Keyspace;
-pub use pending::OperationId;
 pub use reader::Reader;
 pub use snapshot::Snapshot;
 #[cfg(feature = "embedded")]
@@ -179,6 +184,6 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, Number, NumberType, PlacedBy, Result, Stat, Timestamp, Transform,
-    TransformKind, limits,
+    KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId, PlacedBy, Relation, Result, Stat,
+    Timestamp, Transform, TransformKind, limits,
 };

@@ -4,20 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, Operation, Payload, ReadCheck, Result, limits,
+    BlobName, BlobOperations, Bytes, Error, Operation, OperationId, Payload, ReadCheck, Result,
+    limits,
 };
 
 use crate::backend::{Backend, Commit, ExtentLease, ReadVersions, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;
-
-/// Which operation of a transaction an outcome belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OperationId {
-    blob: u32,
-    operation: u32,
-}
 
 /// Operations and reads of a transaction that has not been committed.
 #[derive(Debug, Default)]
@@ -155,17 +149,5 @@ impl Pending {
         }
         let position = self.blobs.iter().position(|entry| entry.blob == *name);
         position.map(|position| position as u32)
-    }
-}
-
-impl OperationId {
-    /// Where the outcome lies among all outcomes, given the operations per blob.
-    pub(crate) fn index(self, shape: &[u32]) -> Option<usize> {
-        let blob = self.blob as usize;
-        if *shape.get(blob)? <= self.operation {
-            return None;
-        }
-        let before: u32 = shape[..blob].iter().sum();
-        Some((before + self.operation) as usize)
     }
 }

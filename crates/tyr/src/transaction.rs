@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tyr_types::{BlobName, ByteRange, Bytes, Result, Stat, Transform, limits};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Number, OperationId, Relation, Result, Stat, Transform, limits,
+};
 
 use crate::committed::Committed;
 use crate::key::ToKey;
-use crate::pending::OperationId;
 use crate::{Keyspace, blocking};
 
 /// Operations on any blobs of any keyspaces that take effect together or not at all.
@@ -81,6 +82,12 @@ impl Transaction {
         compare(offset: u64, expected: impl Into<Bytes>)
     }
     gather! {
+        /// Adds a condition: the commit fails with `Conflict` unless the number at `offset`, of
+        /// the type of `value`, stands so to it, before the writes of this transaction: `x
+        /// relation value`. One that was never written is zero. In a cluster it lies in one chunk.
+        compare_number(offset: u64, relation: Relation, value: Number)
+    }
+    gather! {
         /// Adds a condition: the commit fails with `AlreadyExists` if there is a blob, after what
         /// this transaction did to it before.
         expect_absent()
@@ -138,7 +145,8 @@ impl Transaction {
     /// Commits: everything takes effect, at once, or nothing.
     ///
     /// # Errors
-    /// `Conflict` when something that was read has changed, or a condition does not hold;
+    /// `Conflict` when something that was read has changed, or a condition does not hold, which
+    /// [`Error::operation`](tyr_types::Error::operation) tells;
     /// `AlreadyExists` for a `create` or `expect_absent`; `NotFound` for an `expect_present`;
     /// `Unavailable`. Nothing changed then.
     pub async fn commit(self) -> Result<Committed> {

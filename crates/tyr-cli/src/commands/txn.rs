@@ -32,6 +32,8 @@ One operation a line; # starts a comment:
   delete    KEYSPACE KEY
   apply     KEYSPACE KEY OFFSET KIND TYPE VALUE   prints the new value
   compare   KEYSPACE KEY OFFSET DATA  fails with Conflict unless these bytes are there
+  compare-number KEYSPACE KEY OFFSET TYPE RELATION VALUE   fails with Conflict unless the number
+                                      there is = != < <= > or >= VALUE; zero if never written
   expect-absent  KEYSPACE KEY         fails with AlreadyExists if there is a blob
   expect-present KEYSPACE KEY         fails with NotFound if there is none
   read      KEYSPACE KEY OFFSET LEN   sees what the lines before wrote
@@ -115,9 +117,19 @@ fn execute(
         let answer = add(&mut transaction, keyspace, step).map_err(|error| at_line(step, error))?;
         answers.push(answer);
     }
-    let committed = transaction.commit();
-    let committed = committed.map_err(|error| at_lines(keyspaces, steps, error))?;
-    Ok((answers, committed))
+    match transaction.commit() {
+        Ok(committed) => Ok((answers, committed)),
+        Err(error) => {
+            let of_it = |answer: &Answer| match answer {
+                Answer::Write(id) => error.operation() == Some(*id),
+                Answer::Data(_) | Answer::Stat(_) => false,
+            };
+            Err(match answers.iter().position(of_it) {
+                Some(place) => at_line(&steps[place], error),
+                None => at_lines(keyspaces, steps, error),
+            })
+        }
+    }
 }
 
 fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::Result<Answer> {
@@ -138,6 +150,9 @@ fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::
         Action::Compare { offset, expected } => {
             transaction.compare(keyspace, key, *offset, expected.clone())
         }
+        Action::CompareNumber { offset, relation, value } => {
+            transaction.compare_number(keyspace, key, *offset, *relation, *value)
+        }
         Action::ExpectAbsent => transaction.expect_absent(keyspace, key),
         Action::ExpectPresent => transaction.expect_present(keyspace, key),
         Action::Read { offset, len } => {
@@ -153,7 +168,8 @@ fn at_line(step: &Step, error: Error) -> Error {
     error.context(format_args!("line {}", step.line))
 }
 
-/// What a commit failed with, at the lines that it can be about. It names a blob, and its kind
+/// What a commit failed with that no operation is named for, at the lines that it can be about: what
+/// was read has changed, or a node of before refused it. It names a blob, and its kind
 /// says which of the lines about that can have been refused so.
 fn at_lines(keyspaces: &Keyspaces, steps: &[Step], error: Error) -> Error {
     let Some(blob) = error.blob() else { return error };
@@ -176,6 +192,7 @@ fn may_be_refused(action: &Action, kind: ErrorKind) -> bool {
     let condition = match action {
         Action::AppendAt { .. }
         | Action::Compare { .. }
+        | Action::CompareNumber { .. }
         | Action::Read { .. }
         | Action::Get
         | Action::Stat => Some(ErrorKind::Conflict),

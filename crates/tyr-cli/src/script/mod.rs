@@ -13,7 +13,7 @@
 
 mod words;
 
-use tyr::{Error, Key, Number, NumberType, Result, Transform, TransformKind};
+use tyr::{Error, Key, Number, NumberType, Relation, Result, Transform, TransformKind};
 
 use words::{Word, split};
 
@@ -43,6 +43,7 @@ pub enum Action {
     Delete,
     Apply { offset: u64, transform: Transform },
     Compare { offset: u64, expected: Vec<u8> },
+    CompareNumber { offset: u64, relation: Relation, value: Number },
     ExpectAbsent,
     ExpectPresent,
     Read { offset: u64, len: u64 },
@@ -63,6 +64,7 @@ impl Action {
             Self::Delete => "delete",
             Self::Apply { .. } => "apply",
             Self::Compare { .. } => "compare",
+            Self::CompareNumber { .. } => "compare-number",
             Self::ExpectAbsent => "expect-absent",
             Self::ExpectPresent => "expect-present",
             Self::Read { .. } => "read",
@@ -73,7 +75,7 @@ impl Action {
 }
 
 /// The form of every operation, for complaints and help.
-pub const FORMS: [(&str, &str); 14] = [
+pub const FORMS: [(&str, &str); 15] = [
     ("create", "create KEYSPACE KEY"),
     ("put", "put KEYSPACE KEY DATA"),
     ("write", "write KEYSPACE KEY OFFSET DATA"),
@@ -83,6 +85,7 @@ pub const FORMS: [(&str, &str); 14] = [
     ("delete", "delete KEYSPACE KEY"),
     ("apply", "apply KEYSPACE KEY OFFSET KIND TYPE VALUE"),
     ("compare", "compare KEYSPACE KEY OFFSET DATA"),
+    ("compare-number", "compare-number KEYSPACE KEY OFFSET TYPE RELATION VALUE"),
     ("expect-absent", "expect-absent KEYSPACE KEY"),
     ("expect-present", "expect-present KEYSPACE KEY"),
     ("read", "read KEYSPACE KEY OFFSET LEN"),
@@ -152,6 +155,11 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
         "compare" => {
             Action::Compare { offset: operands[0].count()?, expected: operands[1].bytes()? }
         }
+        "compare-number" => Action::CompareNumber {
+            offset: operands[0].count()?,
+            relation: parse_relation(operands[2].text()?)?,
+            value: parse_number(operands[1].text()?, operands[3].text()?)?,
+        },
         "expect-absent" => Action::ExpectAbsent,
         "expect-present" => Action::ExpectPresent,
         "read" => Action::Read { offset: operands[0].count()?, len: operands[1].count()? },
@@ -171,6 +179,17 @@ pub fn parse_kind(name: &str) -> Result<TransformKind> {
             "there is no transform \"{}\"; there are {}",
             name.escape_debug(),
             TransformKind::ALL.map(TransformKind::name).join(", ")
+        ))
+    })
+}
+
+/// The relation of this sign.
+fn parse_relation(sign: &str) -> Result<Relation> {
+    Relation::ALL.into_iter().find(|relation| relation.sign() == sign).ok_or_else(|| {
+        Error::invalid(format!(
+            "there is no relation \"{}\"; there are {}",
+            sign.escape_debug(),
+            Relation::ALL.map(Relation::sign).join(", ")
         ))
     })
 }

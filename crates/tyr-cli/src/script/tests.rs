@@ -19,6 +19,7 @@ fn every_form_parses_to_the_action_of_its_name() {
             .replace("OFFSET", "8")
             .replace("LEN", "4KiB")
             .replace("KIND TYPE VALUE", "sub i32 -7")
+            .replace("TYPE RELATION VALUE", "i32 <= -7")
             .replace("KEYSPACE", "ks");
         let step = one(&line);
         assert_eq!(step.action.name(), name);
@@ -35,6 +36,9 @@ fn operands_arrive_in_their_places() {
     assert_eq!(one("read ks k 1 2").action, Action::Read { offset: 1, len: 2 });
     let sub = Transform::new(TransformKind::Sub, Number::I32(-7)).unwrap();
     assert_eq!(one("apply ks k 8 sub i32 -7").action, Action::Apply { offset: 8, transform: sub });
+    let (relation, value) = (Relation::GreaterOrEqual, Number::U64(7));
+    let compared = Action::CompareNumber { offset: 8, relation, value };
+    assert_eq!(one("compare-number ks k 8 u64 >= 7").action, compared);
     assert_eq!(one("delete ks hex:00ff").key.as_bytes(), [0, 255]);
 }
 
@@ -53,6 +57,8 @@ fn complaints_name_the_line_and_the_form() {
     assert!(complaint(b"frob ks a").contains("append-at"));
     assert!(complaint(b"apply ks a 0 plus u64 1").contains("xor"));
     assert!(complaint(b"apply ks a 0 add u65 1").contains("f64"));
+    assert!(complaint(b"compare-number ks a 0 u8 == 1").contains("=, !=, <, <=, >, >="));
+    assert!(complaint(b"compare-number ks a 0 u8 = 256").contains("not a number of type u8"));
     assert!(complaint(b"apply ks a 0 div u8 0").contains("zero"));
     assert!(complaint(b"truncate ks a -1").contains("size"));
     assert!(complaint(b"create ks ''").contains("1024"));

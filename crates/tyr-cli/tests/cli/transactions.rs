@@ -55,7 +55,12 @@ fn a_condition_that_fails_leaves_nothing_behind() {
     assert!(text.starts_with("line 3: keyspace ks blob \"a\": "), "{text}");
     let script = b"compare ks a 0 1\ncompare ks a 0 2\nappend-at ks a 9 x\n";
     let (_, _, text) = refusal(&shell.feed(["txn", "--json"], script));
-    assert!(text.starts_with("one of lines 1, 2 and 3: keyspace ks blob \"a\": "), "{text}");
+    assert!(text.starts_with("line 2: keyspace ks blob \"a\": "), "{text}");
+    let script =
+        b"apply ks n 0 add u8 5\ncompare-number ks n 0 u8 < 1\ncompare-number ks n 0 u8 > 0\n";
+    let (code, _, text) = refusal(&shell.feed(["txn", "--json"], script));
+    assert_eq!(code, 5);
+    assert!(text.starts_with("line 3: keyspace ks blob \"n\": the number compared "), "{text}");
     assert_eq!(shell.text(["ls", "ks"]), "a\n");
     shell.ok_fed(["txn"], b"compare ks a 0 1\nput ks b 2\n");
     assert_eq!(shell.text(["ls", "ks"]), "a\nb\n");

@@ -53,5 +53,5 @@ pub fn refusal(blob: Option<&BlobName>, error: &Error) -> Abort {
         ErrorKind::Corrupt => ErrorKind::Corrupt,
         _ => ErrorKind::Unavailable,
     };
-    Abort { kind, reason: error.to_string().into(), blob: blob.cloned() }
+    Abort { blob: blob.cloned(), ..Abort::new(kind, error.to_string()) }
 }

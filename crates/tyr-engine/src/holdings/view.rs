@@ -1,7 +1,7 @@
 //! What the machines ask of what is applied here (C1, and conditions).
 
 use tyr_protocol::View;
-use tyr_types::{BlobName, ByteRange, KeyspaceId, Timestamp, limits};
+use tyr_types::{BlobName, ByteRange, KeyspaceId, Number, NumberType, Timestamp, limits};
 
 use super::Holdings;
 
@@ -54,6 +54,16 @@ impl View for Holdings {
             (at, rest) = (chunk_end, next);
         }
         true
+    }
+
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
+        let range = ByteRange { start: offset, end: offset + number_type.width() as u64 };
+        // A chunk that was never written reads as nothing: what cannot be read is an error.
+        let read = self.plan_read(blob, range, None).ok()?;
+        let held = self.store.finish_chunk_read(read).ok()?.bytes;
+        let mut bytes = [0; 8];
+        bytes[..held.len()].copy_from_slice(&held);
+        Some(Number::load(number_type, &bytes))
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

@@ -61,8 +61,8 @@ fn hold(rules: Rules, transaction: &Transaction, view: &impl View) -> Result<(),
             return Err(Abort::at(&read.blob, ErrorKind::Conflict, STALE));
         }
     }
-    for entry in &transaction.blobs {
-        look(entry, view, true, |footprint, visit| visit(footprint))?;
+    for (index, entry) in (0..).zip(&transaction.blobs) {
+        look(index, entry, view, true, |footprint, visit| visit(footprint))?;
     }
     Ok(())
 }

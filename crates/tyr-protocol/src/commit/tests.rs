@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use tyr_types::Existence::{Absent, Present};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Existence, Key, KeyspaceId, Operation, Payload,
-    ReadCheck, Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, Existence, Expected, Key, KeyspaceId, Number,
+    NumberType, Operation, OperationId, Payload, ReadCheck, Relation, Transaction, TransactionId,
 };
 
 use super::*;
@@ -24,9 +24,11 @@ struct Applied {
     newest: Timestamp,
     size: Option<u64>,
     is_equal: bool,
+    number: Option<Number>,
 }
 
-const EMPTY: Applied = Applied { newest: Timestamp::ZERO, size: None, is_equal: true };
+const EMPTY: Applied =
+    Applied { newest: Timestamp::ZERO, size: None, is_equal: true, number: None };
 
 impl View for Applied {
     fn newest_overlapping(&self, _: &BlobName, _: ByteRange, _: bool) -> Timestamp {
@@ -39,6 +41,10 @@ impl View for Applied {
 
     fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
         self.is_equal
+    }
+
+    fn number(&self, _: &BlobName, _: u64, _: NumberType) -> Option<Number> {
+        self.number
     }
 
     fn chunk_size(&self, _: KeyspaceId) -> u64 {
@@ -63,11 +69,16 @@ fn append(len: u64) -> Operation {
 }
 
 fn compare(offset: u64, len: u64) -> Operation {
-    Operation::Compare { offset, expected: bytes(len) }
+    Operation::Compare { offset, expected: bytes(len).into() }
 }
 
 fn expect(existence: Existence) -> Operation {
     Operation::Expect { existence }
+}
+
+fn compare_number(relation: Relation, value: u64) -> Operation {
+    let expected = Expected::Number { relation, value: Number::U64(value) };
+    Operation::Compare { offset: 8, expected }
 }
 
 /// A transaction of these operations on the blob "a".
@@ -295,6 +306,45 @@ fn a_condition_that_does_not_hold_aborts_with_what_the_caller_can_do() {
         node.view.size = size;
         let told = node.submit(transaction(1, operations.clone()));
         assert_eq!(told, [answer], "{operations:?} on {size:?}");
+    }
+}
+
+/// C1: a number is held to another once nothing in flight can change it, and one that cannot be
+/// read is in no relation to any.
+#[test]
+fn a_number_is_compared_after_the_write_in_flight() {
+    let (commits, refused) = ("persist 2 at 0.2.0", "reply 2: Conflict");
+    for (relation, found, answer) in [
+        (Relation::GreaterOrEqual, Some(40), commits),
+        (Relation::GreaterOrEqual, Some(39), refused),
+        (Relation::Less, Some(39), commits),
+        (Relation::NotEqual, Some(40), refused),
+        (Relation::NotEqual, None, refused),
+    ] {
+        let mut node = Node::alone();
+        node.submit(transaction(1, vec![write(15, 1)]));
+        let told = node.submit(transaction(2, vec![compare_number(relation, 40), write(50, 4)]));
+        assert!(told.is_empty());
+        node.view.number = found.map(Number::U64);
+        let told = node.persisted(1);
+        assert_eq!(told, ["apply 1 at 0.1.0", "reply 1: 0.1.0", answer], "{relation:?} {found:?}");
+    }
+}
+
+/// Who has several conditions hears which did not hold.
+#[test]
+fn an_abort_for_a_condition_says_which() {
+    let number = |value| compare_number(Relation::Equal, value);
+    for (operations, place) in [
+        (vec![write(0, 1), Operation::Create, compare(0, 4)], 1),
+        (vec![expect(Present), write(9, 1), expect(Absent)], 2),
+        (vec![number(7), number(7), number(8), number(9)], 2),
+    ] {
+        let view = Applied { size: Some(30), number: Some(Number::U64(7)), ..EMPTY };
+        let entry = BlobOperations { blob: blob("a"), operations };
+        let abort = validate::look(5, &entry, &view, true, |share, visit| visit(share));
+        let told = abort.unwrap_err().operation;
+        assert_eq!(told, Some(OperationId { blob: 5, operation: place }), "{entry:?}");
     }
 }
 

@@ -31,7 +31,7 @@
 
 use std::ops::ControlFlow;
 
-use tyr_types::{BlobName, ErrorKind, Existence, NodeId, Operation};
+use tyr_types::{ErrorKind, Existence, Expected, NodeId, Operation, OperationId};
 
 use super::append;
 use super::claims::{BlobClaims, Candidate};
@@ -297,7 +297,7 @@ impl<V: View> Validation<'_, V> {
     fn conditions(&self, slot: Slot, record: &Record) -> Result<Placements, Abort> {
         let mut placed = Placements::new();
         let hop = &record.chain.hops()[record.position];
-        for (index, entry) in record.transaction.blobs.iter().enumerate() {
+        for (index, entry) in (0..).zip(&record.transaction.blobs) {
             let is_conditional = entry.operations.iter().any(Operation::is_condition);
             if !is_conditional && !entry.operations.iter().any(is_append) {
                 continue;
@@ -316,9 +316,8 @@ impl<V: View> Validation<'_, V> {
                     }
                 });
             };
-            let appended = look(entry, self.view, has_end, holds)?;
+            let appended = look(index, entry, self.view, has_end, holds)?;
             if let (true, Some(offset)) = (has_end, appended) {
-                let index = u32::try_from(index).expect("TRANSACTION_OPERATIONS_MAX is below 2^32");
                 placed.push(Placed { index, offset });
             }
         }
@@ -369,52 +368,58 @@ fn is_append(operation: &Operation) -> bool {
     matches!(operation, Operation::Append { .. })
 }
 
-/// Looks at the conditions on one blob; answers where its first append goes.
+/// Looks at the conditions on one blob, the transaction's number `index`; answers where its first
+/// append goes.
 ///
 /// Conditions on size and existence see what the transaction's own operations before them did;
 /// `compare` sees the bytes as they are before the transaction. `shares` visits the shares of a
 /// footprint whose authority looks here; `has_end` says whether the attributes are among them.
 pub(crate) fn look(
+    index: u32,
     entry: &tyr_types::BlobOperations,
     view: &impl View,
     has_end: bool,
     shares: impl Fn(Footprint, &mut dyn FnMut(Footprint)),
 ) -> Result<Option<u64>, Abort> {
     let blob = &entry.blob;
-    let conflict = |reason| Abort::at(blob, ErrorKind::Conflict, reason);
     let mut size = if has_end { view.stat(blob) } else { None };
     let mut appended = None;
-    for operation in &entry.operations {
+    for (place, operation) in (0..).zip(&entry.operations) {
+        let refuse = |kind, reason| {
+            let id = OperationId { blob: index, operation: place };
+            Err(Abort::at(blob, kind, reason).of_operation(id))
+        };
         match operation {
             Operation::Create if has_end && size.is_some() => {
                 let reason = "the blob to create exists; delete it first, or write without create";
-                return Err(Abort::at(blob, ErrorKind::AlreadyExists, reason));
+                return refuse(ErrorKind::AlreadyExists, reason);
             }
             Operation::Expect { existence } if has_end && *existence != Existence::of(size) => {
-                return Err(unexpected(blob, *existence));
+                let (kind, reason) = unexpected(*existence);
+                return refuse(kind, reason);
             }
             Operation::Append { expected, .. }
                 if has_end && expected.is_some_and(|end| end != size.unwrap_or(0)) =>
             {
-                return Err(conflict("the blob does not end where the append expects it to"));
+                let reason = "the blob does not end where the append expects it to";
+                return refuse(ErrorKind::Conflict, reason);
             }
             Operation::Append { .. } => appended = appended.or(Some(size.unwrap_or(0))),
             Operation::Compare { offset, expected } => {
-                let mut is_equal = true;
+                let mut holds = true;
                 if let Some(required) = Footprint::required(operation) {
                     shares(required, &mut |share| {
                         let (from, len) = match share.range.is_empty() {
                             true => (0, 0),
                             false => (share.range.start - offset, share.range.len()),
                         };
-                        let end = from + len;
-                        debug_assert!(end <= expected.len() as u64, "a share is of what is asked");
-                        let expected = &expected[from as usize..(from + len) as usize];
-                        is_equal &= view.matches(blob, offset + from, expected);
+                        debug_assert!(from + len <= expected.len(), "a share is of what is asked");
+                        holds &=
+                            view.is_as_expected(blob, offset + from, &expected.part(from, len));
                     });
                 }
-                if !is_equal {
-                    return Err(conflict("the bytes compared are not the ones expected"));
+                if !holds {
+                    return refuse(ErrorKind::Conflict, unequal(expected));
                 }
             }
             Operation::Create
@@ -431,8 +436,8 @@ pub(crate) fn look(
 }
 
 /// Why a transaction is refused whose blob does not exist, or exists, as it expects.
-fn unexpected(blob: &BlobName, expected: Existence) -> Abort {
-    let (kind, reason) = match expected {
+fn unexpected(expected: Existence) -> (ErrorKind, &'static str) {
+    match expected {
         Existence::Absent => (
             ErrorKind::AlreadyExists,
             "the blob is expected to be absent, and exists; look what it is, or delete it first",
@@ -440,6 +445,13 @@ fn unexpected(blob: &BlobName, expected: Existence) -> Abort {
         Existence::Present => {
             (ErrorKind::NotFound, "the blob is expected to exist, and is absent; create it first")
         }
-    };
-    Abort::at(blob, kind, reason)
+    }
+}
+
+/// Why a transaction is refused that compared something.
+fn unequal(expected: &Expected) -> &'static str {
+    match expected {
+        Expected::Bytes(_) => "the bytes compared are not the ones expected",
+        Expected::Number { .. } => "the number compared does not stand to the other as expected",
+    }
 }

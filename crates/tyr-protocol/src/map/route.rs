@@ -217,6 +217,7 @@ impl<'a> Touches<'a> {
         for operation in &entry.operations {
             match operation {
                 Operation::Compare { .. } | Operation::Expect { .. } => {
+                    check_number(blob, operation, chunk_size)?;
                     let required = Footprint::required(operation).unwrap_or(Footprint::ATTRIBUTES);
                     if required.is_attributes {
                         self.add(blob, 0, 0, true)?;
@@ -226,7 +227,7 @@ impl<'a> Touches<'a> {
                 }
                 Operation::Create => end = 0,
                 Operation::Write { .. } | Operation::Apply { .. } => {
-                    check_transform(blob, operation, chunk_size)?;
+                    check_number(blob, operation, chunk_size)?;
                     let written = Footprint::written(operation, end);
                     let range = written.unwrap_or(Footprint::ATTRIBUTES).range;
                     self.bytes(blob, range, chunk_size, false)?;
@@ -346,14 +347,13 @@ const TOO_FEW_HOLDERS: &str =
 const TOO_MANY_CHUNKS: &str = "the transaction touches more than 65536 chunks; cut large blobs in \
                                steps from the end, and read less in one transaction";
 
-const IN_TWO_CHUNKS: &str = "a number that is changed in place lies in one chunk of its blob; put \
-                             it at a multiple of its size";
+const IN_TWO_CHUNKS: &str = "a number that is changed in place or compared lies in one chunk of its \
+                             blob; put it at a multiple of its size";
 
-/// Refuses arithmetic on a number that lies in two chunks: nobody may have all of its bytes.
-fn check_transform(blob: &BlobName, operation: &Operation, chunk_size: u64) -> Result<(), Abort> {
-    let Operation::Apply { offset, transform } = operation else { return Ok(()) };
-    let last = offset.saturating_add(transform.width() as u64 - 1);
-    match offset / chunk_size == last / chunk_size {
+/// Refuses to change or compare a number that lies in two chunks: nobody may have all its bytes.
+fn check_number(blob: &BlobName, operation: &Operation, chunk_size: u64) -> Result<(), Abort> {
+    let Some(range) = operation.number_range() else { return Ok(()) };
+    match range.start / chunk_size == (range.end - 1) / chunk_size {
         true => Ok(()),
         false => Err(Abort::at(blob, ErrorKind::InvalidArgument, IN_TWO_CHUNKS)),
     }

@@ -365,7 +365,7 @@ impl Member {
 
 /// Why a client's transaction was not begun.
 pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> Decision {
-    Decision::Abort(Abort { kind, reason: reason.into(), blob: None })
+    Decision::Abort(Abort::new(kind, reason))
 }
 
 /// Whose transaction it is.

@@ -148,8 +148,7 @@ impl Member {
     }
 
     fn list_refusal(&self, request: &ListRequest) -> Option<Abort> {
-        let refuse =
-            |kind, reason: &'static str| Some(Abort { kind, reason: reason.into(), blob: None });
+        let refuse = |kind, reason: &'static str| Some(Abort::new(kind, reason));
         if self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace)).is_none() {
             return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
         }

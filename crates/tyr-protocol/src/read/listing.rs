@@ -57,8 +57,8 @@ impl Reads {
         let is_below = commit.pending_at(pending).is_some_and(|its| its <= up_to);
         debug_assert!(is_below, "R5: {pending:?} would never let the listing go on");
         if self.is_full(id) {
-            let (kind, reason) = (ErrorKind::Unavailable, TOO_MANY.into());
-            effects.push(Effect::Refuse { id, abort: Abort { kind, reason, blob: None } });
+            let (kind, reason) = (ErrorKind::Unavailable, TOO_MANY);
+            effects.push(Effect::Refuse { id, abort: Abort::new(kind, reason) });
             return;
         }
         let (wanted, pending) = (Wanted::Listing(listing), [pending].into_iter().collect());

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, Transaction,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Number, NumberType, Operation,
+    Payload, Transaction,
 };
 
 use super::*;
@@ -26,6 +27,10 @@ impl View for Nothing {
 
     fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
         false
+    }
+
+    fn number(&self, _: &BlobName, _: u64, _: NumberType) -> Option<Number> {
+        None
     }
 
     fn chunk_size(&self, _: KeyspaceId) -> u64 {

@@ -108,8 +108,8 @@ impl Session {
         let id = TransactionId::new(self.client, 0);
         let mut transaction = Transaction { id, blobs, reads };
         if let Err(error) = transaction.validate() {
-            let reason = error.message().to_owned().into();
-            let abort = Abort { kind: error.kind(), reason, blob: None };
+            let reason = error.message().to_owned();
+            let abort = Abort::new(error.kind(), reason);
             return fail(call, abort, effects);
         }
         let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);

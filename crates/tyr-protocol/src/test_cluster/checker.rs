@@ -143,7 +143,7 @@ fn timestamp_order_explains_it(
                     Operation::Expect { existence } => Existence::of(size) == *existence,
                     Operation::Append { expected: Some(end), .. } => size.unwrap_or(0) == *end,
                     Operation::Compare { offset, expected } => {
-                        state.matches(&entry.blob, *offset, expected)
+                        state.is_as_expected(&entry.blob, *offset, expected)
                     }
                     Operation::Append { expected: None, .. }
                     | Operation::Write { .. }

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{
-    BlobName, ByteRange, KeyspaceId, NodeId, Operation, Payload, Timestamp, Transaction,
+    BlobName, ByteRange, KeyspaceId, NodeId, Number, NumberType, Operation, Payload, Timestamp,
+    Transaction,
 };
 
 use super::layout::{CHUNK, Layout, Object, SLOT, SLOTS, blob_number, slot_range};
@@ -169,6 +170,11 @@ impl View for State {
         let blob = blob_number(blob);
         let slots = expected.chunks_exact(SLOT as usize).zip((offset / SLOT) as u8..);
         slots.into_iter().all(|(expected, slot)| self.slot(blob, slot) == expected)
+    }
+
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
+        // Numbers are whole slots.
+        Some(Number::load(number_type, &self.slot(blob_number(blob), (offset / SLOT) as u8)))
     }
 
     fn chunk_size(&self, _keyspace: KeyspaceId) -> u64 {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobOperations, Bytes, Existence, Number, Operation, Payload, Transaction, TransactionId,
-    Transform,
+    BlobOperations, Bytes, Existence, Expected, Number, Operation, Payload, Relation, Transaction,
+    TransactionId, Transform,
 };
 
 use super::layout::{Layout, Object, SLOT, SLOTS, blob_name, slot_range};
@@ -94,7 +94,13 @@ fn condition(
     }
     let slot = random.below(SLOTS.into()) as u8;
     let bytes = peek(Object::Slot(blob, slot)).slot(blob, slot);
-    let expected = Bytes::copy_from_slice(&bytes);
+    let expected = match random.percent(30) {
+        true => Expected::Number {
+            relation: Relation::GreaterOrEqual,
+            value: Number::U64(u64::from_le_bytes(bytes)),
+        },
+        false => Bytes::copy_from_slice(&bytes).into(),
+    };
     (bytes != [0; 8]).then(|| Operation::Compare { offset: slot_range(slot, 1).start, expected })
 }
 

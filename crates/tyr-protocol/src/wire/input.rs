@@ -47,6 +47,8 @@ pub(crate) struct Input<'a> {
     /// The level that the bytes say they need, and the one that what was read so far needs.
     level: u8,
     needed: u8,
+    /// Whether it comes from a log or a map, not from a connection.
+    is_lasting: bool,
 }
 
 impl<'a> Input<'a> {
@@ -59,7 +61,13 @@ impl<'a> Input<'a> {
         };
         debug_assert!(memory.is_none_or(is_within), "a payload is a slice of the memory");
         let rest = &whole[at.min(whole.len())..];
-        Self { whole, rest, memory, names: SmallVec::new(), level, needed: BEFORE_LEVELS }
+        let names = SmallVec::new();
+        Self { whole, rest, memory, names, level, needed: BEFORE_LEVELS, is_lasting: false }
+    }
+
+    /// Reads a record or a map, which `bytes` hold from byte `at` on.
+    pub fn of_lasting(bytes: &'a Bytes, at: usize, level: u8) -> Self {
+        Self { is_lasting: true, ..Self::new(bytes, Some(bytes), at, level) }
     }
 
     /// The value that is all of the bytes left. What holds nothing of its level, or of one between
@@ -90,6 +98,12 @@ impl<'a> Input<'a> {
             self.needed = self.needed.max(level);
         }
         has
+    }
+
+    /// Whether here is what came with this level and is only told.
+    #[inline]
+    pub fn is_told(&mut self, level: u8) -> bool {
+        !self.is_lasting && self.has(level)
     }
 
     /// What was just read is of this level.

@@ -256,13 +256,25 @@ pub(crate) struct Output<'a> {
     names: Names<'a>,
     /// The lowest level that reads what was put in so far.
     level: u8,
+    /// Whether it stays, in a log or a map, rather than goes to somebody whose level is known.
+    is_lasting: bool,
 }
 
 impl<'a> Output<'a> {
     /// Puts a whole message, or whatever else stands alone, into `to`; answers the lowest feature
     /// level that reads it.
     pub fn put<T: Encoded>(value: &'a T, to: &'a mut Outgoing) -> u8 {
-        let mut output = Self { to, names: Names::default(), level: BEFORE_LEVELS };
+        Self::put_all(value, to, false)
+    }
+
+    /// The same of what stays, and may be read by an older program: what [merely
+    /// tells](Self::tells) is left out.
+    pub fn put_lasting<T: Encoded>(value: &'a T, to: &'a mut Outgoing) -> u8 {
+        Self::put_all(value, to, true)
+    }
+
+    fn put_all<T: Encoded>(value: &'a T, to: &'a mut Outgoing, is_lasting: bool) -> u8 {
+        let mut output = Self { to, names: Names::default(), level: BEFORE_LEVELS, is_lasting };
         let before = output.len();
         value.encode(&mut output);
         debug_assert!(output.len() - before >= T::LEN_MIN, "no encoding is shorter than it says");
@@ -279,6 +291,17 @@ impl<'a> Output<'a> {
     #[inline]
     pub fn needs(&mut self, level: u8) {
         self.level = self.level.max(level);
+    }
+
+    /// Whether to put in what came with this level and is only told: whoever does not know it goes
+    /// without, and what else is in the message reaches them all the same.
+    #[inline]
+    pub fn tells(&mut self, level: u8) -> bool {
+        let tells = !self.is_lasting && level <= self.to.level;
+        if tells {
+            self.needs(level);
+        }
+        tells
     }
 
     /// Adds a byte.

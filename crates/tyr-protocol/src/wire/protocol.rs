@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tyr_types::{BlobName, ByteRange, NodeId, Timestamp};
+use tyr_types::{BlobName, ByteRange, NodeId, OperationId, Timestamp};
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
@@ -12,6 +12,7 @@ use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
+use crate::level::LEVEL_EXPECTING;
 use crate::message::{Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest};
 use crate::movement;
 use crate::read::Kind;
@@ -32,7 +33,41 @@ impl Encoded for Cow<'static, str> {
     }
 }
 
-encoded_struct!(Abort, 3, { kind, reason, blob });
+encoded_struct!(OperationId, 2, { blob, operation });
+
+/// Which operation it is about is only told: an abort reaches programs of before without it.
+impl Encoded for Abort {
+    const LEN_MIN: usize = 3;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { kind, reason, blob, operation } = self;
+        kind.encode(output);
+        reason.encode(output);
+        blob.encode(output);
+        if output.tells(LEVEL_EXPECTING) {
+            operation.encode(output);
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let abort = Self {
+            kind: Encoded::decode(input)?,
+            reason: Encoded::decode(input)?,
+            blob: Encoded::decode(input)?,
+            operation: None,
+        };
+        let operation = match input.is_told(LEVEL_EXPECTING) {
+            true => Encoded::decode(input)?,
+            false => None,
+        };
+        match operation.is_none() || abort.blob.is_some() {
+            true => Ok(Self { operation, ..abort }),
+            false => Err(input.malformed("the abort before is of an operation on no blob")),
+        }
+    }
+}
 
 encoded_struct!(Piece, 6, { blob, range, is_attributes, is_written, authority });
 encoded_enum!(Part, "form of part", { 0 => Whole, 1 => Pieces(pieces) });

@@ -56,7 +56,7 @@ pub fn decode_record(bytes: &Bytes) -> Result<Record> {
 pub(super) fn encode_versioned<T: Encoded>(value: &T, outgoing: &mut Outgoing) {
     let mark = outgoing.mark();
     outgoing.raw(&[0]);
-    let level = Output::put(value, outgoing);
+    let level = Output::put_lasting(value, outgoing);
     // A node that cannot read its own log after a restart has lost what it promised.
     assert!(level < FORMAT_MAX, "this program reads what it writes: level {level}");
     outgoing.raw_since(mark)[0] = level + 1;
@@ -65,7 +65,7 @@ pub(super) fn encode_versioned<T: Encoded>(value: &T, outgoing: &mut Outgoing) {
 pub(super) fn decode_versioned<T: Encoded>(bytes: &Bytes, kind: &str) -> Result<T> {
     match bytes.first() {
         Some(format @ 1..=FORMAT_MAX) => {
-            let value = Input::new(bytes, Some(bytes), 1, format - 1).all(BEFORE_LEVELS);
+            let value = Input::of_lasting(bytes, 1, format - 1).all(BEFORE_LEVELS);
             value.map_err(|malformed| malformed.error(kind, bytes.len()))
         }
         Some(0) => Err(Error::corrupt(format!("not {kind}: there is no format 0"))),

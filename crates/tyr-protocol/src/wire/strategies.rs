@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, KeyspaceId, Outcome};
+use tyr_types::{ErrorKind, KeyspaceId, OperationId, Outcome};
 
 pub use self::map::{change, cluster_map, keyspace_config};
 pub use self::words::{
@@ -78,9 +78,19 @@ pub fn abort() -> BoxedStrategy<Abort> {
     ]);
     let reason = vec(any::<char>(), 0..20)
         .prop_map(|letters| Cow::Owned(letters.into_iter().collect::<String>()));
-    (kind, reason, option::of(blob_name()))
-        .prop_map(|(kind, reason, blob)| Abort { kind, reason, blob })
+    let operation = (number_u32(), number_u32());
+    let operation = operation.prop_map(|(blob, operation)| OperationId { blob, operation });
+    (kind, reason, option::of((blob_name(), option::of(operation))))
+        .prop_map(|(kind, reason, at)| {
+            let (blob, operation) = at.map_or((None, None), |(blob, it)| (Some(blob), it));
+            Abort { kind, reason, blob, operation }
+        })
         .boxed()
+}
+
+/// The same as a log has it, where the operation is left out.
+fn written_abort() -> BoxedStrategy<Abort> {
+    abort().prop_map(|abort| Abort { operation: None, ..abort }).boxed()
 }
 
 /// A run of a transaction.
@@ -92,7 +102,11 @@ pub fn attempt() -> BoxedStrategy<Attempt> {
 
 /// What became of a transaction.
 pub fn decision() -> BoxedStrategy<Decision> {
-    prop_oneof![timestamp().prop_map(Decision::Commit), abort().prop_map(Decision::Abort)].boxed()
+    decision_of(abort())
+}
+
+fn decision_of(abort: BoxedStrategy<Abort>) -> BoxedStrategy<Decision> {
+    prop_oneof![timestamp().prop_map(Decision::Commit), abort.prop_map(Decision::Abort)].boxed()
 }
 
 /// What operations answer.
@@ -285,7 +299,7 @@ pub fn chunk_copy() -> BoxedStrategy<ChunkCopy> {
 
 /// What a node remembers of a transaction.
 fn remembered() -> BoxedStrategy<Remembered> {
-    (transaction_id(), attempt(), ends(), decision(), outcomes())
+    (transaction_id(), attempt(), ends(), decision_of(written_abort()), outcomes())
         .prop_map(|(id, attempt, ends, decision, outcomes)| Remembered {
             id,
             attempt,
@@ -297,7 +311,8 @@ fn remembered() -> BoxedStrategy<Remembered> {
 }
 
 fn kept() -> BoxedStrategy<Kept> {
-    let finished = (option::of(attempt()), ends(), option::of((decision(), outcomes())));
+    let finished =
+        (option::of(attempt()), ends(), option::of((decision_of(written_abort()), outcomes())));
     (transaction_id(), number_u64(), attempt(), finished, outcomes())
         .prop_map(|(id, noted, attempt, (finished_in, ends, outcome), answers)| Kept {
             id,
@@ -458,7 +473,7 @@ pub fn record() -> BoxedStrategy<Record> {
         (transaction_id(), attempt(), any::<bool>())
             .prop_map(|(id, attempt, is_cleared)| Record::Fenced { id, attempt, is_cleared }),
         (transaction_id(), timestamp()).prop_map(|(id, at)| Record::Decided { id, at }),
-        (transaction_id(), abort()).prop_map(|(id, abort)| Record::Aborted { id, abort }),
+        (transaction_id(), written_abort()).prop_map(|(id, abort)| Record::Aborted { id, abort }),
         (blob_name(), number_u64(), chunk_copy())
             .prop_map(|(blob, chunk, copy)| Record::Installed { blob, chunk, copy }),
         vec(remembered(), 0..4).prop_map(|outcomes| Record::Recalled { outcomes }),

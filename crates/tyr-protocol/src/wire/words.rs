@@ -4,16 +4,16 @@
 //! made in this process.
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, Existence, ExtentRef,
-    KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation, Outcome,
-    Payload, PlacedBy, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
-    limits,
+    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, Existence, Expected,
+    ExtentRef, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation,
+    Outcome, Payload, PlacedBy, ReadCheck, Relation, Timestamp, Transaction, TransactionId,
+    Transform, TransformKind, limits,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::Output;
-use crate::level::{LEVEL_PLACED, level_of_transform};
+use crate::level::{LEVEL_EXPECTING, LEVEL_PLACED, level_of_transform};
 
 /// A newtype is what it wraps.
 macro_rules! encoded_newtype {
@@ -268,17 +268,104 @@ impl Encoded for Transform {
 
 const _: () = assert!(TransformKind::ALL.len() * 10 <= 256 && NumberType::ALL.len() == 10);
 
-encoded_enum!(Operation, "operation", {
-    0 => Create,
-    1 => Write { offset, payload },
-    2 => Append { payload, expected },
-    3 => Truncate { len },
-    4 => Delete,
-    5 => Apply { offset, transform },
-    6 => Compare { offset, expected },
-    7 => Replace { payload },
-    8 @ 4 => Expect { existence },
+encoded_enum!(Relation, "relation of numbers", {
+    0 => Equal,
+    1 => NotEqual,
+    2 => Less,
+    3 => LessOrEqual,
+    4 => Greater,
+    5 => GreaterOrEqual,
 });
+
+/// By hand for a compare alone: what is expected of bytes is as it was before it could be a number,
+/// which has a tag of its own.
+impl Encoded for Operation {
+    const LEN_MIN: usize = 1;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        match self {
+            Self::Create => output.byte(0),
+            Self::Write { offset, payload } => {
+                output.byte(1);
+                offset.encode(output);
+                payload.encode(output);
+            }
+            Self::Append { payload, expected } => {
+                output.byte(2);
+                payload.encode(output);
+                expected.encode(output);
+            }
+            Self::Truncate { len } => {
+                output.byte(3);
+                len.encode(output);
+            }
+            Self::Delete => output.byte(4),
+            Self::Apply { offset, transform } => {
+                output.byte(5);
+                offset.encode(output);
+                transform.encode(output);
+            }
+            Self::Compare { offset, expected: Expected::Bytes(bytes) } => {
+                output.byte(6);
+                offset.encode(output);
+                bytes.encode(output);
+            }
+            Self::Replace { payload } => {
+                output.byte(7);
+                payload.encode(output);
+            }
+            Self::Expect { existence } => {
+                output.byte(8);
+                output.needs(LEVEL_EXPECTING);
+                existence.encode(output);
+            }
+            Self::Compare { offset, expected: Expected::Number { relation, value } } => {
+                output.byte(9);
+                output.needs(LEVEL_EXPECTING);
+                offset.encode(output);
+                relation.encode(output);
+                value.encode(output);
+            }
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        Ok(match input.byte()? {
+            0 => Self::Create,
+            1 => Self::Write { offset: Encoded::decode(input)?, payload: Encoded::decode(input)? },
+            2 => {
+                Self::Append { payload: Encoded::decode(input)?, expected: Encoded::decode(input)? }
+            }
+            3 => Self::Truncate { len: Encoded::decode(input)? },
+            4 => Self::Delete,
+            5 => {
+                Self::Apply { offset: Encoded::decode(input)?, transform: Encoded::decode(input)? }
+            }
+            6 => Self::Compare {
+                offset: Encoded::decode(input)?,
+                expected: Expected::Bytes(Encoded::decode(input)?),
+            },
+            7 => Self::Replace { payload: Encoded::decode(input)? },
+            8 => {
+                input.needs(LEVEL_EXPECTING)?;
+                Self::Expect { existence: Encoded::decode(input)? }
+            }
+            9 => {
+                input.needs(LEVEL_EXPECTING)?;
+                Self::Compare {
+                    offset: Encoded::decode(input)?,
+                    expected: Expected::Number {
+                        relation: Encoded::decode(input)?,
+                        value: Encoded::decode(input)?,
+                    },
+                }
+            }
+            _ => return Err(input.unknown_last("an unknown operation")),
+        })
+    }
+}
 
 encoded_enum!(Existence, "existence", {
     0 => Absent,

@@ -182,7 +182,7 @@ mod tests {
         let committed = Decision::Commit(Timestamp::ZERO);
         watch.answered(CLIENT, &reply(1, committed.clone()), &answers, 3_000);
         watch.answered(Address::Node(tyr_types::NodeId(1)), &reply(1, committed), &answers, 9_000);
-        let abort = Abort { kind: ErrorKind::Conflict, reason: "x".into(), blob: None };
+        let abort = Abort::new(ErrorKind::Conflict, "x");
         watch.answered(CLIENT, &reply(2, Decision::Abort(abort)), &answers, 3_000);
         let read = answers.statistics();
         assert_eq!((read.commits, read.commit_times.count()), (1, 1));

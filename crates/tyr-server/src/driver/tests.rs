@@ -171,7 +171,7 @@ fn a_condition_that_does_not_hold_is_a_conflict_and_changes_nothing() {
     let swap = |expected: &'static [u8]| BlobOperations {
         blob: blob("a"),
         operations: vec![
-            Operation::Compare { offset: 0, expected: Bytes::from_static(expected) },
+            Operation::Compare { offset: 0, expected: Bytes::from_static(expected).into() },
             Operation::Write { offset: 0, payload: Payload::Inline(Bytes::from_static(b"new")) },
         ],
     };

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(growth(vec![append(5), append(6)], none), (1, 11));
         assert_eq!(growth(vec![Operation::Delete], none), (0, 0));
         assert_eq!(growth(vec![write(u64::MAX, 5)], none).0, 1, "no overflow");
-        let compare = Operation::Compare { offset: 0, expected: Bytes::new() };
+        let compare = Operation::Compare { offset: 0, expected: Bytes::new().into() };
         assert_eq!(growth(vec![compare], none), (0, 0));
     }
 

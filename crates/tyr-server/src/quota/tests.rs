@@ -103,7 +103,7 @@ fn a_full_keyspace_lets_in_what_makes_room_and_what_adds_nothing() {
     stage.limit(Quota { bytes: Some(10), blobs: Some(1), ..Quota::default() });
     stage.count(3, 100);
     stage.admit(vec![doing(ONE, "a", Operation::Delete)]).unwrap();
-    let compare = Operation::Compare { offset: 0, expected: Bytes::new() };
+    let compare = Operation::Compare { offset: 0, expected: Bytes::new().into() };
     stage.admit(vec![doing(ONE, "a", compare)]).unwrap();
     assert!(stage.refusal(vec![doing(ONE, "a", Operation::Create)]).contains("1 blobs"));
     stage.count(0, 0);

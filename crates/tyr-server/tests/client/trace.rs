@@ -137,7 +137,7 @@ fn a_transaction_that_a_later_node_aborts_says_so_and_why_at_every_node() {
     }
     let [first, last] = [1, 2].map(|node| key_at(&stage, keyspace, NodeId(node)));
     client.commit(on(&last, write()), Vec::new(), Vec::new()).wait().unwrap();
-    let compare = Operation::Compare { offset: 0, expected: Bytes::from("odd") };
+    let compare = Operation::Compare { offset: 0, expected: Bytes::from("odd").into() };
     let blobs = [on(&first, write()), on(&last, compare)].concat();
     let error = client.commit(blobs, Vec::new(), Vec::new()).wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);

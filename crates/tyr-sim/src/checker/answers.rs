@@ -149,7 +149,7 @@ fn commit_is_legitimate(
             is_asked(attempted, Existence::Present)
                 || written.chain(read).any(|keyspace| allowed.is_dropped(keyspace, entry.end_us))
         }
-        // A number that lies in two chunks is not changed in place.
+        // A number that lies in two chunks is not changed in place, nor compared.
         ErrorKind::InvalidArgument => attempted.blobs.iter().any(has_odd_place),
         ErrorKind::TimedOut
         | ErrorKind::SnapshotTooOld
@@ -258,19 +258,10 @@ fn is_writing(entry: &BlobOperations) -> bool {
     entry.operations.iter().any(Operation::is_write)
 }
 
-/// Whether a number is changed at a place that is no multiple of its size.
+/// Whether a number is changed or compared at a place that is no multiple of its size.
 fn has_odd_place(entry: &BlobOperations) -> bool {
-    entry.operations.iter().any(|operation| match operation {
-        Operation::Apply { offset, transform } => !offset.is_multiple_of(transform.width() as u64),
-        Operation::Create
-        | Operation::Write { .. }
-        | Operation::Append { .. }
-        | Operation::Truncate { .. }
-        | Operation::Delete
-        | Operation::Replace { .. }
-        | Operation::Compare { .. }
-        | Operation::Expect { .. } => false,
-    })
+    let mut numbers = entry.operations.iter().filter_map(Operation::number_range);
+    numbers.any(|number| !number.start.is_multiple_of(number.len()))
 }
 
 /// Whether it is refused where that is not so of one of its blobs.

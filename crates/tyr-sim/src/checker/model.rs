@@ -3,7 +3,7 @@
 //! No chunks, no versions, no nodes. What operations do is stated here a second time, on purpose.
 
 use smallvec::SmallVec;
-use tyr_types::{ByteRange, Existence, Operation, Outcome, Payload};
+use tyr_types::{ByteRange, Existence, Expected, Number, Operation, Outcome, Payload, Relation};
 
 /// Stands for size and existence among the ranges of a blob: a byte that no blob has.
 pub const ATTRIBUTES: ByteRange = ByteRange {
@@ -31,9 +31,7 @@ pub fn operate(
     // Bytes are compared as they are before the transaction.
     for (place, operation) in operations.iter().enumerate() {
         if let Operation::Compare { offset, expected } = operation {
-            let bytes = blob.as_deref();
-            let there = bytes.and_then(|bytes| bytes.get(place_of(*offset, expected.len())));
-            if there != Some(&expected[..]) {
+            if !is_as_expected(blob.as_deref(), *offset, expected) {
                 return Err(place);
             }
         }
@@ -46,6 +44,32 @@ pub fn operate(
         changed.push(ATTRIBUTES);
     }
     Ok(outcomes)
+}
+
+/// Whether a blob of these bytes has there what is expected; of numbers only those of 64 bits
+/// without a sign are compared.
+fn is_as_expected(bytes: Option<&[u8]>, offset: u64, expected: &Expected) -> bool {
+    match expected {
+        Expected::Bytes(expected) => {
+            let there = bytes.and_then(|bytes| bytes.get(place_of(offset, expected.len())));
+            there == Some(&expected[..])
+        }
+        Expected::Number { relation, value: Number::U64(value) } => {
+            let rest = bytes.and_then(|bytes| bytes.get(offset as usize..)).unwrap_or(&[]);
+            // Little-endian, and zeros where nothing is.
+            let found = rest.iter().take(8).rev();
+            let found = found.fold(0_u64, |high, byte| high << 8 | u64::from(*byte));
+            match relation {
+                Relation::Equal => found == *value,
+                Relation::NotEqual => found != *value,
+                Relation::Less => found < *value,
+                Relation::LessOrEqual => found <= *value,
+                Relation::Greater => found > *value,
+                Relation::GreaterOrEqual => found >= *value,
+            }
+        }
+        Expected::Number { value, .. } => panic!("no workload compares {value:?}"),
+    }
 }
 
 /// `None` when it is a condition that does not hold.

@@ -265,7 +265,7 @@ fn a_commit_on_stale_reads_is_found() {
 fn a_commit_whose_condition_fails_is_found() {
     let mut case = good();
     let expected = Bytes::from(vec![1; 8]);
-    let compare = Operation::Compare { offset: 0, expected };
+    let compare = Operation::Compare { offset: 0, expected: expected.into() };
     case.transaction((60, 70), vec![], &[("a", compare)], Some(65));
     case.finds("though its compare of \"a\" fails");
 }

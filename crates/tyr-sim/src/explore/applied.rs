@@ -4,7 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use tyr_protocol::View;
 use tyr_types::{
-    BlobName, ByteRange, Existence, KeyspaceId, Operation, Payload, Timestamp, Transaction,
+    BlobName, ByteRange, Existence, KeyspaceId, NumberType, Operation, Payload, Timestamp,
+    Transaction,
 };
 
 use super::case::{Number, number};
@@ -112,7 +113,7 @@ impl AppliedContent {
             self.newest_overlapping(&read.blob, read.range, read.is_attributes) == read.at
         };
         let is_met = |(blob, operation): (&BlobName, &Operation)| match operation {
-            Operation::Compare { offset, expected } => self.matches(blob, *offset, expected),
+            Operation::Compare { offset, expected } => self.is_as_expected(blob, *offset, expected),
             Operation::Create => self.stat(blob).is_none(),
             Operation::Expect { existence } => Existence::of(self.stat(blob)) == *existence,
             Operation::Append { expected, .. } => {
@@ -153,6 +154,10 @@ impl View for AppliedContent {
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {
         self.contents[self.index(blob)].bytes.as_ref().map(|bytes| bytes.len() as u64)
+    }
+
+    fn number(&self, _: &BlobName, _: u64, number_type: NumberType) -> Option<tyr_types::Number> {
+        panic!("no case compares numbers: {number_type:?}")
     }
 
     fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {

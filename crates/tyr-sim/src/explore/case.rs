@@ -205,7 +205,7 @@ impl Case {
                     (blob, Ok(Operation::Append { payload: payload(number), expected: None }))
                 }
                 Act::Compare(blob, other) => {
-                    (blob, Ok(Operation::Compare { offset: 0, expected: bytes(other) }))
+                    (blob, Ok(Operation::Compare { offset: 0, expected: bytes(other).into() }))
                 }
                 Act::ReadNothing(blob) => (blob, Err(Timestamp::ZERO)),
                 Act::Read(blob, other) => (blob, Err(committed(other).unwrap_or(Timestamp::ZERO))),

@@ -12,6 +12,7 @@ use crate::workload::registers::Registers;
 use crate::workload::rewrites::Rewrites;
 use crate::workload::sides::Sides;
 use crate::workload::snapshots::Snapshots;
+use crate::workload::stocks::Stocks;
 use crate::workload::{Space, Workload};
 
 use super::WorkloadLine;
@@ -24,7 +25,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -76,6 +77,11 @@ const KINDS: [Kind; 10] = [
         make: |space, values| {
             Box::new(Snapshots::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
         },
+    },
+    Kind {
+        name: "stocks",
+        parameters: &[("cells", 4)],
+        make: |space, values| Box::new(Stocks::new(space, values[0] as usize)),
     },
 ];
 

@@ -25,8 +25,8 @@ use tyr_protocol::versions::{self, Policy, Usage, Version};
 use tyr_protocol::{Abort, Chain, Part, Rule, View};
 use tyr_types::chunk::{Answers, Start};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation,
-    Timestamp, Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Number, NumberType,
+    Operation, Timestamp, Transaction, TransactionId,
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
@@ -447,6 +447,17 @@ impl View for SimStore {
             (at, rest) = (range.end, next);
         }
         true
+    }
+
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
+        let name = (blob.clone(), offset / self.chunk_size(blob.keyspace));
+        let at = (offset - self.chunk_range(&name).start) as usize;
+        let held = self.chunks.get(&name).map_or(&[][..], |chunk| &chunk.latest().bytes);
+        let held = held.get(at..).unwrap_or(&[]);
+        let mut bytes = [0; 8];
+        let len = held.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&held[..len]);
+        Some(Number::load(number_type, &bytes))
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

@@ -92,19 +92,9 @@ impl Borders {
             let chunk_size = self.space.chunk_size_of(&written.blob);
             written.operations.iter().map(move |operation| (chunk_size, operation))
         });
-        operations.any(|(chunk_size, operation)| match operation {
-            Operation::Apply { offset, transform } => {
-                let last = offset + transform.width() as u64 - 1;
-                offset / chunk_size != last / chunk_size
-            }
-            Operation::Create
-            | Operation::Write { .. }
-            | Operation::Append { .. }
-            | Operation::Truncate { .. }
-            | Operation::Delete
-            | Operation::Replace { .. }
-            | Operation::Compare { .. }
-            | Operation::Expect { .. } => false,
+        operations.any(|(chunk_size, operation)| {
+            let number = operation.number_range();
+            number.is_some_and(|it| it.start / chunk_size != (it.end - 1) / chunk_size)
         })
     }
 

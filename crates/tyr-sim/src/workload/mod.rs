@@ -6,7 +6,7 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`sides`] and [`snapshots`] are the workloads; [`probe`] is what every run ends with.
+//! [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every run ends with.
 
 pub mod bank;
 pub mod borders;
@@ -20,6 +20,7 @@ pub mod rewrites;
 pub mod runner;
 pub mod sides;
 pub mod snapshots;
+pub mod stocks;
 #[cfg(test)]
 mod tests;
 

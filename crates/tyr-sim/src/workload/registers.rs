@@ -68,7 +68,7 @@ impl Workload for Registers {
             _ => {
                 let (blob, offset) = self.place(register);
                 let seen = self.seen.get(&(client, register)).copied().unwrap_or(0);
-                let expected = Bytes::copy_from_slice(&seen.to_le_bytes());
+                let expected = Bytes::copy_from_slice(&seen.to_le_bytes()).into();
                 let payload = cell(self.unique.draw());
                 Work::Commit(vec![on(
                     &blob,

@@ -11,7 +11,7 @@ use tyr_protocol::Chain;
 use tyr_protocol::commit::{self, recovery};
 use tyr_protocol::member::Record;
 use tyr_protocol::message::{Address, Asked, Body};
-use tyr_types::{Operation, Payload, Transaction, TransactionId};
+use tyr_types::{Expected, Operation, Payload, Transaction, TransactionId};
 
 use crate::setup::Trace;
 
@@ -234,8 +234,11 @@ impl Display for Deed<'_> {
             }
             Operation::Replace { payload } => write!(f, "replace {}", Load(payload)),
             Operation::Apply { offset, transform } => write!(f, "apply {offset} {transform:?}"),
-            Operation::Compare { offset, expected } => {
-                write!(f, "compare {offset} {}", Load(&Payload::Inline(expected.clone())))
+            Operation::Compare { offset, expected: Expected::Bytes(bytes) } => {
+                write!(f, "compare {offset} {}", Load(&Payload::Inline(bytes.clone())))
+            }
+            Operation::Compare { offset, expected: Expected::Number { relation, value } } => {
+                write!(f, "compare {offset} {} {value}", relation.sign())
             }
             Operation::Expect { existence } => write!(f, "expect {existence:?}"),
         }

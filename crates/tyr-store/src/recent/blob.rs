@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{ByteRange, Stat, Timestamp};
+use tyr_types::{ByteRange, Number, NumberType, Stat, Timestamp};
 
 use super::block::{BLOCK_SIZE, Block};
 use super::lease::ExtentLease;
@@ -248,6 +248,19 @@ impl BlobState {
         self.attributes.exists
             && range.end <= self.attributes.size
             && self.plan(range, Timestamp::MAX).is_some_and(|plan| plan.into_bytes() == expected)
+    }
+
+    /// The number at `offset`, as far as memory knows; zero beyond the blob's end.
+    pub fn number(&self, offset: u64, number_type: NumberType) -> Option<Number> {
+        let width = number_type.width() as u64;
+        let end = if self.attributes.exists { self.attributes.size } else { 0 };
+        let range = ByteRange { start: offset.min(end), end: (offset + width).min(end) };
+        let plan = self.plan(range, Timestamp::MAX).filter(|plan| plan.missing.is_empty())?;
+        let found = plan.into_bytes();
+        debug_assert!(found.len() as u64 <= width, "no more is read than is asked for");
+        let mut bytes = [0; 8];
+        bytes[..found.len()].copy_from_slice(&found);
+        Some(Number::load(number_type, &bytes))
     }
 
     /// Whether the numbers that transforms change in `range` can be changed at once.

@@ -20,7 +20,7 @@ mod write;
 
 use std::sync::Arc;
 
-use tyr_types::{BlobName, ByteRange, Error, Result, Timestamp};
+use tyr_types::{BlobName, ByteRange, Error, Number, NumberType, Result, Timestamp};
 
 use crate::base::{Base, BlobBase};
 use crate::check::Report;
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// The newest version in memory that overlaps `range` (C1). What is only in the base is older
-    /// than every reader.
+    /// than every reader; of what was read before that, the blobs are [held](Store::hold).
     pub fn newest_overlapping(
         &self,
         blob: &BlobName,
@@ -121,6 +121,20 @@ impl Store {
         self.recent.find(blob).is_some_and(|cell| cell.lock().matches(offset, expected))
     }
 
+    /// The number at `offset` of a blob that [`Store::prepare`] brought into memory; zero as far as
+    /// nothing was written. `None` when memory does not know.
+    pub fn resident_number(
+        &self,
+        blob: &BlobName,
+        offset: u64,
+        number_type: NumberType,
+    ) -> Option<Number> {
+        match self.recent.find(blob) {
+            Some(cell) => cell.lock().number(offset, number_type),
+            None => Some(Number::zero(number_type)),
+        }
+    }
+
     /// The blob's cell; `None` when there is no such blob, now or for any reader.
     fn find(&self, name: &BlobName) -> Result<Option<Arc<BlobCell>>> {
         self.recent.find_or_load(name, || {
@@ -133,8 +147,12 @@ impl Store {
     fn cell(&self, name: &BlobName) -> Result<Arc<BlobCell>> {
         let cell = self.recent.find_or_load(name, || {
             let found = self.base.attributes(name)?;
-            let absent = || BlobState::new(Attributes::default(), Timestamp::ZERO);
-            Ok(Some(found.map_or_else(absent, |blob| loaded(&blob))))
+            Ok(Some(match found {
+                Some(blob) => loaded(&blob),
+                // It may have been there: looked at after the base, what left memory counts.
+                None => BlobState::new(Attributes::default(), Timestamp::ZERO)
+                    .with_forgotten(self.recent.known_from()),
+            }))
         })?;
         cell.ok_or_else(|| Error::corrupt(format!("{name}: the table of blobs in memory is wrong")))
     }

@@ -36,6 +36,15 @@ impl Store {
         Ok(cells)
     }
 
+    /// Brings blobs into memory for as long as the answer is held, so that
+    /// [`Store::newest_overlapping`] knows of them whatever was folded.
+    ///
+    /// # Errors
+    /// As [`Store::prepare`].
+    pub fn hold<'a>(&self, blobs: impl IntoIterator<Item = &'a BlobName>) -> Result<Cells> {
+        blobs.into_iter().map(|blob| self.cell(blob)).collect()
+    }
+
     /// Applies a committed transaction to all its blobs at once; answers one outcome an operation.
     ///
     /// Call it in timestamp order, one at a time (C6). `readers` says who reads older versions of
@@ -164,7 +173,7 @@ fn check_appends(size: u64, operations: &[Operation]) -> Result<()> {
 fn needed(operation: &Operation) -> Option<ByteRange> {
     match operation {
         Operation::Compare { offset, expected } => {
-            let range = ByteRange { start: *offset, end: offset + expected.len() as u64 };
+            let range = expected.range(*offset);
             (!range.is_empty()).then_some(range)
         }
         Operation::Apply { .. } => operation.transformed(),

@@ -281,7 +281,7 @@ pub fn put(value: u64) -> Operation {
 
 /// The value at the start must be this one.
 pub fn compare(value: u64) -> Operation {
-    Operation::Compare { offset: 0, expected: Bytes::copy_from_slice(&value.to_le_bytes()) }
+    Operation::Compare { offset: 0, expected: Bytes::copy_from_slice(&value.to_le_bytes()).into() }
 }
 
 /// One is added to the number at the start.

@@ -283,7 +283,7 @@ impl Keyspace {
     ) -> Result<Commit> {
         let name = self.blob(key)?;
         let mut pending = Pending::default();
-        pending.add(name.clone(), Operation::Compare { offset, expected })?;
+        pending.add(name.clone(), Operation::Compare { offset, expected: expected.into() })?;
         let payload = pending.payload(&self.space, new)?;
         pending.add(name, Operation::Write { offset, payload })?;
         Ok(self.commit(pending))

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Existence, Operation, Result, Stat, Timestamp, Transform, limits,
+    BlobName, ByteRange, Bytes, Existence, Expected, Number, Operation, OperationId, Relation,
+    Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
@@ -12,7 +13,7 @@ use crate::backend::{Backend, Commit, Found, Moment, ReadVersions, VersionedRead
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
-use crate::pending::{OperationId, Pending};
+use crate::pending::Pending;
 
 /// Operations on any blobs of any keyspaces that take effect together or not at all.
 ///
@@ -180,8 +181,26 @@ impl Transaction {
         offset: u64,
         expected: impl Into<Bytes>,
     ) -> Result<OperationId> {
-        let operation = Operation::Compare { offset, expected: expected.into() };
+        let operation = Operation::Compare { offset, expected: expected.into().into() };
         self.pending.add(keyspace.blob(key)?, operation)
+    }
+
+    /// Adds a condition: the commit fails with `Conflict` unless the number at `offset`, of the type
+    /// of `value`, stands so to it, before the writes of this transaction: `x relation value`. One
+    /// that was never written is zero. In a cluster it lies in one chunk.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits.
+    pub fn compare_number(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        relation: Relation,
+        value: Number,
+    ) -> Result<OperationId> {
+        let expected = Expected::Number { relation, value };
+        self.pending.add(keyspace.blob(key)?, Operation::Compare { offset, expected })
     }
 
     /// Adds a condition: the commit fails with `AlreadyExists` if there is a blob, after what this
@@ -246,7 +265,8 @@ impl Transaction {
     /// Commits: everything takes effect, at once, or nothing.
     ///
     /// # Errors
-    /// `Conflict` when something that was read has changed, or a condition does not hold;
+    /// `Conflict` when something that was read has changed, or a condition does not hold, which
+    /// [`Error::operation`](tyr_types::Error::operation) tells;
     /// `AlreadyExists` for a `create` or `expect_absent`; `NotFound` for an `expect_present`;
     /// `Unavailable`. Nothing changed then.
     pub fn commit(self) -> Result<Committed> {

@@ -3,7 +3,7 @@
 //! Offsets and lengths lie around the bounds of blocks (16 KiB), of payloads that go to extents
 //! (32 KiB) and of extents (4 MiB), at the blob's end, and far out.
 
-use tyr::{Number, NumberType, Transform, TransformKind, limits};
+use tyr::{Number, NumberType, Relation, Transform, TransformKind, limits};
 
 use crate::reference::{Blob, Change, Model};
 use crate::seed::Random;
@@ -112,6 +112,9 @@ impl Chooser {
             let is_there = blob.is_some() != self.random.permille(150);
             return if is_there { Change::ExpectPresent } else { Change::ExpectAbsent };
         }
+        if self.random.permille(60) {
+            return self.comparison(blob);
+        }
         match self.change(blob) {
             Change::PutReader(data) => Change::Put(data),
             Change::AppendReader(data) => Change::Append(data),
@@ -134,6 +137,19 @@ impl Chooser {
             }
         }
         (offset, expected)
+    }
+
+    /// A number that stands to another as is said, about every second time.
+    fn comparison(&mut self, blob: Option<&Blob>) -> Change {
+        let offset = self.place(blob.map_or(0, |blob| blob.size));
+        let value = self.transform().operand();
+        let number_type = value.number_type();
+        let mut there = blob.map(|blob| blob.read(offset, 8)).unwrap_or_default();
+        there.resize(8, 0);
+        // What is there stands in half of the relations to itself.
+        let value =
+            if self.random.permille(700) { Number::load(number_type, &there) } else { value };
+        Change::CompareNumber(offset, self.pick(&Relation::ALL), value)
     }
 
     fn transform(&mut self) -> Transform {

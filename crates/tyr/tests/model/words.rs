@@ -19,9 +19,10 @@ pub fn perform(keyspace: &Keyspace, key: &[u8], change: &Change) -> tyr::Result<
         Change::Delete => keyspace.delete(key).map(Answer::Existed),
         Change::Apply(at, transform) => keyspace.apply(key, at, transform).map(Answer::Value),
         Change::Swap(at, old, new) => keyspace.compare_and_swap(key, at, old, new).map(done),
-        Change::Compare(..) | Change::ExpectAbsent | Change::ExpectPresent => {
-            unreachable!("a condition alone is for transactions")
-        }
+        Change::Compare(..)
+        | Change::CompareNumber(..)
+        | Change::ExpectAbsent
+        | Change::ExpectPresent => unreachable!("a condition alone is for transactions"),
     }
 }
 
@@ -41,6 +42,9 @@ pub fn add(
         Change::Delete => transaction.delete(keyspace, key),
         Change::Apply(offset, transform) => transaction.apply(keyspace, key, offset, transform),
         Change::Compare(offset, data) => transaction.compare(keyspace, key, offset, data),
+        Change::CompareNumber(offset, relation, value) => {
+            transaction.compare_number(keyspace, key, offset, relation, value)
+        }
         Change::ExpectAbsent => transaction.expect_absent(keyspace, key),
         Change::ExpectPresent => transaction.expect_present(keyspace, key),
         Change::PutReader(_) | Change::AppendReader(_) | Change::Swap(..) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tyr::{ErrorKind, Number, Transform, limits};
+use tyr::{ErrorKind, Number, Relation, Transform, limits};
 
 use super::Blob;
 
@@ -23,6 +23,7 @@ pub enum Change {
     Delete,
     Apply(u64, Transform),
     Compare(u64, Vec<u8>),
+    CompareNumber(u64, Relation, Number),
     ExpectAbsent,
     ExpectPresent,
     Swap(u64, Vec<u8>, Vec<u8>),
@@ -72,6 +73,9 @@ impl fmt::Debug for Change {
             Self::Delete => write!(f, "delete"),
             Self::Apply(offset, transform) => write!(f, "apply {transform:?} at {offset}"),
             Self::Compare(offset, data) => write!(f, "compare {} at {offset}", data.len()),
+            Self::CompareNumber(offset, relation, value) => {
+                write!(f, "compare_number {} {value:?} at {offset}", relation.sign())
+            }
             Self::ExpectAbsent => write!(f, "expect_absent"),
             Self::ExpectPresent => write!(f, "expect_present"),
             Self::Swap(offset, old, new) => {
@@ -90,6 +94,7 @@ impl Change {
             Self::Swap(offset, old, new) => (*offset, old.len().max(new.len())),
             Self::Truncate(len) => (*len, 0),
             Self::Apply(offset, transform) => (*offset, transform.width()),
+            Self::CompareNumber(offset, _, value) => (*offset, value.number_type().width()),
             Self::Create
             | Self::Put(_)
             | Self::PutReader(_)
@@ -108,6 +113,7 @@ impl Change {
             Self::Create
             | Self::AppendAt(..)
             | Self::Compare(..)
+            | Self::CompareNumber(..)
             | Self::ExpectAbsent
             | Self::ExpectPresent
             | Self::Swap(..) => true,
@@ -136,6 +142,7 @@ impl Change {
             | Self::Delete
             | Self::Apply(..)
             | Self::Compare(..)
+            | Self::CompareNumber(..)
             | Self::ExpectAbsent
             | Self::ExpectPresent
             | Self::Swap(..) => 0,
@@ -166,6 +173,14 @@ impl Change {
             Self::Compare(offset, expected) | Self::Swap(offset, expected, _) => {
                 (!holds(*offset, expected)).then_some(ErrorKind::Conflict)
             }
+            Self::CompareNumber(offset, relation, value) => {
+                let width = value.number_type().width();
+                let mut there = before.map(|blob| blob.read(*offset, width as u64));
+                let there = there.get_or_insert_default();
+                there.resize(width, 0);
+                let found = Number::load(value.number_type(), there);
+                (!relation.holds(found, *value)).then_some(ErrorKind::Conflict)
+            }
             Self::Put(_)
             | Self::PutReader(_)
             | Self::Write(..)
@@ -181,7 +196,10 @@ impl Change {
     pub fn play(&self, blobs: &mut BTreeMap<Vec<u8>, Arc<Blob>>, key: &[u8]) -> Answer {
         match self {
             Self::Delete => return Answer::Existed(blobs.remove(key).is_some()),
-            Self::Compare(..) | Self::ExpectAbsent | Self::ExpectPresent => return Answer::Done,
+            Self::Compare(..)
+            | Self::CompareNumber(..)
+            | Self::ExpectAbsent
+            | Self::ExpectPresent => return Answer::Done,
             Self::Put(_) | Self::PutReader(_) => drop(blobs.remove(key)),
             Self::Create
             | Self::Write(..)
@@ -198,6 +216,7 @@ impl Change {
             Self::Create
             | Self::Delete
             | Self::Compare(..)
+            | Self::CompareNumber(..)
             | Self::ExpectAbsent
             | Self::ExpectPresent => Answer::Done,
             Self::Put(data) => {

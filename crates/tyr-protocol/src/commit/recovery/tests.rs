@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    NodeId, Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId,
+    NodeId, Number, NumberType, Operation, Payload, ReadCheck, Timestamp, Transaction,
+    TransactionId,
 };
 
 use self::nodes::*;

@@ -1,8 +1,9 @@
 //! From transactions to chains.
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Existence, KeyspaceConfig, Number,
-    Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId, Transform,
+    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Existence, Expected, KeyspaceConfig,
+    Number, Operation, Payload, ReadCheck, Relation, Timestamp, Transaction, TransactionId,
+    Transform,
 };
 
 use super::*;
@@ -140,7 +141,8 @@ fn a_cut_touches_all_chunks_from_there_to_the_guessed_end() {
 
 #[test]
 fn a_condition_is_held_by_the_authority_alone() {
-    let compare = |offset| Operation::Compare { offset, expected: Bytes::from_static(b"xyz") };
+    let compare =
+        |offset| Operation::Compare { offset, expected: Bytes::from_static(b"xyz").into() };
     assert_eq!(touched(&[compare(4 * CHUNK - 1)], 0), [(3, false), (4, false)]);
     assert_eq!(touched(&[compare(0), write(CHUNK, 1)], 0), written([0, 1]));
     assert_eq!(touched(&[compare(CHUNK), write(CHUNK, 1)], 0), written([0, 1]));
@@ -148,7 +150,16 @@ fn a_condition_is_held_by_the_authority_alone() {
         touched(&[compare(CHUNK), write(2 * CHUNK, 1)], 0),
         [(0, true), (1, false), (2, true)]
     );
-    let of_nothing = Operation::Compare { offset: 7 * CHUNK, expected: Bytes::new() };
+    let number = |offset| {
+        let expected = Expected::Number { relation: Relation::Less, value: Number::U32(9) };
+        Operation::Compare { offset, expected }
+    };
+    assert_eq!(touched(&[number(4 * CHUNK - 4)], 0), [(3, false)], "a number is in one chunk");
+    let in_two = doing(&[("a", &[number(4 * CHUNK - 3)])]);
+    let abort = cluster(9).chain(&in_two, &Ends::new()).unwrap_err();
+    assert_eq!(abort.kind, ErrorKind::InvalidArgument);
+    assert!(abort.reason.contains("at a multiple of its size"), "{abort:?}");
+    let of_nothing = Operation::Compare { offset: 7 * CHUNK, expected: Bytes::new().into() };
     assert_eq!(touched(&[of_nothing], 0), [(0, false)]);
     let expect = Operation::Expect { existence: Existence::Present };
     assert_eq!(touched(std::slice::from_ref(&expect), 3 * CHUNK), [(0, false)]);

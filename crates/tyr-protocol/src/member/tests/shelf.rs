@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, Operation, Outcome, Payload, Timestamp,
-    Transaction,
+    BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, NumberType, Operation, Outcome,
+    Payload, Timestamp, Transaction,
 };
 
 use crate::chain::Chain;
@@ -171,6 +171,10 @@ impl View for Shelf {
 
     fn matches(&self, _: &BlobName, _: u64, _: &[u8]) -> bool {
         false
+    }
+
+    fn number(&self, _: &BlobName, _: u64, _: NumberType) -> Option<Number> {
+        None
     }
 
     fn chunk_size(&self, _: KeyspaceId) -> u64 {

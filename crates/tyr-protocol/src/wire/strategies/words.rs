@@ -5,9 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, ExtentRef, Key, KeyspaceId,
-    NodeId, Number, NumberType, Operation, Payload, ReadCheck, Timestamp, Transaction,
-    TransactionId, Transform, TransformKind, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, Expected, ExtentRef, Key,
+    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, ReadCheck, Relation, Timestamp,
+    Transaction, TransactionId, Transform, TransformKind, limits,
 };
 
 use crate::level::{LEVEL, level_of_transform};
@@ -114,6 +114,13 @@ pub fn payload() -> BoxedStrategy<Payload> {
     .boxed()
 }
 
+/// What a compare expects.
+fn expected() -> BoxedStrategy<Expected> {
+    let of_number = (select(Relation::ALL.to_vec()), number())
+        .prop_map(|(relation, value)| Expected::Number { relation, value });
+    prop_oneof![bytes().prop_map(Expected::Bytes), of_number].boxed()
+}
+
 /// An operation.
 pub fn operation() -> BoxedStrategy<Operation> {
     // Far enough below the largest blob for any payload made here.
@@ -127,7 +134,8 @@ pub fn operation() -> BoxedStrategy<Operation> {
         Just(Operation::Delete),
         (offset(), transform())
             .prop_map(|(offset, transform)| Operation::Apply { offset, transform }),
-        (offset(), bytes()).prop_map(|(offset, expected)| Operation::Compare { offset, expected }),
+        (offset(), expected())
+            .prop_map(|(offset, expected)| Operation::Compare { offset, expected }),
         payload().prop_map(|payload| Operation::Replace { payload }),
         select(vec![Existence::Absent, Existence::Present])
             .prop_map(|existence| Operation::Expect { existence }),

@@ -1,8 +1,9 @@
 //! What programs of other releases wrote: what is older is read, what is newer is told from damage.
 
-use tyr_types::{KeyspaceConfig, KeyspaceId, PlacedBy};
+use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy};
 
 use super::*;
+use crate::abort::Abort;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED, level_of,
 };
@@ -12,6 +13,12 @@ use crate::wire::encoded::{encoded_enum, encoded_struct};
 
 /// Records and a map as they were before there were feature levels.
 const FORMAT_1: &str = include_str!("format-1.txt");
+
+/// The sample `abort` as programs of before level 4 write it.
+const ABORT_OF_LEVEL_1: &str = "\
+    4b000000042b717905010701020001042a00000000000000efcdab89674523010701020225697420\
+    6368616e6765643b2072756e20746865207472616e73616374696f6e20616761696e0100ac020461\
+    636874";
 
 const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
 
@@ -122,6 +129,46 @@ fn a_condition_on_existence_is_of_level_4_and_an_older_program_says_so() {
     older.feed(&frame_of(envelope));
     let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
     assert_eq!((unread.level, unread.asked), (LEVEL_EXPECTING, Some(Asked::Transaction(ID))));
+}
+
+/// It is only told: who does not know of it gets the abort all the same.
+#[test]
+fn an_abort_reaches_a_program_of_before_without_the_operation_that_it_is_about() {
+    let envelopes = samples::envelopes();
+    let (_, envelope) = envelopes.iter().find(|(name, _)| *name == "abort").unwrap();
+    let read = |level: u8| {
+        let mut outgoing = Outgoing::speaking(level);
+        encode(envelope, &mut outgoing).unwrap();
+        let frame = outgoing.take_bytes();
+        let Frame::Message(read) = decode_speaking(level, &frame).unwrap() else {
+            panic!("it is understood")
+        };
+        let Body::Recovery(recovery::Message::Abort { abort, .. }) = read.body else {
+            panic!("it is another message")
+        };
+        (frame[PREFIX_LEN + 1], abort)
+    };
+    let (level, whole) = read(LEVEL_EXPECTING);
+    assert_eq!(level, LEVEL_EXPECTING);
+    assert!(whole.operation.is_some());
+    let (level, older) = read(LEVEL_PLACED);
+    assert_eq!(level, LEVEL_FIRST);
+    let mut outgoing = Outgoing::speaking(LEVEL_PLACED);
+    encode(envelope, &mut outgoing).unwrap();
+    assert_eq!(outgoing.take_bytes(), unhex(ABORT_OF_LEVEL_1), "as it was before");
+    assert_eq!(older, Abort { operation: None, ..whole });
+}
+
+/// A node that goes back to its release of before reads its log.
+#[test]
+fn an_abort_is_written_down_without_the_operation_that_it_is_about() {
+    let operation = tyr_types::OperationId { blob: 0, operation: 2 };
+    let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() };
+    let abort = Abort::at(&blob, ErrorKind::Conflict, "it is not as expected");
+    let plain = record_bytes(&Record::Aborted { id: ID, abort: abort.clone() });
+    let told = Record::Aborted { id: ID, abort: abort.of_operation(operation) };
+    assert_eq!(record_bytes(&told), plain);
+    assert_eq!(plain[0], BEFORE_LEVELS + 1);
 }
 
 /// One value has one encoding: a keyspace that lost nothing says so with the byte of level 1.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, ExtentRef,
-    Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation, Outcome, Payload,
-    PlacedBy, ReadCheck, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
+    ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation,
+    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Timestamp, Transaction,
+    TransactionId, Transform, TransformKind,
 };
 
 use crate::abort::Abort;
@@ -39,6 +40,11 @@ fn inline(text: &'static str) -> Payload {
     Payload::Inline(Bytes::from_static(text.as_bytes()))
 }
 
+/// An abort because of a condition.
+fn refused() -> Abort {
+    abort().of_operation(OperationId { blob: 1, operation: 300 })
+}
+
 fn abort() -> Abort {
     Abort::at(&blob("acht"), ErrorKind::Conflict, "it changed; run the transaction again")
 }
@@ -58,7 +64,7 @@ fn every_operation() -> Vec<Operation> {
         Operation::Delete,
         Operation::Apply { offset: 128, transform: add },
         Operation::Apply { offset: 128, transform: xor },
-        Operation::Compare { offset: 0, expected: Bytes::from_static(b"is") },
+        Operation::Compare { offset: 0, expected: Bytes::from_static(b"is").into() },
         Operation::Replace { payload: inline("") },
     ]
 }
@@ -79,11 +85,17 @@ fn transaction() -> Arc<Transaction> {
 
 /// A transaction of level 4.
 pub fn expecting() -> Arc<Transaction> {
-    let expect = |key: &str, existence: Existence| BlobOperations {
-        blob: blob(key),
-        operations: vec![Operation::Expect { existence }],
+    let expect = |existence: Existence| Operation::Expect { existence };
+    let compare = |relation: Relation| {
+        let expected = Expected::Number { relation, value: Number::U16(500) };
+        Operation::Compare { offset: 64, expected }
     };
-    let blobs = vec![expect("eins", Existence::Absent), expect("zwei", Existence::Present)];
+    let on = |key: &str, operations: Vec<Operation>| BlobOperations { blob: blob(key), operations };
+    let blobs = vec![
+        on("eins", vec![expect(Existence::Absent)]),
+        on("zwei", vec![expect(Existence::Present)]),
+        on("drei", Relation::ALL.map(compare).to_vec()),
+    ];
     Arc::new(Transaction { id: ID, blobs, reads: vec![] })
 }
 
@@ -218,7 +230,7 @@ fn recovery_messages() -> Vec<(&'static str, recovery::Message)> {
         ("report-forgotten", report(Known::Forgotten)),
         ("clear", Message::Clear { id: ID, attempt: ATTEMPT }),
         ("behind", Message::Behind { id: ID, attempt: ATTEMPT, promised: ATTEMPT }),
-        ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: abort() }),
+        ("abort", Message::Abort { id: ID, attempt: ATTEMPT, abort: refused() }),
         ("aborted", Message::Aborted { id: ID, attempt: ATTEMPT, from: NodeId(2) }),
     ]
 }
@@ -241,7 +253,7 @@ fn bodies_of_reads() -> Vec<(&'static str, Body)> {
         clock: at(18),
     };
     let reason = Cow::Borrowed("the version is gone; begin a new snapshot");
-    let too_old = Abort { kind: ErrorKind::SnapshotTooOld, reason, blob: None };
+    let too_old = Abort::new(ErrorKind::SnapshotTooOld, reason);
     vec![
         ("read-direct", read(Address::Client(1), Kind::Direct)),
         ("read-whole", read(Address::Node(NodeId(3)), Kind::Whole)),

@@ -15,6 +15,7 @@ use super::registers::Registers;
 use super::rewrites::Rewrites;
 use super::sides::Sides;
 use super::snapshots::Snapshots;
+use super::stocks::Stocks;
 use super::{Space, Workload};
 use crate::checker::{self, Allowed};
 use crate::setup::Setup;
@@ -41,6 +42,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Borders::new(space.clone(), 2)),
         Box::new(Sides::new(space.clone(), 2)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
+        Box::new(Stocks::new(space.clone(), 3)),
     ]
 }
 

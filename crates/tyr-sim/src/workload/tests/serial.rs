@@ -230,12 +230,11 @@ impl Serial {
         }
     }
 
-    /// Whether a number would be changed that lies in two chunks.
+    /// Whether a number would be changed or compared that lies in two chunks.
     fn is_in_two_chunks(&self, written: &BlobOperations) -> bool {
         written.operations.iter().any(|operation| {
-            let Operation::Apply { offset, transform } = operation else { return false };
-            let last = offset + transform.width() as u64 - 1;
-            offset / self.chunk_size != last / self.chunk_size
+            let number = operation.number_range();
+            number.is_some_and(|it| it.start / self.chunk_size != (it.end - 1) / self.chunk_size)
         })
     }
 

@@ -6,7 +6,9 @@ use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, View};
-use tyr_types::{BlobName, ByteRange, KeyspaceId, NodeId, Operation, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, ByteRange, KeyspaceId, NodeId, Number, NumberType, Operation, Timestamp, Transaction,
+};
 
 use crate::store::Done;
 
@@ -121,6 +123,10 @@ impl View for Watched {
 
     fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
         self.holdings.matches(blob, offset, expected)
+    }
+
+    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
+        self.holdings.number(blob, offset, number_type)
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

@@ -153,7 +153,7 @@ fn the_bytes_are_those_of_format_1() {
 
 #[test]
 fn conditions_and_reads_are_left_out() {
-    let compare = Operation::Compare { offset: 0, expected: Bytes::from_static(b"x") };
+    let compare = Operation::Compare { offset: 0, expected: Bytes::from_static(b"x").into() };
     let payload = Payload::Inline(Bytes::from_static(b"y"));
     let mut decided = transaction(vec![
         blob("a", vec![compare.clone()]),

@@ -19,6 +19,10 @@ impl View for Applied {
         true
     }
 
+    fn number(&self, _: &BlobName, _: u64, _: NumberType) -> Option<Number> {
+        None
+    }
+
     fn chunk_size(&self, _: KeyspaceId) -> u64 {
         4096
     }

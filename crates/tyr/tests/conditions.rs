@@ -1,0 +1,155 @@
+//! What a transaction can rely on beside what it reads, and how it is told what did not hold.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod fixtures;
+
+use fixtures::{Kind, Opened, stores};
+use tyr::blocking::{Keyspace, Transaction};
+use tyr::{
+    ErrorKind, KeyspaceConfig, Number, OperationId, Relation, Transform, TransformKind, limits,
+};
+
+/// A store with one keyspace of small chunks.
+struct Store {
+    opened: Opened,
+    data: Keyspace,
+}
+
+impl Store {
+    fn new(kind: Kind) -> Self {
+        let opened = Opened::new(kind);
+        let config =
+            KeyspaceConfig { chunk_size: limits::CHUNK_SIZE_MIN, ..KeyspaceConfig::default() };
+        let data = opened.create("conditions", config);
+        Self { opened, data }
+    }
+
+    /// What a transaction fails with that writes another blob under these conditions.
+    fn refusal(
+        &self,
+        conditions: impl FnOnce(&mut Transaction, &Keyspace) -> tyr::Result<()>,
+    ) -> Option<ErrorKind> {
+        let mut transaction = self.opened.tyr.begin();
+        conditions(&mut transaction, &self.data).unwrap();
+        transaction.put(&self.data, "witness", "x").unwrap();
+        transaction.commit().err().map(|error| error.kind())
+    }
+
+    fn compare(&self, key: &str, offset: u64, relation: Relation, value: Number) -> bool {
+        let refusal = self.refusal(|transaction, data| {
+            transaction.compare_number(data, key, offset, relation, value).map(drop)
+        });
+        assert!(matches!(refusal, None | Some(ErrorKind::Conflict)), "{refusal:?}");
+        refusal.is_none()
+    }
+}
+
+/// C1.
+#[test]
+fn a_number_is_compared_with_what_is_there_and_is_zero_where_nothing_was_written() {
+    for store in stores().map(Store::new) {
+        let far = 3 * limits::CHUNK_SIZE_MIN + 16;
+        store.data.apply("a", far, Transform::add(Number::I64(-40))).unwrap();
+        assert!(store.compare("a", far, Relation::Equal, Number::I64(-40)));
+        assert!(store.compare("a", far, Relation::Less, Number::I64(0)));
+        assert!(store.compare("a", far, Relation::Greater, Number::U64(1 << 63)));
+        assert!(!store.compare("a", far, Relation::GreaterOrEqual, Number::I64(-39)));
+        // In a hole, half beyond the end, beyond it, and of a blob that is not there.
+        store.data.write("a", far + 8, vec![7, 0, 0]).unwrap();
+        for (key, offset, found) in
+            [("a", 24, 0), ("a", far + 8, 7), ("a", 1 << 20, 0), ("b", 8, 0)]
+        {
+            assert!(store.compare(key, offset, Relation::Equal, Number::U64(found)), "{key}");
+            assert!(!store.compare(key, offset, Relation::NotEqual, Number::U64(found)), "{key}");
+        }
+        store.data.truncate("a", far).unwrap();
+        assert!(store.compare("a", far, Relation::Equal, Number::U64(0)), "it is cut off");
+    }
+}
+
+/// C1: what is compared is what is there before the transaction's own writes.
+#[test]
+fn a_stock_is_taken_from_while_there_is_something_in_it() {
+    for store in stores().map(Store::new) {
+        store.data.apply("stock", 0, Transform::add(Number::U32(3))).unwrap();
+        let sub = Transform::new(TransformKind::Sub, Number::U32(2)).unwrap();
+        let take = || {
+            store.refusal(|transaction, data| {
+                let relation = Relation::GreaterOrEqual;
+                transaction.apply(data, "stock", 0, sub)?;
+                transaction.compare_number(data, "stock", 0, relation, Number::U32(2)).map(drop)
+            })
+        };
+        assert_eq!((take(), take()), (None, Some(ErrorKind::Conflict)));
+        assert_eq!(store.data.get("stock").unwrap(), &1_u32.to_le_bytes()[..]);
+    }
+}
+
+#[test]
+fn a_number_compared_in_two_chunks_of_a_cluster_is_refused() {
+    let store = Store::new(Kind::Cluster);
+    let (end, value) = (limits::CHUNK_SIZE_MIN, Number::U64(0));
+    let at = |offset| {
+        store.refusal(|transaction, data| {
+            transaction.compare_number(data, "a", offset, Relation::Equal, value).map(drop)
+        })
+    };
+    assert_eq!(at(end - 8), None);
+    assert_eq!(at(end - 7), Some(ErrorKind::InvalidArgument));
+    let mut transaction = store.opened.tyr.begin();
+    let beyond = transaction.compare_number(
+        &store.data,
+        "a",
+        limits::BLOB_SIZE_MAX - 7,
+        Relation::Equal,
+        value,
+    );
+    assert_eq!(beyond.unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// Which of a transaction's conditions did not hold.
+#[test]
+fn an_error_tells_the_condition_that_did_not_hold() {
+    for store in stores().map(Store::new) {
+        store.data.put("there", "12345678").unwrap();
+        type Add = fn(&mut Transaction, &Keyspace) -> tyr::Result<OperationId>;
+        let wrong: [(Add, ErrorKind); 6] = [
+            (|it, data| it.create(data, "there"), ErrorKind::AlreadyExists),
+            (|it, data| it.expect_absent(data, "there"), ErrorKind::AlreadyExists),
+            (|it, data| it.expect_present(data, "gone"), ErrorKind::NotFound),
+            (|it, data| it.append_at(data, "there", 9, "x"), ErrorKind::Conflict),
+            (|it, data| it.compare(data, "there", 4, "6"), ErrorKind::Conflict),
+            (
+                |it, data| it.compare_number(data, "there", 0, Relation::Less, Number::U8(49)),
+                ErrorKind::Conflict,
+            ),
+        ];
+        for (add, kind) in wrong {
+            let mut transaction = store.opened.tyr.begin();
+            transaction.write(&store.data, "other", 0, "x").unwrap();
+            transaction.expect_present(&store.data, "there").unwrap();
+            transaction.compare(&store.data, "there", 0, "12").unwrap();
+            let refused = add(&mut transaction, &store.data).unwrap();
+            transaction.expect_absent(&store.data, "absent").unwrap();
+            let error = transaction.commit().unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (kind, Some(refused)), "{error}");
+        }
+    }
+}
+
+/// What was read is no operation.
+#[test]
+fn an_error_for_what_was_read_names_the_blob_and_no_operation() {
+    for store in stores().map(Store::new) {
+        store.data.put("a", "1").unwrap();
+        let mut transaction = store.opened.tyr.begin();
+        transaction.expect_present(&store.data, "a").unwrap();
+        transaction.read(&store.data, "a", 0, 1).unwrap();
+        store.data.put("a", "2").unwrap();
+        transaction.put(&store.data, "b", "").unwrap();
+        let error = transaction.commit().unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Conflict, None));
+        assert_eq!(error.blob().unwrap().key.as_bytes(), b"a");
+    }
+}
