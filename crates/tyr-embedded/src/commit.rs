@@ -9,8 +9,8 @@ use parking_lot::MutexGuard;
 use tyr_protocol::commit::Event;
 use tyr_store::log::{EncodedRecord, PendingWrite};
 use tyr_store::recent::ExtentLease;
-use tyr_store::store::Cells;
-use tyr_types::{Durability, Error, Result, Timestamp, Transaction};
+use tyr_store::store::{Cells, Store};
+use tyr_types::{Durability, Error, ReadCheck, Result, Timestamp, Transaction};
 
 use crate::arbiter::{Applied, Due, Waiting, append};
 use crate::inner::Inner;
@@ -28,6 +28,9 @@ pub struct Held {
     pub leases: Vec<Arc<ExtentLease>>,
     /// What its reads are of; it must stay in use until they have been validated (C1).
     pub snapshot: Option<Arc<SnapshotGuard>>,
+    /// The blobs of which something was read before that snapshot, or known without reading it:
+    /// what is known of their versions stays in memory until it has been validated (C1).
+    pub known: Cells,
 }
 
 impl Held {
@@ -36,6 +39,14 @@ impl Held {
         for lease in &self.leases {
             lease.adopt();
         }
+    }
+
+    /// Holds what nothing else does of these reads.
+    fn hold(&mut self, reads: &[ReadCheck], store: &Store) -> Result<()> {
+        let at = self.snapshot.as_ref().map(|snapshot| snapshot.at());
+        let before = reads.iter().filter(|read| at.is_none_or(|at| read.at < at));
+        self.known = store.hold(before.map(|read| &read.blob))?;
+        Ok(())
     }
 
     /// Whether what was read is still held, so that validation could tell whether it changed.
@@ -65,7 +76,7 @@ impl Inner {
     fn begin(
         &self,
         transaction: Transaction,
-        held: Held,
+        mut held: Held,
         record: &mut EncodedRecord,
     ) -> Result<Ticket> {
         transaction.validate()?;
@@ -79,6 +90,7 @@ impl Inner {
             self.admit()?;
         }
         let cells = self.store.prepare(&transaction)?;
+        held.hold(&transaction.reads, &self.store)?;
         if durability < Durability::Sync
             && let Some(committed) = self.commit_alone(&transaction, &held, record, &cells)
         {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Number, OperationId, Relation, Result, Stat, Transform, limits,
+    BlobName, ByteRange, Bytes, Number, OperationId, Relation, Result, Stat, Timestamp, Transform,
+    limits,
 };
 
 use crate::committed::Committed;
@@ -96,6 +97,41 @@ impl Transaction {
         /// Adds a condition: the commit fails with `NotFound` unless there is a blob, after what
         /// this transaction did to it before.
         expect_present()
+    }
+
+    /// Adds a condition: the commit fails with `Conflict` if anything of the blob was written after
+    /// `version`, which [`Stat`] or a commit told: whether it is there, its size, or any byte. It
+    /// is what a `stat` of this transaction would have added then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key beyond the limits.
+    pub fn expect_version(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        version: Timestamp,
+    ) -> Result<()> {
+        self.inner.expect_version(keyspace.as_blocking(), key, version)
+    }
+
+    /// Adds a condition on what the caller knows without reading it: the commit fails with
+    /// `Conflict` if any of the `len` bytes at `offset` was written, cut off or deleted after
+    /// `version`. That is any moment of this store at which they were as the caller knows them:
+    /// what a commit, a [`Stat`] or a snapshot told. The store need not remember which of the bytes
+    /// beside each other were written when: a write near them, after that moment, may be a conflict
+    /// too, and then they are to be read anew. Of no bytes nothing is assumed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` above 64 MiB and beyond the limits.
+    pub fn assume(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+        version: Timestamp,
+    ) -> Result<()> {
+        self.inner.assume(keyspace.as_blocking(), key, offset, len, version)
     }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.

@@ -7,7 +7,8 @@ mod fixtures;
 use fixtures::{Kind, Opened, stores};
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{
-    ErrorKind, KeyspaceConfig, Number, OperationId, Relation, Transform, TransformKind, limits,
+    Bytes, ErrorKind, KeyspaceConfig, Number, OperationId, Relation, Timestamp, Transform,
+    TransformKind, limits,
 };
 
 /// A store with one keyspace of small chunks.
@@ -22,6 +23,14 @@ impl Store {
         let config =
             KeyspaceConfig { chunk_size: limits::CHUNK_SIZE_MIN, ..KeyspaceConfig::default() };
         let data = opened.create("conditions", config);
+        Self { opened, data }
+    }
+
+    fn reopen(self) -> Self {
+        let Self { opened, data } = self;
+        drop(data);
+        let opened = opened.reopen();
+        let data = opened.tyr.keyspace(&opened.name("conditions")).unwrap();
         Self { opened, data }
     }
 
@@ -42,6 +51,10 @@ impl Store {
         });
         assert!(matches!(refusal, None | Some(ErrorKind::Conflict)), "{refusal:?}");
         refusal.is_none()
+    }
+
+    fn version(&self, key: &str) -> Timestamp {
+        self.data.stat(key).unwrap().version
     }
 }
 
@@ -151,5 +164,68 @@ fn an_error_for_what_was_read_names_the_blob_and_no_operation() {
         let error = transaction.commit().unwrap_err();
         assert_eq!((error.kind(), error.operation()), (ErrorKind::Conflict, None));
         assert_eq!(error.blob().unwrap().key.as_bytes(), b"a");
+    }
+}
+
+/// C1, also after the store was opened again, when nothing is in memory.
+#[test]
+fn a_version_that_was_told_holds_until_anything_of_the_blob_is_written() {
+    for kind in stores() {
+        let far = 5 * limits::CHUNK_SIZE_MIN;
+        let mut store = Store::new(kind);
+        store.data.write("a", far, vec![1; 100]).unwrap();
+        let told = store.version("a");
+        store.data.put("other", "x").unwrap();
+        store = store.reopen();
+        let expect = |store: &Store| {
+            store.refusal(|transaction, data| transaction.expect_version(data, "a", told))
+        };
+        assert_eq!(store.version("a"), told);
+        assert_eq!((expect(&store), expect(&store)), (None, None), "nothing was written");
+        store.data.write("a", far + 99, "y").unwrap();
+        assert_eq!(expect(&store), Some(ErrorKind::Conflict), "a byte far from the first");
+        let told = store.version("a");
+        store.data.delete("a").unwrap();
+        let mut store = store.reopen();
+        let expect = store.refusal(|transaction, data| transaction.expect_version(data, "a", told));
+        assert_eq!(expect, Some(ErrorKind::Conflict), "it is gone");
+        store.data.create("a").unwrap();
+        store = store.reopen();
+        let expect = store.refusal(|transaction, data| transaction.expect_version(data, "a", told));
+        assert_eq!(expect, Some(ErrorKind::Conflict), "another of the same name");
+    }
+}
+
+/// C1.
+#[test]
+fn what_is_assumed_of_some_bytes_holds_while_others_are_written() {
+    for mut store in stores().map(Store::new) {
+        let chunk = limits::CHUNK_SIZE_MIN;
+        let far = 64 * chunk;
+        store.data.put("a", Bytes::from(vec![1; 2 * chunk as usize])).unwrap();
+        store.data.write("a", far, "x").unwrap();
+        let told = store.version("a");
+        store.data.write("a", 100, "x").unwrap();
+        let assume = |store: &Store, offset: u64, len: u64, version: Timestamp| {
+            store.refusal(|it, data| it.assume(data, "a", offset, len, version))
+        };
+        assert_eq!(assume(&store, far, 1, told), None);
+        assert_eq!(assume(&store, 90, 11, told), Some(ErrorKind::Conflict));
+        assert_eq!(assume(&store, 100, 0, told), None, "of no bytes");
+        store.data.truncate("a", far).unwrap();
+        assert_eq!(assume(&store, far, 1, told), Some(ErrorKind::Conflict), "it is cut off");
+        // When nothing is in memory, too: what is assumed wrongly is refused, what is new holds.
+        let newest = store.version("a");
+        store = store.reopen();
+        for _ in 0..2 {
+            assert_eq!(assume(&store, 90, 11, told), Some(ErrorKind::Conflict));
+            assert_eq!(assume(&store, 0, 2 * chunk, newest), None);
+        }
+        let now = store.opened.tyr.snapshot().unwrap().version();
+        let beyond = store.refusal(|it, data| it.assume(data, "a", 9 * chunk, 50, now));
+        assert_eq!(beyond, None, "as of now, nothing was written there since");
+        let mut transaction = store.opened.tyr.begin();
+        let long = transaction.assume(&store.data, "a", 0, limits::READ_LEN_MAX + 1, now);
+        assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -343,6 +343,6 @@ impl<'a> Writer<'a> {
         }
         let id = self.node.next_transaction_id();
         let transaction = Transaction { id, blobs, reads: Vec::new() };
-        Ok(self.node.commit(transaction, Held { leases, snapshot: None }))
+        Ok(self.node.commit(transaction, Held { leases, ..Held::default() }))
     }
 }

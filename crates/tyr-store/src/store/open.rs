@@ -222,6 +222,8 @@ impl Store {
     fn play_log(&self, mode: ReplayMode, intact: Intact) -> Played {
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
         let mut clock = self.base.last_checkpoint().timestamp;
+        // What was deleted before it left no trace.
+        self.recent.know_from(clock);
         let (mut extents, mut records_lost, mut bytes) = (Vec::new(), 0, 0);
         let mut play = |sequence: u64, at: Timestamp, entry: Entry| {
             let transaction = transaction_of(entry)?;

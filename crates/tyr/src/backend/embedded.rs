@@ -155,7 +155,8 @@ pub(super) fn commit(
     leases: Vec<Arc<ExtentLease>>,
 ) -> Ticket {
     let transaction = Transaction { id: store.next_transaction_id(), blobs, reads };
-    store.commit(transaction, Held { leases, snapshot: versions.into_guard() })
+    let snapshot = versions.into_guard();
+    store.commit(transaction, Held { leases, snapshot, ..Held::default() })
 }
 
 fn found(answer: Option<(Attributes, Bytes)>) -> Answer {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Existence, Expected, Number, Operation, OperationId, Relation,
-    Result, Stat, Timestamp, Transform, limits,
+    BlobName, ByteRange, Bytes, Existence, Expected, Number, Operation, OperationId, ReadCheck,
+    Relation, Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
@@ -221,6 +221,60 @@ impl Transaction {
     pub fn expect_present(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<OperationId> {
         let operation = Operation::Expect { existence: Existence::Present };
         self.pending.add(keyspace.blob(key)?, operation)
+    }
+
+    /// Adds a condition: the commit fails with `Conflict` if anything of the blob was written after
+    /// `version`, which [`Stat`] or a commit told: whether it is there, its size, or any byte. It
+    /// is what a `stat` of this transaction would have added then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key beyond the limits.
+    pub fn expect_version(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        version: Timestamp,
+    ) -> Result<()> {
+        self.expect_unchanged(keyspace, key, ByteRange::NOTHING, version)
+    }
+
+    /// Adds a condition on what the caller knows without reading it: the commit fails with
+    /// `Conflict` if any of the `len` bytes at `offset` was written, cut off or deleted after
+    /// `version`. That is any moment of this store at which they were as the caller knows them:
+    /// what a commit, a [`Stat`] or a snapshot told. The store need not remember which of the bytes
+    /// beside each other were written when: a write near them, after that moment, may be a conflict
+    /// too, and then they are to be read anew. Of no bytes nothing is assumed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` above 64 MiB and beyond the limits.
+    pub fn assume(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+        version: Timestamp,
+    ) -> Result<()> {
+        let range = read_range(offset, len)?;
+        match range.is_empty() {
+            true => keyspace.blob(key).map(drop),
+            false => self.expect_unchanged(keyspace, key, range, version),
+        }
+    }
+
+    /// As if the range, or with none size and version, had been read at `version`.
+    fn expect_unchanged(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        range: ByteRange,
+        version: Timestamp,
+    ) -> Result<()> {
+        let (blob, is_attributes) = (keyspace.blob(key)?, range.is_empty());
+        let check = ReadCheck { blob, range, is_attributes, at: version };
+        self.is_versioned &= keyspace.space.info().config.is_multi_versioned;
+        self.pending.note_read(check, false);
+        Ok(())
     }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
