@@ -77,7 +77,7 @@ fn whether_a_blob_is_there_is_a_condition_with_a_code_of_its_own() {
     let script = b"put ks b 1\nexpect-present ks b\ndelete ks b\nexpect-present ks b\n";
     let (code, kind, text) = refusal(&shell.feed(["txn", "--json"], script));
     assert_eq!((code, kind.as_str()), (3, "NotFound"));
-    assert!(text.starts_with("one of lines 2 and 4: keyspace ks blob \"b\": "), "{text}");
+    assert!(text.starts_with("line 4: keyspace ks blob \"b\": "), "{text}");
     assert_eq!(shell.text(["ls", "ks"]), "a\n");
     let script = b"expect-absent ks b\nput ks b 1\nexpect-present ks b\nexpect-present ks a\n";
     shell.ok_fed(["txn"], script);
