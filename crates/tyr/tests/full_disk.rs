@@ -163,6 +163,34 @@ fn what_makes_room_goes_through_on_a_disk_that_others_have_filled() {
     assert!(tyr::check(disk.store(), &mut |_| {}).unwrap().is_sound());
 }
 
+/// What is kept aside for that is enough, also where there are many blobs to let go of.
+#[test]
+fn what_makes_room_goes_through_where_others_have_left_none() {
+    const LEN: usize = 100 << 10;
+    let Some(disk) = SmallDisk::mount(600) else { return };
+    let tyr = Tyr::open(disk.store()).unwrap();
+    let blobs = keyspace(&tyr, "blobs", Durability::Buffered);
+    let count = 1_500;
+    (0..count).for_each(|number| blobs.put(number.to_string(), content(number, LEN)).unwrap());
+    tyr.close().unwrap();
+    let filler = disk.folder.path().join("filler");
+    fill_from_outside(&filler);
+    assert_eq!(disk.free_mib(), 0);
+    let tyr = Tyr::open(disk.store()).unwrap();
+    let blobs = tyr.keyspace("blobs").unwrap();
+    is_full(&blobs.put("more", vec![0; MIB]).unwrap_err());
+    for number in 0..count - 100 {
+        assert!(blobs.delete(number.to_string()).unwrap(), "{number}");
+    }
+    assert!(tyr.check(&mut |_| {}).unwrap().is_sound());
+    assert!(disk.free_mib() > 100, "{} MiB are free", disk.free_mib());
+    tyr.close().unwrap();
+    let tyr = Tyr::open(disk.store()).unwrap();
+    verify(&tyr.keyspace("blobs").unwrap(), count - 100..count, LEN);
+    tyr.close().unwrap();
+    assert!(tyr::check(disk.store(), &mut |_| {}).unwrap().is_sound());
+}
+
 #[test]
 fn a_disk_that_others_fill_stops_writers_until_there_is_room() {
     const LEN: usize = 16 << 10;

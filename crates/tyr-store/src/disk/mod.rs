@@ -10,6 +10,7 @@
 
 mod blocks;
 pub mod real;
+mod reserve;
 pub mod simulated;
 
 use std::io::{self, IoSliceMut};
@@ -108,6 +109,11 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// What the disk says.
     fn room(&self) -> io::Result<u64>;
+
+    /// Keeps some space aside while there is plenty, and gives it back when others have left next
+    /// to none. Called before the index is opened and before a fold, which make room. Where it fails
+    /// there is less space: what needs it says so.
+    fn balance_reserve(&self) {}
 
     /// Where it is, for messages: a path.
     fn describe(&self) -> String;

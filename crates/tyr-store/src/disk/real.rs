@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use tyr_types::{Error, Result};
 
-use super::{Disk, DiskFile, OpenMode};
+use super::{Disk, DiskFile, OpenMode, reserve};
 
 /// The file whose lock is the folder's lock. It is never removed nor replaced.
 pub const LOCK_FILE: &str = "LOCK";
@@ -22,8 +22,8 @@ pub const LOCK_FILE: &str = "LOCK";
 /// Zeros are written in pieces of this size where the file system cannot reserve or punch.
 const ZEROS_LEN: usize = 256 << 10;
 
-/// Bytes kept free for the index: what it journals, writes out and merges while deletions that
-/// make room go through it.
+/// Bytes that our own data leaves free for the index: what it journals, writes out and merges while
+/// deletions that make room go through it. Against others there is the [`reserve`].
 const INDEX_RESERVE: u64 = 64 << 20;
 
 /// A folder of the machine.
@@ -117,6 +117,12 @@ impl RealDisk {
 }
 
 impl RealDisk {
+    /// Bytes that this process may still take of the disk.
+    fn free(&self) -> io::Result<u64> {
+        let system = rustix::io::retry_on_intr(|| rustix::fs::statvfs(&self.folder))?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
     /// Opens a file past the system's cache; with it, where the file system cannot.
     fn open_direct(&self, name: &str, options: &OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.folder.join(name);
@@ -217,9 +223,14 @@ impl Disk for RealDisk {
     }
 
     fn room(&self) -> io::Result<u64> {
-        let system = rustix::io::retry_on_intr(|| rustix::fs::statvfs(&self.folder))?;
-        let free = system.f_bavail.saturating_mul(system.f_frsize);
-        Ok(free.saturating_sub(INDEX_RESERVE))
+        Ok(self.free()?.saturating_sub(INDEX_RESERVE))
+    }
+
+    fn balance_reserve(&self) {
+        if !self.is_read_only {
+            // Without it there is a little less space, as there may be anyway.
+            let _ = self.free().and_then(|free| reserve::balance(&self.folder, free));
+        }
     }
 
     fn describe(&self) -> String {

@@ -43,6 +43,7 @@ impl Store {
     /// Begins to fold everything up to `at`, which must be in use by a reader, be the oldest such,
     /// and have everything up to it applied; log and extents must be synced that far.
     pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
+        self.disk.balance_reserve();
         // Later chunks lie behind first ones, and go first: after a loss of power in the middle
         // the base must not have a blob's size from after what its chunks have.
         let cells: Vec<_> = self.recent.dirty_cells().into_iter().rev().collect();

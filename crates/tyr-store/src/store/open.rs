@@ -73,6 +73,7 @@ impl Store {
     pub fn open_node(path: &Path, visit: Visit<'_>) -> Result<OpenedNode> {
         let disk = RealDisk::create(path)?;
         let lock = disk.lock()?;
+        disk.balance_reserve();
         let synced = synced_batch(&disk)?;
         let index = Box::new(FjallIndex::open(&path.join(INDEX_FOLDER), synced)?);
         // A node syncs all that it promises.
@@ -130,6 +131,9 @@ impl Store {
             disk = disk.read_only();
         }
         let lock = disk.lock()?;
+        if !is_read_only {
+            disk.balance_reserve();
+        }
         let synced = synced_batch(&disk)?;
         let index = Box::new(open_index(path, synced, refuses_writes)?);
         let (log, extents) = (LogOptions::default(), ExtentOptions::default());
