@@ -5,7 +5,7 @@
 //! | 1 | all that came with version 2 of the wire |
 //! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
 //! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
-//! | 4 | [`LEVEL_EXPECTING`]: conditions on whether a blob exists and on numbers, which one failed |
+//! | 4 | [`LEVEL_EXPECTING`]: conditions on existence and on numbers, and which one failed |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more

@@ -4,10 +4,10 @@
 //! randomness, no encoding. How they look on disk is the store's affair, how they look on the
 //! wire is the protocol's.
 //!
-//! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`] say
-//! what an operation touches, computes and compares, [`operation`] puts them into transactions, [`chunk`] says what
-//! they do, [`keyspace`] is what a namespace is created with, [`usage`] how much of it there is,
-//! [`limits`] holds every bound, [`error`] what can go wrong.
+//! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
+//! say what an operation touches, computes and compares, [`operation`] puts them into transactions,
+//! [`chunk`] says what they do, [`keyspace`] is what a namespace is created with, [`usage`] how
+//! much of it there is, [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;

@@ -16,7 +16,8 @@
 //! # let path = folder.path();
 //! use std::io::Read;
 //!
-//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Transform, TransformKind, Tyr};
+//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Tyr};
+//! use tyr::{Transform, TransformKind};
 //!
 //! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
 //! let tyr = Tyr::open(path).await?;

@@ -168,8 +168,8 @@ fn at_line(step: &Step, error: Error) -> Error {
     error.context(format_args!("line {}", step.line))
 }
 
-/// What a commit failed with that no operation is named for, at the lines that it can be about: what
-/// was read has changed, or a node of before refused it. It names a blob, and its kind
+/// What a commit failed with that no operation is named for, at the lines that it can be about:
+/// what was read has changed, or a node of before refused it. It names a blob, and its kind
 /// says which of the lines about that can have been refused so.
 fn at_lines(keyspaces: &Keyspaces, steps: &[Step], error: Error) -> Error {
     let Some(blob) = error.blob() else { return error };

@@ -347,8 +347,8 @@ const TOO_FEW_HOLDERS: &str =
 const TOO_MANY_CHUNKS: &str = "the transaction touches more than 65536 chunks; cut large blobs in \
                                steps from the end, and read less in one transaction";
 
-const IN_TWO_CHUNKS: &str = "a number that is changed in place or compared lies in one chunk of its \
-                             blob; put it at a multiple of its size";
+const IN_TWO_CHUNKS: &str = "a number that is changed in place or compared lies in one chunk of \
+                             its blob; put it at a multiple of its size";
 
 /// Refuses to change or compare a number that lies in two chunks: nobody may have all its bytes.
 fn check_number(blob: &BlobName, operation: &Operation, chunk_size: u64) -> Result<(), Abort> {

@@ -111,8 +111,8 @@ pub trait Disk: Send + Sync {
     fn room(&self) -> io::Result<u64>;
 
     /// Keeps some space aside while there is plenty, and gives it back when others have left next
-    /// to none. Called before the index is opened and before a fold, which make room. Where it fails
-    /// there is less space: what needs it says so.
+    /// to none. Called before the index is opened and before a fold, which make room. Where it
+    /// fails there is less space: what needs it says so.
     fn balance_reserve(&self) {}
 
     /// Where it is, for messages: a path.

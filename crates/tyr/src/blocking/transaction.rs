@@ -185,9 +185,9 @@ impl Transaction {
         self.pending.add(keyspace.blob(key)?, operation)
     }
 
-    /// Adds a condition: the commit fails with `Conflict` unless the number at `offset`, of the type
-    /// of `value`, stands so to it, before the writes of this transaction: `x relation value`. One
-    /// that was never written is zero. In a cluster it lies in one chunk.
+    /// Adds a condition: the commit fails with `Conflict` unless the number at `offset`, of the
+    /// type of `value`, stands so to it, before the writes of this transaction: `x relation value`.
+    /// One that was never written is zero. In a cluster it lies in one chunk.
     ///
     /// # Errors
     /// `InvalidArgument` beyond the limits.
