@@ -83,7 +83,7 @@ fn a_node_joins_with_a_monitor_that_is_given_a_vote_later() {
         Observer::of(node).report().map.is_some_and(|map| map.keyspaces.contains(&name.to_string()))
     };
     until("it hears what is new", || knows(&first));
-    assert!(is_ready(&first) && is_ready(&late));
+    until("both serve", || is_ready(&first) && is_ready(&late));
     let written = stage.append("a", b"all");
     client.commit(vec![written], Vec::new(), Vec::new()).wait().unwrap();
     first.stop().unwrap();
