@@ -13,7 +13,7 @@ use std::io;
 use bytes::Bytes;
 use tyr_types::{Error, ErrorKind, ExtentRef, Result};
 
-use super::draft::bury;
+use super::dead::bury;
 use super::fold::Fold;
 use super::types::Checkpoint;
 use super::{Base, key, record};

@@ -9,17 +9,16 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, limits};
 
 use super::Base;
+use super::dead::{Part, bury, whole_frames, without};
 use super::key::{self, SegmentKeys};
 use super::record::{self, ExtentEntry};
 use super::segments::{BLOCK_SIZE, covered};
 use super::types::PieceData;
-use crate::extents::{FRAME_LEN, FRAME_PAYLOAD};
 use crate::index::{IndexBatch, Table};
 
 /// Larger inline segments than this are not merged with what comes beside them: writing them again
@@ -34,9 +33,6 @@ const _: () = {
     assert!(BLOCK_SIZE <= limits::EXTENT_PAYLOAD_MIN as u64, "a whole block may lie inline");
     assert!(limits::EXTENT_PAYLOAD_MIN <= limits::EXTENT_LEN_MAX as usize);
 };
-
-/// Bytes of an extent's payload.
-type Part = Range<u32>;
 
 /// What becomes of an extent.
 #[derive(Default)]
@@ -429,52 +425,6 @@ fn joined(pieces: &[(u64, PieceData)]) -> Vec<(u64, PieceData)> {
         }
     });
     runs.filter(|(_, piece)| !piece.is_empty()).collect()
-}
-
-/// The parts of `whole` that are in none of `parts`.
-fn without(whole: Part, parts: &[Part]) -> Vec<Part> {
-    let mut parts: Vec<&Part> = parts.iter().filter(|part| part.end > whole.start).collect();
-    parts.sort_by_key(|part| part.start);
-    let mut left = Vec::new();
-    let mut start = whole.start;
-    for part in parts {
-        if part.start >= whole.end {
-            break;
-        }
-        if start < part.start {
-            left.push(start..part.start);
-        }
-        start = start.max(part.end);
-    }
-    if start < whole.end {
-        left.push(start..whole.end);
-    }
-    left
-}
-
-/// Notes that an extent, or a part of one, is to be given back after the next checkpoint.
-pub(super) fn bury(extent: ExtentRef, batch: &mut IndexBatch) {
-    let key = key::extent(key::DEAD, extent.file, extent.position);
-    batch.put(Table::Meta, key, record::encode_dead(&extent));
-}
-
-/// The frames of an uncompressed extent that hold nothing but `part`.
-fn whole_frames(extent: ExtentRef, part: Part) -> Option<ExtentRef> {
-    // Frames beyond it are somebody else's.
-    assert!(part.start <= part.end && part.end <= extent.len, "{part:?} of {extent:?}");
-    if extent.compressed_len != 0 {
-        return None;
-    }
-    let payload = FRAME_PAYLOAD as u32;
-    let first = part.start.div_ceil(payload);
-    let is_to_the_end = part.end == extent.len;
-    let end = if is_to_the_end { part.end.div_ceil(payload) } else { part.end / payload };
-    (first < end).then(|| ExtentRef {
-        file: extent.file,
-        position: extent.position + u64::from(first) * FRAME_LEN as u64,
-        len: (end * payload).min(extent.len) - first * payload,
-        compressed_len: 0,
-    })
 }
 
 fn block_of(offset: u64) -> ByteRange {

@@ -7,7 +7,8 @@ use foldhash::fast::FixedState;
 use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result};
 
 use super::Base;
-use super::draft::{Draft, bury};
+use super::dead::bury;
+use super::draft::Draft;
 use super::key;
 use super::record::{self, BlobEntry};
 use super::types::{BlobBase, BlobChange, PieceData, Totals};

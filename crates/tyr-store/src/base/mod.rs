@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
-//! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`checkpoint`] makes
-//! it all durable and frees what died, [`keyspaces`] are the names above. [`key`] and [`record`]
-//! are the bytes. The base knows nothing of the log's content, of versions in memory, or of who
-//! reads which version: whoever folds says what may be forgotten.
+//! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`dead`] notes what
+//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above.
+//! [`key`] and [`record`] are the bytes. The base knows nothing of the log's content, of versions
+//! in memory, or of who reads which version: whoever folds says what may be forgotten.
 //!
 //! One change at a time (a lock), any number of readers (none): a reader looks at the blob's entry
 //! before and after and begins again when a fold changed it, because then also the extents it was
@@ -20,6 +20,7 @@
 
 mod audit;
 mod checkpoint;
+mod dead;
 mod draft;
 mod fold;
 mod key;
