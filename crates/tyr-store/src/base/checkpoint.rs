@@ -136,9 +136,10 @@ impl Base {
     /// written; if so, only space was not given back, and the next checkpoint tries again.
     pub fn checkpoint(&self, at: Checkpoint, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let _alone = self.changing.lock();
-        let before = self.last_checkpoint().sequence;
+        let before = self.last_checkpoint();
         // The log below the last one is gone: a replay from there would not find its records.
-        assert!(before <= at.sequence, "a checkpoint at {} after one at {before}", at.sequence);
+        assert!(before.sequence <= at.sequence, "a checkpoint at {at:?} after one at {before:?}");
+        debug_assert!(before.timestamp <= at.timestamp, "{at:?} has less than {before:?}");
         self.record(at)?;
         self.forget_tombstones(at)?;
         self.free_dead(kept)
@@ -157,6 +158,7 @@ impl Base {
 
     /// Syncs the index and writes it down.
     pub(super) fn record(&self, checkpoint: Checkpoint) -> Result<()> {
+        // Before the sync: a batch that comes meanwhile is not known to be durable.
         let batch = self.index.last_batch();
         self.index.sync()?;
         CheckpointRecord { checkpoint, batch }.write(&*self.disk)?;
@@ -171,6 +173,10 @@ impl Base {
             Ok(found.len() < FORGET_AT_ONCE)
         };
         self.index.scan(Table::Meta, from, Some(to), &mut visit)?;
+        debug_assert!(
+            found.iter().all(|(key, _)| from <= key.as_slice() && key.as_slice() < to),
+            "the index answers more than was asked for, and it would be given back"
+        );
         Ok(found)
     }
 
@@ -309,6 +315,11 @@ impl Base {
             self.extents_of_file(file.number, &mut live)?;
             live.sort_unstable_by_key(|extent| (extent.position, extent.len));
             live.dedup_by_key(|extent| extent.position);
+            debug_assert!(
+                live.iter().all(|extent| extent.file == file.number),
+                "what lives in another file keeps nothing of file {}",
+                file.number
+            );
             if file.number >= done || live.is_empty() {
                 reclaimed += self.extents.reclaim(file.number, &live)?;
             }

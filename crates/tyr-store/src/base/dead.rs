@@ -7,7 +7,7 @@ use std::ops::Range;
 use tyr_types::ExtentRef;
 
 use super::{key, record};
-use crate::extents::{FRAME_LEN, FRAME_PAYLOAD};
+use crate::extents::{Extents, FRAME_LEN, FRAME_PAYLOAD};
 use crate::index::{IndexBatch, Table};
 
 /// Bytes of an extent's payload.
@@ -15,11 +15,11 @@ pub(super) type Part = Range<u32>;
 
 /// The parts of `whole` that are in none of `parts`.
 pub(super) fn without(whole: Part, parts: &[Part]) -> Vec<Part> {
-    let mut parts: Vec<&Part> = parts.iter().filter(|part| part.end > whole.start).collect();
-    parts.sort_by_key(|part| part.start);
+    let mut met: Vec<&Part> = parts.iter().filter(|part| part.end > whole.start).collect();
+    met.sort_by_key(|part| part.start);
     let mut left = Vec::new();
     let mut start = whole.start;
-    for part in parts {
+    for part in met {
         if part.start >= whole.end {
             break;
         }
@@ -31,6 +31,10 @@ pub(super) fn without(whole: Part, parts: &[Part]) -> Vec<Part> {
     if start < whole.end {
         left.push(start..whole.end);
     }
+    debug_assert!(
+        left.iter().all(|left| parts.iter().all(|p| p.end <= left.start || left.end <= p.start)),
+        "bytes that are shown would be given back: {left:?} of {whole:?} without {parts:?}"
+    );
     left
 }
 
@@ -51,10 +55,15 @@ pub(super) fn whole_frames(extent: ExtentRef, part: Part) -> Option<ExtentRef> {
     let first = part.start.div_ceil(payload);
     let is_to_the_end = part.end == extent.len;
     let end = if is_to_the_end { part.end.div_ceil(payload) } else { part.end / payload };
-    (first < end).then(|| ExtentRef {
+    let frames = (first < end).then(|| ExtentRef {
         file: extent.file,
         position: extent.position + u64::from(first) * FRAME_LEN as u64,
         len: (end * payload).min(extent.len) - first * payload,
         compressed_len: 0,
-    })
+    });
+    let end = |of: &ExtentRef| of.position + Extents::stored_len(of);
+    // They are given back: one frame too many takes bytes of whoever lies behind.
+    let is_part = |of: &ExtentRef| extent.position <= of.position && end(of) <= end(&extent);
+    assert!(frames.iter().all(is_part), "{frames:?} is no part of {extent:?}");
+    frames
 }

@@ -126,6 +126,7 @@ impl<'a> Draft<'a> {
         let runs = joined(&pieces);
         self.load_around(&runs)?;
         for (offset, run) in runs {
+            let range = covered(offset, &run);
             match run {
                 PieceData::Bytes(bytes) if bytes.len() < limits::EXTENT_PAYLOAD_MIN => {
                     self.put_blocks(offset, bytes)?;
@@ -138,8 +139,22 @@ impl<'a> Draft<'a> {
                     self.has_new_extents = true;
                 }
             }
+            debug_assert!(self.is_covered(range), "{range:?} was put in and is not there");
         }
         Ok(())
+    }
+
+    /// Whether segments have every byte of `range`.
+    fn is_covered(&self, range: ByteRange) -> bool {
+        let before = self.segments.range(..=range.start).next_back();
+        let mut end = before.map_or(0, |(offset, segment)| covered(*offset, segment).end);
+        for (offset, segment) in self.segments.range(range.start..range.end) {
+            if *offset > end && *offset > range.start {
+                return false;
+            }
+            end = end.max(covered(*offset, segment).end);
+        }
+        range.end <= end
     }
 
     fn load(&mut self, offset: u64, segment: PieceData) {
@@ -195,9 +210,14 @@ impl<'a> Draft<'a> {
                 used.lost.push(start..start + part.len() as u32);
             }
         }
+        debug_assert!(
+            self.segments.range(range.start..range.end).next().is_none(),
+            "a segment begins in {range:?}, which was taken out"
+        );
     }
 
     fn put_extents(&mut self, offset: u64, bytes: &Bytes) -> Result<()> {
+        debug_assert!(bytes.len() >= limits::EXTENT_PAYLOAD_MIN, "less lies inline");
         let range = ByteRange { start: offset, end: offset + bytes.len() as u64 };
         self.carve(range);
         for (place, part) in bytes.chunks(limits::EXTENT_LEN_MAX as usize).enumerate() {
@@ -323,6 +343,10 @@ impl<'a> Draft<'a> {
 
     /// Writes the changes to `batch`; answers by how much the bytes in segments grew.
     pub fn finish(mut self, batch: &mut IndexBatch) -> Result<i64> {
+        debug_assert!(
+            self.removed.iter().all(|offset| !self.loaded.contains_key(offset)),
+            "a segment is taken away once, or its extent loses two references"
+        );
         for offset in &self.removed {
             batch.remove(Table::Segments, self.keys.at(*offset));
         }

@@ -52,6 +52,7 @@ impl<'a> Fold<'a> {
         }
         let mut batch = std::mem::take(&mut self.batch);
         if batch.is_empty() {
+            debug_assert!(self.totals.is_empty(), "totals change with blobs, and with them only");
             return Ok(());
         }
         for (keyspace, totals) in &self.totals {
@@ -71,6 +72,13 @@ impl<'a> Fold<'a> {
 
     /// Adds one blob's change; commits before and after when there is enough.
     pub fn add(&mut self, change: BlobChange) -> Result<()> {
+        debug_assert!(
+            change.version <= change.folded_at,
+            "{}: version {} is not in what was folded up to {}",
+            change.blob,
+            change.version,
+            change.folded_at
+        );
         if self.batch.bytes() >= BATCH_LEN || !self.blobs.insert(change.blob.clone()) {
             self.commit()?;
             self.blobs.insert(change.blob.clone());
@@ -127,8 +135,10 @@ impl<'a> Fold<'a> {
             self.has_new_extents |= draft.has_new_extents;
             draft.finish(&mut self.batch)?
         };
-        let stored = stored.checked_add_signed(stored_change).ok_or_else(|| {
-            Error::corrupt(format!("{blob}: its segments hold more than index table blobs says"))
+        let stored = stored.checked_add_signed(stored_change).filter(|stored| *stored <= size);
+        let stored = stored.ok_or_else(|| {
+            let text = format!("{blob}: its segments hold other bytes than index table blobs says");
+            Error::corrupt(text)
         })?;
         self.count(blob.keyspace, old.as_ref().map(|old| &old.blob), Some(size));
         self.batch.put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
@@ -163,6 +173,7 @@ impl<'a> Fold<'a> {
     }
 
     fn delete(&mut self, key: Vec<u8>, old: Option<BlobEntry>, change: &BlobChange) -> Result<()> {
+        debug_assert_eq!(key, key::blob(&change.blob), "the grave would be another blob's");
         self.forget_content(&change.blob, old.as_ref())?;
         self.bury_unowned(change)?;
         let blob = BlobBase {

@@ -12,7 +12,9 @@
 //! keeps the segments of a blob together and those of different blobs apart: no escaped key is the
 //! beginning of another.
 
-use tyr_types::{BlobName, Epoch, ExtentRef, Key, KeyspaceId, Timestamp};
+use tyr_types::{BlobName, Epoch, ExtentRef, Key, KeyspaceId, Timestamp, limits};
+
+use crate::index::BATCH_KEY;
 
 /// Bytes of a timestamp in a key or value.
 pub(super) const TIMESTAMP_LEN: usize = 14;
@@ -32,6 +34,29 @@ pub(super) const DEAD: &[u8] = b"d";
 /// Tombstones, by when the log may forget them.
 pub(super) const GRAVE: &[u8] = b"g";
 
+const _: () = {
+    assert!(TIMESTAMP_LEN == size_of::<u32>() + size_of::<u64>() + size_of::<u16>());
+    // A scan of one kind of entries must not meet those of another.
+    let first = [FORMAT, NEXT_KEYSPACE, RECLAIMED, KEYSPACE, TOTALS, DEAD, GRAVE, BATCH_KEY];
+    let mut one = 0;
+    while one < first.len() {
+        let mut other = one + 1;
+        while other < first.len() {
+            assert!(
+                first[one][0] != first[other][0],
+                "kinds of entries differ in their first byte"
+            );
+            other += 1;
+        }
+        one += 1;
+    }
+    // Of a later chunk the key is escaped twice: once in its own, once in those of its segments.
+    let chunk_key_len_max = 2 * limits::KEY_LEN_MAX + 2 + 8;
+    // The index takes keys of so many bytes.
+    assert!(4 + 2 * chunk_key_len_max + 2 + 8 <= u16::MAX as usize);
+    assert!(GRAVE.len() + TIMESTAMP_LEN + 4 + chunk_key_len_max <= u16::MAX as usize);
+};
+
 /// A key of `meta` that ends in a number.
 pub(super) fn numbered(prefix: &[u8], number: KeyspaceId) -> Vec<u8> {
     [prefix, &number.0.to_be_bytes()].concat()
@@ -48,6 +73,7 @@ pub(super) fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let len = prefix.iter().rposition(|byte| *byte != 0xFF)? + 1;
     let mut end = prefix[..len].to_vec();
     end[len - 1] += 1;
+    debug_assert!(end.as_slice() > prefix && !end.starts_with(prefix), "it is behind all of them");
     Some(end)
 }
 
@@ -93,6 +119,7 @@ impl SegmentKeys {
         let mut key = Vec::with_capacity(self.0.len() + 8);
         key.extend_from_slice(&self.0);
         key.extend_from_slice(&offset.to_be_bytes());
+        debug_assert_eq!(self.offset(&key), Some(offset), "a segment would not be found again");
         key
     }
 
@@ -137,7 +164,10 @@ pub(super) fn extent_place(prefix: &[u8], key: &[u8]) -> Option<(u32, u64)> {
 
 /// The key of a tombstone's grave.
 pub(super) fn grave(folded_at: Timestamp, name: &BlobName) -> Vec<u8> {
-    [GRAVE, &timestamp(folded_at), &blob(name)].concat()
+    let key = [GRAVE, &timestamp(folded_at), &blob(name)].concat();
+    // A tombstone whose grave cannot be read stays for ever.
+    debug_assert_eq!(grave_parts(&key), Some((folded_at, name.clone())), "it reads back");
+    key
 }
 
 /// Timestamp and blob of a grave's key.

@@ -129,6 +129,7 @@ impl Base {
             Error::unavailable("all numbers of keyspaces are used; begin a new store")
         })?;
         let id = KeyspaceId(next);
+        debug_assert!(!self.keyspaces.read().contains_key(&id), "a number is given once: {id:?}");
         let entry =
             KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();

@@ -56,6 +56,8 @@ const FORMAT_VERSION: u32 = 2;
 /// The format of an index that a program of before can read, too.
 const FORMAT_VERSION_MIN: u32 = 1;
 
+const _: () = assert!(0 < FORMAT_VERSION_MIN && FORMAT_VERSION_MIN <= FORMAT_VERSION);
+
 /// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.
 const READ_ATTEMPTS_MAX: usize = 16;
 
@@ -189,8 +191,9 @@ impl Base {
     ) -> Result<Vec<(Key, BlobBase)>> {
         let prefix = key::in_blobs(keyspace, prefix);
         // The least key behind a key is that key with a zero byte.
-        let after = after.map(|after| [&key::in_blobs(keyspace, after), b"\0".as_slice()].concat());
-        let from = after.filter(|after| *after > prefix).unwrap_or_else(|| prefix.clone());
+        let behind =
+            after.map(|after| [&key::in_blobs(keyspace, after), b"\0".as_slice()].concat());
+        let from = behind.filter(|after| *after > prefix).unwrap_or_else(|| prefix.clone());
         let mut found = Vec::new();
         let mut visit = |key: &[u8], value: &Bytes| {
             if found.len() < limit {
@@ -203,6 +206,11 @@ impl Base {
             Ok(found.len() < limit)
         };
         self.index.scan(Table::Blobs, &from, key::behind(&prefix).as_deref(), &mut visit)?;
+        debug_assert!(found.len() <= limit, "no more than were asked for");
+        debug_assert!(
+            after.is_none_or(|after| found.iter().all(|(key, _)| key.as_bytes() > after)),
+            "a scan that goes on meets nothing twice"
+        );
         Ok(found)
     }
 
@@ -289,7 +297,9 @@ fn check_format(index: &dyn Index) -> Result<()> {
         let mut batch = IndexBatch::new();
         let version = record::encode_number(FORMAT_VERSION_MIN);
         batch.put(Table::Meta, key::FORMAT.to_vec(), version);
-        index.commit(batch)?;
+        let number = index.commit(batch)?;
+        // By that a later opening tells an index that lost it from one that is new.
+        assert_eq!(number, 1, "the format is what the first batch says");
         return Ok(());
     }
     let value = index.get(Table::Meta, key::FORMAT)?;
@@ -309,6 +319,7 @@ fn check_format(index: &dyn Index) -> Result<()> {
 
 /// Copies `range` of a small blob's content; zeros where it ends.
 fn copy_content(content: &[u8], range: ByteRange, out: &mut [u8]) {
+    debug_assert_eq!(range.len(), out.len() as u64, "a byte of the blob for each of the buffer");
     let whole = ByteRange { start: 0, end: content.len() as u64 };
     let len = range.intersection(whole).len() as usize;
     let (head, tail) = out.split_at_mut(len);

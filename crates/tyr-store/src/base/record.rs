@@ -14,6 +14,11 @@ const EXISTS: u8 = 1;
 const HAS_CONTENT: u8 = 2;
 const VERSION_IS_FOLDED_AT: u8 = 4;
 
+const _: () = {
+    let flags = EXISTS | HAS_CONTENT | VERSION_IS_FOLDED_AT;
+    assert!(flags.count_ones() == 3, "each has a bit of its own");
+};
+
 /// Takes values off the front of some bytes.
 struct Reader<'a>(&'a [u8]);
 
@@ -55,6 +60,10 @@ impl BlobEntry {
         let content = blob.content.as_deref().unwrap_or_default();
         debug_assert!(content.len() as u64 <= blob.size, "the entry would not be read back");
         debug_assert!(blob.exists || blob.content.is_none(), "what is gone has no content");
+        debug_assert!(
+            blob.content.is_some() || self.stored <= blob.size,
+            "segments lie within the blob, or the entry would not be read back"
+        );
         let mut value = Vec::with_capacity(64 + content.len());
         let is_same = blob.version == blob.folded_at;
         value.push(
@@ -121,6 +130,10 @@ pub(super) fn encode_segment(segment: &PieceData) -> Vec<u8> {
             value
         }
         PieceData::Extent { extent, skip, len } => {
+            assert!(
+                skip.checked_add(*len).is_some_and(|end| end <= extent.len),
+                "{len} bytes behind {skip} of {extent:?} would not be read back"
+            );
             let mut value = vec![IN_EXTENT];
             put_extent(&mut value, extent);
             value.extend_from_slice(&skip.to_le_bytes());
@@ -162,6 +175,8 @@ pub(super) struct ExtentEntry {
 
 impl ExtentEntry {
     pub fn encode(&self) -> Vec<u8> {
+        // The entry goes with the last of them, and the extent's space after it.
+        assert!(self.segments > 0, "an extent that no segment refers to has no entry");
         let mut value = Vec::with_capacity(32);
         value.extend_from_slice(&self.len.to_le_bytes());
         value.extend_from_slice(&self.compressed_len.to_le_bytes());
@@ -229,6 +244,11 @@ impl KeyspaceEntry {
         ]);
         value.extend(config.placed_by.to_bytes().into_iter().flatten());
         value.extend_from_slice(self.name.as_str().as_bytes());
+        debug_assert_eq!(
+            Self::decode(&value).map(|read| (read.name, read.is_dropped)),
+            Some((self.name.clone(), self.is_dropped)),
+            "a store with that entry would not open again: {config:?}"
+        );
         value
     }
 
@@ -339,8 +359,10 @@ mod tests {
         for len in 0..value.len() {
             assert_eq!(decode_segment(&value.slice(..len)), None);
         }
-        let too_long = PieceData::Extent { extent, skip: 1, len: 100 };
-        assert_eq!(decode_segment(&encode_segment(&too_long).into()), None);
+        let mut too_long = value.to_vec();
+        let skip_at = value.len() - 8;
+        too_long[skip_at..skip_at + 4].copy_from_slice(&1_u32.to_le_bytes());
+        assert_eq!(decode_segment(&too_long.into()), None);
         assert_eq!(decode_segment(&Bytes::from_static(&[INLINE])), None);
         assert_eq!(decode_segment(&Bytes::from_static(&[9, 1])), None);
         assert_eq!(BlobEntry::decode(&Bytes::from_static(&[8; 40])), None);

@@ -37,6 +37,7 @@ impl Base {
     ) -> Result<()> {
         let mut found = |key: &[u8], value: &Bytes| {
             let offset = keys.offset(key).expect("the range holds keys of this blob only");
+            debug_assert!((range.start..range.end).contains(&offset), "keys order as offsets do");
             visit(offset, self.segment(blob, offset, value)?)?;
             Ok(true)
         };
@@ -58,6 +59,7 @@ impl Base {
         // Backwards, because the first may begin anywhere before the range.
         let mut found = |key: &[u8], value: &Bytes| {
             let offset = keys.offset(key).expect("the range holds keys of this blob only");
+            debug_assert!(offset < range.end, "what begins behind the range holds nothing of it");
             let segment = self.segment(blob, offset, value)?;
             if covered(offset, &segment).overlaps(range) {
                 visit(offset, segment)?;
@@ -94,6 +96,11 @@ impl Base {
         range: ByteRange,
         out: &mut [u8],
     ) -> Result<()> {
+        debug_assert_eq!(
+            range.len(),
+            out.len() as u64,
+            "a byte of the blob for each of the buffer"
+        );
         out.fill(0);
         let keys = SegmentKeys::new(blob);
         let mut copy = |offset: u64, segment: PieceData| {

@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation};
@@ -123,9 +123,18 @@ impl RealDisk {
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 
+    /// Where a file or folder of this name is.
+    fn place(&self, name: &str) -> PathBuf {
+        debug_assert!(
+            Path::new(name).components().all(|part| matches!(part, Component::Normal(_))),
+            "{name:?} leads out of the folder"
+        );
+        self.folder.join(name)
+    }
+
     /// Opens a file past the system's cache; with it, where the file system cannot.
     fn open_direct(&self, name: &str, options: &OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
-        let path = self.folder.join(name);
+        let path = self.place(name);
         #[cfg(target_os = "linux")]
         {
             use std::os::unix::fs::OpenOptionsExt;
@@ -174,7 +183,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         options.read(true);
         if self.is_read_only {
-            return Ok(Arc::new(RealFile(options.open(self.folder.join(name))?)));
+            return Ok(Arc::new(RealFile(options.open(self.place(name))?)));
         }
         options.write(true);
         match mode {
@@ -187,12 +196,12 @@ impl Disk for RealDisk {
                 options.create(true).truncate(false);
             }
         }
-        Ok(Arc::new(RealFile(options.open(self.folder.join(name))?)))
+        Ok(Arc::new(RealFile(options.open(self.place(name))?)))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.folder.join(folder))? {
+        for entry in fs::read_dir(self.place(folder))? {
             // A name that is not UTF-8 is none of ours.
             names.extend(entry?.file_name().into_string().ok());
         }
@@ -201,25 +210,25 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.folder.join(name))
+        fs::remove_file(self.place(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.folder.join(from), self.folder.join(to))
+        fs::rename(self.place(from), self.place(to))
     }
 
     fn create_folder(&self, name: &str) -> io::Result<()> {
         if self.is_read_only {
             return Ok(());
         }
-        fs::create_dir_all(self.folder.join(name))
+        fs::create_dir_all(self.place(name))
     }
 
     fn sync_folder(&self, name: &str) -> io::Result<()> {
         if self.is_read_only {
             return Ok(());
         }
-        File::open(self.folder.join(name))?.sync_all()
+        File::open(self.place(name))?.sync_all()
     }
 
     fn room(&self) -> io::Result<u64> {
@@ -299,6 +308,7 @@ impl DiskFile for RealFile {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        debug_assert!(len > 0, "the system refuses to reserve nothing, at {offset}");
         match rustix::fs::fallocate(self.0.as_fd(), FallocateFlags::empty(), offset, len) {
             Ok(()) => Ok(()),
             // Zeros may only go where nothing was written: beyond the end.

@@ -50,6 +50,10 @@ pub fn compress(data: &[u8], out: &mut Vec<u8>) -> bool {
         out.truncate(start + (length & !STORED_AS_IS) as usize);
         out[number * 4..number * 4 + 4].copy_from_slice(&length.to_le_bytes());
     }
+    debug_assert!(
+        Pieces::new(&out[..table_len(data.len())], data.len(), out.len()).is_some(),
+        "the table does not tell where the pieces are"
+    );
     out.len() <= data.len() - data.len() / 8
 }
 

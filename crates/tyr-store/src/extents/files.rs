@@ -10,13 +10,18 @@ use parking_lot::RwLock;
 use tyr_types::{Error, Result};
 
 use super::FOLDER;
-use super::frame::{self, FRAME_LEN, FramePlace};
+use super::frame::{self, FRAME_LEN, FRAME_PAYLOAD, FramePlace};
 use crate::disk::{self, Disk, DiskFile, OpenMode};
 
 /// How every extent file begins, in frame 0.
 const MAGIC: &[u8; 8] = b"TYR-EXT\n";
 /// The format that this release writes and reads.
 const FORMAT_VERSION: u8 = 1;
+
+/// Bytes of a header: how it begins, the format, the file's number.
+const HEADER_LEN: usize = MAGIC.len() + 1 + size_of::<u32>();
+
+const _: () = assert!(HEADER_LEN <= FRAME_PAYLOAD, "a header has a frame of its own");
 
 /// Handles kept open. A process may have 1024 files open by default; at 1 GiB a file these reach
 /// half a TiB without opening any twice.
@@ -85,6 +90,7 @@ impl Files {
 
     /// A new file with its header; neither is durable yet.
     pub fn create(&self, number: u32) -> Result<Arc<dyn DiskFile>> {
+        assert!(number < u32::MAX, "a file of that number would not be listed");
         let refused = |error| disk::refusal(self.path(number), error);
         let file = self.disk.open(&name(number), OpenMode::CreateNew).map_err(refused)?;
         if let Err(error) = file.write_at(&new_header(number), 0) {
@@ -130,13 +136,13 @@ impl Files {
         }
     }
 
-    fn header(&self, number: u32, file: &dyn DiskFile) -> Result<Option<[u8; 13]>> {
+    fn header(&self, number: u32, file: &dyn DiskFile) -> Result<Option<[u8; HEADER_LEN]>> {
         let mut bytes = [0; FRAME_LEN];
         let count =
             file.read_at(&mut bytes, 0).map_err(|error| Error::io(self.path(number), error))?;
         let payload = frame::open(&bytes, FramePlace { file: number, frame: 0 });
         let payload = payload.filter(|payload| count == FRAME_LEN && payload.starts_with(MAGIC));
-        Ok(payload.map(|payload| payload[..13].try_into().expect("13 bytes are 13 bytes")))
+        Ok(payload.map(|payload| payload.first_chunk().copied().expect("a payload is longer")))
     }
 
     fn too_new(&self, number: u32) -> Error {
@@ -155,6 +161,7 @@ impl Files {
 
     /// Ends the file at `len`, if it is longer.
     pub fn cut(&self, number: u32, len: u64) -> Result<()> {
+        assert!(len >= FRAME_LEN as u64, "file {number} keeps its header");
         let file = self.get(number)?;
         if self.len(number)? > len {
             file.set_len(len).map_err(|error| disk::refusal(self.path(number), error))?;
@@ -187,12 +194,13 @@ impl Files {
             }
         }
         open.insert(number, file);
+        debug_assert!(open.len() <= OPEN_FILES_MAX, "a process has only so many");
     }
 }
 
 /// Frame 0 of a file.
 fn new_header(number: u32) -> [u8; FRAME_LEN] {
-    let mut payload = [0; 13];
+    let mut payload = [0; HEADER_LEN];
     payload[..8].copy_from_slice(MAGIC);
     payload[8] = FORMAT_VERSION;
     payload[9..].copy_from_slice(&number.to_le_bytes());

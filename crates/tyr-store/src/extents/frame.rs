@@ -9,6 +9,8 @@
 //! elsewhere, or an older one that was never overwritten, is noticed like a flipped bit. A frame of
 //! zeros never verifies: it is what a hole reads as.
 
+use tyr_types::limits;
+
 /// Bytes of a frame.
 pub const FRAME_LEN: usize = 4096;
 /// Bytes of payload in a frame.
@@ -16,6 +18,12 @@ pub const FRAME_PAYLOAD: usize = FRAME_LEN - CHECKSUM_LEN;
 
 /// Bytes of the checksum before it.
 pub const CHECKSUM_LEN: usize = 4;
+
+const _: () = {
+    assert!(CHECKSUM_LEN == size_of::<u32>(), "a checksum is a crc32c");
+    // So no place in an extent is beyond 32 bits, also with the checksums between.
+    assert!(limits::EXTENT_LEN_MAX as usize / FRAME_PAYLOAD < u32::MAX as usize / FRAME_LEN);
+};
 
 /// Where a frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +43,7 @@ impl FramePlace {
 
     /// The checksum of a frame here with this payload, all [`FRAME_PAYLOAD`] bytes of it.
     pub fn checksum(self, payload: &[u8]) -> [u8; CHECKSUM_LEN] {
+        debug_assert_eq!(payload.len(), FRAME_PAYLOAD, "what is behind it counts, too: zeros");
         let mut place = [0; 12];
         place[..4].copy_from_slice(&self.file.to_le_bytes());
         place[4..].copy_from_slice(&self.frame.to_le_bytes());

@@ -52,7 +52,10 @@ const PAYLOADS_KEPT_MAX: usize = 2;
 /// Bytes that wait to be written before a further one writes them all.
 const QUEUED_LEN_MAX: usize = 64 << 20;
 
-const _: () = assert!(QUEUED_LEN_MAX >= limits::EXTENT_LEN_MAX as usize);
+const _: () = {
+    assert!(QUEUED_LEN_MAX >= limits::EXTENT_LEN_MAX as usize);
+    assert!(FRAME_PAYLOAD < limits::EXTENT_PAYLOAD_MIN, "what goes to an extent fills its frames");
+};
 
 /// What [`Extents`] are opened with.
 #[derive(Clone, Debug)]
@@ -135,7 +138,10 @@ impl Extents {
                 // By that a reference tells the two forms apart.
                 assert!(!stored.is_empty() && stored.len() < data.len());
                 let (file, position) = self.write_stored(&stored)?;
-                Ok(ExtentRef { file, position, len, compressed_len: stored.len() as u32 })
+                let compressed_len = stored.len() as u32;
+                let extent = ExtentRef { file, position, len, compressed_len };
+                debug_assert!(self.check_reference(&extent).is_ok(), "{extent:?} is not readable");
+                Ok(extent)
             });
             keep(&self.payloads, stored, PAYLOADS_KEPT_MAX);
             if let Some(written) = written {
@@ -473,6 +479,8 @@ fn check_len(data: &[u8]) -> Result<u32> {
 
 /// Where an extent's first frame lies.
 fn place_of(extent: &ExtentRef) -> FramePlace {
+    // Whoever comes here has checked the reference: one in between would name another's frame.
+    debug_assert!(extent.position.is_multiple_of(FRAME_LEN as u64), "{extent:?}");
     FramePlace { file: extent.file, frame: extent.position / FRAME_LEN as u64 }
 }
 

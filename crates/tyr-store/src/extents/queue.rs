@@ -47,6 +47,8 @@ impl Queue {
     }
 
     pub fn put(&self, place: FramePlace, queued: Queued) {
+        assert!(!queued.data.is_empty(), "an extent of no byte would take no frame: {place:?}");
+        debug_assert!(place.frame > 0, "frame 0 is the file's header");
         let len = queued.data.len();
         let mut waiting = self.waiting.lock();
         let old = waiting.insert(place, queued);
@@ -132,6 +134,7 @@ impl Run {
         debug_assert!(self.used.is_multiple_of(FRAME_LEN) && self.used <= RUN_FRAMES * FRAME_LEN);
         debug_assert_eq!(self.used > 0, file.is_some(), "frames are of a file");
         let Some(file) = file else { return Ok(()) };
+        assert!(self.first.frame > 0, "the header of file {} is not an extent's", self.first.file);
         let bytes = &self.blocks.bytes()[..self.used];
         self.used = 0;
         let position = self.first.frame * FRAME_LEN as u64;

@@ -160,6 +160,7 @@ impl Extents {
             }
             start = end;
         }
+        debug_assert_eq!(start, len, "the pieces are all of the payload");
         Ok(())
     }
 }

@@ -115,7 +115,8 @@ impl Extents {
         *next_number = number + 1;
         let mut unsynced = self.unsynced.lock();
         unsynced.has_new_names = true;
-        unsynced.files.insert(number, file.clone());
+        let other = unsynced.files.insert(number, file.clone());
+        debug_assert!(other.is_none(), "the number of a file that is written is given again");
         let frames_max = self.options.file_len_max / FRAME_LEN as u64;
         Ok(Tail { number, file, direct: None, next_frame: 1, reserved_to: 0, frames_max })
     }

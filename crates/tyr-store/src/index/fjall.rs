@@ -39,13 +39,20 @@ const FREE_PER_BATCH: u64 = 8;
 
 /// Bytes of changes that a table holds in memory before it writes them out. Up to four more of
 /// these wait while the disk is busy: 5 * 22 MiB at worst.
-fn memtable_bytes(table: Table) -> u64 {
+const fn memtable_bytes(table: Table) -> u64 {
     match table {
         Table::Meta => 2 << 20,
         Table::Blobs | Table::Segments => 8 << 20,
         Table::Extents => 4 << 20,
     }
 }
+
+const _: () = {
+    let [a, b, c, d] = Table::ALL;
+    let all = memtable_bytes(a) + memtable_bytes(b) + memtable_bytes(c) + memtable_bytes(d);
+    assert!(all == 22 << 20, "what waits at worst is said above");
+    assert!(JOURNAL_BYTES_MAX >= 64 << 20, "the library accepts no less");
+};
 
 fn table_options(table: Table) -> KeyspaceCreateOptions {
     let compression = match table {

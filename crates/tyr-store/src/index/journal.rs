@@ -23,6 +23,12 @@ const ITEM_LEN: usize = 21;
 const END_LEN: usize = 13;
 const TRAILER: &[u8] = b"FJL\x03";
 
+const _: () = {
+    assert!(START_LEN == 1 + size_of::<u32>() + size_of::<u64>());
+    assert!(ITEM_LEN == 3 + size_of::<u64>() + size_of::<u16>() + 2 * size_of::<u32>());
+    assert!(END_LEN == 1 + size_of::<u64>() + TRAILER.len());
+};
+
 /// How far the library's own housekeeping may push its sequence number between two batches.
 const SEQNO_LEAP_MAX: u64 = 1 << 20;
 
@@ -40,6 +46,7 @@ impl BatchStamp {
     pub fn encode(self) -> Vec<u8> {
         let mut value = self.number.to_le_bytes().to_vec();
         value.extend_from_slice(&self.seqno_floor.to_le_bytes());
+        debug_assert_eq!(Self::decode(&value), Some(self), "a stamp reads back");
         value
     }
 
@@ -123,6 +130,12 @@ pub(super) fn walk<E>(
 ) -> Result<(usize, Ending), E> {
     let mut at = 0;
     while let Some(batch) = batch_at(journal, at) {
+        debug_assert!(
+            at + START_LEN + END_LEN <= batch.end && batch.end <= journal.len(),
+            "the batch at {at} ends at {} of {}",
+            batch.end,
+            journal.len()
+        );
         visit(at, batch)?;
         at = batch.end;
     }

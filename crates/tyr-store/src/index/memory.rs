@@ -144,6 +144,10 @@ impl Index for MemoryIndex {
         for batch in std::mem::take(&mut state.unsynced) {
             apply(&mut state.durable, &batch);
         }
+        debug_assert!(
+            state.visible.iter().zip(&state.durable).all(|(seen, kept)| seen.len() == kept.len()),
+            "all that is seen is durable"
+        );
         Ok(())
     }
 

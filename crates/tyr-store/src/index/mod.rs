@@ -53,6 +53,15 @@ impl Table {
     }
 }
 
+const _: () = {
+    let mut place = 0;
+    while place < Table::ALL.len() {
+        // The code is also in every value's checksum.
+        assert!(Table::ALL[place] as usize == place, "a table's code is its place in an array");
+        place += 1;
+    }
+};
+
 /// The key in [`Table::Meta`] that every batch sets to its own number; reserved for the index.
 pub const BATCH_KEY: &[u8] = b"\0batch";
 

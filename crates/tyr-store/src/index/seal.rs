@@ -12,6 +12,8 @@ use super::Table;
 /// Bytes of the checksum at the end of every stored value.
 const SEAL_LEN: usize = 4;
 
+const _: () = assert!(SEAL_LEN == size_of::<u32>(), "a checksum is a crc32c");
+
 fn checksum(table: Table, key: &[u8], value: &[u8]) -> u32 {
     let start = crc32c::crc32c_append(table as u32 + 1, key);
     // The key's length keeps apart what only differs in where the key ends.

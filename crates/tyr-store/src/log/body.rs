@@ -24,8 +24,11 @@ const REPLACE_EXTENTS: u8 = 8;
 /// Transforms follow: 10 times the kind plus the type.
 const APPLY: u8 = 0x80;
 
-const _: () =
+const _: () = {
     assert!(TransformKind::ALL.len() * NumberType::ALL.len() <= (u8::MAX - APPLY) as usize);
+    assert!(NumberType::ALL.len() == 10, "a transform's code is 10 times its kind, and the type");
+    assert!(REPLACE_EXTENTS < APPLY, "the codes of transforms lie behind all others");
+};
 
 /// Whether the log keeps anything of these operations.
 fn has_writes(blob: &BlobOperations) -> bool {
@@ -103,6 +106,7 @@ fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {
             varint(out, *offset);
             let mut number = [0; 8];
             let width = operand.store(&mut number);
+            debug_assert_eq!(width, operand.number_type().width(), "as many bytes are read back");
             out.extend_from_slice(&number[..width]);
         }
         Operation::Compare { .. } | Operation::Expect { .. } => {}

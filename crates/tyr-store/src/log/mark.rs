@@ -52,6 +52,7 @@ impl Mark {
         bytes[20..28].copy_from_slice(&self.synced_to.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[..28]);
         bytes[28..].copy_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(Self::decode(&bytes), Some(*self), "a mark reads back");
         bytes
     }
 
@@ -154,6 +155,7 @@ impl MarkFile {
     pub fn write(&mut self, synced_to: u64, is_sealed: bool) -> Result<()> {
         // A lower mark would turn damage into a torn tail, which is cut off.
         assert!(self.last.synced_to <= synced_to, "what was durable stays durable");
+        assert!(!self.last.is_sealed, "nothing follows in a log that was closed");
         let mark = Mark { generation: self.last.generation + 1, synced_to, is_sealed };
         let offset = (mark.generation % 2) * SLOT_STEP as u64;
         self.file

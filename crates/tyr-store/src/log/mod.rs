@@ -155,6 +155,7 @@ impl Log {
         let sequence = self.next_sequence;
         debug_assert!(current.end + len <= current.capacity, "space is reserved before it is used");
         debug_assert_eq!(self.buffer.last + 1, sequence, "records are numbered without gaps");
+        debug_assert!(current.segment.first <= sequence, "a segment begins with its first record");
         let place = RecordPlace { segment: current.segment.first, offset: current.end };
         let header = record.header(sequence, at, self.state.synced_to()).encode(place);
         self.buffer.push(&current.segment, current.end, &[&header, record.body()]);
@@ -181,7 +182,12 @@ impl Log {
         self.buffer.push(&segment, 0, &[&segment::header(first)]);
         let begun = Current { segment, end: header_len, capacity };
         if let Some(full) = self.current.replace(begun) {
-            self.closed.push_back(Span { first: full.segment.first, len: full.end });
+            let full = Span { first: full.segment.first, len: full.end };
+            debug_assert!(
+                self.closed.back().is_none_or(|before| before.first < full.first),
+                "segments are closed in order: {full:?}"
+            );
+            self.closed.push_back(full);
         }
         Ok(())
     }
@@ -234,7 +240,9 @@ impl Log {
 
     /// Takes the buffer of a pending write that is done, for reuse.
     pub fn give_back(&mut self, pending: PendingWrite) {
+        debug_assert!(Arc::ptr_eq(&self.state, &pending.state), "it was taken from this log");
         let mut buffer = pending.buffer;
+        debug_assert!(buffer.last <= self.buffer.last, "what was taken lies before what is here");
         if self.spare.len() < SPARE_BUFFERS_MAX && buffer.bytes.capacity() <= SPARE_BUFFER_LEN_MAX {
             buffer.clear();
             self.spare.push(buffer);
@@ -299,6 +307,8 @@ impl Log {
             file.set_len(current.end).map_err(|error| disk::refusal(path(), error))?;
         }
         pending.sync()?;
+        // What a sealed mark does not cover is cut off by the next opening.
+        debug_assert_eq!(self.state.synced_to() + 1, self.next_sequence, "all of it is durable");
         self.state.mark(true)
     }
 }

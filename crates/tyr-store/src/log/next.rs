@@ -144,6 +144,7 @@ fn write_some(disk: &dyn Disk, len: u64, begun: &mut Option<Begun>) -> Result<Op
             begun.insert(Begun { file, done: 0, zeros: Blocks::zeros(PIECE_LEN) })
         }
     };
+    debug_assert!(begun.done.is_multiple_of(DIRECT_ALIGNMENT as u64), "pieces are whole blocks");
     let piece = (len - begun.done).min(PIECE_LEN as u64);
     if piece > 0 {
         let zeros = &begun.zeros.bytes()[..piece as usize];

@@ -62,6 +62,11 @@ impl Buffer {
             part.bytes.end = end;
             return;
         }
+        // Whoever begins a segment says that all before it is durable.
+        debug_assert!(
+            self.parts.last().is_none_or(|part| part.segment.first < segment.first && offset == 0),
+            "a segment follows another with its header"
+        );
         self.parts.push(Part { segment: segment.clone(), offset, bytes: start..end });
     }
 }

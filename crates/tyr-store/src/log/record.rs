@@ -75,6 +75,8 @@ const _: () = {
     assert!(BODY_LEN_MAX <= u32::MAX as usize, "a header has 32 bits for the body's length");
     let (lens_and_sums, sequence, timestamp) = (4 + 4 + 4 + 4, 8, 8 + 4 + 2);
     assert!(HEADER_LEN == MAGIC.len() + 1 + lens_and_sums + sequence + timestamp);
+    // What was reserved and not written yet is zeros, and so is what was written ahead.
+    assert!(MAGIC[0] != 0 && KIND_TRANSACTION != 0, "zeros are no record");
 };
 
 /// A transaction encoded for the log, outside any lock; the buffer is reused.
@@ -174,6 +176,7 @@ impl EncodedRecord {
     pub(super) fn header(&self, sequence: u64, at: Timestamp, synced_to: u64) -> Header {
         // A record that vouched for itself would make a torn tail look like damage.
         debug_assert!(synced_to < sequence, "{sequence} is durable before it is written");
+        assert!(self.body.len() <= BODY_LEN_MAX, "record {sequence} would not be read back");
         let unsynced = sequence.saturating_sub(1).saturating_sub(synced_to);
         Header {
             kind: self.kind,

@@ -146,6 +146,7 @@ pub fn replay(
         cut(disk, &listed, &spans)?;
     }
     let next_sequence = walk.expected.max(from);
+    debug_assert_eq!(walk.records, next_sequence - from, "a record was left out, or came twice");
     // Else `judge` has found damage.
     debug_assert!(synced_to.max(walk.witnessed) < next_sequence, "durable, and not there");
     debug_assert!(spans.is_sorted_by(|left, right| left.first < right.first));
@@ -249,6 +250,7 @@ impl Walk<'_> {
         visit: &mut dyn FnMut(u64, Timestamp, Entry) -> Result<()>,
     ) -> Result<u64> {
         let first = reader.first();
+        debug_assert_eq!(self.expected, first, "a segment is read in its turn");
         let mut offset = segment::HEADER_LEN as u64;
         while let Some(header) = reader.header(offset)? {
             let body_at = offset + record::HEADER_LEN as u64;
@@ -273,6 +275,7 @@ impl Walk<'_> {
             self.expected += 1;
             offset = body_at + body_len as u64;
         }
+        debug_assert!(offset <= reader.len(), "records end within their segment");
         Ok(offset)
     }
 

@@ -47,6 +47,8 @@ impl BlobState {
     /// Keeps the attributes for readers before they change, and stamps the new version.
     pub(super) fn keep_attributes(&mut self, applying: Applying) {
         let old = self.attributes;
+        // What comes late parts the time instead.
+        debug_assert!(old.version <= applying.at, "in the order of timestamps (C6)");
         if applying.readers.need(old.version, applying.at) {
             self.older_attributes.keep(OldAttributes { attributes: old, until: applying.at });
             self.holds_older(size_of::<OldAttributes>());
@@ -55,6 +57,7 @@ impl BlobState {
     }
 
     pub(super) fn reshape(&mut self, exists: bool, size: u64, at: Timestamp) {
+        debug_assert!(exists || size == 0, "what is not there has no {size} bytes");
         if (exists, size) != (self.attributes.exists, self.attributes.size) {
             self.attributes.exists = exists;
             self.attributes.size = size;
@@ -105,6 +108,7 @@ impl BlobState {
                 let number = place.split_off_mut(..transform.width()).expect("they are as wide");
                 answer(Outcome::Value(transform.apply(number)));
             }
+            debug_assert!(place.is_empty(), "{} bytes stay as they were", place.len());
         };
         let (number, start) = (range.start / BLOCK_SIZE, (range.start % BLOCK_SIZE) as u32);
         let is_within = u64::from(start) + range.len() <= BLOCK_SIZE;
@@ -127,12 +131,21 @@ impl BlobState {
         let at = applying.at;
         self.shape += 1;
         self.cut_newest(ByteRange::from(len), applying);
+        debug_assert!(self.has_nothing_from(len), "bytes behind {len} would show when it grows");
         match self.cuts.last_mut() {
             Some(last) if last.at <= at && !applying.readers.need(last.at, at) => {
                 *last = Cut { at, len: last.len.min(len) };
             }
             _ => self.cuts.push(Cut { at, len }),
         }
+    }
+
+    /// Whether the newest layer has no byte from `len` on.
+    fn has_nothing_from(&self, len: u64) -> bool {
+        let behind = ByteRange::from(len);
+        let mut blocks = self.blocks_in(behind);
+        self.pieces_in(behind).next().is_none()
+            && blocks.all(|(_, start, end, block)| block.overlapping(start, end).next().is_none())
     }
 
     /// Takes `range` out of the newest layer, keeping what readers need.
@@ -190,8 +203,12 @@ impl BlobState {
     }
 
     pub(super) fn insert_piece(&mut self, start: u64, piece: ExtentPiece) {
-        let old = self.extents.insert(start, piece);
-        debug_assert!(old.is_none(), "two pieces begin at {start}");
+        let whole = ByteRange { start, end: piece.end };
+        debug_assert!(
+            whole.is_empty() || self.pieces_in(whole).next().is_none(),
+            "two pieces have bytes of {whole:?}"
+        );
+        self.extents.insert(start, piece);
         self.memory += PIECE_MEMORY;
     }
 
@@ -223,6 +240,7 @@ impl BlobState {
     }
 
     fn keep(&mut self, range: ByteRange, from: Timestamp, until: Timestamp, content: OldContent) {
+        debug_assert!(!range.is_empty(), "nothing is kept of {range:?}");
         let ByteRange { start, end } = range;
         let piece = OldPiece { start, end, from, until, content };
         self.holds_older(piece.memory());

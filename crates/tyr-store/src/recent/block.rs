@@ -51,6 +51,7 @@ impl Block {
 
     /// The bytes of a stretch that runs cover.
     pub fn bytes(&self, start: u32, end: u32) -> &[u8] {
+        debug_assert!(self.gaps(start, end).is_empty(), "nobody knows all of {start}..{end}");
         &self.data[start as usize..end as usize]
     }
 
@@ -113,6 +114,7 @@ impl Block {
     /// older than every reader.
     pub fn fill(&mut self, start: u32, bytes: &[u8]) {
         let end = start + bytes.len() as u32;
+        debug_assert!(u64::from(end) <= BLOCK_SIZE, "{start}..{end} reaches into another block");
         for (gap_start, gap_end) in self.gaps(start, end) {
             self.reserve(gap_end);
             let from = (gap_start - start) as usize..(gap_end - start) as usize;
@@ -127,6 +129,14 @@ impl Block {
     /// Puts dirty bytes of an older version where nothing is known; merges with nothing.
     pub fn place(&mut self, start: u32, bytes: &[u8], version: Timestamp) {
         let end = start + bytes.len() as u32;
+        debug_assert!(
+            start < end && u64::from(end) <= BLOCK_SIZE,
+            "{start}..{end} is nothing, or reaches into another block"
+        );
+        debug_assert!(
+            self.overlapping(start, end).all(|run| run.version <= version || !run.is_dirty),
+            "what is newer would be hidden"
+        );
         self.reserve(end);
         self.data[start as usize..end as usize].copy_from_slice(bytes);
         self.cut(start, end);
@@ -211,6 +221,10 @@ impl Block {
             }
         }
         merged.extend(last);
+        debug_assert!(
+            last.is_none_or(|last| last.end as usize <= self.data.len()),
+            "a run has its bytes"
+        );
         self.merged = merged.len() as u16;
         self.runs = merged;
     }
@@ -232,6 +246,7 @@ impl Block {
     /// Puts `run` in place of what is known there, and merges it with neighbours that readers
     /// cannot tell apart from it.
     fn put(&mut self, run: Run, readers: Readers) {
+        debug_assert!(run.end as usize <= self.data.len(), "a run has its bytes: {run:?}");
         let met = self.runs.touching(run.start, run.end);
         let mut new: SmallVec<[Run; 3]> = SmallVec::new();
         let mut add = |part: Run| match new.last_mut() {

@@ -45,6 +45,8 @@ impl BlobState {
         if attributes.version <= self.folded_at {
             return None;
         }
+        // The list of dirty blobs is what a fold goes by.
+        debug_assert!(self.is_dirty, "the base lacks {} of it", attributes.version);
         self.base_generation += 1;
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         let mut captured =
@@ -121,7 +123,15 @@ impl BlobState {
         self.included_to = self.included_to.max(at);
         self.is_dirty = self.attributes.version > at;
         debug_assert!(self.is_counted(), "memory is not what is held");
+        // It may leave memory from now on.
+        debug_assert!(self.is_dirty || self.is_all_in_base(), "more than the base has is here");
         self.is_dirty
+    }
+
+    /// Whether the base has every byte that is here.
+    fn is_all_in_base(&self) -> bool {
+        let mut runs = self.blocks.iter().flat_map(|(_, block)| block.runs());
+        self.cuts.is_empty() && self.extents.is_empty() && runs.all(|run| !run.is_dirty)
     }
 }
 

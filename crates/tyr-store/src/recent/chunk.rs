@@ -83,6 +83,7 @@ impl BlobState {
         start: Start,
         applying: Applying,
     ) -> Answers {
+        debug_assert!(!self.is_done(applying.at), "{} is in it already", applying.at);
         let is_late = applying.at < self.attributes.version;
         match is_late {
             true => self.split_attributes(applying.at),
@@ -178,6 +179,7 @@ impl BlobState {
         let attributes = self.attributes_at(at).filter(|_| is_attributes);
         let newest = self.newest_overlapping(range, is_attributes);
         let known = attributes.map_or(Timestamp::ZERO, |attributes| attributes.version);
+        debug_assert!(known <= at, "attributes of {known} were not there at {at}");
         if newest <= at {
             return newest.max(known);
         }
@@ -210,6 +212,7 @@ impl ChunkContent for Content<'_> {
         let span = ByteRange { start: offset, end: offset + payload.len() };
         let share = span.intersection(place.range);
         let local = place.local(share);
+        debug_assert_eq!(local.len(), share.len(), "as many bytes, counted from the chunk's start");
         self.state.holds(place, Resize::Reach(local.end), applying.at);
         match payload {
             Payload::Inline(bytes) => {
@@ -235,6 +238,8 @@ impl ChunkContent for Content<'_> {
         answer: impl FnMut(Outcome),
     ) {
         let Self { place, applying, .. } = *self;
+        // What is not in memory would be taken for zeros.
+        debug_assert!(self.state.is_resident(range), "{range:?} is changed unread");
         self.state.holds(place, Resize::Reach(range.end), applying.at);
         self.state.transform_bytes(range, transforms, applying, answer);
     }

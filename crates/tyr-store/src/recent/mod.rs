@@ -275,11 +275,15 @@ impl Recent {
         self.note_gone(cell, state);
         if was_dirty && !state.is_dirty() {
             self.dirty_memory.fetch_sub(memory, Ordering::Relaxed);
-            self.dirty.lock().remove(&cell.name);
+            let listed = self.dirty.lock().remove(&cell.name);
+            debug_assert!(listed.is_some(), "{}: no fold would have taken it", cell.name);
         }
         if state.has_older() && !cell.is_holding.swap(true, Ordering::Relaxed) {
             self.holding.lock().push(Arc::clone(cell));
         }
+        // Books that are short by some wrap around in the end, and then nothing fits any more.
+        let all = || if state.is_dirty() { self.dirty_memory() } else { self.memory() };
+        debug_assert!(all() >= now, "{}: {now} bytes of {} in all", cell.name, all());
         answer
     }
 
@@ -408,6 +412,7 @@ impl Recent {
             }
             debug_assert!(!cell.is_forgotten(), "{}: what is let go of is in no table", cell.name);
             if !state.is_dirty() && !is_holding {
+                debug_assert!(!state.has_older(), "{}: a reader's version would go", cell.name);
                 if is_gone {
                     // The base has forgotten it, or will soon: then nothing tells of it.
                     self.know_from(state.attributes().version);

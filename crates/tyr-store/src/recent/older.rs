@@ -110,6 +110,11 @@ impl<T: Old> Older<T> {
             let at = self.items.partition_point(|other| other.until() <= old.until());
             self.items.insert(at, old);
         } else {
+            // Readers find what they see by that.
+            debug_assert!(
+                self.items.back().is_none_or(|last| last.until() <= old.until()),
+                "in the order in which it was replaced"
+            );
             self.last = old.until();
             self.items.push_back(old);
         }

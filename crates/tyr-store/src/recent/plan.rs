@@ -148,6 +148,11 @@ impl BlobState {
         if run.is_none() {
             self.plan_pieces(&mut plan, at);
         }
+        debug_assert!(
+            plan.missing.iter().all(|missing| range.contains(missing.range)),
+            "{:?} is fetched for {range:?}",
+            plan.missing
+        );
         Some(plan)
     }
 
@@ -163,6 +168,7 @@ impl BlobState {
             return;
         }
         debug_assert_eq!(range.len(), bytes.len() as u64);
+        debug_assert!(plan.range.contains(range), "{range:?} was not planned: {:?}", plan.range);
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min((start / BLOCK_SIZE + 1) * BLOCK_SIZE);
@@ -304,7 +310,7 @@ impl Unknown {
     }
 
     fn remove(&mut self, known: ByteRange) {
-        let mut rest = SmallVec::new();
+        let mut rest: SmallVec<[ByteRange; 4]> = SmallVec::new();
         for range in self.0.drain(..) {
             if !range.overlaps(known) {
                 rest.push(range);
@@ -317,6 +323,10 @@ impl Unknown {
                 rest.push(ByteRange { start: known.end, end: range.end });
             }
         }
+        debug_assert!(
+            rest.iter().all(|range| !range.is_empty() && !range.overlaps(known)),
+            "{known:?} is known, and would be fetched: {rest:?}"
+        );
         self.0 = rest;
     }
 }

@@ -53,6 +53,7 @@ impl Run {
 
     fn span(self) -> Span {
         debug_assert!(self.start < self.end, "a run has a byte: {self:?}");
+        debug_assert!(self.end <= u32::from(u16::MAX), "its end has 16 bits: {self:?}");
         Span { start: self.start as u16, end: self.end as u16 }
     }
 
@@ -115,6 +116,10 @@ impl Runs {
         if at < end {
             gaps.push((at, end));
         }
+        debug_assert!(
+            gaps.iter().all(|(from, to)| start <= *from && from < to && *to <= end),
+            "gaps lie within {start}..{end}: {gaps:?}"
+        );
         gaps
     }
 
@@ -129,6 +134,7 @@ impl Runs {
     /// Puts `new` in place of those with `indices`. Those behind move once at most.
     pub fn splice(&mut self, indices: Range<usize>, new: &[Run]) {
         let Range { start, end } = indices;
+        debug_assert!(start <= end && end <= self.len(), "{start}..{end} of {}", self.len());
         let both = (end - start).min(new.len());
         for (offset, run) in new[..both].iter().enumerate() {
             self.spans[start + offset] = run.span();

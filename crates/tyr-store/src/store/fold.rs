@@ -47,6 +47,10 @@ impl Store {
         // Later chunks lie behind first ones, and go first: after a loss of power in the middle
         // the base must not have a blob's size from after what its chunks have.
         let cells: Vec<_> = self.recent.dirty_cells().into_iter().rev().collect();
+        debug_assert!(
+            cells.is_sorted_by(|later, first| later.name() > first.name()),
+            "each blob once, and later ones first"
+        );
         Fold { at, cells: cells.into_iter(), dead, kept: BTreeSet::new() }
     }
 

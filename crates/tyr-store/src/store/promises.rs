@@ -20,6 +20,9 @@ const FOLDER: &str = "promises";
 const MAGIC: &[u8; 5] = b"TYRP\x01";
 const PREFIX_LEN: usize = 8;
 
+const _: () =
+    assert!(PREFIX_LEN == 2 * size_of::<u32>(), "a length and a checksum, or 0 and a count");
+
 /// The name of a file before it is known for which sequence it stands.
 const UNFINISHED: &str = "promises/new";
 

@@ -185,15 +185,18 @@ fn is_worth_caching(plan: &Plan<'_>) -> bool {
 }
 
 fn answer(plan: Plan<'_>) -> Answer {
+    debug_assert!(plan.missing.is_empty(), "what was not fetched would be read as zeros");
     plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.into_bytes())))
 }
 
 /// `range` grown to whole blocks.
 fn whole_blocks(range: ByteRange) -> ByteRange {
-    ByteRange {
+    let blocks = ByteRange {
         start: range.start / BLOCK_SIZE * BLOCK_SIZE,
         end: range.end.div_ceil(BLOCK_SIZE) * BLOCK_SIZE,
-    }
+    };
+    debug_assert!(blocks.contains(range), "{blocks:?} lacks some of {range:?}");
+    blocks
 }
 
 /// What is told when the version that a snapshot needs is gone.

@@ -50,7 +50,10 @@ impl Store {
             }
             found.retain(|_, stat| stat.is_some());
             match horizon {
-                Some(horizon) => after = Some(horizon),
+                Some(horizon) => {
+                    debug_assert!(after.as_ref() < Some(&horizon), "the next page lies behind");
+                    after = Some(horizon);
+                }
                 None => break,
             }
         }

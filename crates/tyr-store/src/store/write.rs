@@ -85,6 +85,8 @@ impl Store {
                 Ok(())
             })?;
         }
+        let operations = transaction.blobs.iter().map(|entry| entry.operations.len());
+        debug_assert_eq!(outcomes.len(), operations.sum(), "an outcome for each operation");
         Ok(outcomes)
     }
 

@@ -45,6 +45,21 @@ fn an_index_that_lost_synced_batches_is_noticed() {
 }
 
 #[test]
+fn a_blob_whose_segments_hold_more_than_it_has_is_not_written_anew() {
+    let fixture = Fixture::new(false);
+    fixture.write("a", 1, 150_000, &[1; 50_000]);
+    let (name, key) = (fixture.name("a"), key::blob(&fixture.name("a")));
+    let (_, entry) = fixture.base.entry(&key, &name).unwrap().unwrap();
+    let mut batch = IndexBatch::new();
+    batch.put(Table::Blobs, key, BlobEntry { stored: 200_000, ..entry }.encode());
+    fixture.index.commit(batch).unwrap();
+    let mut change = fixture.change("a", 2, 200_000);
+    change.pieces.push((0, PieceData::Bytes(Bytes::from_static(&[2; 50_000]))));
+    let error = fixture.base.fold(vec![change]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
+#[test]
 fn a_walk_finds_damage_and_goes_on_behind_it() {
     let fixture = Fixture::new(false);
     for key in ["a", "b", "c"] {

@@ -93,6 +93,11 @@ impl Content {
                 }
             }
         }
+        let end = self.bytes.len() as u64;
+        debug_assert!(
+            self.pages.last().is_none_or(|page| page * PAGE < end),
+            "space is taken beyond the end, {end}"
+        );
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
@@ -280,6 +285,7 @@ impl Image {
         self.names = self.durable_names.clone();
         let named: BTreeSet<_> = self.names.files.values().copied().collect();
         self.files.retain(|id, _| named.contains(id));
+        assert_eq!(self.files.len(), named.len(), "a name is left of a file that never was");
         self
     }
 

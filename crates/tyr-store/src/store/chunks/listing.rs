@@ -74,7 +74,10 @@ impl Store {
                 found.push((key, stat));
             }
             match page.end {
-                Some(end) => after = Some(end),
+                Some(end) => {
+                    debug_assert!(after.as_ref() < Some(&end), "the next page lies behind this");
+                    after = Some(end);
+                }
                 None => break,
             }
         }

@@ -34,6 +34,8 @@ const LATER: u32 = 1 << 31;
 /// How often a read that folds overtake begins again. Each time takes a whole fold.
 const ATTEMPTS_MAX: usize = 100;
 
+const _: () = assert!(LATER.is_power_of_two(), "a twin's number differs in one bit");
+
 /// The keyspace that holds the later chunks of this one's blobs.
 pub fn later(keyspace: KeyspaceId) -> KeyspaceId {
     KeyspaceId(keyspace.0 | LATER)
@@ -175,6 +177,7 @@ impl Store {
         let plan = state.plan(local, seen).ok_or_else(|| too_old(cell.name()))?;
         let version = state.version_at(local, place.is_first(), seen);
         let reshaped = state.version_at(ByteRange { start: 0, end: 0 }, true, seen);
+        debug_assert!(version.max(reshaped) <= seen, "what came later is not seen");
         // Should a fold overtake it, it is done again as of now.
         let at = at.unwrap_or(state.attributes().version);
         drop(state);
@@ -195,6 +198,7 @@ impl Store {
                 fetched?;
                 let attributes = plan.attributes;
                 let bytes = Bytes::from(plan.into_bytes());
+                debug_assert!(bytes.len() as u64 <= local.len(), "no more than was asked for");
                 return Ok(ChunkReading { bytes, attributes, version, reshaped });
             }
             let state = cell.lock();
@@ -291,6 +295,10 @@ impl Store {
         keys.extend(recent.iter().map(|cell| cell.name().key.clone()));
         keys.sort_unstable();
         keys.dedup();
+        debug_assert!(
+            after.is_none_or(|after| keys.first().is_none_or(|first| first > after)),
+            "a listing that goes on meets nothing twice"
+        );
         keys.truncate(limit);
         Ok(keys)
     }
@@ -313,6 +321,10 @@ impl Store {
         names.extend(recent.iter().map(|cell| cell.name().clone()));
         names.sort_unstable();
         names.dedup();
+        debug_assert!(
+            after.is_none_or(|after| names.first().is_none_or(|first| first.key > *after)),
+            "a listing that goes on meets nothing twice"
+        );
         names.truncate(limit);
         Ok(names)
     }
