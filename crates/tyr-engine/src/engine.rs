@@ -110,6 +110,10 @@ impl<H: Held> Engine<H> {
     /// written to blobs has been overwritten.
     pub fn referred(&mut self) -> BTreeSet<ExtentRef> {
         if !self.may_refer {
+            debug_assert!(
+                self.member.transactions().flat_map(staging::extents).next().is_none(),
+                "an extent that a transaction refers to would be given back"
+            );
             return BTreeSet::new();
         }
         let extents: BTreeSet<_> =
@@ -167,6 +171,7 @@ impl<H: Held> Engine<H> {
             }
             host.hears(&event, now);
             let mut effects = std::mem::take(&mut self.effects);
+            debug_assert!(effects.is_empty(), "what the step before asked for was done");
             self.member.step(now, event, &mut self.held, &mut effects);
             if let Err(error) = self.held.holdings().check() {
                 host.trouble(Trouble::Store, &error);
@@ -282,7 +287,13 @@ impl<H: Held> Engine<H> {
         };
         if staging::has_extents(transaction) {
             match self.held.holdings().inlined(transaction) {
-                Ok(inlined) => *transaction = Arc::new(inlined),
+                Ok(inlined) => {
+                    debug_assert!(
+                        !staging::has_extents(&inlined),
+                        "others have no extents of ours"
+                    );
+                    *transaction = Arc::new(inlined);
+                }
                 Err(error) => {
                     host.trouble(Trouble::Payload, &error);
                     self.failure = Some(error);

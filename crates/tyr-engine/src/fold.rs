@@ -171,6 +171,11 @@ impl Folding {
         };
         match stepped {
             Ok((stage, progress)) => {
+                debug_assert_eq!(
+                    matches!(stage, Stage::Over),
+                    matches!(progress, Progress::Ended { .. }),
+                    "a fold ends when it says so"
+                );
                 self.stage = stage;
                 Ok(progress)
             }
@@ -202,7 +207,9 @@ impl Folding {
         after: u64,
     ) -> Result<(Stage, Progress)> {
         let page = access.look(|engine| engine.member().checkpoint_page(after, CHECKPOINT_PAGE));
-        if let Some((record, after)) = page {
+        if let Some((record, next)) = page {
+            debug_assert!(after < next, "page {next} of what is remembered comes after {after}");
+            let after = next;
             promises.push(&record)?;
             return Ok((Stage::Pages { promises, after }, Progress::Steps));
         }
@@ -299,6 +306,12 @@ impl Folding {
                 Stage::Cut { place, promises_len }
             }
             Stage::Cut { place, promises_len } => {
+                let kept = store.base().last_checkpoint().sequence;
+                assert!(
+                    place.sequence <= kept,
+                    "cut below {}, needed from {kept} on",
+                    place.sequence
+                );
                 access.look(|engine| engine.journal().cut(place.sequence)).run()?;
                 access.look(|engine| engine.holdings().floors().end_fold());
                 return Ok((Stage::Over, Progress::Ended { promises_len }));

@@ -39,6 +39,7 @@ impl std::fmt::Debug for Journal {
 impl Journal {
     /// Goes on where `log` ends.
     pub fn new(log: Log) -> Self {
+        debug_assert_eq!(log.synced_to() + 1, log.next_sequence(), "what was read is durable");
         Self {
             log: Arc::new(Mutex::new(log)),
             encoded: EncodedRecord::new(),
@@ -66,6 +67,10 @@ impl Journal {
             // They are answered up to a sequence.
             let before = self.waiting.back().map_or(0, |(before, _)| *before);
             assert!(before < sequence, "record {sequence} is waited for after {before}");
+            debug_assert!(
+                self.waiting.back().is_none_or(|(_, before)| *before < number),
+                "records are told of in the order in which they were given: {number}"
+            );
             self.waiting.push_back((sequence, number));
         }
         Ok(sequence)
@@ -104,6 +109,9 @@ impl Journal {
             }
         };
         self.log.lock().give_back(pending);
+        // Who is told that a record is durable answers a client by that.
+        let synced_to = self.synced_to();
+        assert!(result.is_err() || last <= synced_to, "{last} is told of, durable is {synced_to}");
         let count = self.waiting.partition_point(|(sequence, _)| *sequence <= last);
         self.waiting.drain(..count).map(|(_, number)| number).collect()
     }
@@ -135,6 +143,8 @@ impl Journal {
 
     /// Lets go of what lies below `sequence`; running the answer removes the files.
     pub fn cut(&mut self, sequence: u64) -> Removal {
+        let synced_to = self.synced_to();
+        assert!(sequence <= synced_to + 1, "cut below {sequence}, durable up to {synced_to}");
         self.log.lock().truncate_before(sequence)
     }
 }

@@ -73,6 +73,12 @@ fn found(
     };
     let (listed, is_end) = store.list(range, limit, *at, is_own)?;
     assert!(listed.len() <= limit, "{} blobs are listed of {limit}", listed.len());
+    debug_assert!(
+        listed.iter().all(|(key, _)| {
+            key.as_bytes().starts_with(prefix) && after.as_ref().is_none_or(|after| key > after)
+        }),
+        "a key is listed that was not asked for"
+    );
     let listed = listed.into_iter().map(|(key, stat)| ListedBlob {
         key: Bytes::copy_from_slice(key.as_bytes()),
         size: stat.size,

@@ -18,6 +18,11 @@ const DIRTY_SHARE: usize = 8;
 /// whatever is forgotten, what is read goes, too.
 const DIRTY_OVER: usize = 4;
 
+const _: () = {
+    assert!(PATIENCE_FACTOR > 1, "a fold that is due is not overdue at once");
+    assert!(DIRTY_OVER < DIRTY_SHARE, "a fold begins before nothing is let in");
+};
+
 /// When to fold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -120,6 +120,7 @@ impl Answer {
         let Self { request, at, clock, chunk, chunk_range } = self;
         let ReadRequest { read, blob, range, is_copy, .. } = request;
         let ChunkReading { bytes, attributes, version, reshaped } = reading;
+        debug_assert!(bytes.len() as u64 <= range.len(), "{} bytes of {range:?}", bytes.len());
         let size = (chunk == 0).then(|| attributes.exists.then_some(attributes.size));
         match at.filter(|_| is_copy) {
             Some(at) => {
@@ -131,9 +132,13 @@ impl Answer {
                 };
                 let is_last = range.end >= chunk_range.end;
                 let copy = ChunkCopy::new(at, range, is_last, vec![version]);
+                debug_assert!(copy.is_sound(), "nobody would install it: {copy:?}");
                 Body::Movement(movement::Message::Copied { read, chunk: (blob, chunk), copy })
             }
-            None => Body::Part(ReadPart { read, range, at, version, bytes, size, clock }),
+            None => {
+                debug_assert!(at.is_none_or(|at| version <= at), "{version} is not seen at {at:?}");
+                Body::Part(ReadPart { read, range, at, version, bytes, size, clock })
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tyr_protocol::movement::ChunkCopy;
 use tyr_types::chunk::Start;
-use tyr_types::{Operation, Timestamp};
+use tyr_types::{Operation, Payload, Timestamp};
 
 /// What was applied to a chunk before its base came.
 #[derive(Clone, Debug)]
@@ -26,6 +26,11 @@ pub struct Expected {
 impl Expected {
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
     pub fn lay_aside(&mut self, at: Timestamp, operations: Vec<Operation>, start: Start) {
+        let has_extents = |it: &Operation| matches!(it.payload(), Some(Payload::Extents(_)));
+        debug_assert!(
+            !operations.iter().any(has_extents),
+            "an extent may be given back before the base is here, and they name one"
+        );
         self.aside.entry(at).or_insert_with(|| LaidAside { operations: operations.into(), start });
     }
 
@@ -37,6 +42,7 @@ impl Expected {
         if copy.range.start == start {
             self.pieces.clear(); // It begins anew.
         }
+        debug_assert!(!copy.range.is_empty(), "a piece of no byte has no piece behind it");
         let next = self.pieces.last().map_or(start, |piece| piece.range.end);
         assert!(
             copy.range.start == next && self.pieces.iter().all(|piece| piece.at == copy.at),

@@ -72,6 +72,7 @@ impl Floors {
             }
         }
         self.by_blob.insert(blob.clone(), as_of);
+        debug_assert!(self.by_blob.len() <= BLOBS_MAX, "news are remembered of so many");
     }
 
     /// Since when nobody reads this blob below it, as far as is known.
@@ -88,6 +89,7 @@ impl Floors {
             (Some(as_of), Shortage::None) => before(at, self.retention.linger_us).min(*as_of),
             (None, _) => before(at, self.retention.read_timeout_us),
         };
+        debug_assert!(!is_multi || floor <= at, "what is written at {at} is read from {floor} on");
         Readers::from(floor).and_at(self.fold.unwrap_or(Timestamp::MAX))
     }
 

@@ -44,11 +44,16 @@ impl Holdings {
         names.sort_unstable();
         names.dedup();
         names.truncate(limit);
+        debug_assert!(
+            after.is_none_or(|after| names.first().is_none_or(|first| first > after)),
+            "a walk over what is here goes on behind {after:?}: {names:?}"
+        );
         names
     }
 
     /// The chunks of a blob from `first` to `last` of which something is here.
     pub(super) fn chunks_here(&self, blob: &BlobName, first: u64, last: u64) -> Vec<u64> {
+        debug_assert!(first <= last, "{first} to {last} are no chunks");
         if last - first < LOOKED_UP_MAX {
             return (first..=last).collect();
         }
@@ -67,6 +72,7 @@ impl Holdings {
             }
         }
         here.retain(|chunk| (first..=last).contains(chunk));
+        debug_assert!(here.is_sorted_by(|one, next| one < next), "each once, in order: {here:?}");
         here
     }
 }

@@ -262,6 +262,7 @@ impl Holdings {
 
     /// Whether the blob counts here towards a quota, and one of these chunks is its first.
     fn is_counted(&self, blob: &BlobName, chunks: &[u64]) -> bool {
+        debug_assert!(chunks.is_sorted(), "chunk 0 is the first of them: {chunks:?}");
         chunks.first() == Some(&0)
             && self.tally.is_watched(blob.keyspace)
             && self.map.as_ref().is_some_and(|map| tally::counts(map, self.node, blob))
@@ -274,7 +275,13 @@ impl Holdings {
     /// The base of a chunk is complete.
     fn install_whole(&mut self, name: &ChunkName, expected: Expected) -> Vec<LateAnswers> {
         let (copies, aside) = expected.into_parts();
+        debug_assert!(copies.last().is_some_and(|copy| copy.is_last), "{name:?} is not all here");
         let place = self.place(name.0.keyspace, name.1);
+        debug_assert!(
+            copies.iter().all(|copy| place.range.contains(copy.range)),
+            "{name:?} is {:?}, and gets bytes of others",
+            place.range
+        );
         let newest = |copy: &ChunkCopy| copy.newest().clone();
         let versions: Vec<ChunkVersion> = copies.iter().map(newest).collect();
         let pieces: Vec<_> = copies
@@ -454,6 +461,10 @@ impl member::Store for Holdings {
                 break;
             }
         }
+        debug_assert!(
+            names.len() <= limit && names.is_sorted_by(|one, next| one < next),
+            "each chunk is named once, in order, and at most {limit} of them: {names:?}"
+        );
         names
     }
 

@@ -62,6 +62,8 @@ impl Staging {
         };
         let mut kept = transaction.clone();
         for Staged { blob, operation, leases } in staged {
+            // The log would have no byte of it.
+            assert!(!leases.is_empty(), "a payload is logged before it is applied, not after");
             let extents = leases.iter().map(|lease| lease.extent()).collect();
             let operation = &mut kept.blobs[*blob].operations[*operation];
             *operation = with_payload(operation, Payload::Extents(extents));
@@ -237,6 +239,7 @@ fn pieces(start: u64, bytes: &Bytes, chunk_size: u64) -> impl Iterator<Item = By
         }
         let to_chunk_end = chunk_size - at % chunk_size;
         let len = to_chunk_end.min(limits::EXTENT_LEN_MAX.into()).min(rest.len() as u64);
+        debug_assert_eq!(at / chunk_size, (at + len - 1) / chunk_size, "a piece is of one chunk");
         at += len;
         Some(rest.split_to(len as usize))
     })

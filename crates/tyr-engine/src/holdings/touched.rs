@@ -53,6 +53,7 @@ fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
 
 /// The chunks in which bytes of `from..to` lie, and the one of `from`.
 fn spanned(from: u64, to: u64, chunk_size: u64) -> std::ops::RangeInclusive<u64> {
+    debug_assert!(from <= to, "{from}..{to} is no range of bytes");
     from / chunk_size..=to.saturating_sub(1).max(from) / chunk_size
 }
 
