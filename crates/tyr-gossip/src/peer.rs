@@ -128,7 +128,8 @@ impl Peer {
 
     /// It is asked something; `probe` if it is a probe.
     pub fn ask(&mut self, now: u64, probe: Option<ProbeNumber>) {
-        self.asked_at.get_or_insert(now);
+        let asked_at = *self.asked_at.get_or_insert(now);
+        debug_assert!(asked_at <= now, "who was asked at {asked_at} is asked again at {now}");
         if let Some(number) = probe
             && self.probe.replace((number, now)).is_some()
         {
@@ -138,6 +139,7 @@ impl Peer {
 
     /// It was heard of. Answers how long that took after the question, if there was one.
     pub fn hear(&mut self, now: u64, wait_max_us: u64) -> Option<u64> {
+        debug_assert!(self.heard_at.is_none_or(|before| before <= now), "time never goes back");
         self.heard_at = Some(now);
         let wait = now.saturating_sub(self.asked_at.take()?).min(wait_max_us);
         debug_assert!(self.asked_at.is_none(), "a question is answered once");
