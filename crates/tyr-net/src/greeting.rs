@@ -176,7 +176,17 @@ enum Magic {
     Control,
 }
 
-const _: () = assert!(CONTROL_MAGIC.len() == MAGIC_LEN);
+const _: () = {
+    assert!(CONTROL_MAGIC.len() == MAGIC_LEN);
+    // By its first byte TLS is told from a caller that speaks without it.
+    assert!(wire::MAGIC[0] != TLS_FIRST && CONTROL_MAGIC[0] != TLS_FIRST);
+    let (mut place, mut is_other) = (0, false);
+    while place < MAGIC_LEN {
+        is_other |= wire::MAGIC[place] != CONTROL_MAGIC[place];
+        place += 1;
+    }
+    assert!(is_other, "a caller speaks one protocol");
+};
 
 /// Reads until it is clear what the caller speaks; which may be the first byte.
 async fn read_magic(stream: &mut Stream, read: &mut BytesMut) -> Result<Magic, Failure> {

@@ -142,6 +142,7 @@ impl Link {
         if before + self.pen_len.load(Ordering::Relaxed) > self.bounds.one {
             return Put::Full;
         }
+        debug_assert_eq!(before > 0, outbox.messages > 0, "bytes that wait are of messages");
         let is_client = self.is_client();
         let all_len = &self.counters.client_outboxes_len;
         if is_client && all_len.load(Ordering::Relaxed) > self.bounds.clients {

@@ -68,6 +68,14 @@ impl Refusal {
     }
 }
 
+const _: () = {
+    let mut place = 0;
+    while place < Refusal::ALL.len() {
+        assert!(Refusal::ALL[place] as usize == place, "each kind has a counter of its own");
+        place += 1;
+    }
+};
+
 /// Of each kind one line is written in this time.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 

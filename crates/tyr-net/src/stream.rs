@@ -24,6 +24,10 @@ const PROBES: u32 = 3;
 /// A half of the time passes before the first probe, so that the last has time to be answered.
 pub(super) fn set_options(socket: impl AsFd, silence_timeout: Duration) -> io::Result<()> {
     let socket = socket.as_fd();
+    debug_assert!(
+        silence_timeout >= Duration::from_secs(1),
+        "the system counts seconds, not {silence_timeout:?}: the configuration was checked"
+    );
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
     let idle = (silence_timeout / 2).max(Duration::from_secs(1));

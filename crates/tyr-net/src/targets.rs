@@ -81,6 +81,8 @@ impl Targets {
             let thread = shared.threads.next().clone();
             thread.spawn(async move { target.keep_connected(&shared).await });
         }
+        // Whose task ends is not taken for connected for ever.
+        debug_assert!(targets.values().all(|target| !target.is_removed()), "those here are used");
     }
 
     /// How it stands with each.
@@ -207,6 +209,8 @@ impl Backoff {
         let wait = self.next;
         debug_assert!((self.min..=self.max).contains(&wait), "a pause has bounds");
         self.next = (wait * 2).min(self.max);
-        wait.mul_f64(0.5 + (random_u64() % 1000) as f64 / 1000.0)
+        let by_chance = wait.mul_f64(0.5 + (random_u64() % 1000) as f64 / 1000.0);
+        debug_assert!(self.min / 2 <= by_chance && by_chance <= self.max * 3 / 2, "{by_chance:?}");
+        by_chance
     }
 }

@@ -75,6 +75,7 @@ impl Caller {
 
     /// The error that says what is missing and who can help.
     pub fn refusal(&self, keyspace: &str, right: Right) -> Error {
+        debug_assert!(self.user.is_some(), "{} may do everything, and is refused", self.name);
         let (name, right) = (&self.name, right.name());
         Error::new(
             ErrorKind::PermissionDenied,
@@ -181,7 +182,9 @@ pub fn printable(name: &str) -> String {
     if name.is_empty() {
         return "nobody".to_owned();
     }
-    name.chars().take(NAME_LEN_SHOWN).collect::<String>().escape_debug().to_string()
+    let shown = name.chars().take(NAME_LEN_SHOWN).collect::<String>().escape_debug().to_string();
+    debug_assert!(!shown.contains(char::is_control), "{shown:?} would break a line of the log");
+    shown
 }
 
 /// What shows that one is `name`: the token of a hello.

@@ -51,6 +51,14 @@ impl Right {
     }
 }
 
+const _: () = {
+    let mut place = 0;
+    while place < Right::ALL.len() {
+        assert!(Right::ALL[place] as usize == place, "each includes those before");
+        place += 1;
+    }
+};
+
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct User {
