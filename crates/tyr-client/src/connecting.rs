@@ -37,6 +37,11 @@ const OTHERS_WAIT: Duration = Duration::from_millis(500);
 /// How often each node refuses a client before it gives up: with the pauses between, half a second.
 const DENIALS: u64 = 4;
 
+const _: () = {
+    assert!(LOOK_AGAIN.as_millis() < OTHERS_WAIT.as_millis(), "who comes late is seen in time");
+    assert!(DENIALS > 1, "a user that was just made is not known everywhere yet");
+};
+
 /// How a cluster is connected to.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {

@@ -104,6 +104,7 @@ impl Driver {
         }
         let mut queue = self.queue.lock();
         let call = queue.next_call();
+        debug_assert_ne!(call, CallId(0), "that is the number of what was not begun");
         if let Err(refused) = queue.room() {
             drop(queue);
             waiter.refuse(refusal(refused));
@@ -298,6 +299,7 @@ impl Driver {
 
     /// Lets everybody go who waits: their ends of the line hear that it was closed.
     fn abandon(&self) {
+        debug_assert!(self.queue.lock().is_closed(), "whoever comes now would wait for ever");
         let waiters = std::mem::take(&mut self.state.lock().waiters);
         drop(waiters);
         let mut waiting = Vec::new();

@@ -44,7 +44,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Envelope;
-use tyr_protocol::session::{Began, Call, Event, SessionConfig};
+use tyr_protocol::session::{Began, Call, Event, REMEMBERED_US, SessionConfig};
 use tyr_types::{BlobOperations, Error, ErrorKind, NodeId, ReadCheck, Result, Transaction};
 
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
@@ -85,6 +85,11 @@ pub struct ClientConfig {
 /// The longest time-out: half of the time for which nodes remember outcomes, so that what became
 /// of a transaction can still be asked for when its call has failed.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+
+const _: () = assert!(
+    2 * TIMEOUT_MAX.as_micros() <= REMEMBERED_US as u128,
+    "an outcome is remembered for as long again as a call may take"
+);
 
 impl Default for ClientConfig {
     fn default() -> Self {

@@ -30,6 +30,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a page may take in all.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 
+const _: () = {
+    assert!(PAUSE.as_millis() < AGAIN.as_millis(), "who must be asked anew is, first");
+    assert!(AGAIN.as_millis() < PAGE_MAX.as_millis(), "who did not hear it is asked again");
+};
+
 /// A page of blobs, and whether there are none behind.
 pub type Page = (Vec<(Key, Stat)>, bool);
 
@@ -86,6 +91,7 @@ impl Listings {
             // of this client, as theirs are.
             u64::MAX - (*next << 20 | clock::random_u64() >> 44)
         };
+        debug_assert!(number > u64::MAX / 2, "reads count from below: {number}");
         let before = self.open.lock().insert(number, sender);
         debug_assert!(before.is_none(), "each question has a number of its own");
         Question { node, number, answer, listings: Arc::clone(self) }
@@ -184,6 +190,7 @@ impl Client {
                 )));
             }
         }
+        debug_assert_eq!(answers.len(), listers.len(), "each of them has answered, once");
         Ok((self.map().moved == map.moved).then_some(answers))
     }
 

@@ -25,6 +25,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// A client without any node to talk to asks after so long where they are: all may have moved.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
+const _: () =
+    assert!(LOOK_AGAIN.as_millis() < LOST_AFTER.as_millis(), "that it is alone is seen in time");
+
 /// The way to a cluster, by a network.
 pub(super) struct NetworkTransport {
     network: Network,
@@ -77,7 +80,8 @@ impl Transport for NetworkTransport {
     }
 
     fn learn(&self, map: &Arc<ClusterMap>) {
-        self.epoch.send_replace(map.epoch);
+        let before = self.epoch.send_replace(map.epoch);
+        debug_assert!(before <= map.epoch, "maps are learned in their order");
     }
 }
 
