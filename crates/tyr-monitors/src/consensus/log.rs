@@ -189,6 +189,12 @@ impl Memory {
     }
 }
 
+/// Whether each entry is the one after that before it.
+pub(super) fn is_dense(entries: &[Entry]) -> bool {
+    let index = |entry: &Entry| entry.log_id.index;
+    entries.windows(2).all(|pair| index(&pair[0]).checked_add(1) == Some(index(&pair[1])))
+}
+
 fn encoded(item: &Item) -> Vec<u8> {
     postcard::to_stdvec(item).expect("plain values can be written")
 }

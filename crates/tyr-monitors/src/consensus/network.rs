@@ -19,6 +19,7 @@ use openraft::raft::{
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, NodeId, Result};
 
+use super::log::is_dense;
 use super::types::{Raft, TypeConfig};
 use tyr_control::{Answer, Peers, Question, Request};
 
@@ -68,6 +69,7 @@ pub async fn answer(raft: &Raft, call: &[u8]) -> Result<Bytes> {
     let stopped = |error: String| Error::unavailable(format!("Raft has stopped here: {error}"));
     let returned = match call {
         Call::Append(request) => {
+            check_entries(&request)?;
             let response = raft.append_entries(request).await;
             Returned::Append(response.map_err(|error| stopped(error.to_string()))?)
         }
@@ -82,6 +84,22 @@ pub async fn answer(raft: &Raft, call: &[u8]) -> Result<Bytes> {
         },
     };
     Ok(encoded(&returned))
+}
+
+/// Refuses entries that do not follow each other, and the one that they are said to follow: in the
+/// journal they would pass for damage when it is opened the next time.
+fn check_entries(request: &AppendEntriesRequest<TypeConfig>) -> Result<()> {
+    let AppendEntriesRequest { prev_log_id, entries, .. } = request;
+    let before = prev_log_id.map(|it| it.index);
+    match entries.first().is_none_or(|first| first.log_id.index.checked_sub(1) == before)
+        && is_dense(entries)
+    {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "{} entries of Raft's log after {before:?} do not follow each other",
+            entries.len()
+        ))),
+    }
 }
 
 /// Where a node is now, if anybody knows better than Raft.
@@ -187,7 +205,35 @@ impl RaftNetwork<TypeConfig> for Link {
 
 #[cfg(test)]
 mod tests {
+    use openraft::entry::RaftEntry;
+    use openraft::{CommittedLeaderId, LogId, Vote};
+
+    use super::super::types::Entry;
     use super::*;
+
+    #[test]
+    fn entries_that_do_not_follow_each_other_are_refused() {
+        let id = |index| LogId::new(CommittedLeaderId::new(1, 1), index);
+        let request = |before: Option<u64>, entries: &[u64]| AppendEntriesRequest {
+            vote: Vote::new(1, 1),
+            prev_log_id: before.map(id),
+            entries: entries.iter().map(|index| Entry::new_blank(id(*index))).collect(),
+            leader_commit: None,
+        };
+        for (before, entries) in [(None, vec![0, 1]), (Some(4), vec![5, 6, 7]), (Some(4), vec![])] {
+            check_entries(&request(before, &entries)).unwrap();
+        }
+        for (before, entries) in [
+            (None, vec![1]),
+            (Some(4), vec![4, 5]),
+            (Some(4), vec![6]),
+            (Some(4), vec![5, 7]),
+            (Some(u64::MAX - 1), vec![u64::MAX, 0]),
+        ] {
+            let error = check_entries(&request(before, &entries)).unwrap_err();
+            assert_eq!(error.kind(), tyr_types::ErrorKind::InvalidArgument, "{error}");
+        }
+    }
 
     #[test]
     fn pauses_grow_to_their_bound_and_stay_there() {
