@@ -18,6 +18,7 @@ use tyr_protocol::map::Change;
 use tyr_protocol::message::Envelope;
 use tyr_types::{Epoch, Error, NodeId, Result};
 
+use super::consensus::journal::{PAYLOAD_LEN_MAX, SEGMENT_LEN};
 use super::consensus::log::LogStore;
 use super::consensus::machine::{Committed, Machine};
 use super::consensus::network::Network;
@@ -36,6 +37,11 @@ const UPKEEP: Duration = Duration::from_millis(500);
 
 /// Bytes of the log after which a snapshot is made even if it has few entries: they lie in memory.
 const LOG_BYTES_MAX: usize = 16 << 20;
+
+const _: () = {
+    assert!(LOG_BYTES_MAX as u64 >= SEGMENT_LEN, "a snapshot lets go of a segment at least");
+    assert!(LOG_BYTES_MAX > PAYLOAD_LEN_MAX, "one entry alone makes no snapshot");
+};
 
 /// What all parts of a monitor share.
 pub(super) struct Shared {

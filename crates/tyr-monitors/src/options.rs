@@ -107,11 +107,13 @@ impl MonitorOptions {
     /// for its own timeout: together from three quarters to the whole of [`Self::election`].
     pub(super) fn raft(&self) -> openraft::Config {
         let half = self.election.as_millis() as u64 / 2;
+        let heartbeat = self.heartbeat.as_millis() as u64;
+        debug_assert!(heartbeat + 1 < half, "an election outlasts a heartbeat that is late");
         openraft::Config {
             cluster_name: "tyr".to_owned(),
-            heartbeat_interval: self.heartbeat.as_millis() as u64,
+            heartbeat_interval: heartbeat,
             election_timeout_max: half,
-            election_timeout_min: (half / 2).max(self.heartbeat.as_millis() as u64 + 1),
+            election_timeout_min: (half / 2).max(heartbeat + 1),
             // One piece of a snapshot, and installing it, on a disk that is busy with data.
             install_snapshot_timeout: 10_000,
             snapshot_max_chunk_size: 1 << 20,

@@ -42,6 +42,9 @@ const NOTES_MAX: usize = 8;
 /// Most numbers of nodes; the rest have a meaning elsewhere or none.
 const NODES_MAX: u16 = u16::MAX - 1;
 
+const _: () =
+    assert!(LOOK_AGAIN.as_millis() < DISMISSAL_MAX.as_millis(), "it is looked at more than once");
+
 fn refused(error: Error) -> Fault {
     Fault::Refused(error.into())
 }

@@ -74,6 +74,11 @@ impl Watch {
         let store = self.committed.read();
         let newest = store.revision();
         let (happenings, up_to) = store.history().after(&self.prefix, self.seen, newest, PAGE)?;
+        debug_assert!(self.seen <= up_to, "a watch goes on, never back");
+        debug_assert!(
+            happenings.iter().all(|it| self.seen < it.revision && it.revision <= up_to),
+            "what is told happened since, and by then"
+        );
         self.seen = up_to;
         Ok(happenings)
     }

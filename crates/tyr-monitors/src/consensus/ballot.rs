@@ -102,6 +102,12 @@ impl BallotFile {
     /// `Unavailable` when the disk fails. What the file says then is found out when it is opened
     /// again; the former ballot is whole.
     pub fn write(&mut self, ballot: Ballot) -> Result<()> {
+        // Else its loss would not be noticed up to where it was known to be durable.
+        assert!(self.ballot.journal <= ballot.journal, "{ballot:?} after {:?}", self.ballot);
+        debug_assert!(
+            self.ballot.vote.is_none() || ballot.vote.is_some(),
+            "a vote that was given is not taken back"
+        );
         let generation = self.generation + 1;
         let slot = encode(generation, &ballot);
         let offset = (generation % 2) * SLOT_STEP as u64;

@@ -145,7 +145,8 @@ impl Journal {
             self.segments.push(segment);
             debug_assert_eq!(self.len, SEGMENT_HEADER_LEN as u64, "a segment begins empty");
         }
-        debug_assert!(self.segments.is_sorted(), "segments are in order");
+        debug_assert!(self.segments.is_sorted_by(|one, next| one < next), "segments are in order");
+        debug_assert!(self.len >= SEGMENT_HEADER_LEN as u64, "records lie behind the header");
         let mut bytes = Vec::new();
         for payload in payloads {
             assert!(payload.len() <= PAYLOAD_LEN_MAX, "records are bounded by who writes them");
@@ -157,6 +158,11 @@ impl Journal {
             bytes.extend_from_slice(payload);
             let checksum = checksum(&bytes[start..]);
             bytes[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+            debug_assert!(
+                found_at(&bytes[start..]).is_some_and(|found| found.number == self.next),
+                "record {} would not be read back",
+                self.next
+            );
             self.next += 1;
         }
         let refused = |error| disk::refusal(path(&*self.disk, self.segment()), error);
@@ -300,6 +306,7 @@ fn create(disk: &dyn Disk, number: u64, first: u64) -> Result<(Arc<dyn DiskFile>
     header[12..20].copy_from_slice(&first.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..20]);
     header[20..].copy_from_slice(&checksum.to_le_bytes());
+    debug_assert_eq!(first_number(&header), Some(first), "the header would not be read back");
     let make = || -> io::Result<Arc<dyn DiskFile>> {
         let file = disk.open(&name(number), OpenMode::CreateNew)?;
         file.write_at(&header, 0)?;

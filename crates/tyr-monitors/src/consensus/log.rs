@@ -20,16 +20,22 @@ use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{AnyError, LogState, OptionalSend, RaftLogReader, StorageIOError, Vote};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tyr_control::frame::FRAME_LEN_MAX;
 use tyr_store::disk::Disk;
 use tyr_types::{Error, Result};
 
 use super::ballot::{Ballot, BallotFile};
-use super::journal::{FOLDER, Journal};
+use super::journal::{FOLDER, Journal, PAYLOAD_LEN_MAX};
 use super::types::{Entry, LogId, StorageError, TypeConfig};
 
 /// Bytes of entries that are sent at once: one message to another monitor, which must fit a frame
 /// of the control plane with one entry of any size.
 const BATCH_BYTES_MAX: usize = 4 << 20;
+
+const _: () = {
+    assert!(PAYLOAD_LEN_MAX < FRAME_LEN_MAX, "an entry of any size goes to another monitor");
+    assert!(BATCH_BYTES_MAX < FRAME_LEN_MAX, "and so do several that are smaller");
+};
 
 /// A record of the journal.
 #[derive(Serialize, Deserialize)]
@@ -209,7 +215,10 @@ impl RaftLogReader<TypeConfig> for LogStore {
         range: RB,
     ) -> Result<Vec<Entry>, StorageError> {
         let memory = self.shared.memory.lock();
-        Ok(memory.entries.range(range).map(|(_, held)| held.entry.clone()).collect())
+        let entries: Vec<Entry> =
+            memory.entries.range(range).map(|(_, held)| held.entry.clone()).collect();
+        debug_assert!(is_dense(&entries), "a follower takes entries one after the other");
+        Ok(entries)
     }
 
     async fn limited_get_log_entries(
@@ -231,6 +240,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
             entries.first().is_none_or(|first| first.log_id.index >= start),
             "they are of the range"
         );
+        debug_assert!(is_dense(&entries), "a follower takes entries one after the other");
         Ok(entries)
     }
 }
@@ -279,6 +289,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let segment = files.journal.segment();
             let mut memory = memory.lock();
             debug_assert_eq!(entries.len(), payloads.len(), "each entry is written");
+            debug_assert!(is_dense(&entries), "an opening refuses a journal with a gap");
             for (entry, payload) in entries.into_iter().zip(payloads) {
                 let held = Held { segment, bytes: payload.len(), entry };
                 let before = memory.entries.insert(held.entry.log_id.index, held);

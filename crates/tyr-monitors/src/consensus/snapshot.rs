@@ -25,6 +25,8 @@ const ENDING: &str = ".snapshot";
 /// The name while it is written.
 const UNFINISHED: &str = "raft/snapshot.unfinished";
 
+const _: () = assert!(HEADER_LEN == MAGIC.len() + size_of::<u32>() + size_of::<u64>() + 4);
+
 /// What Raft knows of a snapshot.
 pub type Meta = SnapshotMeta<u64, BasicNode>;
 
@@ -54,6 +56,8 @@ pub fn save(disk: &dyn Disk, snapshot: &Snapshot) -> Result<()> {
     let checksum = crc32c::crc32c(&bytes[HEADER_LEN..]);
     bytes[20..24].copy_from_slice(&checksum.to_le_bytes());
 
+    // The log before it goes as soon as this is written.
+    debug_assert_eq!(decode(&bytes).as_ref(), Some(snapshot), "it would not be read back");
     let after = snapshot.meta.last_log_id.map_or(0, |it| it.index + 1);
     let name = format!("{FOLDER}/{after:016}{ENDING}");
     let write = || -> io::Result<()> {

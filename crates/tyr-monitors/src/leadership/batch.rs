@@ -38,7 +38,7 @@ pub const INBOX_LEN: usize = 2048;
 const _: () = assert!(INBOX_LEN > 0);
 
 /// The leader looks around so often even if nobody says anything.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// What came until a quorum is asked, and whether it is time to look around.
 pub(super) struct Batch {

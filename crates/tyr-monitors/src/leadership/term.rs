@@ -14,7 +14,7 @@ use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_protocol::wire::{self, Outgoing};
 use tyr_types::{Epoch, Error, ErrorKind, NodeId};
 
-use super::batch::{Batch, Collector, Told};
+use super::batch::{Batch, Collector, TICK, Told};
 use super::{Deposed, forming};
 use crate::consensus::types::{Command, Reply};
 use crate::monitor::Shared;
@@ -28,6 +28,11 @@ const GAP_US: u64 = 1_000_000;
 
 /// Between two questions whether this still leads, when the last had no answer.
 const UNSURE_PAUSE: Duration = Duration::from_millis(50);
+
+const _: () = {
+    assert!(TICK.as_micros() * 2 < GAP_US as u128, "a leader that looks around has no gap");
+    assert!(UNSURE_PAUSE.as_micros() < GAP_US as u128);
+};
 
 /// The map as bytes.
 pub(super) fn map_bytes(map: &ClusterMap) -> Bytes {
@@ -177,7 +182,8 @@ impl<'a> Term<'a> {
                 Told::Heard(envelope) => events.extend(self.event(envelope)),
                 Told::Propose(change, answer) => {
                     self.proposals += 1;
-                    self.answers.insert(self.proposals, answer);
+                    let other = self.answers.insert(self.proposals, answer);
+                    debug_assert!(other.is_none(), "each proposal has a number of its own");
                     events.push(Event::Propose { proposal: self.proposals, change });
                 }
                 Told::Look(answer) => {
@@ -198,6 +204,7 @@ impl<'a> Term<'a> {
     async fn step(&mut self, event: Event) -> Result<(), Deposed> {
         let now_us = self.lead.shared.now_us();
         let mut effects = Vec::new();
+        debug_assert!(self.stepped_us <= now_us, "the clock of a monitor never goes back");
         if now_us - self.stepped_us > GAP_US {
             self.grants.step(now_us, Event::Lead, &mut effects);
         }
@@ -286,7 +293,9 @@ impl<'a> Term<'a> {
         let put = Transaction::new()
             .when(path.clone(), Expected::Revision(self.map_revision))
             .put(path, map_bytes(map));
-        self.map_revision = self.lead.commit(put).await?;
+        let revision = self.lead.commit(put).await?;
+        assert!(self.map_revision < revision, "a map that replaces another is a later change");
+        self.map_revision = revision;
         Ok(())
     }
 
@@ -301,7 +310,9 @@ impl<'a> Term<'a> {
         let put = Transaction::new()
             .when(path.clone(), expected)
             .put(path, epoch.0.to_le_bytes().to_vec());
-        self.reserved = (epoch, Some(self.lead.commit(put).await?));
+        let written = self.lead.commit(put).await?;
+        debug_assert!(revision.is_none_or(|before| before < written), "it is a later change");
+        self.reserved = (epoch, Some(written));
         Ok(())
     }
 
