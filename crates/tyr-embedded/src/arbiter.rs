@@ -95,6 +95,7 @@ impl Arbiter {
             let entries = inner.keyspaces.look();
             let view = Applied { store: &inner.store, entries: &entries };
             let mut effects = std::mem::take(&mut self.effects);
+            debug_assert!(effects.is_empty(), "what the step before asked for was done");
             self.machine.step(clock::now_us(), event, &view, &mut effects);
             drop(entries);
             for effect in effects.drain(..) {
@@ -150,6 +151,8 @@ impl Arbiter {
         if waiting.durability < Durability::Sync || waiting.record.is_empty() {
             return Some(Event::Persisted { id, attempt });
         }
+        debug_assert!(self.log.is_some(), "what is synced is in a log");
+        debug_assert!(self.to_sync.len() < self.waiting.len(), "each is of one that waits");
         self.to_sync.push_back((id, attempt));
         None
     }

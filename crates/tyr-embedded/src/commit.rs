@@ -221,7 +221,11 @@ impl Inner {
         let ready = if pending.begins_segment() { self.store.extents().sync() } else { Ok(()) };
         let written = ready.and_then(|()| pending.write());
         match &written {
-            Ok(()) => drop(self.written.fetch_max(pending.last_sequence() + 1, Ordering::Release)),
+            Ok(()) => {
+                let written = pending.last_sequence() + 1;
+                assert!(end <= written, "records below {end} are waited for, {written} is next");
+                self.written.fetch_max(written, Ordering::Release);
+            }
             Err(error) => self.poison(error),
         }
         *writing = Some(pending);

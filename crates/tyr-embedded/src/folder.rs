@@ -23,6 +23,8 @@ const PATIENCE: u64 = 8;
 /// Blobs of dropped keyspaces removed per tick.
 const DROPPED_PER_TICK: usize = 1000;
 
+const _: () = assert!(TICK.as_micros() < SYNC_INTERVAL_US as u128, "it looks around in time");
+
 /// What the folder remembers between ticks.
 #[derive(Debug, Default)]
 struct Rounds {
@@ -81,6 +83,7 @@ impl Rounds {
             return;
         }
         if end != self.synced_end {
+            debug_assert!(self.synced_end < end, "what was written stays written");
             self.synced_end = end;
             // A failure refuses all further writes, and says so there.
             let _ = sync_now(inner);
