@@ -9,8 +9,8 @@ use tyr_protocol::member::{Member, MemberConfig};
 use tyr_protocol::wire::{self, Frame, Hello, LEVEL, Outgoing};
 use tyr_store::store::Store;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Epoch, Key, KeyspaceConfig, Number, Operation, Payload,
-    TransactionId, Transform,
+    BlobName, BlobOperations, Bytes, Epoch, ExtentRef, Key, KeyspaceConfig, Number, Operation,
+    Payload, TransactionId, Transform,
 };
 
 use super::*;
@@ -118,6 +118,25 @@ fn a_full_node_refuses_what_may_not_wait() {
     assert!(refused + 16 > u64::from(REFUSALS), "{refused}: a few wait");
     let us = (took.tv_sec as f64 * 1e6 + took.tv_nsec as f64 / 1e3) / f64::from(REFUSALS);
     println!("a refusal takes {us:.2} us of CPU");
+}
+
+#[test]
+fn a_client_cannot_name_the_extents_of_a_node() {
+    let users = Arc::new(Users::unchecked());
+    let caller = users.identify(&[]).unwrap();
+    let gate = Gate::new(users, None);
+    let permitted = |payload| {
+        let blob = BlobName { keyspace: tyr_types::KeyspaceId(1), key: Key::new("blob").unwrap() };
+        let operations = vec![Operation::Write { offset: 0, payload }];
+        let blobs = vec![BlobOperations { blob, operations }];
+        let transaction = Transaction { id: TransactionId::new(1, 1), blobs, reads: Vec::new() };
+        gate.permit_transaction(&caller, &transaction)
+    };
+    permitted(Payload::Inline(Bytes::from_static(b"bytes"))).unwrap();
+    let extent = ExtentRef { file: 1, position: 4096, len: 40_000, compressed_len: 0 };
+    let error = permitted(Payload::Extents(vec![extent])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(gate.refused.forged.load(Ordering::Relaxed), 1);
 }
 
 /// F10.
