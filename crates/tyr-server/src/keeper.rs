@@ -36,6 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_US: u64 = 1_000_000;
 
 const _: () = assert!(TICK.as_millis() < COLLECT_ROUND.as_millis());
+const _: () = assert!(TICK.as_micros() < RETRY_US as u128, "a failed fold is not tried at once");
 const _: () = assert!(COLLECT_ROUND.as_millis() < PATIENCE.as_millis() && COLLECT_PAUSE > 0);
 
 /// Down to where snapshots are read anywhere in the cluster, as far as is known.

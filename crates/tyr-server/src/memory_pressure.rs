@@ -16,7 +16,7 @@ use tyr_types::{Error, NodeId, Result};
 use tyr_gossip::Heard;
 
 /// What was heard of a node counts for this long, in microseconds.
-const HEARD_MAX_US: u64 = 3_000_000;
+pub(crate) const HEARD_MAX_US: u64 = 3_000_000;
 
 /// The room in memory for what the base lacks.
 pub(crate) struct MemoryPressure {

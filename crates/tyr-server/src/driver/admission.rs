@@ -110,7 +110,15 @@ impl AdmissionQueue {
     fn check(&self) {
         debug_assert!(self.waiting.len() <= WAITING_MAX, "their number is bounded");
         debug_assert!(self.len <= WAITING_LEN_MAX, "their bytes are bounded");
-        debug_assert!(self.by_client.len() <= self.waiting.len(), "who is counted waits");
+        debug_assert_eq!(
+            self.by_client.values().sum::<usize>(),
+            self.waiting.len(),
+            "who waits is counted, and nobody else"
+        );
+        debug_assert!(
+            self.by_client.values().all(|count| (1..=OF_CLIENT_MAX).contains(count)),
+            "few of each client wait"
+        );
         debug_assert_eq!(self.waiting.is_empty(), self.by_client.is_empty(), "and the reverse");
         debug_assert!(!self.waiting.is_empty() || self.len == 0, "nobody carries nothing");
     }

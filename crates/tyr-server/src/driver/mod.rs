@@ -120,6 +120,7 @@ impl Inbox {
     /// What came first of it, as much as a round takes.
     fn take(&mut self, room: &mut VecDeque<Work>) {
         debug_assert!(room.is_empty(), "the round before was worked off");
+        debug_assert!(!self.work.is_empty() || self.carried.len == 0, "nothing carries nothing");
         if self.work.len() <= ROUND_MAX {
             std::mem::swap(&mut self.work, room);
             self.carried = Carried::default();

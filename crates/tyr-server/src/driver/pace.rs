@@ -144,6 +144,7 @@ impl Pace {
     /// `finished` since the start, and in flight, at a time of the monotonic clock; answers how
     /// much may be.
     pub fn note(&mut self, now_us: u64, finished: Amount, in_flight: Amount) -> Load {
+        debug_assert!(self.noted_us <= now_us, "the monotonic clock never goes back");
         let elapsed_us = now_us.saturating_sub(self.noted_us);
         if elapsed_us >= INTERVAL_US {
             self.noted_us = now_us;

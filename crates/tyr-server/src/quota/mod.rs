@@ -139,6 +139,7 @@ impl Quotas {
         if !self.is_any.load(Ordering::Acquire) {
             return;
         }
+        debug_assert!(heard.iter().all(|it| it.node != self.node), "what counts here counts once");
         let mut state = self.state.lock();
         let State { map, kept } = &mut *state;
         let Some(map) = map else { return };

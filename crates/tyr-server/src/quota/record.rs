@@ -56,7 +56,9 @@ impl Quota {
 
     /// Its bytes in the service metadata: JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("numbers are JSON")
+        let bytes = serde_json::to_vec(self).expect("numbers are JSON");
+        debug_assert_eq!(Self::from_bytes(&bytes).ok(), Some(*self), "a quota reads back");
+        bytes
     }
 
     /// The quota of these bytes.

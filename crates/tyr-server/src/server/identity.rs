@@ -190,6 +190,11 @@ impl Identity {
 
     fn write(&self, folder: &Path) -> Result<()> {
         let bytes = serde_json::to_vec_pretty(self).expect("numbers and texts are JSON");
+        debug_assert_eq!(
+            serde_json::from_slice::<Self>(&bytes).ok().as_ref(),
+            Some(self),
+            "a node whose file does not say who it is does not start again"
+        );
         let new = folder.join(NEW_FILE);
         let write = || -> io::Result<()> {
             let mut file = File::create(&new)?;

@@ -12,7 +12,7 @@ use tyr_types::{Epoch, Error, Result};
 use super::disk::NodeDisk;
 use crate::driver::Driver;
 use crate::gate::Gate;
-use crate::memory_pressure::MemoryPressure;
+use crate::memory_pressure::{HEARD_MAX_US, MemoryPressure};
 use crate::quota::Quotas;
 use tyr_gossip::{Gossip, Rumour};
 
@@ -24,6 +24,11 @@ const TICKS_PER_RUMOUR: u32 = 10;
 
 /// It looks at its disk every so many ticks.
 const TICKS_PER_LOOK: u32 = 10;
+
+const _: () = {
+    let told_every_us = TICK.as_micros() * TICKS_PER_RUMOUR as u128;
+    assert!(2 * told_every_us < HEARD_MAX_US as u128, "one rumour may be lost");
+};
 
 /// A node takes new data while its disk has room for so many bytes: the log grows by segments of
 /// 64 MiB, and what is under way when it runs short must still find room. Below that it refuses

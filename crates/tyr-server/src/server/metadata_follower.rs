@@ -28,6 +28,7 @@ use crate::gate::{Gate, MonitorInlet};
 use crate::quota::{Quota, Quotas};
 use tyr_control::MetadataClient;
 use tyr_control::NodeRecord;
+use tyr_control::metadata::limits::LIST_MAX;
 use tyr_control::metadata::{Happening, Path, reserved};
 use tyr_gossip::Gossip;
 use tyr_monitors::Monitor;
@@ -45,6 +46,11 @@ const PAGE: u32 = 500;
 
 /// Stands for no leader.
 const NOBODY: u32 = u32::MAX;
+
+const _: () = {
+    assert!(NOBODY > u16::MAX as u32, "no node has that number");
+    assert!(0 < PAGE && PAGE as usize <= LIST_MAX, "the monitors list no more at a time");
+};
 
 /// What a node knows of its cluster.
 pub(crate) struct MetadataFollower {

@@ -30,7 +30,7 @@ use super::{Running, Server};
 use crate::driver::{Driver, Outlet};
 use crate::gate::{Gate, MonitorInlet};
 use crate::keeper::{Keeper, SnapshotFloor};
-use crate::memory_pressure::MemoryPressure;
+use crate::memory_pressure::{HEARD_MAX_US, MemoryPressure};
 use crate::quota::Quotas;
 use tyr_control::NodeRecord;
 use tyr_control::{ClientOptions, Connect, MetadataClient, Sender, Thread};
@@ -49,6 +49,9 @@ const FOLD_GRACE_US: u64 = 2_000_000;
 
 /// What was heard of a node counts for this long, in microseconds.
 const RUMOUR_AGE_MAX_US: u64 = 10_000_000;
+
+const _: () = assert!(HEARD_MAX_US < RUMOUR_AGE_MAX_US, "floors are minded for longer than room");
+const _: () = assert!(FOLD_GRACE_US < RUMOUR_AGE_MAX_US, "a snapshot is heard of, and for a while");
 
 /// The folders of store and monitor within a node's.
 const STORE_FOLDER: &str = "store";
