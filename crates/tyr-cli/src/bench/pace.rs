@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn every_thread_is_counted_and_the_first_error_ends_all() {
-        let pace = Pace::of_seconds(0.05);
+        // Long enough for each thread to have its turn on a busy machine.
+        let pace = Pace::of_seconds(0.5);
         let steps: Vec<Step<'_>> = vec![Box::new(|| Ok(())), Box::new(|| Ok(()))];
         let run = super::run(pace, steps, || 7).unwrap();
         assert_eq!(run.marks, (7, 7));
