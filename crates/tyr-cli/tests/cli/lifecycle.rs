@@ -181,8 +181,10 @@ fn damage_is_found_and_named() {
     let shell = Shell::new();
     shell.ok_fed(["put", "ks", "large"], &noise(1 << 20, 5));
     shell.assert_clean();
-    // The largest file holds the blob's bytes; its middle is some of them.
-    let (path, _) = files(&shell.data()).remove(0);
+    // The only extent file holds the blob's bytes; its middle is some of them.
+    let is_extents = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "ext");
+    let mut paths = files(&shell.data()).into_iter().map(|(path, _)| path);
+    let path = paths.find(is_extents).expect("a large blob is in one");
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = (1 << 20) / 2;
     bytes[middle] ^= 1;
