@@ -30,10 +30,10 @@ pub fn operate(
     let old_size = blob.as_ref().map(Vec::len);
     // Bytes are compared as they are before the transaction.
     for (place, operation) in operations.iter().enumerate() {
-        if let Operation::Compare { offset, expected } = operation {
-            if !is_as_expected(blob.as_deref(), *offset, expected) {
-                return Err(place);
-            }
+        if let Operation::Compare { offset, expected } = operation
+            && !is_as_expected(blob.as_deref(), *offset, expected)
+        {
+            return Err(place);
         }
     }
     let mut outcomes = Vec::with_capacity(operations.len());

@@ -9,8 +9,8 @@ use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
 use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, ErrorKind, Existence, Operation, Outcome, ReadCheck,
-    Timestamp, Transaction, TransactionId,
+    BlobName, BlobOperations, Bytes, ErrorKind, Existence, Outcome, ReadCheck, Timestamp,
+    Transaction, TransactionId,
 };
 
 use super::super::{Next, Runner};
