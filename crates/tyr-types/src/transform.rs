@@ -266,9 +266,15 @@ impl Number {
         })
     }
 
-    /// The zero of type `number_type`: what stands where nothing was written.
-    pub fn zero(number_type: NumberType) -> Self {
-        Self::load(number_type, &[0; 8])
+    /// The one of type `number_type` that begins with the bytes `written`, as many as it has at
+    /// most: what was never written of it is zeros.
+    ///
+    /// # Panics
+    /// When there are more bytes than any number has.
+    pub fn load_written(number_type: NumberType, written: &[u8]) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..written.len()].copy_from_slice(written);
+        Self::load(number_type, &bytes)
     }
 
     fn is_zero(self) -> bool {
@@ -442,6 +448,14 @@ mod tests {
             apply(TransformKind::Div, Number::I8(i8::MIN), Number::I8(-1)),
             Number::I8(i8::MIN)
         );
+    }
+
+    #[test]
+    fn what_was_never_written_of_a_number_is_zeros() {
+        let load = |written: &[u8]| Number::load_written(NumberType::U32, written);
+        assert_eq!(load(&[]), Number::U32(0));
+        assert_eq!(load(&[1, 2]), Number::U32(0x0201));
+        assert_eq!(load(&[1, 2, 3, 4]), Number::U32(0x0403_0201));
     }
 
     #[test]

@@ -61,9 +61,7 @@ impl View for Holdings {
         // A chunk that was never written reads as nothing: what cannot be read is an error.
         let read = self.plan_read(blob, range, None).ok()?;
         let held = self.store.finish_chunk_read(read).ok()?.bytes;
-        let mut bytes = [0; 8];
-        bytes[..held.len()].copy_from_slice(&held);
-        Some(Number::load(number_type, &bytes))
+        Some(Number::load_written(number_type, &held))
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

@@ -454,10 +454,7 @@ impl View for SimStore {
         let at = (offset - self.chunk_range(&name).start) as usize;
         let held = self.chunks.get(&name).map_or(&[][..], |chunk| &chunk.latest().bytes);
         let held = held.get(at..).unwrap_or(&[]);
-        let mut bytes = [0; 8];
-        let len = held.len().min(bytes.len());
-        bytes[..len].copy_from_slice(&held[..len]);
-        Some(Number::load(number_type, &bytes))
+        Some(Number::load_written(number_type, &held[..held.len().min(number_type.width())]))
     }
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {

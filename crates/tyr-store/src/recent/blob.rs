@@ -258,9 +258,7 @@ impl BlobState {
         let plan = self.plan(range, Timestamp::MAX).filter(|plan| plan.missing.is_empty())?;
         let found = plan.into_bytes();
         debug_assert!(found.len() as u64 <= width, "no more is read than is asked for");
-        let mut bytes = [0; 8];
-        bytes[..found.len()].copy_from_slice(&found);
-        Some(Number::load(number_type, &bytes))
+        Some(Number::load_written(number_type, &found))
     }
 
     /// Whether the numbers that transforms change in `range` can be changed at once.

@@ -131,7 +131,7 @@ impl Store {
     ) -> Option<Number> {
         match self.recent.find(blob) {
             Some(cell) => cell.lock().number(offset, number_type),
-            None => Some(Number::zero(number_type)),
+            None => Some(Number::load_written(number_type, &[])),
         }
     }
 
