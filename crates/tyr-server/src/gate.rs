@@ -24,8 +24,7 @@ use tyr_protocol::message::{Address, Body, Envelope, ListRequest, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
 use tyr_types::{
-    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Payload, Result, Timestamp,
-    Transaction,
+    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction,
 };
 
 use self::refused::Refused;
@@ -260,8 +259,7 @@ impl Gate {
     fn permit_transaction(&self, caller: &Caller, transaction: &Transaction) -> Result<()> {
         for entry in &transaction.blobs {
             // An extent of anybody's could be named, and would be read as this blob's.
-            let has_extents = |it: &Operation| matches!(it.payload(), Some(Payload::Extents(_)));
-            if entry.operations.iter().any(has_extents) {
+            if entry.operations.iter().any(Operation::has_extents) {
                 self.refused.forged.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::invalid("a client sends payloads by value, not as extents"));
             }

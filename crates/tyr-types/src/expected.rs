@@ -37,14 +37,6 @@ impl Expected {
         self.len() == 0
     }
 
-    /// Whether it is of one number, which is looked at as a whole.
-    pub fn is_number(&self) -> bool {
-        match self {
-            Self::Bytes(_) => false,
-            Self::Number { .. } => true,
-        }
-    }
-
     /// The `len` bytes of it from its byte `from` on, as far as the chunk of one authority has it;
     /// a number stays whole, as it lies in one.
     ///

@@ -300,6 +300,14 @@ impl Operation {
         }
     }
 
+    /// Whether its payload is by reference, which only the node can follow that wrote it.
+    pub fn has_extents(&self) -> bool {
+        match self.payload() {
+            Some(Payload::Extents(_)) => true,
+            Some(Payload::Inline(_)) | None => false,
+        }
+    }
+
     /// Bytes that it carries by value, references to extents among them.
     fn inline_len(&self) -> usize {
         match self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tyr_protocol::movement::ChunkCopy;
 use tyr_types::chunk::Start;
-use tyr_types::{Operation, Payload, Timestamp};
+use tyr_types::{Operation, Timestamp};
 
 /// What was applied to a chunk before its base came.
 #[derive(Clone, Debug)]
@@ -26,9 +26,8 @@ pub struct Expected {
 impl Expected {
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
     pub fn lay_aside(&mut self, at: Timestamp, operations: Vec<Operation>, start: Start) {
-        let has_extents = |it: &Operation| matches!(it.payload(), Some(Payload::Extents(_)));
         debug_assert!(
-            !operations.iter().any(has_extents),
+            !operations.iter().any(Operation::has_extents),
             "an extent may be given back before the base is here, and they name one"
         );
         self.aside.entry(at).or_insert_with(|| LaidAside { operations: operations.into(), start });
