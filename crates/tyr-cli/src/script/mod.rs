@@ -115,14 +115,7 @@ pub fn parse(script: &[u8]) -> Result<Vec<Step>> {
 
 fn parse_step(line: usize, words: &[Word]) -> Result<Step> {
     let name = words[0].text()?;
-    let Some((_, form)) = FORMS.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = FORMS.iter().map(|(known, _)| *known).collect();
-        return Err(Error::invalid(format!(
-            "there is no operation \"{}\"; there are {}",
-            name.escape_debug(),
-            known.join(", ")
-        )));
-    };
+    let (_, form) = named("operation", name, &FORMS, |(known, _)| known)?;
     let wanted = form.split(' ').count();
     if words.len() != wanted {
         return Err(Error::invalid(format!(
@@ -157,7 +150,7 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
         }
         "compare-number" => Action::CompareNumber {
             offset: operands[0].count()?,
-            relation: parse_relation(operands[2].text()?)?,
+            relation: named("relation", operands[2].text()?, &Relation::ALL, Relation::sign)?,
             value: parse_number(operands[1].text()?, operands[3].text()?)?,
         },
         "expect-absent" => Action::ExpectAbsent,
@@ -174,24 +167,7 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
 /// # Errors
 /// `InvalidArgument` with all the names.
 pub fn parse_kind(name: &str) -> Result<TransformKind> {
-    TransformKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-        Error::invalid(format!(
-            "there is no transform \"{}\"; there are {}",
-            name.escape_debug(),
-            TransformKind::ALL.map(TransformKind::name).join(", ")
-        ))
-    })
-}
-
-/// The relation of this sign.
-fn parse_relation(sign: &str) -> Result<Relation> {
-    Relation::ALL.into_iter().find(|relation| relation.sign() == sign).ok_or_else(|| {
-        Error::invalid(format!(
-            "there is no relation \"{}\"; there are {}",
-            sign.escape_debug(),
-            Relation::ALL.map(Relation::sign).join(", ")
-        ))
-    })
+    named("transform", name, &TransformKind::ALL, TransformKind::name)
 }
 
 /// The number `value` of the type of this name.
@@ -199,16 +175,24 @@ fn parse_relation(sign: &str) -> Result<Relation> {
 /// # Errors
 /// `InvalidArgument` with all the names, or when `value` is no such number.
 pub fn parse_number(type_name: &str, value: &str) -> Result<Number> {
-    let number_type =
-        NumberType::ALL.into_iter().find(|number_type| number_type.name() == type_name);
-    let number_type = number_type.ok_or_else(|| {
+    Number::parse(named("number type", type_name, &NumberType::ALL, NumberType::name)?, value)
+}
+
+/// That of `all` which is called `name`; `what` they are is for who mistypes it.
+fn named<T: Copy>(
+    what: &str,
+    name: &str,
+    all: &[T],
+    name_of: impl Fn(T) -> &'static str,
+) -> Result<T> {
+    all.iter().copied().find(|it| name_of(*it) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|it| name_of(*it)).collect();
         Error::invalid(format!(
-            "there is no number type \"{}\"; there are {}",
-            type_name.escape_debug(),
-            NumberType::ALL.map(NumberType::name).join(", ")
+            "there is no {what} \"{}\"; there are {}",
+            name.escape_debug(),
+            names.join(", ")
         ))
-    })?;
-    Number::parse(number_type, value)
+    })
 }
 
 #[cfg(test)]
