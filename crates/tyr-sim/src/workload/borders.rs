@@ -10,7 +10,7 @@ use tyr_types::{
     BlobName, BlobOperations, ByteRange, ErrorKind, Number, Operation, Transform, TransformKind,
 };
 
-use super::{CELL, Space, Unique, Work, Workload, cells, on};
+use super::{CELL, Space, Unique, Work, Workload, cells, is_in_two_chunks, on};
 use crate::checker::{Deed, Entry, Fate, Replayed};
 use crate::random::Random;
 
@@ -88,14 +88,8 @@ impl Borders {
 
     /// Whether a number of this transaction would lie in two chunks.
     fn is_in_two(&self, blobs: &[BlobOperations]) -> bool {
-        let mut operations = blobs.iter().flat_map(|written| {
-            let chunk_size = self.space.chunk_size_of(&written.blob);
-            written.operations.iter().map(move |operation| (chunk_size, operation))
-        });
-        operations.any(|(chunk_size, operation)| {
-            let number = operation.number_range();
-            number.is_some_and(|it| it.start / chunk_size != (it.end - 1) / chunk_size)
-        })
+        let chunk_size = |written: &BlobOperations| self.space.chunk_size_of(&written.blob);
+        blobs.iter().any(|written| is_in_two_chunks(written, chunk_size(written)))
     }
 
     fn blob(&self, number: usize) -> BlobName {

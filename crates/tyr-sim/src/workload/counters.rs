@@ -20,10 +20,8 @@ impl Counters {
         Self { space, counters: counters.max(1) }
     }
 
-    /// Two to a blob, the second in its third chunk, with nothing before it.
     fn place(&self, counter: usize) -> (BlobName, u64) {
-        let offset = (counter % 2) as u64 * (2 * self.space.chunk_size + 3 * CELL);
-        (self.space.blob("counter", counter / 2), offset)
+        self.space.sparse_cell("counter", counter)
     }
 
     fn want(&self, counter: usize) -> Want {

@@ -125,6 +125,12 @@ impl Space {
         BlobName { keyspace: self.keyspaces[number % self.keyspaces.len()].0, key }
     }
 
+    /// Where a cell is: two to a blob, the second in its third chunk, with nothing before it.
+    pub fn sparse_cell(&self, kind: &str, number: usize) -> (BlobName, u64) {
+        let offset = (number % 2) as u64 * (2 * self.chunk_size + 3 * CELL);
+        (self.blob(kind, number / 2), offset)
+    }
+
     /// The chunk size of the keyspace that a blob is in.
     pub fn chunk_size_of(&self, blob: &BlobName) -> u64 {
         let its = self.keyspaces.iter().find(|(keyspace, _)| *keyspace == blob.keyspace);
@@ -135,6 +141,12 @@ impl Space {
     pub fn whole(&self) -> ByteRange {
         ByteRange { start: 0, end: 64 * self.chunk_size }
     }
+}
+
+/// Whether a number is changed or compared that lies in two chunks, which is refused.
+pub fn is_in_two_chunks(written: &BlobOperations, chunk_size: u64) -> bool {
+    let mut numbers = written.operations.iter().filter_map(Operation::number_range);
+    numbers.any(|number| number.start / chunk_size != (number.end - 1) / chunk_size)
 }
 
 /// Numbers that are drawn once in a run.

@@ -30,10 +30,8 @@ impl Stocks {
         Self { space, stocks: stocks.max(2) }
     }
 
-    /// Two to a blob, the second in its third chunk, with nothing before it.
     fn place(&self, stock: usize) -> (BlobName, u64) {
-        let offset = (stock % 2) as u64 * (2 * self.space.chunk_size + 3 * CELL);
-        (self.space.blob("stock", stock / 2), offset)
+        self.space.sparse_cell("stock", stock)
     }
 
     fn want(&self, stock: usize) -> Want {

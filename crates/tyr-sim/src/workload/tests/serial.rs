@@ -13,7 +13,7 @@ use tyr_types::{
     Transaction, TransactionId,
 };
 
-use super::super::{Next, Runner};
+use super::super::{Next, Runner, is_in_two_chunks};
 use crate::checker::model::{self, ATTRIBUTES, Blob, Ranges};
 use crate::checker::{Applied, answers};
 use crate::random::Random;
@@ -230,14 +230,6 @@ impl Serial {
         }
     }
 
-    /// Whether a number would be changed or compared that lies in two chunks.
-    fn is_in_two_chunks(&self, written: &BlobOperations) -> bool {
-        written.operations.iter().any(|operation| {
-            let number = operation.number_range();
-            number.is_some_and(|it| it.start / self.chunk_size != (it.end - 1) / self.chunk_size)
-        })
-    }
-
     fn commit(&mut self, now_us: u64, blobs: Vec<BlobOperations>, reads: Vec<ReadCheck>) -> Answer {
         self.sequence += 1;
         let id = TransactionId::new(7, self.sequence);
@@ -246,7 +238,7 @@ impl Serial {
             let transaction = Arc::clone(&transaction);
             Answer::Aborted { transaction, abort: Abort::new(kind, "it is refused") }
         };
-        if transaction.blobs.iter().any(|written| self.is_in_two_chunks(written)) {
+        if transaction.blobs.iter().any(|written| is_in_two_chunks(written, self.chunk_size)) {
             return aborted(ErrorKind::InvalidArgument);
         }
         let is_stale = transaction.reads.iter().any(|read| self.is_stale(read));
