@@ -6,8 +6,8 @@ mod fixtures;
 
 use std::time::{Duration, Instant};
 
-use fixtures::{Kind, Opened, stores};
-use tyr::blocking::{Keyspace, Tyr};
+use fixtures::{Kind, Opened, Store, stores};
+use tyr::blocking::Tyr;
 use tyr::{
     ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Transform, TransformKind,
     limits,
@@ -16,36 +16,14 @@ use tyr::{
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A store with one keyspace.
-struct Store {
-    opened: Opened,
-    keyspace: Keyspace,
-}
-
-impl Store {
-    fn new(kind: Kind, durability: Durability) -> Self {
-        let opened = Opened::new(kind);
-        let config = KeyspaceConfig { durability, ..KeyspaceConfig::default() };
-        let keyspace = opened.create("test", config);
-        Self { opened, keyspace }
-    }
-
-    fn tyr(&self) -> &Tyr {
-        &self.opened.tyr
-    }
-
-    fn reopen(self) -> Self {
-        let Self { opened, keyspace } = self;
-        drop(keyspace);
-        let opened = opened.reopen();
-        let keyspace = opened.tyr.keyspace(&opened.name("test")).unwrap();
-        Self { opened, keyspace }
-    }
+/// A store of this kind, with a keyspace of this durability.
+fn store_of(kind: Kind, durability: Durability) -> Store {
+    Store::new(kind, KeyspaceConfig { durability, ..KeyspaceConfig::default() })
 }
 
 /// A store of each kind, with a keyspace of each of these durabilities.
 fn each(durabilities: &'static [Durability]) -> impl Iterator<Item = Store> {
-    let of_kind = |kind| durabilities.iter().map(move |it| Store::new(kind, *it));
+    let of_kind = |kind| durabilities.iter().map(move |it| store_of(kind, *it));
     stores().into_iter().flat_map(of_kind)
 }
 
@@ -72,7 +50,7 @@ fn what_was_written_is_read_in_every_durability_and_after_reopening() {
 
 #[test]
 fn a_memory_keyspace_is_empty_after_reopening() {
-    let store = Store::new(Kind::Embedded, Durability::Memory);
+    let store = store_of(Kind::Embedded, Durability::Memory);
     store.keyspace.put("a", "1").unwrap();
     assert_eq!(store.keyspace.get("a").unwrap(), "1");
     let store = store.reopen();
@@ -350,7 +328,7 @@ fn large_payloads_come_back_by_range_and_as_a_stream() {
 
 #[test]
 fn a_second_opener_is_told_who_has_the_store() {
-    let store = Store::new(Kind::Embedded, Durability::Buffered);
+    let store = store_of(Kind::Embedded, Durability::Buffered);
     let error = Tyr::open(store.opened.folder()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains(&std::process::id().to_string()), "{error}");
@@ -410,7 +388,7 @@ fn arithmetic_changes_a_large_payload_of_the_same_transaction() {
 #[test]
 fn appends_beyond_the_largest_blob_are_refused_wherever_the_transaction_put_the_end() {
     // A cluster has no chain for the chunks that such a cut takes off.
-    let store = Store::new(Kind::Embedded, Durability::Buffered);
+    let store = store_of(Kind::Embedded, Durability::Buffered);
     let (tyr, keyspace) = (store.tyr(), &store.keyspace);
     keyspace.truncate("a", limits::BLOB_SIZE_MAX).unwrap();
     assert_eq!(keyspace.append("a", "x").unwrap_err().kind(), ErrorKind::InvalidArgument);
@@ -427,7 +405,7 @@ fn appends_beyond_the_largest_blob_are_refused_wherever_the_transaction_put_the_
 
 #[test]
 fn what_only_one_kind_can_do_says_so_on_the_other() {
-    let store = Store::new(Kind::Cluster, Durability::Sync);
+    let store = store_of(Kind::Cluster, Durability::Sync);
     let refused = store.tyr().check(&mut |_| {}).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert!(store.tyr().damage().is_none());
@@ -445,7 +423,7 @@ fn what_only_one_kind_can_do_says_so_on_the_other() {
     assert_eq!(store.tyr().statistics().commits, before + 1);
     let asked = store.tyr().outcome(&conflict).unwrap_err();
     assert_eq!(asked.kind(), ErrorKind::InvalidArgument);
-    let embedded = Store::new(Kind::Embedded, Durability::Buffered);
+    let embedded = store_of(Kind::Embedded, Durability::Buffered);
     assert!(embedded.tyr().outcome(&conflict).is_err());
     let mixed = embedded.tyr().begin().read(&store.keyspace, "a", 0, 1).unwrap_err();
     assert_eq!(mixed.kind(), ErrorKind::InvalidArgument);

@@ -4,44 +4,28 @@
 
 mod fixtures;
 
-use fixtures::{Kind, Opened, stores};
+use fixtures::{Kind, Store, stores};
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{
     Bytes, ErrorKind, KeyspaceConfig, Number, OperationId, Relation, Timestamp, Transform,
     TransformKind, limits,
 };
 
-/// A store with one keyspace of small chunks.
-struct Store {
-    opened: Opened,
-    data: Keyspace,
+/// A store of this kind, with a keyspace of small chunks.
+fn store_of(kind: Kind) -> Store {
+    let chunk_size = limits::CHUNK_SIZE_MIN;
+    Store::new(kind, KeyspaceConfig { chunk_size, ..KeyspaceConfig::default() })
 }
 
 impl Store {
-    fn new(kind: Kind) -> Self {
-        let opened = Opened::new(kind);
-        let config =
-            KeyspaceConfig { chunk_size: limits::CHUNK_SIZE_MIN, ..KeyspaceConfig::default() };
-        let data = opened.create("conditions", config);
-        Self { opened, data }
-    }
-
-    fn reopen(self) -> Self {
-        let Self { opened, data } = self;
-        drop(data);
-        let opened = opened.reopen();
-        let data = opened.tyr.keyspace(&opened.name("conditions")).unwrap();
-        Self { opened, data }
-    }
-
     /// What a transaction fails with that writes another blob under these conditions.
     fn refusal(
         &self,
         conditions: impl FnOnce(&mut Transaction, &Keyspace) -> tyr::Result<()>,
     ) -> Option<ErrorKind> {
-        let mut transaction = self.opened.tyr.begin();
-        conditions(&mut transaction, &self.data).unwrap();
-        transaction.put(&self.data, "witness", "x").unwrap();
+        let mut transaction = self.tyr().begin();
+        conditions(&mut transaction, &self.keyspace).unwrap();
+        transaction.put(&self.keyspace, "witness", "x").unwrap();
         transaction.commit().err().map(|error| error.kind())
     }
 
@@ -54,29 +38,29 @@ impl Store {
     }
 
     fn version(&self, key: &str) -> Timestamp {
-        self.data.stat(key).unwrap().version
+        self.keyspace.stat(key).unwrap().version
     }
 }
 
 /// C1.
 #[test]
 fn a_number_is_compared_with_what_is_there_and_is_zero_where_nothing_was_written() {
-    for store in stores().map(Store::new) {
+    for store in stores().map(store_of) {
         let far = 3 * limits::CHUNK_SIZE_MIN + 16;
-        store.data.apply("a", far, Transform::add(Number::I64(-40))).unwrap();
+        store.keyspace.apply("a", far, Transform::add(Number::I64(-40))).unwrap();
         assert!(store.compare("a", far, Relation::Equal, Number::I64(-40)));
         assert!(store.compare("a", far, Relation::Less, Number::I64(0)));
         assert!(store.compare("a", far, Relation::Greater, Number::U64(1 << 63)));
         assert!(!store.compare("a", far, Relation::GreaterOrEqual, Number::I64(-39)));
         // In a hole, half beyond the end, beyond it, and of a blob that is not there.
-        store.data.write("a", far + 8, vec![7, 0, 0]).unwrap();
+        store.keyspace.write("a", far + 8, vec![7, 0, 0]).unwrap();
         for (key, offset, found) in
             [("a", 24, 0), ("a", far + 8, 7), ("a", 1 << 20, 0), ("b", 8, 0)]
         {
             assert!(store.compare(key, offset, Relation::Equal, Number::U64(found)), "{key}");
             assert!(!store.compare(key, offset, Relation::NotEqual, Number::U64(found)), "{key}");
         }
-        store.data.truncate("a", far).unwrap();
+        store.keyspace.truncate("a", far).unwrap();
         assert!(store.compare("a", far, Relation::Equal, Number::U64(0)), "it is cut off");
     }
 }
@@ -84,8 +68,8 @@ fn a_number_is_compared_with_what_is_there_and_is_zero_where_nothing_was_written
 /// C1: what is compared is what is there before the transaction's own writes.
 #[test]
 fn a_stock_is_taken_from_while_there_is_something_in_it() {
-    for store in stores().map(Store::new) {
-        store.data.apply("stock", 0, Transform::add(Number::U32(3))).unwrap();
+    for store in stores().map(store_of) {
+        store.keyspace.apply("stock", 0, Transform::add(Number::U32(3))).unwrap();
         let sub = Transform::new(TransformKind::Sub, Number::U32(2)).unwrap();
         let take = || {
             store.refusal(|transaction, data| {
@@ -95,13 +79,13 @@ fn a_stock_is_taken_from_while_there_is_something_in_it() {
             })
         };
         assert_eq!((take(), take()), (None, Some(ErrorKind::Conflict)));
-        assert_eq!(store.data.get("stock").unwrap(), &1_u32.to_le_bytes()[..]);
+        assert_eq!(store.keyspace.get("stock").unwrap(), &1_u32.to_le_bytes()[..]);
     }
 }
 
 #[test]
 fn a_number_compared_in_two_chunks_of_a_cluster_is_refused() {
-    let store = Store::new(Kind::Cluster);
+    let store = store_of(Kind::Cluster);
     let (end, value) = (limits::CHUNK_SIZE_MIN, Number::U64(0));
     let at = |offset| {
         store.refusal(|transaction, data| {
@@ -110,9 +94,9 @@ fn a_number_compared_in_two_chunks_of_a_cluster_is_refused() {
     };
     assert_eq!(at(end - 8), None);
     assert_eq!(at(end - 7), Some(ErrorKind::InvalidArgument));
-    let mut transaction = store.opened.tyr.begin();
+    let mut transaction = store.tyr().begin();
     let beyond = transaction.compare_number(
-        &store.data,
+        &store.keyspace,
         "a",
         limits::BLOB_SIZE_MAX - 7,
         Relation::Equal,
@@ -124,8 +108,8 @@ fn a_number_compared_in_two_chunks_of_a_cluster_is_refused() {
 /// Which of a transaction's conditions did not hold.
 #[test]
 fn an_error_tells_the_condition_that_did_not_hold() {
-    for store in stores().map(Store::new) {
-        store.data.put("there", "12345678").unwrap();
+    for store in stores().map(store_of) {
+        store.keyspace.put("there", "12345678").unwrap();
         type Add = fn(&mut Transaction, &Keyspace) -> tyr::Result<OperationId>;
         let wrong: [(Add, ErrorKind); 6] = [
             (|it, data| it.create(data, "there"), ErrorKind::AlreadyExists),
@@ -139,12 +123,12 @@ fn an_error_tells_the_condition_that_did_not_hold() {
             ),
         ];
         for (add, kind) in wrong {
-            let mut transaction = store.opened.tyr.begin();
-            transaction.write(&store.data, "other", 0, "x").unwrap();
-            transaction.expect_present(&store.data, "there").unwrap();
-            transaction.compare(&store.data, "there", 0, "12").unwrap();
-            let refused = add(&mut transaction, &store.data).unwrap();
-            transaction.expect_absent(&store.data, "absent").unwrap();
+            let mut transaction = store.tyr().begin();
+            transaction.write(&store.keyspace, "other", 0, "x").unwrap();
+            transaction.expect_present(&store.keyspace, "there").unwrap();
+            transaction.compare(&store.keyspace, "there", 0, "12").unwrap();
+            let refused = add(&mut transaction, &store.keyspace).unwrap();
+            transaction.expect_absent(&store.keyspace, "absent").unwrap();
             let error = transaction.commit().unwrap_err();
             assert_eq!((error.kind(), error.operation()), (kind, Some(refused)), "{error}");
         }
@@ -154,13 +138,13 @@ fn an_error_tells_the_condition_that_did_not_hold() {
 /// What was read is no operation.
 #[test]
 fn an_error_for_what_was_read_names_the_blob_and_no_operation() {
-    for store in stores().map(Store::new) {
-        store.data.put("a", "1").unwrap();
-        let mut transaction = store.opened.tyr.begin();
-        transaction.expect_present(&store.data, "a").unwrap();
-        transaction.read(&store.data, "a", 0, 1).unwrap();
-        store.data.put("a", "2").unwrap();
-        transaction.put(&store.data, "b", "").unwrap();
+    for store in stores().map(store_of) {
+        store.keyspace.put("a", "1").unwrap();
+        let mut transaction = store.tyr().begin();
+        transaction.expect_present(&store.keyspace, "a").unwrap();
+        transaction.read(&store.keyspace, "a", 0, 1).unwrap();
+        store.keyspace.put("a", "2").unwrap();
+        transaction.put(&store.keyspace, "b", "").unwrap();
         let error = transaction.commit().unwrap_err();
         assert_eq!((error.kind(), error.operation()), (ErrorKind::Conflict, None));
         assert_eq!(error.blob().unwrap().key.as_bytes(), b"a");
@@ -172,24 +156,24 @@ fn an_error_for_what_was_read_names_the_blob_and_no_operation() {
 fn a_version_that_was_told_holds_until_anything_of_the_blob_is_written() {
     for kind in stores() {
         let far = 5 * limits::CHUNK_SIZE_MIN;
-        let mut store = Store::new(kind);
-        store.data.write("a", far, vec![1; 100]).unwrap();
+        let mut store = store_of(kind);
+        store.keyspace.write("a", far, vec![1; 100]).unwrap();
         let told = store.version("a");
-        store.data.put("other", "x").unwrap();
+        store.keyspace.put("other", "x").unwrap();
         store = store.reopen();
         let expect = |store: &Store| {
             store.refusal(|transaction, data| transaction.expect_version(data, "a", told))
         };
         assert_eq!(store.version("a"), told);
         assert_eq!((expect(&store), expect(&store)), (None, None), "nothing was written");
-        store.data.write("a", far + 99, "y").unwrap();
+        store.keyspace.write("a", far + 99, "y").unwrap();
         assert_eq!(expect(&store), Some(ErrorKind::Conflict), "a byte far from the first");
         let told = store.version("a");
-        store.data.delete("a").unwrap();
+        store.keyspace.delete("a").unwrap();
         let mut store = store.reopen();
         let expect = store.refusal(|transaction, data| transaction.expect_version(data, "a", told));
         assert_eq!(expect, Some(ErrorKind::Conflict), "it is gone");
-        store.data.create("a").unwrap();
+        store.keyspace.create("a").unwrap();
         store = store.reopen();
         let expect = store.refusal(|transaction, data| transaction.expect_version(data, "a", told));
         assert_eq!(expect, Some(ErrorKind::Conflict), "another of the same name");
@@ -199,20 +183,20 @@ fn a_version_that_was_told_holds_until_anything_of_the_blob_is_written() {
 /// C1.
 #[test]
 fn what_is_assumed_of_some_bytes_holds_while_others_are_written() {
-    for mut store in stores().map(Store::new) {
+    for mut store in stores().map(store_of) {
         let chunk = limits::CHUNK_SIZE_MIN;
         let far = 64 * chunk;
-        store.data.put("a", Bytes::from(vec![1; 2 * chunk as usize])).unwrap();
-        store.data.write("a", far, "x").unwrap();
+        store.keyspace.put("a", Bytes::from(vec![1; 2 * chunk as usize])).unwrap();
+        store.keyspace.write("a", far, "x").unwrap();
         let told = store.version("a");
-        store.data.write("a", 100, "x").unwrap();
+        store.keyspace.write("a", 100, "x").unwrap();
         let assume = |store: &Store, offset: u64, len: u64, version: Timestamp| {
             store.refusal(|it, data| it.assume(data, "a", offset, len, version))
         };
         assert_eq!(assume(&store, far, 1, told), None);
         assert_eq!(assume(&store, 90, 11, told), Some(ErrorKind::Conflict));
         assert_eq!(assume(&store, 100, 0, told), None, "of no bytes");
-        store.data.truncate("a", far).unwrap();
+        store.keyspace.truncate("a", far).unwrap();
         assert_eq!(assume(&store, far, 1, told), Some(ErrorKind::Conflict), "it is cut off");
         // When nothing is in memory, too: what is assumed wrongly is refused, what is new holds.
         let newest = store.version("a");
@@ -221,11 +205,11 @@ fn what_is_assumed_of_some_bytes_holds_while_others_are_written() {
             assert_eq!(assume(&store, 90, 11, told), Some(ErrorKind::Conflict));
             assert_eq!(assume(&store, 0, 2 * chunk, newest), None);
         }
-        let now = store.opened.tyr.snapshot().unwrap().version();
+        let now = store.tyr().snapshot().unwrap().version();
         let beyond = store.refusal(|it, data| it.assume(data, "a", 9 * chunk, 50, now));
         assert_eq!(beyond, None, "as of now, nothing was written there since");
-        let mut transaction = store.opened.tyr.begin();
-        let long = transaction.assume(&store.data, "a", 0, limits::READ_LEN_MAX + 1, now);
+        let mut transaction = store.tyr().begin();
+        let long = transaction.assume(&store.keyspace, "a", 0, limits::READ_LEN_MAX + 1, now);
         assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
 }
