@@ -20,9 +20,9 @@ use super::hello::{Hello, Sender};
 use super::message::{Answer, Fault, Question, Request, WATCH_QUIET, no_leader};
 use super::peers::Peers;
 use super::proposal::Proposal;
-use crate::metadata::{Actor, Entry, Happening, Path, Transaction};
 use crate::record::NodeRecord;
 use crate::status::{Bootstrap, Status};
+use tyr_metadata::{Actor, Entry, KeyChange, Path, Transaction};
 
 /// How long one node may take to answer what can be asked of another instead.
 const ATTEMPT: Duration = Duration::from_secs(4);
@@ -404,7 +404,7 @@ impl ClientWatch {
     /// # Errors
     /// `SnapshotTooOld` when what happened is not remembered any more: list anew, and watch from
     /// that revision. `PermissionDenied`.
-    pub async fn next(&mut self) -> Result<(Vec<Happening>, u64)> {
+    pub async fn next(&mut self) -> Result<(Vec<KeyChange>, u64)> {
         loop {
             let (turn, address) = self.client.address();
             let answered = match self.open_at(&address).await {
@@ -416,9 +416,9 @@ impl ClientWatch {
                 Err(error) => Err(error),
             };
             match answered {
-                Ok(Answer::Happenings { happenings, revision }) => {
+                Ok(Answer::Changes { changes, revision }) => {
                     self.seen = self.seen.max(revision);
-                    return Ok((happenings, revision));
+                    return Ok((changes, revision));
                 }
                 Ok(other) => return Err(other.unexpected()),
                 Err(CallError::Fault(Fault::Refused(refusal))) => {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::metadata::limits::{LIST_BYTES_MAX, PATH_LEN_MAX, TRANSACTION_BYTES_MAX};
+use tyr_metadata::limits::{LIST_BYTES_MAX, PATH_LEN_MAX, TRANSACTION_BYTES_MAX};
 
 /// Bytes of a body: the largest transaction or listing, and a batch of Raft's log that goes beyond
 /// its bound by such a one.

@@ -10,8 +10,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use tyr_types::NodeId;
 
-use crate::metadata::Actor;
 use crate::refusal::Refusal;
+use tyr_metadata::Actor;
 
 /// What a control connection begins with.
 pub const MAGIC: &[u8; 8] = b"TYR-CTRL";

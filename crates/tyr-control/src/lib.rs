@@ -1,4 +1,4 @@
-//! The control plane: the service metadata as values, and how nodes and clients ask for them (M1).
+//! The control plane: how nodes and clients ask for service metadata, leases and maps (M1).
 //!
 //! What is neither data nor lease travels here, few and small.
 //!
@@ -12,7 +12,7 @@
 //!   client ◄──────────────────── Reply ── server
 //! ```
 //!
-//! Reading order: [`metadata`] is what is agreed on, a plain value; [`record`], [`status`] and
+//! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`] and
 //! [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`],
 //! [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node asks others; [`client`] is
 //! what clients and the command line have, and [`thread`] where it runs.
@@ -25,7 +25,6 @@ pub mod connection;
 pub mod frame;
 pub mod hello;
 pub mod message;
-pub mod metadata;
 pub mod peers;
 pub mod proposal;
 pub mod record;

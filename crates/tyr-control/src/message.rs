@@ -8,10 +8,10 @@ use tyr_types::{Epoch, Error};
 
 use super::hello::{LEVEL, LEVEL_FIRST};
 use super::proposal::Proposal;
-use crate::metadata::{Actor, Entry, Happening, Path, Transaction};
 use crate::record::NodeRecord;
 use crate::refusal::Refusal;
 use crate::status::{Bootstrap, Status};
+use tyr_metadata::{Actor, Entry, KeyChange, Path, Transaction};
 
 /// A watch hears that it is still there so often, even if nothing changed.
 pub const WATCH_QUIET: Duration = Duration::from_secs(5);
@@ -187,9 +187,9 @@ pub enum Answer {
     /// To `Transact`: the store's revision.
     Revision(u64),
     /// To `Watch`, again and again.
-    Happenings {
+    Changes {
         /// What changed.
-        happenings: Vec<Happening>,
+        changes: Vec<KeyChange>,
         /// Up to this revision that is everything.
         revision: u64,
     },

@@ -16,7 +16,7 @@ use tyr_protocol::map::{Domain, Newcomer, Share, ring};
 use tyr_protocol::wire::LEVEL_FIRST;
 use tyr_types::{Error, NodeId, Result};
 
-use super::metadata::{Store, reserved};
+use tyr_metadata::{Store, reserved};
 use tyr_net::level;
 
 /// Bytes of an address, and of a version.
@@ -204,10 +204,10 @@ pub fn records(store: &Store) -> BTreeMap<NodeId, NodeRecord> {
     let mut after: Option<String> = None;
     loop {
         let page = store.list(
-            &super::metadata::Actor::System,
+            &tyr_metadata::Actor::System,
             reserved::NODES,
             after.as_deref(),
-            super::metadata::limits::LIST_MAX,
+            tyr_metadata::limits::LIST_MAX,
         );
         let Some((last, _)) = page.last() else { return found };
         after = Some(last.to_string());

@@ -5,7 +5,7 @@
 
 use tyr_control::hello::Identity;
 use tyr_control::message::{Answer, Fault, Request};
-use tyr_control::metadata::{Alteration, Expected, Path, Transaction, reserved};
+use tyr_metadata::{Alteration, Expected, Path, Transaction, reserved};
 
 /// The entries of which a description says what is done to them, in place of their keys alone:
 /// users.

@@ -9,7 +9,7 @@ use tyr_protocol::wire;
 use tyr_types::{Error, ErrorKind, NodeId};
 
 use tyr_control::Fault;
-use tyr_control::metadata::{Actor, Transaction, reserved};
+use tyr_metadata::{Actor, Transaction, reserved};
 
 use crate::monitor::Monitor;
 

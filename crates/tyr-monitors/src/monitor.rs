@@ -25,9 +25,9 @@ use super::consensus::network::Network;
 use super::consensus::types::Raft;
 use super::leadership::{self, batch};
 use super::options::MonitorOptions;
-use tyr_control::metadata::{Actor, Expected, Transaction, reserved};
 use tyr_control::record;
 use tyr_control::{Answer, Connect, Hello, Peers, Proposal, Question, Request, Sender};
+use tyr_metadata::{Actor, Expected, Transaction, reserved};
 
 /// Delivers messages of the monitors to nodes; never blocks, and may lose them.
 pub type Send = Arc<dyn Fn(NodeId, Envelope) + std::marker::Send + Sync>;

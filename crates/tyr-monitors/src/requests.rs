@@ -23,12 +23,12 @@ use super::consensus::network;
 use super::consensus::types::{Command, Reply};
 use super::leadership::batch::Told;
 use super::monitor::Monitor;
-use tyr_control::metadata::access::{self, Wish};
-use tyr_control::metadata::limits::LIST_MAX;
-use tyr_control::metadata::{Actor, Expected, Transaction, reserved};
 use tyr_control::record::{self, NodeRecord};
 use tyr_control::status::{Bootstrap, Leadership, Status};
 use tyr_control::{Answer, CallError, Fault, Proposal, Question, Request};
+use tyr_metadata::access::{self, Wish};
+use tyr_metadata::limits::LIST_MAX;
+use tyr_metadata::{Actor, Expected, Transaction, reserved};
 
 /// How long a monitor that has no vote any more is given to hear so.
 const DISMISSAL_MAX: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use tyr_control::connection::write_all;
 use tyr_control::frame::{self, FRAME_LEN_MAX};
 use tyr_control::hello::{HELLO_LEN_MAX, Hello, Identity, LEVEL, MAGIC, VERSION, Welcome};
 use tyr_control::message::{Answer, Ask, Fault, Question, Reply, Request, WATCH_QUIET};
-use tyr_control::metadata::{Actor, Path};
+use tyr_metadata::{Actor, Path};
 
 #[cfg(test)]
 mod tests;
@@ -309,13 +309,13 @@ impl Responder {
     }
 }
 
-type Told = Result<(Vec<tyr_control::metadata::Happening>, u64)>;
+type Told = Result<(Vec<tyr_metadata::KeyChange>, u64)>;
 
 /// Answers a watch; whether it goes on.
 async fn tell(frames: &mpsc::Sender<Vec<u8>>, number: u64, next: Told) -> bool {
     let is_last = next.is_err();
     let result = match next {
-        Ok((happenings, revision)) => Ok(Answer::Happenings { happenings, revision }),
+        Ok((changes, revision)) => Ok(Answer::Changes { changes, revision }),
         Err(error) => Err(Fault::Refused(error.into())),
     };
     reply(frames, number, result).await && !is_last

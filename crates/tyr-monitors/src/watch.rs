@@ -5,8 +5,8 @@ use tyr_types::Result;
 
 use super::consensus::machine::Committed;
 use super::monitor::Monitor;
-use tyr_control::metadata::access::{self, Wish};
-use tyr_control::metadata::{Actor, Happening};
+use tyr_metadata::access::{self, Wish};
+use tyr_metadata::{Actor, KeyChange};
 
 /// Changes that are told at once.
 const PAGE: usize = 256;
@@ -47,20 +47,20 @@ impl Watch {
     ///
     /// # Errors
     /// `SnapshotTooOld` when what happened is not remembered any more: list anew.
-    pub async fn next(&mut self) -> Result<(Vec<Happening>, u64)> {
+    pub async fn next(&mut self) -> Result<(Vec<KeyChange>, u64)> {
         loop {
             self.revisions.borrow_and_update();
-            let mut happenings = self.look()?;
+            let mut changes = self.look()?;
             {
                 let store = self.committed.read();
-                happenings.retain(|it| {
+                changes.retain(|it| {
                     access::is_allowed(&store, &self.actor, it.path.as_str(), Wish::Read)
                 });
             }
             let is_due = self.told.is_none_or(|told| self.seen >= told + QUIET_REVISIONS);
-            if is_due || !happenings.is_empty() {
+            if is_due || !changes.is_empty() {
                 self.told = Some(self.seen);
-                return Ok((happenings, self.seen));
+                return Ok((changes, self.seen));
             }
             if self.committed.read().revision() <= self.seen
                 && self.revisions.changed().await.is_err()
@@ -70,16 +70,16 @@ impl Watch {
         }
     }
 
-    fn look(&mut self) -> Result<Vec<Happening>> {
+    fn look(&mut self) -> Result<Vec<KeyChange>> {
         let store = self.committed.read();
         let newest = store.revision();
-        let (happenings, up_to) = store.history().after(&self.prefix, self.seen, newest, PAGE)?;
+        let (changes, up_to) = store.history().after(&self.prefix, self.seen, newest, PAGE)?;
         debug_assert!(self.seen <= up_to, "a watch goes on, never back");
         debug_assert!(
-            happenings.iter().all(|it| self.seen < it.revision && it.revision <= up_to),
+            changes.iter().all(|it| self.seen < it.revision && it.revision <= up_to),
             "what is told happened since, and by then"
         );
         self.seen = up_to;
-        Ok(happenings)
+        Ok(changes)
     }
 }

@@ -9,23 +9,31 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 21] = [
     ("tyr-types", &[]),
+    ("tyr-metadata", &["tyr-types"]),
     ("tyr-protocol", &["tyr-types"]),
     ("tyr-store", &["tyr-types"]),
     ("tyr-engine", &["tyr-types", "tyr-protocol", "tyr-store"]),
     ("tyr-runtime", &["tyr-types", "tyr-protocol"]),
-    ("tyr-embedded", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime"]),
+    ("tyr-embedded", &["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-runtime"]),
     ("tyr-net", &["tyr-types", "tyr-protocol", "tyr-runtime"]),
-    ("tyr-control", &["tyr-types", "tyr-protocol", "tyr-net"]),
-    ("tyr-client", &["tyr-types", "tyr-protocol", "tyr-runtime", "tyr-net", "tyr-control"]),
-    ("tyr-monitors", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-control"]),
+    ("tyr-control", &["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-net"]),
+    (
+        "tyr-client",
+        &["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-runtime", "tyr-net", "tyr-control"],
+    ),
+    (
+        "tyr-monitors",
+        &["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-control"],
+    ),
     ("tyr-gossip", &["tyr-types", "tyr-runtime", "tyr-net"]),
     ("tyr-trace", &["tyr-types", "tyr-protocol", "tyr-runtime"]),
     (
         "tyr-server",
         &[
             "tyr-types",
+            "tyr-metadata",
             "tyr-protocol",
             "tyr-store",
             "tyr-engine",
@@ -37,12 +45,13 @@ const EDGES: [(&str, &[&str]); 20] = [
             "tyr-trace",
         ],
     ),
-    ("tyr", &["tyr-types", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
+    ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
     ("tyr-telemetry", &["tyr"]),
     (
         "tyr-cli",
         &[
             "tyr",
+            "tyr-metadata",
             "tyr-runtime",
             "tyr-net",
             "tyr-control",
@@ -74,11 +83,11 @@ const EDGES: [(&str, &[&str]); 20] = [
 const TEST_EDGES: [(&str, &str); 2] = [("tyr-server", "tyr-client"), ("tyr", "tyr-server")];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.
-const PURE: [&str; 4] = ["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"];
+const PURE: [&str; 5] = ["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-engine"];
 
 /// What an embedded store is made of: who embeds one builds no network.
-const EMBEDDED: [&str; 5] =
-    ["tyr-types", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-embedded"];
+const EMBEDDED: [&str; 6] =
+    ["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-runtime", "tyr-embedded"];
 
 /// What networks are made of.
 const NETWORKING: [&str; 6] = ["foca", "hyper", "openraft", "ring", "tokio", "tokio-rustls"];

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tyr::{Error, ErrorKind};
 use tyr_client::TlsOptions;
-use tyr_control::metadata::{self, Expected, Transaction};
 use tyr_control::{ClientOptions, MetadataClient, Sender};
+use tyr_metadata::{self as metadata, Expected, Transaction};
 use tyr_net::Dialer;
 use tyr_net::access::{self, Key};
 

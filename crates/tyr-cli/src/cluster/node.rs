@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tyr::Error;
-use tyr_control::metadata::reserved;
 use tyr_control::{Change, ClusterMap, Membership};
+use tyr_metadata::reserved;
 use tyr_server::NodeId;
 
 use super::reports::{self, Told};

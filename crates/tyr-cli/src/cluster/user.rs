@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tyr::{Error, ErrorKind};
-use tyr_control::metadata::{Expected, Path, Transaction, reserved};
+use tyr_metadata::{Expected, Path, Transaction, reserved};
 use tyr_net::access::{Key, ROOT, Right, User};
 
 use super::Connection;

@@ -29,7 +29,7 @@ pub const FOLDER: &str = "raft";
 /// not needed any more goes soon.
 pub const SEGMENT_LEN: u64 = 16 << 20;
 /// The longest payload: one transaction of the metadata with what is around it.
-pub const PAYLOAD_LEN_MAX: usize = tyr_control::metadata::limits::TRANSACTION_BYTES_MAX + (1 << 20);
+pub const PAYLOAD_LEN_MAX: usize = tyr_metadata::limits::TRANSACTION_BYTES_MAX + (1 << 20);
 
 const MAGIC: &[u8; 8] = b"TYR-RFT\n";
 const FORMAT_VERSION: u32 = 1;

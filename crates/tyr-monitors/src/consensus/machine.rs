@@ -20,7 +20,7 @@ use tyr_types::{Error, Result};
 
 use super::snapshot::{self, Meta, Snapshot};
 use super::types::{Command, Entry, LogId, Reply, StorageError, TypeConfig};
-use tyr_control::metadata::Store;
+use tyr_metadata::Store;
 
 /// What has been applied.
 #[derive(Clone, Default)]

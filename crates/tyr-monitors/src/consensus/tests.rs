@@ -13,7 +13,7 @@ use super::journal::{Journal, SEGMENT_LEN};
 use super::log::LogStore;
 use super::machine::Machine;
 use super::types::{Command, Entry, LogId, StorageError, TypeConfig};
-use tyr_control::metadata::{Actor, Path, Transaction};
+use tyr_metadata::{Actor, Path, Transaction};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use serde::{Deserialize, Serialize};
 
-use tyr_control::metadata::{Actor, Transaction};
 use tyr_control::refusal::Refusal;
+use tyr_metadata::{Actor, Transaction};
 
 /// A transaction on the metadata, and who asks for it: rights are checked where it is applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

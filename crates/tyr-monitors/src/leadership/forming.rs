@@ -10,8 +10,8 @@ use tyr_protocol::map::{ClusterMap, Newcomer};
 
 use super::Deposed;
 use super::term::{Lead, map_bytes};
-use tyr_control::metadata::{Expected, Transaction, reserved};
 use tyr_control::record;
+use tyr_metadata::{Expected, Transaction, reserved};
 use tyr_runtime::clock;
 
 /// How long to wait for the next node to tell of itself before looking whether this still leads.

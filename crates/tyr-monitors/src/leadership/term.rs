@@ -19,8 +19,8 @@ use super::{Deposed, forming};
 use crate::consensus::types::{Command, Reply};
 use crate::monitor::Shared;
 use tyr_control::Fault;
-use tyr_control::metadata::{Actor, Expected, Store, Transaction, reserved};
 use tyr_control::status::Leadership;
+use tyr_metadata::{Actor, Expected, Store, Transaction, reserved};
 
 /// After a pause as long as this in which nothing could be confirmed, nodes were silent because
 /// nobody listened: they are given the time that a new leader would give them.

@@ -7,8 +7,8 @@ use tyr_protocol::map::NodeState;
 use tyr_types::{ErrorKind, NodeId};
 
 use super::nodes::{World, address};
-use tyr_control::metadata::{Expected, Path, Transaction};
 use tyr_control::{MetadataClient, Sender};
+use tyr_metadata::{Expected, Path, Transaction};
 
 fn path(text: &str) -> Path {
     Path::new(text).unwrap()
@@ -143,9 +143,9 @@ async fn a_watch_goes_on_over_a_change_of_the_leader_and_misses_nothing() {
     let mut watch = client.watch("service/", revision);
     let (watched, mut seen) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
-        while let Ok((happenings, _)) = watch.next().await {
-            for happening in happenings {
-                if watched.send((happening.revision, happening.value.unwrap())).is_err() {
+        while let Ok((changes, _)) = watch.next().await {
+            for change in changes {
+                if watched.send((change.revision, change.value.unwrap())).is_err() {
                     return;
                 }
             }

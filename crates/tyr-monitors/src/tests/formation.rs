@@ -11,8 +11,8 @@ use super::nodes::{World, address, identify};
 use crate::responder::{Answering, Responder};
 use crate::{InitialNode, Monitor, MonitorOptions};
 use tyr_control::NodeRecord;
-use tyr_control::metadata::{Path, Transaction, reserved};
 use tyr_control::{ClientOptions, MetadataClient, Sender, TcpConnect};
+use tyr_metadata::{Path, Transaction, reserved};
 
 #[tokio::test(start_paused = true)]
 async fn the_first_map_has_all_initial_nodes_and_waits_for_each_to_tell_of_itself() {

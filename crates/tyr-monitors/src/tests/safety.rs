@@ -6,8 +6,8 @@ use tyr_protocol::map::{Change, hash};
 use tyr_types::NodeId;
 
 use super::nodes::{World, address};
-use tyr_control::metadata::Actor;
 use tyr_control::{Answer, Request};
+use tyr_metadata::Actor;
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_from_the_others_grants_nothing_any_more() {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, KeyspaceId, Result};
 
-use tyr_control::metadata::{Path, reserved};
+use tyr_metadata::{Path, reserved};
 
 /// What a keyspace may have at most. What is not limited is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tyr_types::{Error, ErrorKind, NodeId, Result};
 
-use tyr_control::metadata::{Path, reserved};
 use tyr_control::{Hello, Identity, Sender};
+use tyr_metadata::{Path, reserved};
 use tyr_monitors::{Answering, Responder};
 use tyr_net::access::{self, User, Users};
 use tyr_net::{ControlStream, is_named};

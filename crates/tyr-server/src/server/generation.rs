@@ -29,7 +29,7 @@ use tyr_types::{Error, NodeId, Result};
 use super::identity::Identity;
 use tyr_control::MetadataClient;
 use tyr_control::NodeRecord;
-use tyr_control::metadata::reserved;
+use tyr_metadata::reserved;
 
 /// How often it is raised while a node runs: a copy that was made while it ran shows after so long.
 /// Each time costs two syncs in the folder and one change of the metadata.

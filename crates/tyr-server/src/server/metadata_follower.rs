@@ -28,9 +28,9 @@ use crate::gate::{Gate, MonitorInlet};
 use crate::quota::{Quota, Quotas};
 use tyr_control::MetadataClient;
 use tyr_control::NodeRecord;
-use tyr_control::metadata::limits::LIST_MAX;
-use tyr_control::metadata::{Happening, Path, reserved};
 use tyr_gossip::Gossip;
+use tyr_metadata::limits::LIST_MAX;
+use tyr_metadata::{KeyChange, Path, reserved};
 use tyr_monitors::Monitor;
 use tyr_net::access::{User, Users};
 use tyr_net::{Network, NodeAddresses};
@@ -220,20 +220,20 @@ impl MetadataFollower {
         self.join_if_new().await?;
         let [cluster, users, quotas] = &mut watches;
         loop {
-            let (happenings, _) = tokio::select! {
+            let (changes, _) = tokio::select! {
                 next = cluster.next() => next?,
                 next = users.next() => next?,
                 next = quotas.next() => next?,
             };
-            for happening in happenings {
-                self.learn(happening);
+            for change in changes {
+                self.learn(change);
             }
         }
     }
 
     /// Takes note of what changed.
-    fn learn(&self, happening: Happening) {
-        let Happening { path, value, .. } = happening;
+    fn learn(&self, change: KeyChange) {
+        let KeyChange { path, value, .. } = change;
         let path = path.as_str();
         if let Some(name) = path.strip_prefix(reserved::USERS) {
             let user = value.map(|bytes| User::from_bytes(&bytes)).transpose();
@@ -300,7 +300,7 @@ impl MetadataFollower {
     async fn list_users(&self) -> Result<u64> {
         let (users, revision) = self.list(reserved::USERS).await?;
         for (path, value) in users {
-            self.learn(Happening { revision, path, value: Some(value) });
+            self.learn(KeyChange { revision, path, value: Some(value) });
         }
         Ok(revision)
     }
@@ -312,7 +312,7 @@ impl MetadataFollower {
             listed.iter().any(|(path, _)| Quota::keyspace(path.as_str()) == Some(keyspace))
         });
         for (path, value) in listed {
-            self.learn(Happening { revision, path, value: Some(value) });
+            self.learn(KeyChange { revision, path, value: Some(value) });
         }
         Ok(revision)
     }

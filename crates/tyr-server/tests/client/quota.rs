@@ -11,7 +11,7 @@ use tyr_types::{
 
 use super::cluster::{PATIENCE, Stage};
 use tyr_client::{Client, block_on};
-use tyr_control::metadata::Transaction;
+use tyr_metadata::Transaction;
 use tyr_server::Observer;
 use tyr_server::quota::Quota;
 

@@ -3,15 +3,15 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use tyr_types::{Error, Result};
 
 use super::limits::PATH_LEN_MAX;
 
 /// A key: `cluster/map`, `service/log/epoch`. Parts are divided by `/`, which means nothing more
 /// than that people agree on it; a prefix may end anywhere.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct Path(String);
 
 impl Path {

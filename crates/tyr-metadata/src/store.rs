@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
 use super::access::{self, Actor, Rights, Wish};
 use super::limits::{ENTRIES_MAX, LIST_BYTES_MAX, LIST_MAX, STORE_BYTES_MAX};
-use super::{Alteration, Condition, Expected, Happening, History, Path, Transaction};
+use super::{Alteration, Condition, Expected, History, KeyChange, Path, Transaction};
 
 /// What a key holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entry {
     /// The value.
     pub value: Bytes,
@@ -31,16 +31,6 @@ pub struct Store {
     bytes: usize,
     history: History,
 }
-
-/// A store as bytes.
-#[derive(Serialize, Deserialize)]
-struct Image {
-    revision: u64,
-    entries: Vec<(Path, Entry)>,
-}
-
-/// The version of those bytes, which is the first of them.
-const IMAGE_VERSION: u8 = 1;
 
 impl Store {
     /// An empty store, in revision 0.
@@ -196,40 +186,27 @@ impl Store {
             self.bytes -= path.as_str().len() + former.value.len();
         }
         let value = alteration.value().cloned();
-        self.history.push(Happening { revision, path: path.clone(), value });
+        self.history.push(KeyChange { revision, path: path.clone(), value });
         true
     }
 
-    /// The store as bytes, without its history.
-    pub fn image(&self) -> Vec<u8> {
-        let entries = self.entries.iter().map(|(path, entry)| (path.clone(), entry.clone()));
-        let image = Image { revision: self.revision, entries: entries.collect() };
-        postcard::to_extend(&image, vec![IMAGE_VERSION]).expect("plain values can be written")
+    /// All entries, in order of their keys.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&Path, &Entry)> {
+        self.entries.iter()
     }
 
-    /// The store of these bytes.
+    /// The store in this revision with these entries, as it was written down; it remembers nothing
+    /// of how it came to be.
     ///
     /// # Errors
-    /// `Corrupt` when they are not what [`Store::image`] wrote.
-    pub fn from_image(bytes: &[u8]) -> Result<Self> {
-        let wrong = |what: &str| Error::corrupt(format!("image of the service metadata: {what}"));
-        let image: Image = match bytes.split_first() {
-            Some((&IMAGE_VERSION, rest)) => postcard::from_bytes(rest)
-                .map_err(|error| wrong("it cannot be read").with_source(error))?,
-            Some((version, _)) => {
-                let format = format_args!("image format {version}");
-                let what = "the image of the service metadata";
-                return Err(Error::later_release(what, format, IMAGE_VERSION));
-            }
-            None => return Err(wrong("it is empty")),
-        };
-        let Image { revision, entries } = image;
-        let bytes = entries.iter().map(|(path, it)| path.as_str().len() + it.value.len()).sum();
+    /// `Corrupt` when they are not those of one store.
+    pub fn restore(revision: u64, entries: Vec<(Path, Entry)>) -> Result<Self> {
         let is_in_order = entries.is_sorted_by(|left, right| left.0 < right.0);
         let is_sound = |entry: &Entry| entry.created <= entry.changed && entry.changed <= revision;
         if !is_in_order || !entries.iter().all(|(_, entry)| is_sound(entry)) {
-            return Err(wrong("its entries do not fit together"));
+            return Err(Error::corrupt("service metadata: its entries do not fit together"));
         }
+        let bytes = entries.iter().map(|(path, it)| path.as_str().len() + it.value.len()).sum();
         let entries = entries.into_iter().collect();
         Ok(Self { entries, revision, bytes, history: History::since(revision) })
     }

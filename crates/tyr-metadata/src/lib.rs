@@ -1,4 +1,4 @@
-//! The service metadata of a cluster: a small versioned key-value store, as a plain value (M1).
+//! Service metadata: a small versioned key-value store, as a plain value (M1).
 //!
 //! Everything that a cluster must agree on beside its data lies here: the map, who the nodes are
 //! and where, users and rights, and whatever a service above registers. Each change raises one
@@ -12,14 +12,17 @@
 //!
 //! Reading order: [`path`] is what a key may be, [`limits`] how much there may be; [`transaction`]
 //! is what is asked for, [`store`] what there is, [`history`] what a watch is told; [`access`] says
-//! who may read and write what; [`reserved`] names the keys that this crate itself uses.
+//! who may read and write what; [`reserved`] names the keys that the cluster itself uses. With the
+//! feature `serde` all of it travels, and a store has an image.
 //!
-//! This module must not know how the store is agreed upon, nor what its values mean, those of
-//! [`access`] excepted. It is deterministic: every monitor applies the same transactions in the
+//! This crate must not know how the store is agreed upon or kept, nor what its values mean, those
+//! of [`access`] excepted. It is deterministic: every monitor applies the same transactions in the
 //! same order and has the same store.
 
 pub mod access;
 pub mod history;
+#[cfg(feature = "serde")]
+mod image;
 pub mod limits;
 pub mod path;
 pub mod reserved;
@@ -30,7 +33,7 @@ pub mod transaction;
 mod tests;
 
 pub use self::access::Actor;
-pub use self::history::{Happening, History};
+pub use self::history::{History, KeyChange};
 pub use self::path::Path;
 pub use self::store::{Entry, Store};
 pub use self::transaction::{Alteration, Condition, Expected, Transaction};

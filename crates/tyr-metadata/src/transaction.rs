@@ -1,14 +1,14 @@
 //! What is asked of the service metadata: conditions and alterations, all or nothing.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tyr_types::{Error, Result};
 
 use super::Path;
 use super::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_STEPS_MAX, VALUE_LEN_MAX};
 
 /// What a key must be like for a transaction to take effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Expected {
     /// It was last changed in this revision.
     Revision(u64),
@@ -19,7 +19,8 @@ pub enum Expected {
 }
 
 /// A condition on one key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Condition {
     /// The key.
     pub path: Path,
@@ -28,7 +29,8 @@ pub struct Condition {
 }
 
 /// What is done to one key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Alteration {
     /// It gets this value, whether it was there or not.
     Put {
@@ -62,7 +64,8 @@ impl Alteration {
 }
 
 /// Conditions and alterations: if all conditions hold, all alterations take effect in one revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transaction {
     /// What must hold.
     pub conditions: Vec<Condition>,

@@ -8,15 +8,15 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
 use super::Path;
 use super::limits::{HISTORY_BYTES_MAX, HISTORY_MAX};
 
 /// A key has changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Happening {
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KeyChange {
     /// In which revision.
     pub revision: u64,
     /// The key.
@@ -25,7 +25,7 @@ pub struct Happening {
     pub value: Option<Bytes>,
 }
 
-impl Happening {
+impl KeyChange {
     fn bytes(&self) -> usize {
         self.path.as_str().len() + self.value.as_ref().map_or(0, Bytes::len)
     }
@@ -35,7 +35,7 @@ impl Happening {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// In order of revision; at most [`HISTORY_MAX`].
-    happenings: VecDeque<Happening>,
+    changes: VecDeque<KeyChange>,
     /// Bytes of keys and values in it; at most [`HISTORY_BYTES_MAX`].
     bytes: usize,
     /// Everything after this revision is there.
@@ -54,22 +54,22 @@ impl History {
     }
 
     /// Remembers a change, and forgets the oldest beyond the bounds.
-    pub fn push(&mut self, happening: Happening) {
-        self.bytes += happening.bytes();
-        self.happenings.push_back(happening);
-        while self.happenings.len() > HISTORY_MAX || self.bytes > HISTORY_BYTES_MAX {
+    pub fn push(&mut self, change: KeyChange) {
+        self.bytes += change.bytes();
+        self.changes.push_back(change);
+        while self.changes.len() > HISTORY_MAX || self.bytes > HISTORY_BYTES_MAX {
             self.forget_oldest();
         }
     }
 
     /// A revision is forgotten as a whole: half of one would be half a transaction.
     fn forget_oldest(&mut self) {
-        let Some(revision) = self.happenings.front().map(|it| it.revision) else { return };
-        while let Some(first) = self.happenings.front()
+        let Some(revision) = self.changes.front().map(|it| it.revision) else { return };
+        while let Some(first) = self.changes.front()
             && first.revision == revision
         {
             self.bytes -= first.bytes();
-            self.happenings.pop_front();
+            self.changes.pop_front();
         }
         self.floor = revision;
     }
@@ -85,7 +85,7 @@ impl History {
         revision: u64,
         newest: u64,
         limit: usize,
-    ) -> Result<(Vec<Happening>, u64)> {
+    ) -> Result<(Vec<KeyChange>, u64)> {
         if revision < self.floor {
             return Err(Error::new(
                 ErrorKind::SnapshotTooOld,
@@ -96,16 +96,16 @@ impl History {
                 ),
             ));
         }
-        let mut found: Vec<Happening> = Vec::new();
-        let start = self.happenings.partition_point(|it| it.revision <= revision);
-        for happening in self.happenings.range(start..) {
+        let mut found: Vec<KeyChange> = Vec::new();
+        let start = self.changes.partition_point(|it| it.revision <= revision);
+        for change in self.changes.range(start..) {
             let is_full = found.len() >= limit;
-            if is_full && found.last().is_some_and(|last| last.revision < happening.revision) {
-                let up_to = happening.revision - 1;
+            if is_full && found.last().is_some_and(|last| last.revision < change.revision) {
+                let up_to = change.revision - 1;
                 return Ok((found, up_to));
             }
-            if happening.path.as_str().starts_with(prefix) {
-                found.push(happening.clone());
+            if change.path.as_str().starts_with(prefix) {
+                found.push(change.clone());
             }
         }
         Ok((found, newest.max(revision)))
@@ -113,14 +113,14 @@ impl History {
 
     /// Panics unless what must hold holds.
     pub fn invariants(&self) {
-        let bytes: usize = self.happenings.iter().map(Happening::bytes).sum();
+        let bytes: usize = self.changes.iter().map(KeyChange::bytes).sum();
         assert_eq!(bytes, self.bytes, "bytes are counted");
-        assert!(self.happenings.len() <= HISTORY_MAX, "the history is bounded");
+        assert!(self.changes.len() <= HISTORY_MAX, "the history is bounded");
         assert!(self.bytes <= HISTORY_BYTES_MAX, "the history's bytes are bounded");
         assert!(
-            self.happenings.front().is_none_or(|it| it.revision > self.floor),
+            self.changes.front().is_none_or(|it| it.revision > self.floor),
             "what is remembered is above the floor"
         );
-        assert!(self.happenings.iter().is_sorted_by_key(|it| it.revision), "in order");
+        assert!(self.changes.iter().is_sorted_by_key(|it| it.revision), "in order");
     }
 }

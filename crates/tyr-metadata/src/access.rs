@@ -12,7 +12,6 @@
 //! one nobody but administrators has a right. What the cluster uses itself ([`super::reserved`])
 //! is not for users, whatever anybody writes here.
 
-use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
 use super::{Store, reserved};
@@ -21,7 +20,8 @@ use super::{Store, reserved};
 pub const PREFIX: &str = "access/";
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Actor {
     /// The cluster itself.
     System,

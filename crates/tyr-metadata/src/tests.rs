@@ -36,6 +36,12 @@ fn store_of(entries: &[(&str, &'static str)]) -> Store {
     store
 }
 
+/// The same store, from what was written down of it.
+fn restored(store: &Store) -> Store {
+    let entries = store.entries().map(|(path, entry)| (path.clone(), entry.clone())).collect();
+    Store::restore(store.revision(), entries).unwrap()
+}
+
 #[test]
 fn each_entry_knows_the_revisions_of_its_creation_and_of_its_last_change() {
     let mut store = store_of(&[("a", "1"), ("b", "1"), ("a", "2")]);
@@ -186,6 +192,21 @@ fn a_watch_resumes_where_it_was_and_gets_whole_revisions() {
 }
 
 #[test]
+fn entries_that_are_not_of_one_store_are_refused() {
+    let store = store_of(&[("a", "1"), ("b", "2")]);
+    let entries = || store.entries().map(|(path, entry)| (path.clone(), entry.clone()));
+    assert_eq!(Store::restore(2, entries().collect()).unwrap(), store);
+    for (revision, wrong) in [
+        (1, entries().collect::<Vec<_>>()),
+        (2, entries().rev().collect()),
+        (2, entries().chain(entries()).collect()),
+    ] {
+        let error = Store::restore(revision, wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+}
+
+#[test]
 fn who_is_too_far_behind_is_told_to_list_anew() {
     let mut store = Store::new();
     for _ in 0..=HISTORY_MAX {
@@ -195,21 +216,9 @@ fn who_is_too_far_behind_is_told_to_list_anew() {
     let after = |revision| store.history().after("", revision, store.revision(), 1);
     assert_eq!(after(0).unwrap_err().kind(), ErrorKind::SnapshotTooOld);
     assert_eq!(after(1).unwrap().0[0].revision, 2);
-    let restored = Store::from_image(&store.image()).unwrap();
-    let error = restored.history().after("", 1, restored.revision(), 1).unwrap_err();
+    let again = restored(&store);
+    let error = again.history().after("", 1, again.revision(), 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
-}
-
-#[test]
-fn an_image_with_any_byte_cut_off_is_refused() {
-    let image = store_of(&[("a", "1"), ("b", "2")]).image();
-    for len in 0..image.len() {
-        assert!(Store::from_image(&image[..len]).is_err(), "{len} bytes");
-    }
-    let mut newer = image;
-    newer[0] += 1;
-    let error = Store::from_image(&newer).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "it is of a later release: {error}");
 }
 
 /// The model: what each key holds, and when it came to be and changed.
@@ -295,9 +304,9 @@ proptest! {
                 while seen < store.revision() {
                     seen = watch(&store, &mut watched, seen, page);
                 }
-                let restored = Store::from_image(&store.image()).unwrap();
-                prop_assert_eq!(&restored, &store);
-                store = restored;
+                let again = restored(&store);
+                prop_assert_eq!(&again, &store);
+                store = again;
             }
             if at % 3 == 0 {
                 seen = watch(&store, &mut watched, seen, page);
@@ -320,12 +329,12 @@ proptest! {
 
 /// One page of what a watch is told, worked into what it knows.
 fn watch(store: &Store, known: &mut BTreeMap<String, Bytes>, seen: u64, page: usize) -> u64 {
-    let (happenings, up_to) = store.history().after("", seen, store.revision(), page).unwrap();
-    for happening in happenings {
-        assert!(happening.revision > seen && happening.revision <= up_to);
-        match happening.value {
-            Some(value) => known.insert(happening.path.to_string(), value),
-            None => known.remove(happening.path.as_str()),
+    let (changes, up_to) = store.history().after("", seen, store.revision(), page).unwrap();
+    for change in changes {
+        assert!(change.revision > seen && change.revision <= up_to);
+        match change.value {
+            Some(value) => known.insert(change.path.to_string(), value),
+            None => known.remove(change.path.as_str()),
         };
     }
     up_to
