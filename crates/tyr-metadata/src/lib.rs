@@ -35,5 +35,5 @@ mod tests;
 pub use self::access::Actor;
 pub use self::history::{History, KeyChange};
 pub use self::path::Path;
-pub use self::store::{Entry, Store};
+pub use self::store::{Entry, Planned, Store};
 pub use self::transaction::{Alteration, Condition, Expected, Transaction};

@@ -8,7 +8,7 @@ use tyr_types::{Error, ErrorKind, Result};
 
 use super::access::{self, Actor, Rights, Wish};
 use super::limits::{ENTRIES_MAX, LIST_BYTES_MAX, LIST_MAX, STORE_BYTES_MAX};
-use super::{Alteration, Condition, Expected, History, KeyChange, Path, Transaction};
+use super::{Condition, Expected, History, KeyChange, Path, Transaction};
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,16 @@ pub struct Entry {
     pub created: u64,
     /// The revision of its last change: what [`Expected::Revision`] compares with.
     pub changed: u64,
+}
+
+/// What a transaction does to a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The store's revision afterwards.
+    pub revision: u64,
+    /// What each key that changes holds then, `None` when it is gone, in the transaction's order:
+    /// the last one of a key counts.
+    pub entries: Vec<(Path, Option<Entry>)>,
 }
 
 /// The service metadata.
@@ -95,19 +105,57 @@ impl Store {
     /// new one if anything changed.
     ///
     /// # Errors
+    /// As [`Store::plan`].
+    pub fn apply(&mut self, actor: &Actor, transaction: &Transaction) -> Result<u64> {
+        let planned = self.plan(actor, transaction)?;
+        Ok(self.install(planned))
+    }
+
+    /// What a transaction would do: for who writes that down before it takes effect.
+    ///
+    /// # Errors
     /// `Conflict` when a condition does not hold; `PermissionDenied`; `InvalidArgument` when it is
     /// beyond the bounds; `QuotaExceeded` when the store is full.
-    pub fn apply(&mut self, actor: &Actor, transaction: &Transaction) -> Result<u64> {
+    pub fn plan(&self, actor: &Actor, transaction: &Transaction) -> Result<Planned> {
         self.check(actor, transaction)?;
         let revision = self.revision + 1;
-        let mut is_changed = false;
+        let mut entries: Vec<(Path, Option<Entry>)> = Vec::new();
         for alteration in &transaction.alterations {
-            is_changed |= self.alter(alteration, revision);
+            let path = alteration.path();
+            let own = entries.iter().rev().find(|(changed, _)| changed == path);
+            let before = match own {
+                Some((_, entry)) => entry.as_ref(),
+                None => self.entries.get(path),
+            };
+            let after = alteration.value().map(|value| Entry {
+                value: value.clone(),
+                created: before.map_or(revision, |entry| entry.created),
+                changed: revision,
+            });
+            if before.is_some() || after.is_some() {
+                entries.push((path.clone(), after));
+            }
         }
-        if is_changed {
-            self.revision = revision;
+        Ok(Planned { revision: self.revision + u64::from(!entries.is_empty()), entries })
+    }
+
+    /// Makes what was planned take effect; the store's revision. Nothing else may have come between.
+    pub fn install(&mut self, planned: Planned) -> u64 {
+        let Planned { revision, entries } = planned;
+        let is_next = revision == self.revision + u64::from(!entries.is_empty());
+        assert!(is_next, "planned as {revision}, but this is {} already", self.revision);
+        for (path, entry) in entries {
+            let value = entry.as_ref().map(|entry| entry.value.clone());
+            self.bytes += entry.as_ref().map_or(0, |entry| path.as_str().len() + entry.value.len());
+            let former = match entry {
+                Some(entry) => self.entries.insert(path.clone(), entry),
+                None => self.entries.remove(&path),
+            };
+            self.bytes -= former.map_or(0, |former| path.as_str().len() + former.value.len());
+            self.history.push(KeyChange { revision, path, value });
         }
-        Ok(self.revision)
+        self.revision = revision;
+        revision
     }
 
     /// Everything that a transaction is refused for, before anything is changed.
@@ -166,28 +214,6 @@ impl Store {
             ));
         }
         Ok(())
-    }
-
-    fn alter(&mut self, alteration: &Alteration, revision: u64) -> bool {
-        let path = alteration.path();
-        let former = match alteration {
-            Alteration::Put { value, .. } => {
-                let created = self.entries.get(path).map_or(revision, |entry| entry.created);
-                self.bytes += path.as_str().len() + value.len();
-                let entry = Entry { value: value.clone(), created, changed: revision };
-                self.entries.insert(path.clone(), entry)
-            }
-            Alteration::Delete { .. } => match self.entries.remove(path) {
-                Some(former) => Some(former),
-                None => return false,
-            },
-        };
-        if let Some(former) = former {
-            self.bytes -= path.as_str().len() + former.value.len();
-        }
-        let value = alteration.value().cloned();
-        self.history.push(KeyChange { revision, path: path.clone(), value });
-        true
     }
 
     /// All entries, in order of their keys.
