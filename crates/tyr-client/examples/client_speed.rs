@@ -10,6 +10,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tyr_client::control::{Asked, Control};
 use tyr_client::{Client, ClientConfig, ClientParts, Inbox, Place, Transport, Want, block_on};
+use tyr_control::{Answer, Request};
+use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart};
@@ -62,6 +64,14 @@ impl Control for Yes {
     }
 
     fn propose(&self, _: Change) -> Asked<Epoch> {
+        unreachable!("nobody asks for keyspaces here")
+    }
+
+    fn ask(&self, _: Request) -> Asked<Answer> {
+        unreachable!("nobody asks for keyspaces here")
+    }
+
+    fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {
         unreachable!("nobody asks for keyspaces here")
     }
 

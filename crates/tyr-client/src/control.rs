@@ -1,9 +1,11 @@
-//! What a client needs of the monitors: the newest map, and changes of it.
+//! What a client needs of the monitors: the newest map, changes of it, and service metadata.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tyr_control::{Answer, Request};
+use tyr_metadata::KeyChange;
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_types::{Epoch, Result};
 
@@ -16,6 +18,11 @@ pub trait Control: Send + Sync + 'static {
     fn map(&self) -> Asked<Arc<ClusterMap>>;
     /// A change of the map. The answer is the epoch from which it holds.
     fn propose(&self, change: Change) -> Asked<Epoch>;
+    /// Whatever else can be asked, but for watches.
+    fn ask(&self, request: Request) -> Asked<Answer>;
+    /// What changed under a prefix of the service metadata after a revision, and up to which
+    /// revision that is everything; comes when there is something. Dropping it withdraws it.
+    fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)>;
     /// Nothing is asked any more. Does nothing the second time.
     fn close(&self);
 }

@@ -65,7 +65,7 @@ impl Client {
         self.newest_map().await.map(drop)
     }
 
-    async fn newest_map(&self) -> Result<Arc<ClusterMap>> {
+    pub(super) async fn newest_map(&self) -> Result<Arc<ClusterMap>> {
         let map = self.control.map().await?;
         self.install(Arc::clone(&map));
         Ok(map)

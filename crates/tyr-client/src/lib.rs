@@ -15,7 +15,8 @@
 //! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
 //! it says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`snapshot_timestamp`] places a snapshot, [`control`] is what a client needs of the monitors,
-//! [`keyspaces`] finds and makes keyspaces by it, [`listing`] asks all nodes for keys.
+//! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
+//! asked there; [`listing`] asks all nodes for keys.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -29,6 +30,8 @@ pub mod control;
 mod driver;
 mod keyspaces;
 mod listing;
+mod locations;
+mod metadata;
 mod network_transport;
 mod snapshot_timestamp;
 #[cfg(test)]

@@ -8,15 +8,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Envelope};
 use tyr_types::{Epoch, Error, NodeId, Result};
 
 use super::Transport;
+use super::answer::closed;
 use super::control::{Asked, Control};
-use tyr_control::MetadataClient;
-use tyr_control::Thread;
 use tyr_control::status::Bootstrap;
+use tyr_control::{Answer, MetadataClient, Request, Thread};
+use tyr_metadata::KeyChange;
 use tyr_net::{Network, NodeAddresses};
 
 /// While it is not known where the nodes are, it is asked again after so long.
@@ -27,6 +29,15 @@ const LOST_AFTER: Duration = Duration::from_secs(2);
 
 const _: () =
     assert!(LOOK_AGAIN.as_millis() < LOST_AFTER.as_millis(), "that it is alone is seen in time");
+
+/// A task that ends when nobody waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// The way to a cluster, by a network.
 pub(super) struct NetworkTransport {
@@ -59,13 +70,13 @@ impl NetworkTransport {
         Arc::new(Self { network, monitors, handle, thread: Mutex::new(Some(thread)), epoch })
     }
 
-    /// Has something asked on the control thread.
-    fn ask<T: Send + 'static>(
+    /// Has something asked on the control thread; what nobody waits for any more ends there.
+    fn run<T: Send + 'static>(
         &self,
         asking: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Asked<T> {
-        let asked = self.handle.spawn(asking);
-        Box::pin(async move { asked.await.unwrap_or_else(|_| Err(super::answer::closed())) })
+        let mut asked = AbortOnDrop(self.handle.spawn(asking));
+        Box::pin(async move { (&mut asked.0).await.unwrap_or_else(|_| Err(closed())) })
     }
 }
 
@@ -88,12 +99,31 @@ impl Transport for NetworkTransport {
 impl Control for NetworkTransport {
     fn map(&self) -> Asked<Arc<ClusterMap>> {
         let monitors = self.monitors.clone();
-        self.ask(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
+        self.run(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
     }
 
     fn propose(&self, change: Change) -> Asked<Epoch> {
         let monitors = self.monitors.clone();
-        self.ask(async move { monitors.propose(change).await })
+        self.run(async move { monitors.propose(change).await })
+    }
+
+    fn ask(&self, request: Request) -> Asked<Answer> {
+        let monitors = self.monitors.clone();
+        self.run(async move { monitors.ask(request).await })
+    }
+
+    fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)> {
+        let monitors = self.monitors.clone();
+        let mut watch = monitors.watch(prefix, after);
+        self.run(async move {
+            loop {
+                // Comes from time to time even if nothing has changed.
+                let (changes, revision) = watch.next().await?;
+                if !changes.is_empty() {
+                    return Ok((changes, revision));
+                }
+            }
+        })
     }
 
     fn close(&self) {

@@ -20,6 +20,7 @@ use tyr_types::{Error, Result, TransactionId};
 
 use crate::arbiter::Arbiter;
 use crate::keyspaces::Keyspaces;
+use crate::metadata::Metadata;
 use crate::options::Options;
 use crate::snapshot::Snapshots;
 use tyr_runtime::clock;
@@ -31,6 +32,7 @@ pub struct Inner {
     pub(crate) store: Store,
     pub(crate) keyspaces: Keyspaces,
     pub(crate) snapshots: Snapshots,
+    pub(crate) metadata: Metadata,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) arbiter: Mutex<Arbiter>,
@@ -100,6 +102,7 @@ impl Inner {
             store,
             keyspaces,
             snapshots: Snapshots::new(timeout_us),
+            metadata: Metadata::default(),
             counters: Counters::default(),
             options,
             arbiter: Mutex::new(arbiter),

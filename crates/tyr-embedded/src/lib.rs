@@ -12,7 +12,8 @@
 //! threads and time, for a chain of one, where the commit machine's fast path is inlined. It must
 //! not know of other nodes: no socket, no message.
 //!
-//! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`.
+//! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is kept
+//! beside the keyspaces.
 
 mod arbiter;
 mod commit;
@@ -20,6 +21,7 @@ mod committer;
 mod folder;
 mod inner;
 mod keyspaces;
+mod metadata;
 pub mod options;
 mod read;
 mod snapshot;
@@ -27,6 +29,7 @@ pub mod store;
 
 pub use commit::Held;
 pub use keyspaces::KeyspaceEntry;
+pub use metadata::MetadataWatch;
 pub use options::Options;
 pub use snapshot::SnapshotGuard;
 pub use store::EmbeddedStore;

@@ -31,7 +31,7 @@ use tyr_runtime::ticket::Ticket;
 /// A store in this process, on one folder. Dropping it closes it.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     running: Mutex<Option<Running>>,
 }
 
@@ -113,6 +113,7 @@ impl EmbeddedStore {
         };
         let refusal = self.inner.refusal.lock().replace(Refusal::Closed);
         self.inner.is_closed.store(true, Ordering::Release);
+        self.inner.metadata.wake();
         self.inner.arbiter.lock().is_stopping = true;
         self.inner.sync_wanted.notify_all();
         self.inner.folding.state.lock().is_stopping = true;
@@ -337,6 +338,17 @@ impl EmbeddedStore {
             dirty_bytes: recent.dirty_memory() as u64,
             folds: counters.folds.get(),
         }
+    }
+
+    /// Everything that was acknowledged before is on disk when it returns, also of keyspaces that
+    /// are `buffered`; not of those in `memory`, which are empty after a restart.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails: the store then refuses writes until it is opened again.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.check_sound()?;
+        committer::sync_now(&self.inner)
     }
 
     /// Moves everything committed so far into the base and lets the log below it go, as happens by

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 /// Wakes a thread.
 struct Unpark(Thread);
@@ -27,6 +28,25 @@ thread_local! {
 
 /// Waits for a future, blocking the thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    wait(future, || {
+        std::thread::park();
+        true
+    })
+    .expect("it waits for as long as it takes")
+}
+
+/// Waits for a future for so long, blocking the thread; `None` when it is not ready by then.
+pub fn block_on_within<F: Future>(future: F, timeout: Duration) -> Option<F::Output> {
+    let until = Instant::now() + timeout;
+    wait(future, || {
+        let left = until.saturating_duration_since(Instant::now());
+        std::thread::park_timeout(left);
+        !left.is_zero()
+    })
+}
+
+/// Polls a future until it is ready, or until `park`, which waits to be woken, says to give up.
+fn wait<F: Future>(future: F, park: impl Fn() -> bool) -> Option<F::Output> {
     let waker = WAKER.with_borrow_mut(|kept| {
         let made = || Waker::from(Arc::new(Unpark(std::thread::current())));
         kept.get_or_insert_with(made).clone()
@@ -35,8 +55,9 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut context) {
-            Poll::Ready(answer) => return answer,
-            Poll::Pending => std::thread::park(),
+            Poll::Ready(answer) => return Some(answer),
+            Poll::Pending if park() => {}
+            Poll::Pending => return None,
         }
     }
 }

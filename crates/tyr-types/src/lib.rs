@@ -7,7 +7,8 @@
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`operation`] puts them into transactions,
 //! [`chunk`] says what they do, [`keyspace`] is what a namespace is created with, [`usage`] how
-//! much of it there is, [`limits`] holds every bound, [`error`] what can go wrong.
+//! much of it there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can
+//! go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod expected;
 pub mod id;
 pub mod keyspace;
 pub mod limits;
+pub mod location;
 pub mod operation;
 pub mod placed_by;
 pub mod range;
@@ -27,6 +29,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use expected::{Expected, Relation};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
+pub use location::{ChunkLocation, Replica};
 pub use operation::{
     BlobOperations, Existence, ExtentRef, Operation, OperationId, Outcome, Payload, ReadCheck,
     Stat, Transaction,

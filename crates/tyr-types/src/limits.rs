@@ -25,6 +25,10 @@ pub const REPLICATION_MAX: u8 = 9;
 /// Operations in one transaction, so that a chain's node handles it within milliseconds.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 65_536;
 
+/// Chunks whose places are told at once: four terabytes in chunks of the default size, and some ten
+/// megabytes of answer.
+pub const LOCATIONS_MAX: u64 = 65_536;
+
 /// Bytes of payload a transaction carries by value; larger payloads go to extents first and the
 /// transaction refers to them, so that a log segment always holds a whole record.
 pub const TRANSACTION_INLINE_MAX: usize = 16 << 20;

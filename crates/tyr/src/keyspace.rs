@@ -6,8 +6,8 @@ use std::pin::{Pin, pin};
 
 use futures_core::Stream;
 use tyr_types::{
-    ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Result, Stat,
-    Transform, limits,
+    ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation,
+    Result, Stat, Transform, limits,
 };
 
 use crate::Reader;
@@ -199,6 +199,20 @@ impl Keyspace {
         let name = self.inner.blob(key)?;
         let stat = self.inner.space.fetch_stat(&name).await?;
         stat.ok_or_else(|| self.inner.absent(&name))
+    }
+
+    /// Where the parts of a blob lie that are in this range, chunk by chunk in order, as of now:
+    /// for programs that go to their data. A range of more than 65,536 chunks is refused.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such blob; `InvalidArgument` beyond the limit; `Unavailable`
+    /// when the cluster does not answer.
+    pub async fn locations(&self, key: impl ToKey, range: ByteRange) -> Result<Vec<ChunkLocation>> {
+        let name = self.inner.blob(key)?;
+        let stat = self.inner.space.fetch_stat(&name).await?;
+        let size = stat.ok_or_else(|| self.inner.absent(&name))?.size;
+        let range = range.intersection(ByteRange { start: 0, end: size });
+        self.inner.space.locations(&name, range).await
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after

@@ -157,6 +157,7 @@ mod committed;
 mod connect;
 mod key;
 mod keyspace;
+pub mod metadata;
 mod offload;
 mod overlay;
 mod pages;
@@ -184,7 +185,7 @@ pub use transaction::Transaction;
 pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
-    BlobName, ByteRange, Bytes, Durability, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId, PlacedBy, Relation, Result, Stat,
-    Timestamp, Transform, TransformKind, limits,
+    BlobName, ByteRange, Bytes, ChunkLocation, Durability, Error, ErrorKind, Key, KeyspaceConfig,
+    KeyspaceId, KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId, PlacedBy, Relation,
+    Replica, Result, Stat, Timestamp, Transform, TransformKind, limits,
 };

@@ -20,6 +20,7 @@ use crate::attempts::Attempts;
 use crate::backend::Backend;
 use crate::backend::BlobPart;
 use crate::blocking;
+use crate::metadata::Metadata;
 use crate::offload::offload;
 use crate::{Committed, Keyspace, Snapshot, Transaction};
 
@@ -318,6 +319,21 @@ impl Tyr {
     #[cfg(feature = "embedded")]
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.inner.torn_tail()
+    }
+
+    /// The service metadata: what services must agree on beside their data; see [`crate::metadata`].
+    pub fn metadata(&self) -> Metadata {
+        Metadata::new(self.inner.backend.clone())
+    }
+
+    /// Everything that was acknowledged before is on disk when it returns, also of keyspaces that
+    /// are `buffered`; not of those in `memory`, which are empty after a restart. A cluster syncs
+    /// every commit before it answers: there it does nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails: the store then refuses writes until it is opened again.
+    pub async fn sync(&self) -> Result<()> {
+        self.inner.backend.sync().await
     }
 
     /// Counters and sizes. Of a cluster: what this client did, and no more.

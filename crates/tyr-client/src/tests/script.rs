@@ -5,6 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tyr_control::{Answer, Request};
+use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::{Change, ClusterMap};
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
@@ -43,6 +45,14 @@ impl Control for Script {
     }
 
     fn propose(&self, _: Change) -> Asked<Epoch> {
+        panic!("these tests need no monitors")
+    }
+
+    fn ask(&self, _: Request) -> Asked<Answer> {
+        panic!("these tests need no monitors")
+    }
+
+    fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {
         panic!("these tests need no monitors")
     }
 

@@ -6,6 +6,7 @@
 //!   extents   file:u32  position:u64
 //!   meta      "format" | "next" | "k" keyspace:u32 | "t" keyspace:u32
 //!             "d" file:u32 position:u64 | "g" folded_at keyspace:u32 key | "reclaimed"
+//!             "m" path | "version"
 //! ```
 //!
 //! All numbers are big-endian, so that keys order as what they stand for. The escape in `segments`
@@ -33,11 +34,26 @@ pub(super) const TOTALS: &[u8] = b"t";
 pub(super) const DEAD: &[u8] = b"d";
 /// Tombstones, by when the log may forget them.
 pub(super) const GRAVE: &[u8] = b"g";
+/// Service metadata, by path.
+pub(super) const METADATA: &[u8] = b"m";
+/// The revision of the service metadata.
+pub(super) const REVISION: &[u8] = b"version";
 
 const _: () = {
     assert!(TIMESTAMP_LEN == size_of::<u32>() + size_of::<u64>() + size_of::<u16>());
     // A scan of one kind of entries must not meet those of another.
-    let first = [FORMAT, NEXT_KEYSPACE, RECLAIMED, KEYSPACE, TOTALS, DEAD, GRAVE, BATCH_KEY];
+    let first = [
+        FORMAT,
+        NEXT_KEYSPACE,
+        RECLAIMED,
+        KEYSPACE,
+        TOTALS,
+        DEAD,
+        GRAVE,
+        METADATA,
+        REVISION,
+        BATCH_KEY,
+    ];
     let mut one = 0;
     while one < first.len() {
         let mut other = one + 1;

@@ -4,13 +4,14 @@
 //!   blobs      one entry a blob: size, version, folded_at, and the content of a small one
 //!     └ segments   where the bytes of a larger one are: inline, or in an extent
 //!         └ extents    which blob an extent belongs to, and how many segments show it
-//!   meta       keyspaces, totals, dead extents, tombstones to be forgotten
+//!   meta       keyspaces, totals, dead extents, tombstones to be forgotten, service metadata
 //!   checkpoint     (a file) from where on the log is needed, and what the index held then
 //! ```
 //!
 //! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
 //! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`dead`] notes what
-//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above.
+//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above;
+//! [`metadata`] is kept beside all that.
 //! [`key`] and [`record`] are the bytes. The base knows nothing of the log's content, of versions
 //! in memory, or of who reads which version: whoever folds says what may be forgotten.
 //!
@@ -25,6 +26,7 @@ mod draft;
 mod fold;
 mod key;
 mod keyspaces;
+mod metadata;
 mod record;
 mod segments;
 mod types;
@@ -41,6 +43,7 @@ use tyr_types::{BlobName, ByteRange, Error, Key, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
+pub use metadata::{MetadataRow, MetadataRows};
 pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 
 use self::checkpoint::CheckpointRecord;

@@ -8,6 +8,7 @@ use tyr_types::{
 };
 
 use super::key::{self, TIMESTAMP_LEN};
+use super::metadata::MetadataRow;
 use super::types::{BlobBase, PieceData, Totals};
 
 const EXISTS: u8 = 1;
@@ -302,6 +303,30 @@ pub(super) fn encode_number(number: u32) -> Vec<u8> {
 /// The single number of a value.
 pub(super) fn decode_number(value: &[u8]) -> Option<u32> {
     value.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// The revision of the service metadata.
+pub(super) fn encode_revision(revision: u64) -> Vec<u8> {
+    revision.to_le_bytes().to_vec()
+}
+
+/// The revision of these bytes.
+pub(super) fn decode_revision(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// What a key of the service metadata holds.
+pub(super) fn encode_metadata(row: &MetadataRow) -> Vec<u8> {
+    let MetadataRow { created, changed, value } = row;
+    [&created.to_le_bytes(), &changed.to_le_bytes(), value.as_ref()].concat()
+}
+
+/// What these bytes are.
+pub(super) fn decode_metadata(bytes: &Bytes) -> Option<MetadataRow> {
+    let mut reader = Reader(bytes);
+    let (created, changed) = (reader.u64()?, reader.u64()?);
+    let value = bytes.slice(bytes.len() - reader.0.len()..);
+    Some(MetadataRow { created, changed, value })
 }
 
 #[cfg(test)]

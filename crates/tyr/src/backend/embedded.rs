@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tyr_embedded::{Attributes, Held, KeyspaceEntry};
-pub(crate) use tyr_embedded::{EmbeddedStore, ExtentLease, SnapshotGuard};
+pub(crate) use tyr_embedded::{EmbeddedStore, ExtentLease, MetadataWatch, SnapshotGuard};
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceInfo, ReadCheck, Result, Stat,

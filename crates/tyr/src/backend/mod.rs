@@ -9,7 +9,7 @@
 //! embedded half blocks, so async callers take it to a pool of threads unless memory can answer;
 //! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
 //! [`Space`] a keyspace of one, [`View`] a moment of one, [`ReadVersions`] what a transaction
-//! reads, [`Commit`] one under way. What fails on its way out gets the names that users know
+//! reads, [`Commit`] one under way, [`metadata`] what services agree on beside all that. What fails on its way out gets the names that users know
 //! ([`Backend::named`]): below, keyspaces are numbers.
 //!
 //! A build without one of the two has, in its place, types of the same names that have no value:
@@ -23,6 +23,7 @@ mod embedded;
 #[cfg(not(feature = "embedded"))]
 #[path = "without_embedded.rs"]
 mod embedded;
+mod metadata;
 mod read_versions;
 #[cfg(feature = "cluster")]
 mod remote;
@@ -39,12 +40,13 @@ use tyr_embedded::{CheckReport, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, KeyspaceConfig, KeyspaceInfo,
-    KeyspaceName, ReadCheck, Result, Stat, Timestamp,
+    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, ExtentRef, KeyspaceConfig,
+    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
 pub(crate) use self::commit::Commit;
 pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
+pub(crate) use self::metadata::MetadataWatch;
 pub(crate) use self::read_versions::{Moment, ReadVersions, VersionedRead};
 pub(crate) use self::view::View;
 
@@ -290,6 +292,18 @@ impl Backend {
         }
     }
 
+    /// Everything acknowledged before is on disk.
+    pub async fn sync(&self) -> Result<()> {
+        match self {
+            Self::Embedded(store) => {
+                let store = Arc::clone(store);
+                offload(move || store.sync()).await
+            }
+            // Nodes have synced what they acknowledge, whatever the keyspace.
+            Self::Remote(_) => Ok(()),
+        }
+    }
+
     pub fn statistics(&self) -> Statistics {
         match self {
             Self::Embedded(store) => store.statistics(),
@@ -398,6 +412,16 @@ impl Space {
             Self::Remote(space) => space.read_whole(name).await,
         };
         answer.map_err(|error| self.named(error))
+    }
+
+    /// Where the chunks of a range of a blob lie.
+    pub async fn locations(&self, name: &BlobName, range: ByteRange) -> Result<Vec<ChunkLocation>> {
+        let located = match self {
+            Self::Embedded(_) if range.is_empty() => Ok(Vec::new()),
+            Self::Embedded(_) => Ok(vec![ChunkLocation { range, replicas: Vec::new() }]),
+            Self::Remote(space) => space.client().locations(name, range).await,
+        };
+        located.map_err(|error| self.named(error))
     }
 
     /// Size and version; `None`: no such blob.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Transaction,
+    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig,
+    KeyspaceId, KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -66,6 +67,31 @@ impl Client {
     }
 
     pub fn ask(&self, _: Arc<Transaction>) -> Ticket {
+        match *self {}
+    }
+
+    pub async fn metadata(&self, _: Path) -> Result<Option<Entry>> {
+        match *self {}
+    }
+
+    pub async fn list_metadata(
+        &self,
+        _: String,
+        _: Option<String>,
+        _: usize,
+    ) -> Result<(Vec<(Path, Entry)>, u64)> {
+        match *self {}
+    }
+
+    pub async fn change_metadata(&self, _: MetadataTransaction) -> Result<u64> {
+        match *self {}
+    }
+
+    pub async fn metadata_changes(&self, _: String, _: u64) -> Result<(Vec<KeyChange>, u64)> {
+        match *self {}
+    }
+
+    pub async fn locations(&self, _: &BlobName, _: ByteRange) -> Result<Vec<ChunkLocation>> {
         match *self {}
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
@@ -26,6 +27,10 @@ pub(crate) enum EmbeddedView {}
 /// No piece of a payload on its disk.
 #[derive(Clone, Debug)]
 pub(crate) enum ExtentLease {}
+
+/// No watch of one.
+#[derive(Debug)]
+pub(crate) enum MetadataWatch {}
 
 /// No snapshot of one.
 #[derive(Clone, Debug)]
@@ -52,11 +57,42 @@ impl EmbeddedStore {
         match *self {}
     }
 
+    pub fn metadata(&self, _: &Path) -> Result<Option<Entry>> {
+        match *self {}
+    }
+
+    pub fn list_metadata(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: usize,
+    ) -> Result<(Vec<(Path, Entry)>, u64)> {
+        match *self {}
+    }
+
+    pub fn change_metadata(&self, _: &MetadataTransaction) -> Result<u64> {
+        match *self {}
+    }
+
+    pub fn watch_metadata(&self, _: String, _: u64) -> MetadataWatch {
+        match *self {}
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        match *self {}
+    }
+
     pub fn statistics(&self) -> Statistics {
         match *self {}
     }
 
     pub fn close(&self) -> Result<()> {
+        match *self {}
+    }
+}
+
+impl MetadataWatch {
+    pub async fn next(&mut self) -> Result<(Vec<KeyChange>, u64)> {
         match *self {}
     }
 }

@@ -3,9 +3,10 @@
 use std::io::Read;
 
 use tyr_runtime::ticket::Committed;
+use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation, Outcome,
-    Payload, Result, Stat, Transform, limits,
+    BlobName, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number,
+    Operation, Outcome, Payload, Result, Stat, Transform, limits,
 };
 
 use super::{Reader, Snapshot, Upload};
@@ -169,6 +170,14 @@ impl Keyspace {
     pub fn stat(&self, key: impl ToKey) -> Result<Stat> {
         let name = self.blob(key)?;
         self.space.stat(&name)?.ok_or_else(|| self.absent(&name))
+    }
+
+    /// Where the parts of a blob lie that are in this range: see [`crate::Keyspace::locations`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::locations`].
+    pub fn locations(&self, key: impl ToKey, range: ByteRange) -> Result<Vec<ChunkLocation>> {
+        block_on(crate::Keyspace::from_blocking(self.clone()).locations(key, range))
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after

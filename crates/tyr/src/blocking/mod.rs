@@ -4,6 +4,7 @@
 //! once: [`Tyr::into_async`] and [`crate::Tyr::blocking`] lead from one to the other.
 
 mod keyspace;
+mod metadata;
 mod reader;
 mod snapshot;
 mod store;
@@ -11,6 +12,7 @@ mod transaction;
 mod upload;
 
 pub use keyspace::Keyspace;
+pub use metadata::{Metadata, MetadataWatch};
 pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use store::Tyr;

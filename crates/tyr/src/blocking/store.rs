@@ -6,9 +6,10 @@ use std::path::Path;
 #[cfg(feature = "embedded")]
 use tyr_embedded::{CheckReport, TornTail};
 use tyr_runtime::statistics::Statistics;
+use tyr_runtime::waiting::block_on;
 use tyr_types::{Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result};
 
-use super::{Keyspace, Snapshot, Transaction};
+use super::{Keyspace, Metadata, Snapshot, Transaction};
 #[cfg(feature = "cluster")]
 use crate::ConnectOptions;
 #[cfg(feature = "embedded")]
@@ -183,6 +184,20 @@ impl Tyr {
     #[cfg(feature = "embedded")]
     pub fn torn_tail(&self) -> Option<&TornTail> {
         self.backend.torn_tail()
+    }
+
+    /// The service metadata: see [`crate::metadata`].
+    pub fn metadata(&self) -> Metadata {
+        Metadata::new(crate::metadata::Metadata::new(self.backend.clone()))
+    }
+
+    /// Everything that was acknowledged before is on disk when it returns: see
+    /// [`crate::Tyr::sync`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::sync`].
+    pub fn sync(&self) -> Result<()> {
+        block_on(self.backend.sync())
     }
 
     /// Counters and sizes. Of a cluster: what this client did, and no more.

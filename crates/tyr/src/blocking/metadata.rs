@@ -1,0 +1,89 @@
+//! Service metadata, for threads.
+
+use std::time::Duration;
+
+use tyr_runtime::waiting::{block_on, block_on_within};
+use tyr_types::{Bytes, Result};
+
+use crate::metadata::{self, Changes, Entry, Page, Transaction};
+
+/// The service metadata of a store: see [`crate::metadata`]. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct Metadata {
+    inner: metadata::Metadata,
+}
+
+/// A watch. Dropping it ends it.
+#[derive(Debug)]
+pub struct MetadataWatch {
+    inner: metadata::Watch,
+}
+
+impl Metadata {
+    pub(crate) fn new(inner: metadata::Metadata) -> Self {
+        Self { inner }
+    }
+
+    /// What a key holds; `None` when there is no such key.
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::get`].
+    pub fn get(&self, path: &str) -> Result<Option<Entry>> {
+        block_on(self.inner.get(path))
+    }
+
+    /// Gives a key this value, whether it was there or not; the revision in which it has it.
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::transact`].
+    pub fn put(&self, path: &str, value: impl Into<Bytes>) -> Result<u64> {
+        block_on(self.inner.put(path, value))
+    }
+
+    /// Takes a key away; does nothing if it is not there. Answers the revision afterwards.
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::transact`].
+    pub fn delete(&self, path: &str) -> Result<u64> {
+        block_on(self.inner.delete(path))
+    }
+
+    /// Entries whose keys begin with `prefix` and come after `after`, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::list`].
+    pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page> {
+        block_on(self.inner.list(prefix, after, limit))
+    }
+
+    /// Conditions and changes, all or nothing; the revision in which they took effect.
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::transact`].
+    pub fn transact(&self, transaction: Transaction) -> Result<u64> {
+        block_on(self.inner.transact(transaction))
+    }
+
+    /// What changes under a prefix after a revision: see [`metadata::Metadata::watch`].
+    pub fn watch(&self, prefix: &str, after: u64) -> MetadataWatch {
+        MetadataWatch { inner: self.inner.watch(prefix, after) }
+    }
+}
+
+impl MetadataWatch {
+    /// What has changed since it told last; waits for something.
+    ///
+    /// # Errors
+    /// As [`metadata::Watch::next`].
+    pub fn next(&mut self) -> Result<Changes> {
+        block_on(self.inner.next())
+    }
+
+    /// The same, but waits for so long only: `None` when nothing has changed by then.
+    ///
+    /// # Errors
+    /// As [`metadata::Watch::next`].
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Changes>> {
+        block_on_within(self.inner.next(), timeout).transpose()
+    }
+}
