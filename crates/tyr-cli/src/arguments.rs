@@ -17,6 +17,8 @@ use crate::commands::completions::{self, CompletionsArguments};
 use crate::commands::inspect::{self, InspectArguments};
 use crate::commands::keyspace::{self, KeyspaceCommand};
 use crate::commands::listing::{self, ListArguments, StatArguments};
+use crate::commands::locations::{self, LocationsArguments};
+use crate::commands::metadata::{self, MetadataCommand};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
 use crate::commands::removal::{self, RemoveArguments, TruncateArguments};
@@ -99,10 +101,15 @@ pub enum Command {
     Stat(StatArguments),
     /// List the blobs of a keyspace in key order
     Ls(ListArguments),
+    /// Show which nodes hold the chunks of a blob
+    Locations(LocationsArguments),
     /// Delete blobs, all in one transaction
     Rm(RemoveArguments),
     /// Run a transaction from a script on standard input, all or nothing
     Txn(TxnArguments),
+    /// Service metadata: what services agree on beside their data
+    #[command(subcommand)]
+    Meta(MetadataCommand),
     /// Verify every checksum and cross-reference of a store that nobody has open
     Check(CheckArguments),
     /// Show what is in a store, or what is known of one blob
@@ -152,8 +159,10 @@ impl Command {
             Self::Truncate(arguments) => removal::truncate(session, &arguments),
             Self::Stat(arguments) => listing::stat(session, &arguments),
             Self::Ls(arguments) => listing::list(session, &arguments),
+            Self::Locations(arguments) => locations::run(session, &arguments),
             Self::Rm(arguments) => removal::remove(session, &arguments),
             Self::Txn(arguments) => txn::run(session, &arguments),
+            Self::Meta(command) => metadata::run(session, command),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),
             Self::Bench(arguments) => bench::run(session, &arguments),

@@ -12,8 +12,8 @@
 //! threads and time, for a chain of one, where the commit machine's fast path is inlined. It must
 //! not know of other nodes: no socket, no message.
 //!
-//! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is kept
-//! beside the keyspaces.
+//! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
+//! kept beside the keyspaces.
 
 mod arbiter;
 mod commit;

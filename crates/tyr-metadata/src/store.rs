@@ -139,7 +139,7 @@ impl Store {
         Ok(Planned { revision: self.revision + u64::from(!entries.is_empty()), entries })
     }
 
-    /// Makes what was planned take effect; the store's revision. Nothing else may have come between.
+    /// Makes what was planned take effect; the store's revision. Nothing may have come between.
     pub fn install(&mut self, planned: Planned) -> u64 {
         let Planned { revision, entries } = planned;
         let is_next = revision == self.revision + u64::from(!entries.is_empty());

@@ -321,7 +321,7 @@ impl Tyr {
         self.inner.torn_tail()
     }
 
-    /// The service metadata: what services must agree on beside their data; see [`crate::metadata`].
+    /// The service metadata: what services must agree on; see [`crate::metadata`].
     pub fn metadata(&self) -> Metadata {
         Metadata::new(self.inner.backend.clone())
     }

@@ -1,4 +1,4 @@
-//! The commands on blobs and keyspaces, one file a family.
+//! The commands on blobs, keyspaces and service metadata, one file a family.
 //!
 //! Each file holds the arguments of its commands and what they do. What they share is how a blob
 //! is named ([`blob`]) and where its bytes come from ([`source`]).
@@ -10,6 +10,8 @@ pub mod completions;
 pub mod inspect;
 pub mod keyspace;
 pub mod listing;
+pub mod locations;
+pub mod metadata;
 pub mod pieces;
 pub mod reading;
 pub mod reference;

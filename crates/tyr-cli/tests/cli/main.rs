@@ -10,6 +10,7 @@ mod exit_codes;
 mod lifecycle;
 mod loss;
 mod membership;
+mod metadata;
 mod nodes;
 mod secure;
 mod serve;

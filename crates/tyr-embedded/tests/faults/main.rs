@@ -5,6 +5,7 @@
 mod failed_sync;
 mod full_disk;
 mod index;
+mod kept;
 mod machine;
 mod model;
 mod power_loss;

@@ -1,7 +1,7 @@
 //! Service metadata: keys, values, and in which revisions they came to be and changed.
 //!
 //! What it means, and what may be done to it, is said elsewhere; here it is rows that are durable,
-//! each change of them whole or not at all. A node of a cluster has none: there the monitors keep it.
+//! each change of them whole or not at all. A node of a cluster has none: the monitors keep it.
 
 use bytes::Bytes;
 use tyr_types::{Error, Result};

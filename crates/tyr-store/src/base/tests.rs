@@ -2,6 +2,7 @@
 
 mod damage;
 mod keyspaces;
+mod metadata;
 mod space;
 
 use std::collections::{BTreeMap, BTreeSet};

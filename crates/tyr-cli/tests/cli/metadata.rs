@@ -1,0 +1,71 @@
+//! Service metadata and locations, over a directory and a cluster.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::shell::Shell;
+
+#[test]
+fn a_directory_keeps_service_metadata_by_revisions() {
+    let shell = Shell::new();
+    let first = shell.text(["meta", "put", "service/leader", "--value", "alice", "--if-absent"]);
+    assert_eq!(first.trim(), "1");
+    let late = shell.refused(["meta", "put", "service/leader", "--value", "bob", "--if-absent"]);
+    assert_eq!((late.0, late.1.as_str()), (5, "Conflict"));
+    assert_eq!(shell.ok(["meta", "get", "service/leader"]), b"alice");
+    shell.ok_fed(["meta", "put", "service/config"], b"a = 1\n");
+    let put = ["meta", "put", "service/leader", "--value", "bob", "--if-revision"];
+    assert_eq!(shell.refused([&put[..], &["2"]].concat()).0, 5);
+    assert_eq!(shell.text([&put[..], &["1"]].concat()).trim(), "3");
+    let listed = shell.json(["meta", "list", "service/"]);
+    let keys: Vec<_> = listed.iter().map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["service/config", "service/leader"]);
+    assert_eq!((&listed[1]["created"], &listed[1]["changed"]), (&1.into(), &3.into()));
+    assert_eq!(listed[0]["base64"], "YSA9IDEK");
+    shell.ok(["meta", "delete", "service/leader", "--if-revision", "3"]);
+    let gone = shell.refused(["meta", "get", "service/leader"]);
+    assert_eq!((gone.0, gone.1.as_str()), (3, "NotFound"));
+    assert!(gone.2.contains("service/leader"), "{}", gone.2);
+    let wrong = shell.refused(["meta", "put", "/service", "--value", "x"]);
+    assert_eq!((wrong.0, wrong.1.as_str()), (9, "InvalidArgument"));
+    let alone = shell.refused(["meta", "watch"]);
+    assert_eq!((alone.0, alone.1.as_str()), (2, "Usage"));
+    shell.assert_clean();
+}
+
+#[test]
+fn a_directory_is_one_place() {
+    let shell = Shell::new();
+    shell.ok(["put", "ks", "a", "--value", "hello"]);
+    let located = shell.json(["locations", "ks", "a", "--offset", "1"]);
+    assert_eq!((&located[0]["offset"], &located[0]["bytes"]), (&1.into(), &4.into()));
+    assert_eq!(located[0]["replicas"], Value::Array(Vec::new()));
+    assert_eq!(shell.refused(["locations", "ks", "b"]).0, 3);
+}
+
+#[test]
+fn a_cluster_tells_who_watches_and_where_chunks_lie() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["meta", "put", "service/a", "--value", "1"]);
+    let watch = ["meta", "watch", "service/", "--after", "0", "--data", &cluster.address];
+    let mut watching = cluster.shell.start(watch);
+    let mut told = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().ends_with("put     service/a"));
+    cluster.text(&["meta", "put", "other/a", "--value", "1"]);
+    cluster.text(&["meta", "delete", "service/a"]);
+    assert!(told.next().unwrap().unwrap().ends_with("delete  service/a"));
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+
+    cluster.text(&["keyspace", "create", "notes", "--chunk-size", "4KiB", "--replication", "2"]);
+    cluster.text(&["truncate", "notes", "a", "10000"]);
+    let located = cluster.json(&["locations", "notes", "a"]);
+    assert_eq!(located.len(), 3);
+    for location in &located {
+        assert_eq!(location["replicas"].as_array().unwrap().len(), 2, "{location}");
+    }
+    let text = cluster.text(&["locations", "notes", "a", "--offset", "8192"]);
+    assert!(text.contains("@127.0.0.1:"), "{text}");
+}
