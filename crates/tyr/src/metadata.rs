@@ -1,7 +1,7 @@
 //! Service metadata: a small versioned key-value store for what services must agree on.
 //!
 //! On a cluster the monitors keep it, under consensus: it is there as long as a majority of them
-//! is. A store in a directory keeps its own. Keys are paths of up to 512 bytes, `service/log/epoch`;
+//! is. A store in a directory keeps its own. Keys are paths of up to 512 bytes, `service/epoch`;
 //! values have up to 4 MiB, all of it together 64 MiB and 262,144 keys: configuration, not data.
 //!
 //! Each change raises one *revision* of the whole. An entry knows the revision in which it came to

@@ -153,9 +153,11 @@ fn a_directory_tells_who_asks_for_what_it_has_forgotten_to_list_anew() {
 fn closing_a_directory_ends_its_watches() {
     let store = Opened::new(Kind::Embedded);
     let mut watch = store.tyr.metadata().watch("", 0);
-    let waiting = std::thread::spawn(move || watch.next());
+    let waiting = std::thread::spawn(move || (watch.next(), watch.next()));
     store.tyr.close().unwrap();
-    let error = waiting.join().unwrap().unwrap_err();
+    let (told, over) = waiting.join().unwrap();
+    assert!(over.is_none(), "it ends after an error");
+    let error = told.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 

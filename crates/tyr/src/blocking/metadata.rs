@@ -13,10 +13,11 @@ pub struct Metadata {
     inner: metadata::Metadata,
 }
 
-/// A watch. Dropping it ends it.
+/// A watch: waits for what changes, and ends after an error. Dropping it ends it.
 #[derive(Debug)]
 pub struct MetadataWatch {
     inner: metadata::Watch,
+    is_over: bool,
 }
 
 impl Metadata {
@@ -66,24 +67,30 @@ impl Metadata {
 
     /// What changes under a prefix after a revision: see [`metadata::Metadata::watch`].
     pub fn watch(&self, prefix: &str, after: u64) -> MetadataWatch {
-        MetadataWatch { inner: self.inner.watch(prefix, after) }
+        MetadataWatch { inner: self.inner.watch(prefix, after), is_over: false }
     }
 }
 
 impl MetadataWatch {
-    /// What has changed since it told last; waits for something.
-    ///
-    /// # Errors
-    /// As [`metadata::Watch::next`].
-    pub fn next(&mut self) -> Result<Changes> {
-        block_on(self.inner.next())
-    }
-
-    /// The same, but waits for so long only: `None` when nothing has changed by then.
+    /// What has changed since it told last; waits for so long. `None` when nothing has by then.
     ///
     /// # Errors
     /// As [`metadata::Watch::next`].
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Changes>> {
         block_on_within(self.inner.next(), timeout).transpose()
+    }
+}
+
+/// Errors are those of [`metadata::Watch::next`].
+impl Iterator for MetadataWatch {
+    type Item = Result<Changes>;
+
+    fn next(&mut self) -> Option<Result<Changes>> {
+        if self.is_over {
+            return None;
+        }
+        let told = block_on(self.inner.next());
+        self.is_over = told.is_err();
+        Some(told)
     }
 }
