@@ -30,7 +30,7 @@ use tyr_types::{
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
-use crate::driver::{Backlog, Driver, Outlet};
+use crate::driver::{Backlog, Driver, Outbound};
 use tyr_net::access::{self, Caller, Right, Users};
 use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 
@@ -38,7 +38,7 @@ use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
 pub(crate) const READS_WAITING_MAX: usize = 16_384;
 
 /// Takes what nodes tell the monitors, and what the monitors tell.
-pub(crate) trait MonitorInlet: Send + Sync + 'static {
+pub(crate) trait MonitorInbox: Send + Sync + 'static {
     /// Takes a message of a node for the monitors. Never waits.
     fn receive(&self, envelope: Envelope);
     /// Whether this node may speak for the monitors.
@@ -61,8 +61,8 @@ pub(crate) struct Gate {
 /// What is behind the gate; it is there before anybody is let in.
 struct Parts {
     driver: Arc<Driver>,
-    monitors: Arc<dyn MonitorInlet>,
-    outlet: Arc<dyn Outlet>,
+    monitors: Arc<dyn MonitorInbox>,
+    outbound: Arc<dyn Outbound>,
     quotas: Arc<Quotas>,
     memory: Arc<MemoryPressure>,
 }
@@ -80,12 +80,12 @@ impl Gate {
     pub fn open(
         &self,
         driver: Arc<Driver>,
-        monitors: Arc<dyn MonitorInlet>,
-        outlet: Arc<dyn Outlet>,
+        monitors: Arc<dyn MonitorInbox>,
+        outbound: Arc<dyn Outbound>,
         quotas: Arc<Quotas>,
         memory: Arc<MemoryPressure>,
     ) {
-        let opened = self.parts.set(Parts { driver, monitors, outlet, quotas, memory });
+        let opened = self.parts.set(Parts { driver, monitors, outbound, quotas, memory });
         assert!(opened.is_ok(), "a gate is opened once");
     }
 
@@ -222,7 +222,7 @@ impl Gate {
         };
         debug_assert_eq!(envelope.from, Address::Client(client), "who is answered has asked");
         let Some(body) = refusal else { return Some(envelope) };
-        parts.outlet.send(Address::Client(client), answer(parts, &envelope, body));
+        parts.outbound.send(Address::Client(client), answer(parts, &envelope, body));
         None
     }
 
@@ -251,7 +251,7 @@ impl Gate {
         let refusal = answer(parts, &envelope, body);
         if let Err(refusal) = parts.driver.wait((client, len), (envelope, refusal)) {
             self.refused.overload.fetch_add(1, Ordering::Relaxed);
-            parts.outlet.send(Address::Client(client), *refusal);
+            parts.outbound.send(Address::Client(client), *refusal);
         }
         None
     }
@@ -361,7 +361,7 @@ impl Receive for Gate {
             admitted.extend(let_in);
         }
         if is_answered {
-            parts.outlet.flush();
+            parts.outbound.flush();
         }
         debug_assert!(batch.is_empty(), "all of a batch is let in or refused");
         debug_assert!(

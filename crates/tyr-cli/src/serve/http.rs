@@ -30,7 +30,7 @@ pub struct Http {
 }
 
 /// What answers are made from.
-struct Sight {
+struct Sources {
     observer: Observer,
     metrics: Metrics,
 }
@@ -90,22 +90,22 @@ fn router(observer: Observer) -> Router {
         .route("/health/live", get(show_live))
         .route("/health/ready", get(show_ready))
         .route("/status", get(show_status))
-        .with_state(Arc::new(Sight { observer, metrics }))
+        .with_state(Arc::new(Sources { observer, metrics }))
 }
 
-async fn show_metrics(State(sight): State<Arc<Sight>>, headers: HeaderMap) -> Response {
+async fn show_metrics(State(sight): State<Arc<Sources>>, headers: HeaderMap) -> Response {
     sight.metrics.answer(&headers)
 }
 
-async fn show_live(State(sight): State<Arc<Sight>>) -> Response {
+async fn show_live(State(sight): State<Arc<Sources>>) -> Response {
     answer(&sight.observer.live())
 }
 
-async fn show_ready(State(sight): State<Arc<Sight>>) -> Response {
+async fn show_ready(State(sight): State<Arc<Sources>>) -> Response {
     answer(&sight.observer.ready())
 }
 
-async fn show_status(State(sight): State<Arc<Sight>>) -> Response {
+async fn show_status(State(sight): State<Arc<Sources>>) -> Response {
     json_text(StatusCode::OK, &json!(sight.observer.report()))
 }
 

@@ -90,7 +90,7 @@ impl Host for Surroundings<'_> {
             let answers = &self.driver.counts.answers;
             stopwatch.answered(to, &envelope.body, answers, clock::steady_us());
         }
-        self.driver.outlet.send(to, envelope);
+        self.driver.outbound.send(to, envelope);
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -105,8 +105,8 @@ impl Host for Surroundings<'_> {
             if is_own {
                 return driver.receive(std::iter::once(envelope));
             }
-            driver.outlet.send(asker, envelope);
-            driver.outlet.flush();
+            driver.outbound.send(asker, envelope);
+            driver.outbound.flush();
         })
         .detach();
     }
@@ -116,8 +116,8 @@ impl Host for Surroundings<'_> {
         blocking::unblock(move || {
             let listed = listing.make();
             let (to, envelope) = driver.look(|engine| engine.listed(listed));
-            driver.outlet.send(to, envelope);
-            driver.outlet.flush();
+            driver.outbound.send(to, envelope);
+            driver.outbound.flush();
         })
         .detach();
     }

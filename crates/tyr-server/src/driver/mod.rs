@@ -66,7 +66,7 @@ const _: () = assert!(limits::TRANSACTION_INLINE_MAX as u64 <= INBOX_LEN_MAX);
 const PREPARATION_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where messages go out.
-pub(crate) trait Outlet: Send + Sync + 'static {
+pub(crate) trait Outbound: Send + Sync + 'static {
     /// Takes a message on its way; it may be lost (F6).
     fn send(&self, to: Address, envelope: Envelope);
     /// Everything sent so far goes out.
@@ -210,7 +210,7 @@ pub(crate) struct Driver {
     node: NodeId,
     inbox: Mutex<Inbox>,
     seat: Mutex<Seat>,
-    outlet: Arc<dyn Outlet>,
+    outbound: Arc<dyn Outbound>,
     syncer: Arc<Syncer>,
     is_closed: AtomicBool,
     pub counts: Counts,
@@ -224,12 +224,12 @@ impl std::fmt::Debug for Driver {
 
 impl Driver {
     /// Drives what is in `engine`. [`Driver::run_syncer`] has to run on a thread of its own.
-    pub fn new(engine: Engine, outlet: Arc<dyn Outlet>) -> Arc<Self> {
+    pub fn new(engine: Engine, outbound: Arc<dyn Outbound>) -> Arc<Self> {
         Arc::new(Self {
             node: engine.member().node(),
             inbox: Mutex::default(),
             seat: Mutex::new(Seat { engine, gauges: Gauges::default(), room: VecDeque::new() }),
-            outlet,
+            outbound,
             syncer: Arc::default(),
             is_closed: AtomicBool::new(false),
             counts: Counts::default(),
@@ -313,7 +313,7 @@ impl Driver {
             inbox.admission.late(now_us)
         } {
             self.counts.late.fetch_add(1, Ordering::Relaxed);
-            self.outlet.send(to, refusal);
+            self.outbound.send(to, refusal);
         }
     }
 
@@ -436,7 +436,7 @@ impl Driver {
                 blocking::unblock(|| prepare(preparation)).detach();
             }
         }
-        self.outlet.flush();
+        self.outbound.flush();
     }
 }
 

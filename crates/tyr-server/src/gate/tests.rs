@@ -21,7 +21,7 @@ const REFUSALS: u32 = 50_000;
 /// No monitors are there.
 struct NoMonitors;
 
-impl MonitorInlet for NoMonitors {
+impl MonitorInbox for NoMonitors {
     fn receive(&self, _: Envelope) {}
 
     fn is_monitor(&self, _: NodeId) -> bool {
@@ -36,7 +36,7 @@ struct Encoding {
     outgoing: Mutex<Outgoing>,
 }
 
-impl Outlet for Encoding {
+impl Outbound for Encoding {
     fn send(&self, to: Address, envelope: Envelope) {
         assert_eq!(to, Address::Client(1));
         let Body::Reply { decision: Decision::Abort(abort), .. } = &envelope.body else {
@@ -86,8 +86,8 @@ fn a_full_node_refuses_what_may_not_wait() {
     let hold = |store| Holdings::new(NodeId(0), store, retention);
     let opened = Engine::open(member, hold, |visit| Store::open_node(folder.path(), visit));
     let (engine, _lock) = opened.unwrap();
-    let outlet = Arc::new(Encoding::default());
-    let driver = Driver::new(engine, outlet.clone());
+    let outbound = Arc::new(Encoding::default());
+    let driver = Driver::new(engine, outbound.clone());
     driver.take_no_more();
     let quotas = Quotas::new(NodeId(0), driver.store(), Arc::default());
     let memory = MemoryPressure::new(driver.store(), 1 << 30);
@@ -95,7 +95,7 @@ fn a_full_node_refuses_what_may_not_wait() {
     let caller = users.identify(&[]).unwrap();
     let gate = Gate::new(users, None);
     gate.learn(Arc::new(ClusterMap::of(3, &[KeyspaceConfig::default()])));
-    gate.open(driver, Arc::new(NoMonitors), outlet.clone(), quotas, memory);
+    gate.open(driver, Arc::new(NoMonitors), outbound.clone(), quotas, memory);
     let peer = Arc::new(Peer {
         address: Address::Client(1),
         incarnation: 0,
@@ -114,7 +114,7 @@ fn a_full_node_refuses_what_may_not_wait() {
         gate.receive(&peer, &mut vec![envelope]);
     }
     let took = cpu() - begun;
-    let refused = outlet.count.load(Ordering::Relaxed);
+    let refused = outbound.count.load(Ordering::Relaxed);
     assert!(refused + 16 > u64::from(REFUSALS), "{refused}: a few wait");
     let us = (took.tv_sec as f64 * 1e6 + took.tv_nsec as f64 / 1e3) / f64::from(REFUSALS);
     println!("a refusal takes {us:.2} us of CPU");

@@ -24,7 +24,7 @@ use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
 use super::generation::{Generation, raise_every};
 use super::router::Leader;
-use crate::gate::{Gate, MonitorInlet};
+use crate::gate::{Gate, MonitorInbox};
 use crate::quota::{Quota, Quotas};
 use tyr_control::MetadataClient;
 use tyr_control::NodeRecord;
@@ -381,7 +381,7 @@ impl MetadataFollower {
     }
 }
 
-impl MonitorInlet for MetadataFollower {
+impl MonitorInbox for MetadataFollower {
     fn receive(&self, envelope: Envelope) {
         if let Some(monitor) = &self.monitor {
             monitor.receive(envelope);

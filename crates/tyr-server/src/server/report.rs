@@ -95,9 +95,9 @@ pub struct SeatReport {
 /// Where control connections find how the node stands. They are there before its parts are, and
 /// must not keep those once it has stopped.
 #[derive(Clone, Default)]
-pub(super) struct Sight(Arc<OnceLock<Weak<Parts>>>);
+pub(super) struct ReportSource(Arc<OnceLock<Weak<Parts>>>);
 
-impl Sight {
+impl ReportSource {
     /// The node runs.
     pub fn open(&self, parts: &Arc<Parts>) {
         let is_first = self.0.set(Arc::downgrade(parts)).is_ok();

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use tyr_protocol::message::{Address, Envelope};
 use tyr_types::NodeId;
 
-use crate::driver::{Driver, Outlet};
-use crate::gate::MonitorInlet;
+use crate::driver::{Driver, Outbound};
+use crate::gate::MonitorInbox;
 use tyr_net::Network;
 
 /// Knows who speaks for the monitors.
-pub(crate) trait Leader: MonitorInlet {
+pub(crate) trait Leader: MonitorInbox {
     /// The node that leads them, as far as known.
     fn leader(&self) -> Option<NodeId>;
 }
@@ -51,7 +51,7 @@ impl Router {
     }
 }
 
-impl Outlet for Router {
+impl Outbound for Router {
     fn send(&self, to: Address, envelope: Envelope) {
         match to {
             Address::Node(_) | Address::Client(_) => {

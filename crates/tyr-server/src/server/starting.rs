@@ -23,12 +23,12 @@ use super::identity::Identity;
 use super::maintenance::Maintenance;
 use super::metadata_follower::{MetadataFollower, Parts};
 use super::options::{Formation, ServerOptions};
-use super::report::Sight;
+use super::report::ReportSource;
 use super::router::{Leader, Router};
 use super::usage_scan::UsageScan;
 use super::{Running, Server};
-use crate::driver::{Driver, Outlet};
-use crate::gate::{Gate, MonitorInlet};
+use crate::driver::{Driver, Outbound};
+use crate::gate::{Gate, MonitorInbox};
 use crate::keeper::{Keeper, SnapshotFloor};
 use crate::memory_pressure::{HEARD_MAX_US, MemoryPressure};
 use crate::quota::Quotas;
@@ -82,7 +82,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let network = start_network(&options, &who, &gate, &accepting)?;
     let (engine, lock, disk) = open(&options, &who)?;
     let router = Router::new(who.node, network.clone());
-    let driver = Driver::new(engine, Arc::clone(&router) as Arc<dyn Outlet>);
+    let driver = Driver::new(engine, Arc::clone(&router) as Arc<dyn Outbound>);
     let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
@@ -90,7 +90,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let monitor = start_monitor(&options, &who, &connect, &router)?;
     let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
     let others = relaying_client(&options, &who, &connect)?;
-    let (answering, sight) = answering((monitor.as_ref(), others.as_ref()), &gate);
+    let (answering, reports) = answering((monitor.as_ref(), others.as_ref()), &gate);
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
@@ -111,8 +111,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
     let gossip = start_gossip(&options, (node, who.incarnation, cluster), &follower, &control)?;
     follower.gossip_by(gossip.clone());
-    let inlet = Arc::clone(&follower) as Arc<dyn MonitorInlet>;
-    gate.open(Arc::clone(&driver), inlet, router, Arc::clone(&quotas), Arc::clone(&memory));
+    let inbox = Arc::clone(&follower) as Arc<dyn MonitorInbox>;
+    gate.open(Arc::clone(&driver), inbox, router, Arc::clone(&quotas), Arc::clone(&memory));
     let listen = network.listen(options.listen)?;
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
     let is_stopping = Arc::new(AtomicBool::new(false));
@@ -138,7 +138,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_stopping,
         running,
     };
-    sight.open(&server.observed());
+    reports.open(&server.observed());
     Ok(server)
 }
 
@@ -154,15 +154,15 @@ fn users_of(options: &ServerOptions) -> Users {
 fn answering(
     (monitor, others): (Option<&Monitor>, Option<&MetadataClient>),
     gate: &Arc<Gate>,
-) -> (Answering, Sight) {
-    let (sight, naming) = (Sight::default(), Arc::clone(gate));
-    let looking = sight.clone();
+) -> (Answering, ReportSource) {
+    let (reports, naming) = (ReportSource::default(), Arc::clone(gate));
+    let looking = reports.clone();
     let answering = Answering {
         report: Arc::new(move || looking.report()),
         describe: Arc::new(move |path, old, new| super::control::describe(path, old, new, &naming)),
         ..Answering::new(monitor.cloned(), others.cloned())
     };
-    (answering, sight)
+    (answering, reports)
 }
 
 /// Traces transactions, if that is wanted.

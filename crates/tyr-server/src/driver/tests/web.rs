@@ -20,7 +20,7 @@ use tyr_protocol::session::{Answer, Call, CallId, Effect, Event, Session};
 use tyr_store::store::Store;
 use tyr_types::{Durability, KeyspaceConfig, NodeId};
 
-use crate::driver::{Driver, Outlet};
+use crate::driver::{Driver, Outbound};
 use crate::keeper::Keeper;
 use tyr_runtime::clock;
 
@@ -48,7 +48,7 @@ impl Lines {
     }
 }
 
-impl Outlet for Weak<Lines> {
+impl Outbound for Weak<Lines> {
     fn send(&self, to: Address, envelope: Envelope) {
         if let Some(lines) = self.upgrade() {
             lines.send(to, envelope);
