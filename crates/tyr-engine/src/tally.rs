@@ -113,7 +113,8 @@ impl Tally {
     pub fn advance(
         &self,
         keyspace: KeyspaceId,
-        (after, to): (Option<&Key>, Option<Key>),
+        after: Option<&Key>,
+        to: Option<Key>,
         met: KeyspaceUsage,
     ) {
         let mut counts = self.counts.lock();
@@ -188,11 +189,11 @@ mod tests {
     fn a_change_counts_once_whether_the_walk_has_passed_it_or_not() {
         let tally = Tally::default();
         tally.watch([ONE]);
-        tally.advance(ONE, (None, Some(key("m"))), totals(2, 20));
+        tally.advance(ONE, None, Some(key("m")), totals(2, 20));
         tally.change(&blob("a"), Some(10), Some(15));
         tally.change(&blob("z"), None, Some(7));
         assert_eq!(tally.of(ONE), totals(2, 25), "z will be met");
-        tally.advance(ONE, (Some(&key("m")), None), totals(1, 7));
+        tally.advance(ONE, Some(&key("m")), None, totals(1, 7));
         assert_eq!(tally.of(ONE), totals(3, 32));
         tally.change(&blob("z"), Some(7), None);
         tally.change(&blob("b"), None, Some(0));
@@ -203,10 +204,10 @@ mod tests {
     fn a_round_replaces_what_was_known() {
         let tally = Tally::default();
         tally.watch([ONE]);
-        tally.advance(ONE, (None, None), totals(9, 900));
-        tally.advance(ONE, (None, Some(key("m"))), totals(1, 10));
+        tally.advance(ONE, None, None, totals(9, 900));
+        tally.advance(ONE, None, Some(key("m")), totals(1, 10));
         assert_eq!(tally.of(ONE), totals(9, 900), "until it has ended");
-        tally.advance(ONE, (Some(&key("m")), None), totals(1, 10));
+        tally.advance(ONE, Some(&key("m")), None, totals(1, 10));
         assert_eq!(tally.of(ONE), totals(2, 20));
     }
 
@@ -214,9 +215,9 @@ mod tests {
     fn a_step_of_a_walk_that_began_anew_counts_for_nothing() {
         let tally = Tally::default();
         tally.watch([ONE]);
-        tally.advance(ONE, (None, Some(key("m"))), totals(1, 10));
+        tally.advance(ONE, None, Some(key("m")), totals(1, 10));
         tally.restart();
-        tally.advance(ONE, (Some(&key("m")), None), totals(5, 50));
+        tally.advance(ONE, Some(&key("m")), None, totals(5, 50));
         assert_eq!((tally.of(ONE), tally.watched()), (totals(0, 0), vec![(ONE, false)]));
     }
 
@@ -226,7 +227,7 @@ mod tests {
         assert!(!tally.is_watched(ONE));
         tally.change(&blob("a"), None, Some(1));
         tally.watch([ONE]);
-        tally.advance(ONE, (None, None), totals(1, 1));
+        tally.advance(ONE, None, None, totals(1, 1));
         tally.watch([ONE, KeyspaceId(2)]);
         assert_eq!(tally.watched(), [(ONE, true), (KeyspaceId(2), false)]);
         tally.watch([]);

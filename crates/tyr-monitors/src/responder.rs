@@ -200,7 +200,7 @@ impl Responder {
             (Identity::Node(_), None) | (Identity::User { .. }, _) => identity.actor(),
         };
         if let Request::Watch { prefix, after } = question.request {
-            return self.watch(actor, prefix, after, (number, frames)).await;
+            return self.watch(actor, prefix, after, number, frames).await;
         }
         let is_raft = matches!(question.request, Request::Raft(_));
         let change = self.describe(&identity, &question).await;
@@ -282,7 +282,8 @@ impl Responder {
         actor: Actor,
         prefix: String,
         after: u64,
-        (number, frames): (u64, mpsc::Sender<Vec<u8>>),
+        number: u64,
+        frames: mpsc::Sender<Vec<u8>>,
     ) {
         match (self.answering.voter(), &self.answering.others) {
             (Some(monitor), _) => {

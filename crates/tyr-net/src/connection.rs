@@ -105,7 +105,7 @@ async fn read(
     debug_assert_ne!(peer.address, Address::Monitors, "monitors have no connections of their own");
     let mut batch = Vec::new();
     loop {
-        let taken = take_frames((shared, peer), &mut decoder, &mut batch);
+        let taken = take_frames(shared, peer, &mut decoder, &mut batch);
         let longest = taken.inspect_err(|error| {
             add(&shared.counters.broken, 1);
             tracing::warn!(from = %peer.socket, who = ?peer.address, "connection closed: {error}");
@@ -142,7 +142,8 @@ async fn read(
 /// Decodes the whole frames that are in; answers the length of the longest. What is not understood
 /// is told to the receiver by itself: it harms nothing else that comes on the connection.
 fn take_frames(
-    (shared, peer): (&Shared, &Arc<Peer>),
+    shared: &Shared,
+    peer: &Arc<Peer>,
     decoder: &mut Decoder,
     batch: &mut Vec<Envelope>,
 ) -> Result<usize> {

@@ -161,7 +161,8 @@ impl Gate {
     fn take_from_client(
         &self,
         parts: &Parts,
-        (client, caller): (u64, &Caller),
+        client: u64,
+        caller: &Caller,
         envelope: Envelope,
     ) -> Option<Envelope> {
         if envelope.from != Address::Client(client) {
@@ -173,7 +174,7 @@ impl Gate {
                 let permitted = self.permit_transaction(caller, transaction);
                 let admitted = permitted.and_then(|()| match is_retry {
                     true => Ok(true),
-                    false => self.admit(parts, client, (transaction, ends)),
+                    false => self.admit(parts, client, transaction, ends),
                 });
                 match admitted {
                     Ok(true) => None,
@@ -231,7 +232,8 @@ impl Gate {
         &self,
         parts: &Parts,
         client: u64,
-        (transaction, ends): (&Transaction, &Ends),
+        transaction: &Transaction,
+        ends: &Ends,
     ) -> Result<bool> {
         let has_room = parts.driver.has_room();
         let is_full = !has_room && !parts.driver.may_wait(client, transaction.payload_len());
@@ -352,7 +354,7 @@ impl Receive for Gate {
                 Address::Client(client) => {
                     let caller: &Caller =
                         peer.principal.get().expect("the gate itself identified the client");
-                    let taken = self.take_from_client(parts, (client, caller), envelope);
+                    let taken = self.take_from_client(parts, client, caller, envelope);
                     is_answered |= taken.is_none();
                     taken
                 }

@@ -152,7 +152,7 @@ impl FaultPlan {
                 continue; // One change of the ring in a run: each takes its time.
             }
             has_changed |= is_change;
-            draw(random, nodes, kind, (at_us, lasts_us), &mut plan);
+            draw(random, nodes, kind, at_us, lasts_us, &mut plan);
             at_us += lasts_us + random.between(50_000, 3_000_000);
         }
         Self::new(plan)
@@ -164,7 +164,8 @@ fn draw(
     random: &mut Random,
     nodes: u16,
     kind: u64,
-    (at_us, lasts_us): (u64, u64),
+    at_us: u64,
+    lasts_us: u64,
     plan: &mut Vec<(u64, Fault)>,
 ) {
     let all: Vec<NodeId> = (0..nodes).map(NodeId).collect();
@@ -231,7 +232,7 @@ fn draw(
         13 => push(at_us, Fault::Add(NodeId(nodes))),
         14 => push(at_us, Fault::Drain(node)),
         15 => push(at_us, Fault::Replace(node)),
-        _ => plan.extend(draw_rest(random, node, kind, (at_us, end_us))),
+        _ => plan.extend(draw_rest(random, node, kind, at_us, end_us)),
     }
 }
 
@@ -240,7 +241,8 @@ fn draw_rest(
     random: &mut Random,
     node: NodeId,
     kind: u64,
-    (at_us, end_us): (u64, u64),
+    at_us: u64,
+    end_us: u64,
 ) -> Vec<(u64, Fault)> {
     match kind {
         16 => vec![(at_us, Fault::Stop(node)), (end_us, Fault::Restart(node))],

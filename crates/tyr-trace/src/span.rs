@@ -149,8 +149,11 @@ impl Span {
 
     /// Of a transaction that another node passed on to this one, which is in its chain.
     pub fn forwarded(
-        (node, position): (NodeId, usize),
-        (transaction, chain, attempt): (&Transaction, &Chain, Attempt),
+        node: NodeId,
+        position: usize,
+        transaction: &Transaction,
+        chain: &Chain,
+        attempt: Attempt,
         now: Now,
     ) -> Self {
         let id = transaction.id;

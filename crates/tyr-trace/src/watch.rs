@@ -130,7 +130,7 @@ impl Watch {
         let clock = || now.monotonic_us;
         match message {
             Message::Forward { transaction, chain, attempt, .. } => {
-                self.forwarded((transaction, chain, *attempt), now);
+                self.forwarded(transaction, chain, *attempt, now);
             }
             Message::Decided { id, at, .. }
             | Message::Backward { id, decision: Decision::Commit(at), .. } => {
@@ -147,11 +147,7 @@ impl Watch {
         }
     }
 
-    fn forwarded(
-        &mut self,
-        (transaction, chain, attempt): (&Transaction, &Chain, Attempt),
-        now: Now,
-    ) {
+    fn forwarded(&mut self, transaction: &Transaction, chain: &Chain, attempt: Attempt, now: Now) {
         let id = transaction.id;
         if !self.sampling.picks(id) {
             return;
@@ -166,7 +162,7 @@ impl Watch {
             Some(_) => self.end(id, Outcome::Superseded, || now.monotonic_us),
             None => {}
         }
-        let span = Span::forwarded((self.node, position), (transaction, chain, attempt), now);
+        let span = Span::forwarded(self.node, position, transaction, chain, attempt, now);
         self.begin(span);
     }
 
@@ -174,7 +170,7 @@ impl Watch {
     pub fn sent(&mut self, to: Address, body: &Body, clock: impl FnOnce() -> u64) {
         match body {
             Body::Commit(Message::Forward { transaction, chain, attempt, .. }) => {
-                self.passed_on(to, (transaction.id, chain, *attempt), clock);
+                self.passed_on(to, transaction.id, chain, *attempt, clock);
             }
             Body::Commit(Message::Backward { id, decision, .. })
             | Body::Reply { id, decision, .. } => self.passed_back(*id, decision, clock),
@@ -215,7 +211,9 @@ impl Watch {
     fn passed_on(
         &mut self,
         to: Address,
-        (id, chain, attempt): (TransactionId, &Chain, Attempt),
+        id: TransactionId,
+        chain: &Chain,
+        attempt: Attempt,
         clock: impl FnOnce() -> u64,
     ) {
         let node = self.node;

@@ -124,7 +124,8 @@ pub fn run(session: &mut Session, StatusArguments {}: &StatusArguments) -> Outco
     session.output.line(&headline(
         cluster.as_deref(),
         health.word().name(),
-        (epoch, level),
+        epoch,
+        level,
         &status,
     ))?;
     if let Some(line) = upgrade(&bootstrap) {
@@ -182,12 +183,7 @@ fn upgrade(bootstrap: &Bootstrap) -> Option<String> {
     (!behind.is_empty()).then(|| format!("feature level {newest} waits for node {nodes}"))
 }
 
-fn headline(
-    cluster: Option<&str>,
-    health: &str,
-    (epoch, level): (u32, u8),
-    status: &Status,
-) -> String {
+fn headline(cluster: Option<&str>, health: &str, epoch: u32, level: u8, status: &Status) -> String {
     let leader = match status.leader.filter(|_| status.leadership.is_some()) {
         Some(leader) => format!("node {leader} leads the monitors"),
         None => "NO MONITOR LEADS: maps and leases stand still".to_owned(),

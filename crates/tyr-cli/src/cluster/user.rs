@@ -107,10 +107,10 @@ pub fn run(session: &mut Session, command: UserCommand) -> Outcome {
         UserCommand::Remove(arguments) => remove(session, &connection, &arguments),
         UserCommand::Grant(GrantArguments { name, keyspace, right }) => {
             let right = Right::parse(&right)?;
-            grant(session, &connection, (&name, &keyspace), Some(right))
+            grant(session, &connection, &name, &keyspace, Some(right))
         }
         UserCommand::Revoke(RevokeArguments { name, keyspace }) => {
-            grant(session, &connection, (&name, &keyspace), None)
+            grant(session, &connection, &name, &keyspace, None)
         }
         UserCommand::Key(arguments) => renew(session, &connection, &arguments),
     }
@@ -216,7 +216,8 @@ fn remove(session: &mut Session, connection: &Connection, arguments: &RemoveArgu
 fn grant(
     session: &mut Session,
     connection: &Connection,
-    (name, keyspace): (&str, &str),
+    name: &str,
+    keyspace: &str,
     right: Option<Right>,
 ) -> Outcome {
     let bootstrap = connection.ask(|client| async move { client.bootstrap().await })?;

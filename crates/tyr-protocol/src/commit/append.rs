@@ -29,7 +29,8 @@ use crate::view::View;
 pub(crate) fn is_crossing(
     records: &Records,
     claims: &BlobClaims,
-    (slot, node): (Slot, NodeId),
+    slot: Slot,
+    node: NodeId,
     blob: &BlobName,
     view: &impl View,
 ) -> bool {

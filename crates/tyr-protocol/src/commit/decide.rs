@@ -6,10 +6,9 @@ use smallvec::SmallVec;
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::effect::Effect;
-use super::enter::backward;
 use super::event::{Decision, Message};
 use super::outcomes::Outcomes;
-use super::record::{Blocker, Record, Slot, State};
+use super::record::{Blocker, Record, Slot, State, Subject};
 use super::recovery;
 use super::{Commit, in_flight};
 use crate::abort::Abort;
@@ -281,7 +280,7 @@ impl Commit {
             }
             Some(previous) => {
                 let to = record.chain.hops()[previous].node;
-                effects.push(backward(to, (id, record.entered_in), decision, outcomes));
+                effects.push(Effect::backward(to, id, record.entered_in, decision, outcomes));
             }
         }
     }
@@ -374,13 +373,19 @@ impl Commit {
                 _ if owed.is_some() => {} // Its coordinator tells everybody.
                 Some(previous) => {
                     let (to, decision) = (chain.hops()[previous].node, Decision::Abort(*abort));
-                    effects.push(backward(to, (id, attempt), decision, Outcomes::new()));
+                    effects.push(Effect::backward(to, id, attempt, decision, Outcomes::new()));
                 }
                 None if is_first || !self.rules.hold(Rule::F9) => {
                     self.close(id);
                     effects.push(Effect::aborted(id, *abort));
                 }
-                None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
+                None => self.inquire(
+                    now_us,
+                    Subject { transaction, chain, begun },
+                    false,
+                    view,
+                    effects,
+                ),
             }
         }
         if let Some(attempt) = owed {
@@ -398,12 +403,7 @@ impl Commit {
 
     /// The chain does not reach the blob's end: nothing of it counts any more, and the head makes
     /// another.
-    pub(super) fn misplaced(
-        &mut self,
-        slot: Slot,
-        (blob, end): (u32, u64),
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn misplaced(&mut self, slot: Slot, blob: u32, end: u64, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
         if record.state.decided_at().is_some() || record.state == State::Aborting {
             return;

@@ -134,6 +134,18 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// A decision on its way back to this node.
+    pub(crate) fn backward(
+        to: NodeId,
+        id: TransactionId,
+        attempt: Attempt,
+        decision: Decision,
+        outcomes: Outcomes,
+    ) -> Self {
+        let usages = Vec::new();
+        Self::Send { to, message: Message::Backward { id, attempt, decision, outcomes, usages } }
+    }
+
     /// Tell the client that its transaction is aborted.
     pub(crate) fn aborted(id: TransactionId, abort: Abort) -> Self {
         let (decision, outcomes) = (Decision::Abort(abort), Outcomes::new());

@@ -11,7 +11,7 @@ use super::event::{Attempt, Decision, Message};
 use super::memory::Entry;
 use super::namesake;
 use super::outcomes::Outcomes;
-use super::record::{Heard, Record, Slot, State};
+use super::record::{Heard, Record, Slot, State, Subject};
 use super::validate::{Validation, Verdict};
 use super::{Commit, IN_FLIGHT_MAX};
 use crate::abort::Abort;
@@ -35,7 +35,7 @@ impl Commit {
     pub(crate) fn submit(
         &mut self,
         now_us: u64,
-        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
+        Subject { transaction, chain, begun }: Subject,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -102,7 +102,7 @@ impl Commit {
                 if decision.is_given_up() && pass.known.is_some() =>
             {
                 let at = pass.known.expect("it was just there");
-                self.enter_applied(pass, position, (at, Outcomes::new()), effects);
+                self.enter_applied(pass, position, at, Outcomes::new(), effects);
             }
             Some(Entry { outcome: Some(outcome), finished_in, .. }) => {
                 if *finished_in != Some(pass.attempt) {
@@ -115,7 +115,7 @@ impl Commit {
                 // One that is known to be committed was done with here, or is in what was copied
                 // (F10). Who asks about another is told that nobody can tell (F11).
                 if let Some(at) = pass.known {
-                    self.enter_applied(pass, position, (at, Outcomes::new()), effects);
+                    self.enter_applied(pass, position, at, Outcomes::new(), effects);
                 }
             }
             Some(_) | None => self.enter(now_us, pass, view, effects),
@@ -131,12 +131,18 @@ impl Commit {
         effects: &mut Vec<Effect>,
     ) {
         match decision {
-            Decision::Commit(at) => self.enter_applied(pass, position, (at, outcomes), effects),
+            Decision::Commit(at) => self.enter_applied(pass, position, at, outcomes, effects),
             Decision::Abort(abort) => {
                 if let Some(previous) = position.checked_sub(1) {
                     let to = pass.chain.hops()[previous].node;
-                    let id = (pass.transaction.id, pass.attempt);
-                    effects.push(backward(to, id, Decision::Abort(abort), Outcomes::new()));
+                    let (id, attempt) = (pass.transaction.id, pass.attempt);
+                    effects.push(Effect::backward(
+                        to,
+                        id,
+                        attempt,
+                        Decision::Abort(abort),
+                        Outcomes::new(),
+                    ));
                 }
             }
         }
@@ -255,7 +261,8 @@ impl Commit {
         &mut self,
         pass: Pass,
         position: usize,
-        (at, outcomes): (Timestamp, Outcomes),
+        at: Timestamp,
+        outcomes: Outcomes,
         effects: &mut Vec<Effect>,
     ) {
         let highest = pass.highest.max(at);
@@ -268,18 +275,16 @@ impl Commit {
     /// It was validated here before a restart.
     pub(crate) fn restore_validated(
         &mut self,
-        (transaction, chain, attempt, begun): (Arc<Transaction>, Chain, Attempt, Timestamp),
-        proposal: Timestamp,
+        pass: Pass,
         placed: Placements,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(position) = chain.position(self.node) else { return };
-        let known_as = self.records.slot(transaction.id);
+        let Some(position) = pass.chain.position(self.node) else { return };
+        let (proposal, known_as) = (pass.highest, self.records.slot(pass.transaction.id));
         if known_as.is_some_and(|slot| self.records[slot].state.decided_at().is_some()) {
             return; // Another attempt of what was decided already.
         }
-        let pass = Pass { transaction, chain, attempt, begun, highest: proposal, known: None };
         let mut record = self.record(pass, position);
         record.state = State::Validated(proposal);
         record.is_restored = true;
@@ -308,7 +313,7 @@ impl Commit {
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
         let hop = &chain.hops()[record.position];
         let standing = |other: Slot| Standing::of(&self.records[other]);
-        let authorities = self.in_flight.claim(slot, (hop, &chain), &transaction, view, standing);
+        let authorities = self.in_flight.claim(slot, hop, &chain, &transaction, view, standing);
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
         record.unstable = authorities;
@@ -390,7 +395,7 @@ impl Commit {
             }
             Verdict::NeedsEnd(_) => unreachable!("it has the end of these blobs now"),
             Verdict::Abort(abort) => self.abort(slot, abort, effects),
-            Verdict::Misplaced { blob, end } => self.misplaced(slot, (blob, end), effects),
+            Verdict::Misplaced { blob, end } => self.misplaced(slot, blob, end, effects),
             Verdict::Valid(placed) => {
                 let proposal = self.clock.next(now_us, self.node.0);
                 debug_assert!(proposal > self.clock, "C3: a proposal is above all that was seen");
@@ -479,17 +484,6 @@ impl Commit {
         };
         effects.push(Effect::Send { to: next.node, message });
     }
-}
-
-/// A decision on its way back.
-pub(super) fn backward(
-    to: tyr_types::NodeId,
-    (id, attempt): (TransactionId, Attempt),
-    decision: Decision,
-    outcomes: Outcomes,
-) -> Effect {
-    let usages = Vec::new();
-    Effect::Send { to, message: Message::Backward { id, attempt, decision, outcomes, usages } }
 }
 
 /// Tells a client that nothing was begun.

@@ -170,7 +170,8 @@ impl InFlight {
     pub fn claim(
         &mut self,
         slot: Slot,
-        (hop, chain): (&Hop, &Chain),
+        hop: &Hop,
+        chain: &Chain,
         transaction: &Transaction,
         view: &impl View,
         standing: impl Fn(Slot) -> Standing,
@@ -188,7 +189,7 @@ impl InFlight {
                 self.claims(&entry.blob).lowest_cut().map_or(size, |cut| size.min(cut))
             };
             for operation in &entry.operations {
-                claim_operation(&mut own, slot, (hop, chain), (&entry.blob, operation), end);
+                claim_operation(&mut own, slot, hop, chain, &entry.blob, operation, end);
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -201,7 +202,7 @@ impl InFlight {
             let (blob, mut own) = (&reads[0].blob, Claims::new());
             for read in reads {
                 let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
-                claim_read(&mut own, slot, hop, (blob, footprint), ClaimKind::Read);
+                claim_read(&mut own, slot, hop, blob, footprint, ClaimKind::Read);
             }
             self.insert(blob, own, &standing);
         }
@@ -217,8 +218,7 @@ impl InFlight {
         standing: impl Fn(Slot) -> Standing,
     ) {
         let mut own = Claims::new();
-        let end = (blob, Footprint::ATTRIBUTES);
-        claim_read(&mut own, slot, hop, end, ClaimKind::Condition);
+        claim_read(&mut own, slot, hop, blob, Footprint::ATTRIBUTES, ClaimKind::Condition);
         self.insert(blob, own, &standing);
     }
 
@@ -231,12 +231,14 @@ impl InFlight {
 fn claim_operation(
     own: &mut Claims,
     slot: Slot,
-    (hop, chain): (&Hop, &Chain),
-    (blob, operation): (&BlobName, &Operation),
+    hop: &Hop,
+    chain: &Chain,
+    blob: &BlobName,
+    operation: &Operation,
     lowest_end: impl Fn() -> u64,
 ) {
     if let Some(required) = Footprint::required(operation) {
-        claim_read(own, slot, hop, (blob, required), ClaimKind::Condition);
+        claim_read(own, slot, hop, blob, required, ClaimKind::Condition);
     }
     let (size, appended) = match operation {
         Operation::Append { payload, .. } => (lowest_end(), payload.len()),
@@ -282,7 +284,8 @@ fn claim_read(
     own: &mut Claims,
     slot: Slot,
     hop: &Hop,
-    (blob, footprint): (&BlobName, Footprint),
+    blob: &BlobName,
+    footprint: Footprint,
     kind: ClaimKind,
 ) {
     hop.shares(blob, footprint, |footprint, authority| {

@@ -249,7 +249,8 @@ impl Memory {
     pub fn finish(
         &mut self,
         id: TransactionId,
-        (entered_in, begun): (Attempt, Timestamp),
+        entered_in: Attempt,
+        begun: Timestamp,
         ends: Ends,
         answers: Outcomes,
     ) {

@@ -62,7 +62,7 @@ pub use self::event::{Attempt, Decision, Event, Message, Usages};
 use self::in_flight::InFlight;
 pub use self::memory::{Kept, Marked, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered, Singles};
 pub use self::outcomes::{Answered, Outcomes};
-use self::record::{Records, Slot, State};
+use self::record::{Records, Slot, State, Subject};
 use self::recovery::{Inquiries, Recovery};
 pub use self::retention::OutcomeRetention;
 use crate::abort::Abort;
@@ -218,10 +218,10 @@ impl Commit {
     fn take_in(&mut self, now_us: u64, event: Event, view: &impl View, effects: &mut Vec<Effect>) {
         match event {
             Event::Submit { transaction, chain, begun } => {
-                self.submit(now_us, (transaction, chain, begun), view, effects);
+                self.submit(now_us, Subject { transaction, chain, begun }, view, effects);
             }
             Event::Retry { transaction, chain, begun } => {
-                self.retry(now_us, (transaction, chain, begun), view, effects);
+                self.retry(now_us, Subject { transaction, chain, begun }, view, effects);
             }
             Event::Reroute { id, chain } => self.reroute(now_us, id, chain, view, effects),
             Event::Receive(message) => self.receive(now_us, message, view, effects),
@@ -250,7 +250,7 @@ impl Commit {
                 }
             }
             Event::Fenced { id, attempt, is_cleared } => {
-                self.fenced(now_us, (id, attempt), is_cleared, view, effects);
+                self.fenced(now_us, id, attempt, is_cleared, view, effects);
             }
             Event::Noted { id } => self.noted(now_us, id, view, effects),
             Event::Install { map } => self.install(now_us, &map, view, effects),
@@ -288,7 +288,7 @@ impl Commit {
             }
             Message::Misplaced { id, attempt, blob, end } => {
                 if let Some(slot) = self.taking_part(id, attempt) {
-                    self.misplaced(slot, (blob, end), effects);
+                    self.misplaced(slot, blob, end, effects);
                 }
             }
             Message::Withdrawn { id, attempt } => {

@@ -19,6 +19,15 @@ use super::outcomes::Outcomes;
 use crate::abort::Abort;
 use crate::chain::Chain;
 
+/// A transaction, a chain that it is to pass, and when it began by the cluster's clock: what is
+/// submitted, and what a ballot is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub transaction: Arc<Transaction>,
+    pub chain: Chain,
+    pub begun: Timestamp,
+}
+
 /// How far a transaction is at this node.
 ///
 /// ```text
@@ -206,6 +215,12 @@ pub(crate) struct Blocker {
 }
 
 impl Record {
+    /// What a ballot on it is about.
+    pub fn subject(&self) -> Subject {
+        let (transaction, chain) = (Arc::clone(&self.transaction), self.chain.clone());
+        Subject { transaction, chain, begun: self.begun }
+    }
+
     /// The blobs it writes and reads; one read and written comes twice, reads of one blob in a
     /// row once.
     pub fn blobs(&self) -> impl Iterator<Item = &BlobName> {

@@ -159,8 +159,8 @@ impl Commit {
                 let outcome = (decision, std::mem::take(&mut record.outcomes));
                 recovery.memory.note(id, attempt, outcome, clock);
                 let (ends, answers) = (record.chain.ends().clone(), &mut record.answers);
-                let entered = (entered_in, record.begun);
-                recovery.memory.finish(id, entered, ends, std::mem::take(answers));
+                let answers = std::mem::take(answers);
+                recovery.memory.finish(id, entered_in, record.begun, ends, answers);
             }
             None => recovery.memory.fence(id, attempt, clock),
         }

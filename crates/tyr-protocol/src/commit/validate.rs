@@ -284,8 +284,8 @@ impl<V: View> Validation<'_, V> {
         for (index, entry) in record.transaction.blobs.iter().enumerate() {
             if entry.operations.iter().any(is_append) {
                 let claims = self.in_flight.claims(&entry.blob);
-                let own = (slot, self.node);
-                if append::is_crossing(self.records, claims, own, &entry.blob, self.view) {
+                let (blob, node) = (&entry.blob, self.node);
+                if append::is_crossing(self.records, claims, slot, node, blob, self.view) {
                     crossing.push(index);
                 }
             }

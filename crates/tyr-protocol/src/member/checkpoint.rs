@@ -204,7 +204,8 @@ impl<S: Store> Turn<'_, S> {
         &mut self,
         map: Option<Arc<ClusterMap>>,
         has_disk: bool,
-        (clock, floor): (Timestamp, u64),
+        clock: Timestamp,
+        floor: u64,
     ) {
         self.member.commit.observe(clock);
         if let Some(recovery) = &mut self.member.commit.recovery {

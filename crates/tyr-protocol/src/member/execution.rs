@@ -118,7 +118,7 @@ impl<S: Store> Turn<'_, S> {
                 self.answer(id, decision, outcomes, transaction.as_deref());
             }
             commit::Effect::Misplaced { transaction, chain, blob, end } => {
-                self.place_anew(&transaction, &chain, (blob, end), own);
+                self.place_anew(&transaction, &chain, blob, end, own);
             }
             commit::Effect::Moved { id } => self.ask_reads(read::Event::Moved { transaction: id }),
             commit::Effect::Resume => {
@@ -220,7 +220,8 @@ impl<S: Store> Turn<'_, S> {
         &mut self,
         transaction: &Arc<Transaction>,
         chain: &Chain,
-        (blob, end): (u32, u64),
+        blob: u32,
+        end: u64,
         own: &mut VecDeque<Own>,
     ) {
         let id = transaction.id;

@@ -89,7 +89,7 @@ impl<S: Store> Turn<'_, S> {
             }
             Record::Marked { entries } => self.member.remember(entries),
             Record::Standing { map, has_disk, clock, floor } => {
-                self.stand(map, has_disk, (clock, floor));
+                self.stand(map, has_disk, clock, floor);
             }
             Record::Aside { transaction, chain, at } => {
                 self.lay_aside_again(&transaction, &chain, at);

@@ -78,10 +78,10 @@ impl<S: Store> Turn<'_, S> {
         for effect in effects {
             match effect {
                 Effect::Ask { to, read, chunk, range, at } => {
-                    self.ask_holder(to, read, chunk, (range, at));
+                    self.ask_holder(to, read, chunk, range, at);
                 }
                 Effect::Rewrite { id, chunk, offset, bytes, at } => {
-                    self.rewrite(id, chunk, (offset, bytes), at);
+                    self.rewrite(id, chunk, offset, bytes, at);
                 }
                 Effect::Tell(finding) => self.effects.push(super::Effect::Found(finding)),
             }
@@ -93,7 +93,8 @@ impl<S: Store> Turn<'_, S> {
         to: NodeId,
         read: u64,
         (blob, chunk): ChunkName,
-        (range, at): (ByteRange, Timestamp),
+        range: ByteRange,
+        at: Timestamp,
     ) {
         let own = Address::Node(self.member.node);
         let (is_attributes, is_copy, kind) = (chunk == 0, false, Kind::At(at));
@@ -112,7 +113,8 @@ impl<S: Store> Turn<'_, S> {
         &mut self,
         id: TransactionId,
         (blob, _): ChunkName,
-        (offset, bytes): (u64, Bytes),
+        offset: u64,
+        bytes: Bytes,
         at: Timestamp,
     ) {
         debug_assert!(!bytes.is_empty(), "D4: what differs has bytes, or is read as it is");

@@ -184,7 +184,7 @@ impl<S: Store> Turn<'_, S> {
             }
             movement::Message::Recall { after } => self.tell_remembered(from, after),
             movement::Message::Recalled { after, outcomes, next } => {
-                self.recalled((from, epoch, after), outcomes, next);
+                self.recalled(from, epoch, after, outcomes, next);
             }
             movement::Message::Copied { read, chunk, copy } => {
                 self.supply(movement::Event::Copied { read, chunk, copy });
@@ -246,7 +246,9 @@ impl<S: Store> Turn<'_, S> {
     /// A page of what another node remembers; the next is asked for when this one is durable.
     fn recalled(
         &mut self,
-        (from, epoch, after): (NodeId, Epoch, u64),
+        from: NodeId,
+        epoch: Epoch,
+        after: u64,
         outcomes: Vec<Remembered>,
         next: Option<u64>,
     ) {

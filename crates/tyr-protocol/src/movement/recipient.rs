@@ -307,7 +307,7 @@ impl Recipient {
                 };
             }
             Event::Copied { read, chunk, copy } => {
-                self.copied(now_us, (read, &chunk, copy), map, effects)
+                self.copied(now_us, read, &chunk, copy, map, effects)
             }
             Event::Refused { read } => {
                 if let Some(copying) = self.copying.get_mut(&read)
@@ -392,7 +392,9 @@ impl Recipient {
     fn copied(
         &mut self,
         now_us: u64,
-        (read, chunk, copy): (u64, &ChunkName, ChunkCopy),
+        read: u64,
+        chunk: &ChunkName,
+        copy: ChunkCopy,
         map: &ClusterMap,
         effects: &mut Vec<Effect>,
     ) {
@@ -409,11 +411,9 @@ impl Recipient {
             self.paid_us = self.paid_us.max(now_us).saturating_add(took_us);
         }
         copying.offset += range.len();
-        copying.at = Some(copy.at);
-        copying.asked_us = None;
+        (copying.at, copying.asked_us) = (Some(copy.at), None);
         copying.is_written = copy.is_last;
-        let chunk = copying.chunk.clone();
-        effects.push(Effect::Install { chunk, copy });
+        effects.push(Effect::Install { chunk: chunk.clone(), copy });
     }
 
     /// Asks for what is missing and not asked for, and again for what is overdue.

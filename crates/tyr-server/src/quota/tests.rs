@@ -38,7 +38,7 @@ impl Stage {
 
     /// What counts at this node.
     fn count(&self, blobs: u64, bytes: u64) {
-        self.quotas.tally.advance(ONE, (None, None), KeyspaceUsage { blobs, bytes, operations: 0 });
+        self.quotas.tally.advance(ONE, None, None, KeyspaceUsage { blobs, bytes, operations: 0 });
     }
 
     /// Node `node` told this.

@@ -88,9 +88,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let limits = limits(&options);
     let memory = MemoryPressure::new(driver.store(), limits.dirty_max());
     let monitor = start_monitor(&options, &who, &connect, &router)?;
-    let client = metadata_client(&options, &who, (&connect, monitor.as_ref()))?;
+    let client = metadata_client(&options, &who, &connect, monitor.as_ref())?;
     let others = relaying_client(&options, &who, &connect)?;
-    let (answering, reports) = answering((monitor.as_ref(), others.as_ref()), &gate);
+    let (answering, reports) = answering(monitor.as_ref(), others.as_ref(), &gate);
     let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
     let (node, cluster) = (who.node, who.identity.cluster());
@@ -109,7 +109,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     let follower = MetadataFollower::start(parts, &control.handle);
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
-    let gossip = start_gossip(&options, (node, who.incarnation, cluster), &follower, &control)?;
+    let gossip = start_gossip(&options, node, who.incarnation, cluster, &follower, &control)?;
     follower.gossip_by(gossip.clone());
     let inbox = Arc::clone(&follower) as Arc<dyn MonitorInbox>;
     gate.open(Arc::clone(&driver), inbox, router, Arc::clone(&quotas), Arc::clone(&memory));
@@ -118,7 +118,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let is_stopping = Arc::new(AtomicBool::new(false));
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
     let maintenance = Maintenance::new(going, open, (&gossip, &quotas), (memory, seen));
-    let threads = start_threads((&driver, &keeper), maintenance, &is_stopping)?;
+    let threads = start_threads(&driver, &keeper, maintenance, &is_stopping)?;
     let marking = start_marking(&driver)?;
     let running = Mutex::new(Some(Running { threads, marking, control, lock }));
     let server = Server {
@@ -152,7 +152,8 @@ fn users_of(options: &ServerOptions) -> Users {
 
 /// Who answers control connections, and where they find how the node stands once it runs.
 fn answering(
-    (monitor, others): (Option<&Monitor>, Option<&MetadataClient>),
+    monitor: Option<&Monitor>,
+    others: Option<&MetadataClient>,
     gate: &Arc<Gate>,
 ) -> (Answering, ReportSource) {
     let (reports, naming) = (ReportSource::default(), Arc::clone(gate));
@@ -301,7 +302,8 @@ fn start_monitor(
 fn metadata_client(
     options: &ServerOptions,
     who: &Who,
-    (connect, monitor): (&Arc<dyn Connect>, Option<&Monitor>),
+    connect: &Arc<dyn Connect>,
+    monitor: Option<&Monitor>,
 ) -> Result<MetadataClient> {
     let mut addresses = others(options, who);
     if monitor.is_some_and(Monitor::is_voter) {
@@ -384,7 +386,9 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<N
 /// Gossips at the node's address; who is gone is told to the monitors (M2).
 fn start_gossip(
     options: &ServerOptions,
-    (node, incarnation, cluster): (NodeId, u64, Option<u128>),
+    node: NodeId,
+    incarnation: u64,
+    cluster: Option<u128>,
     follower: &Arc<MetadataFollower>,
     control: &Thread,
 ) -> Result<Gossip> {
@@ -434,7 +438,8 @@ fn start_marking(driver: &Arc<Driver>) -> Result<Marking> {
 }
 
 fn start_threads(
-    (driver, keeper): (&Arc<Driver>, &Arc<Keeper>),
+    driver: &Arc<Driver>,
+    keeper: &Arc<Keeper>,
     maintenance: Maintenance,
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {

@@ -167,7 +167,7 @@ impl Walk {
                 met = met.changed(None, tally::size(&self.store, &blob)?);
             }
         }
-        self.tally.advance(keyspace, (after.as_ref(), to), met);
+        self.tally.advance(keyspace, after.as_ref(), to, met);
         Ok(is_last)
     }
 }

@@ -56,7 +56,7 @@ pub fn replicas_are_equal(replayed: &Replayed, replicas: &Replicas) -> Result<()
         let holders = (replicas.holders)(&name.0, name.1);
         let mut first = None;
         for (node, replica) in replicas.nodes.iter().filter(|(node, _)| holders.contains(node)) {
-            let held = check(replayed, name, (replica, chunk_size(&name.0))).map_err(|wrong| {
+            let held = check(replayed, name, replica, chunk_size(&name.0)).map_err(|wrong| {
                 format!("node {} holds {} chunk {}: {wrong}", node.0, name.0, name.1)
             })?;
             let (other, len) = *first.get_or_insert((*node, held));
@@ -76,7 +76,8 @@ pub fn replicas_are_equal(replayed: &Replayed, replicas: &Replicas) -> Result<()
 fn check(
     replayed: &Replayed,
     name: &ChunkName,
-    (replica, chunk_size): (&Replica, u64),
+    replica: &Replica,
+    chunk_size: u64,
 ) -> Result<usize, String> {
     let number = replayed.timeline.number(&name.0);
     let blob = number.and_then(|number| replayed.blobs[number].as_deref());

@@ -40,7 +40,7 @@ fn attribute<'v>(of: &'v Value, key: &str) -> &'v Value {
 fn full() -> EndedSpan {
     let (over, attempt) = (chain(&[1, 3, 5]), attempt(2, 1));
     let own = transaction(77);
-    let mut span = Span::forwarded((NodeId(3), 1), (&own, &over, attempt), now(1_000));
+    let mut span = Span::forwarded(NodeId(3), 1, &own, &over, attempt, now(1_000));
     for what in [
         Happening::AskedAgain,
         Happening::EnteredAgain(attempt),

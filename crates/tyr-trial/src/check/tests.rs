@@ -3,7 +3,7 @@
 use crate::check::{bank, check, listings, refusals, registers, serial};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};
 
-fn deed(operation: &str, (invoked, returned): (u64, u64), steps: Vec<Step>) -> Deed {
+fn deed(operation: &str, invoked: u64, returned: u64, steps: Vec<Step>) -> Deed {
     Deed {
         process: invoked as u32,
         workload: "lists".to_owned(),
@@ -55,12 +55,12 @@ fn found(check: fn(&[&Deed]) -> Vec<String>, deeds: &[Deed]) -> String {
 #[test]
 fn lists_in_order_are_fine_and_unknown_appends_may_come_at_any_time() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(0))]),
-        unknown(deed("append", (3, 4), vec![append(2, None)])),
-        deed("append", (5, 6), vec![append(3, Some(1))]),
-        unknown(deed("append", (7, 8), vec![append(4, None)])),
-        deed("tail", (9, 10), vec![tail(1, &[3])]),
-        deed("final", (20, 21), vec![list(&[1, 3, 2])]),
+        deed("append", 1, 2, vec![append(1, Some(0))]),
+        unknown(deed("append", 3, 4, vec![append(2, None)])),
+        deed("append", 5, 6, vec![append(3, Some(1))]),
+        unknown(deed("append", 7, 8, vec![append(4, None)])),
+        deed("tail", 9, 10, vec![tail(1, &[3])]),
+        deed("final", 20, 21, vec![list(&[1, 3, 2])]),
     ];
     assert_eq!(found(serial::lists, &deeds), "");
 }
@@ -68,9 +68,9 @@ fn lists_in_order_are_fine_and_unknown_appends_may_come_at_any_time() {
 #[test]
 fn a_lost_update_is_noticed() {
     let deeds = [
-        deed("transaction", (1, 10), vec![list(&[]), append(1, None)]),
-        deed("transaction", (2, 11), vec![list(&[]), append(2, None)]),
-        deed("final", (12, 13), vec![list(&[1, 2])]),
+        deed("transaction", 1, 10, vec![list(&[]), append(1, None)]),
+        deed("transaction", 2, 11, vec![list(&[]), append(2, None)]),
+        deed("final", 12, 13, vec![list(&[1, 2])]),
     ];
     assert!(found(serial::lists, &deeds).contains("lost update"));
 }
@@ -78,9 +78,9 @@ fn a_lost_update_is_noticed() {
 #[test]
 fn a_lost_append_is_noticed() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(0))]),
-        deed("append", (3, 4), vec![append(2, Some(1))]),
-        deed("final", (5, 6), vec![list(&[1])]),
+        deed("append", 1, 2, vec![append(1, Some(0))]),
+        deed("append", 3, 4, vec![append(2, Some(1))]),
+        deed("final", 5, 6, vec![list(&[1])]),
     ];
     assert!(found(serial::lists, &deeds).contains("lost write"));
 }
@@ -90,9 +90,9 @@ fn half_of_an_unknown_transaction_is_noticed() {
     let other = |value| Step::Append { key: "b".to_owned(), value, at: None };
     let other_list = Step::List { key: "b".to_owned(), from: 0, seen: Some(Vec::new()) };
     let deeds = [
-        unknown(deed("transaction", (1, 2), vec![append(1, None), other(2)])),
-        deed("final", (5, 6), vec![list(&[1])]),
-        deed("final", (7, 8), vec![other_list]),
+        unknown(deed("transaction", 1, 2, vec![append(1, None), other(2)])),
+        deed("final", 5, 6, vec![list(&[1])]),
+        deed("final", 7, 8, vec![other_list]),
     ];
     assert!(found(serial::lists, &deeds).contains("lost write"));
 }
@@ -100,9 +100,9 @@ fn half_of_an_unknown_transaction_is_noticed() {
 #[test]
 fn a_stale_read_of_a_list_is_noticed() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(0))]),
-        deed("read", (3, 4), vec![list(&[])]),
-        deed("final", (5, 6), vec![list(&[1])]),
+        deed("append", 1, 2, vec![append(1, Some(0))]),
+        deed("read", 3, 4, vec![list(&[])]),
+        deed("final", 5, 6, vec![list(&[1])]),
     ];
     assert!(found(serial::lists, &deeds).contains("stale read"));
 }
@@ -110,11 +110,11 @@ fn a_stale_read_of_a_list_is_noticed() {
 #[test]
 fn a_stale_read_of_the_end_of_a_log_is_noticed() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(0))]),
-        deed("append", (3, 4), vec![append(2, Some(1))]),
-        deed("append", (5, 6), vec![append(3, Some(2))]),
-        deed("tail", (7, 8), vec![tail(1, &[2])]),
-        deed("final", (9, 10), vec![list(&[1, 2, 3])]),
+        deed("append", 1, 2, vec![append(1, Some(0))]),
+        deed("append", 3, 4, vec![append(2, Some(1))]),
+        deed("append", 5, 6, vec![append(3, Some(2))]),
+        deed("tail", 7, 8, vec![tail(1, &[2])]),
+        deed("final", 9, 10, vec![list(&[1, 2, 3])]),
     ];
     assert!(found(serial::lists, &deeds).contains("stale read"));
 }
@@ -122,11 +122,11 @@ fn a_stale_read_of_the_end_of_a_log_is_noticed() {
 #[test]
 fn a_log_whose_end_changed_is_noticed() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(0))]),
-        unknown(deed("append", (3, 4), vec![append(2, None)])),
-        unknown(deed("append", (3, 4), vec![append(3, None)])),
-        deed("tail", (5, 6), vec![tail(1, &[2])]),
-        deed("final", (9, 10), vec![list(&[1, 3, 2])]),
+        deed("append", 1, 2, vec![append(1, Some(0))]),
+        unknown(deed("append", 3, 4, vec![append(2, None)])),
+        unknown(deed("append", 3, 4, vec![append(3, None)])),
+        deed("tail", 5, 6, vec![tail(1, &[2])]),
+        deed("final", 9, 10, vec![list(&[1, 3, 2])]),
     ];
     assert!(found(serial::lists, &deeds).contains("was not there in the end"));
 }
@@ -141,10 +141,10 @@ fn a_log_that_lost_its_middle_is_noticed() {
     };
     let with = |seen: &[u64]| {
         let deeds = [
-            deed("append", (1, 2), vec![append(1, Some(0)), append(2, Some(1))]),
-            deed("append", (3, 4), vec![append(3, Some(2))]),
-            deed("look-back", (5, 6), vec![part(seen)]),
-            deed("final", (7, 8), vec![list(&[1, 2, 3])]),
+            deed("append", 1, 2, vec![append(1, Some(0)), append(2, Some(1))]),
+            deed("append", 3, 4, vec![append(3, Some(2))]),
+            deed("look-back", 5, 6, vec![part(seen)]),
+            deed("final", 7, 8, vec![list(&[1, 2, 3])]),
         ];
         found(serial::lists, &deeds)
     };
@@ -156,9 +156,9 @@ fn a_log_that_lost_its_middle_is_noticed() {
 #[test]
 fn appends_against_real_time_are_noticed() {
     let deeds = [
-        deed("append", (1, 2), vec![append(1, Some(1))]),
-        deed("append", (3, 4), vec![append(2, Some(0))]),
-        deed("final", (5, 6), vec![list(&[2, 1])]),
+        deed("append", 1, 2, vec![append(1, Some(1))]),
+        deed("append", 3, 4, vec![append(2, Some(0))]),
+        deed("final", 5, 6, vec![list(&[2, 1])]),
     ];
     assert!(found(serial::lists, &deeds).contains("order against real time"));
 }
@@ -166,30 +166,30 @@ fn appends_against_real_time_are_noticed() {
 #[test]
 fn counters_count_once_each_and_unknown_ones_once_or_not() {
     let fine = [
-        deed("add", (1, 2), vec![add(1)]),
-        unknown(deed("add", (3, 4), vec![add(0)])),
-        unknown(deed("add", (5, 6), vec![add(0)])),
-        deed("add", (7, 8), vec![add(3)]),
-        deed("read", (9, 10), vec![read(3)]),
-        deed("final", (20, 21), vec![read(3)]),
+        deed("add", 1, 2, vec![add(1)]),
+        unknown(deed("add", 3, 4, vec![add(0)])),
+        unknown(deed("add", 5, 6, vec![add(0)])),
+        deed("add", 7, 8, vec![add(3)]),
+        deed("read", 9, 10, vec![read(3)]),
+        deed("final", 20, 21, vec![read(3)]),
     ];
     assert_eq!(found(serial::counters, &fine), "");
     let twice = [
-        deed("add", (1, 2), vec![add(1)]),
-        deed("add", (3, 4), vec![add(3)]),
-        deed("final", (20, 21), vec![read(3)]),
+        deed("add", 1, 2, vec![add(1)]),
+        deed("add", 3, 4, vec![add(3)]),
+        deed("final", 20, 21, vec![read(3)]),
     ];
     assert!(found(serial::counters, &twice).contains("1 of that by nobody"));
     let lost = [
-        deed("add", (1, 2), vec![add(1)]),
-        deed("add", (3, 4), vec![add(1)]),
-        deed("final", (20, 21), vec![read(1)]),
+        deed("add", 1, 2, vec![add(1)]),
+        deed("add", 3, 4, vec![add(1)]),
+        deed("final", 20, 21, vec![read(1)]),
     ];
     assert!(found(serial::counters, &lost).contains("came to 1 twice"));
     let stale = [
-        deed("add", (1, 2), vec![add(1)]),
-        deed("read", (3, 4), vec![read(0)]),
-        deed("final", (20, 21), vec![read(1)]),
+        deed("add", 1, 2, vec![add(1)]),
+        deed("read", 3, 4, vec![read(0)]),
+        deed("final", 20, 21, vec![read(1)]),
     ];
     assert!(found(serial::counters, &stale).contains("stale read"));
 }
@@ -201,7 +201,7 @@ fn a_broken_sum_is_noticed() {
             .iter()
             .zip(0..)
             .map(|(seen, n)| Step::Read { key: format!("account-{n}"), seen: Some(*seen) });
-        deed("final", (1, 2), steps.collect())
+        deed("final", 1, 2, steps.collect())
     };
     assert_eq!(found(bank::check, &[audit([1000; 8])]), "");
     assert!(
@@ -214,36 +214,36 @@ fn a_broken_sum_is_noticed() {
 #[test]
 fn registers_are_linearizable_or_that_is_noticed() {
     let fine = [
-        deed("write", (1, 4), vec![write(1)]),
-        deed("read", (2, 3), vec![read(1)]),
-        unknown(deed("write", (5, 6), vec![write(2)])),
-        deed("read", (7, 8), vec![read(1)]),
-        deed("read", (9, 10), vec![read(2)]),
-        unknown(deed("write", (11, 12), vec![write(3)])),
+        deed("write", 1, 4, vec![write(1)]),
+        deed("read", 2, 3, vec![read(1)]),
+        unknown(deed("write", 5, 6, vec![write(2)])),
+        deed("read", 7, 8, vec![read(1)]),
+        deed("read", 9, 10, vec![read(2)]),
+        unknown(deed("write", 11, 12, vec![write(3)])),
     ];
     assert_eq!(found(registers::check, &fine), "");
     let stale = [
-        deed("write", (1, 2), vec![write(1)]),
-        deed("write", (3, 4), vec![write(2)]),
-        deed("read", (5, 6), vec![read(1)]),
+        deed("write", 1, 2, vec![write(1)]),
+        deed("write", 3, 4, vec![write(2)]),
+        deed("read", 5, 6, vec![read(1)]),
     ];
     assert!(found(registers::check, &stale).contains("stale read"));
     let back = [
-        deed("write", (1, 20), vec![write(1)]),
-        deed("read", (2, 3), vec![read(1)]),
-        deed("read", (4, 5), vec![read(0)]),
+        deed("write", 1, 20, vec![write(1)]),
+        deed("read", 2, 3, vec![read(1)]),
+        deed("read", 4, 5, vec![read(0)]),
     ];
     assert!(found(registers::check, &back).contains("stale read"));
-    let dirty = [deed("read", (1, 2), vec![read(9)])];
+    let dirty = [deed("read", 1, 2, vec![read(9)])];
     assert!(found(registers::check, &dirty).contains("dirty read"));
-    let early = [deed("read", (1, 2), vec![read(9)]), deed("write", (3, 4), vec![write(9)])];
+    let early = [deed("read", 1, 2, vec![read(9)]), deed("write", 3, 4, vec![write(9)])];
     assert!(found(registers::check, &early).contains("before it was written"));
     let flipping = [
-        deed("write", (1, 2), vec![write(1)]),
-        deed("write", (3, 20), vec![write(2)]),
-        deed("read", (4, 5), vec![read(2)]),
-        deed("read", (6, 7), vec![read(1)]),
-        deed("read", (8, 9), vec![read(2)]),
+        deed("write", 1, 2, vec![write(1)]),
+        deed("write", 3, 20, vec![write(2)]),
+        deed("read", 4, 5, vec![read(2)]),
+        deed("read", 6, 7, vec![read(1)]),
+        deed("read", 8, 9, vec![read(2)]),
     ];
     assert!(found(registers::check, &flipping).contains("stale read"));
 }
@@ -252,9 +252,9 @@ fn registers_are_linearizable_or_that_is_noticed() {
 fn a_swap_from_a_value_that_was_over_is_noticed() {
     let swap = Step::Swap { key: "r".to_owned(), from: 1, to: 3 };
     let deeds = [
-        deed("write", (1, 2), vec![write(1)]),
-        deed("write", (3, 4), vec![write(2)]),
-        deed("swap", (5, 6), vec![swap]),
+        deed("write", 1, 2, vec![write(1)]),
+        deed("write", 3, 4, vec![write(2)]),
+        deed("swap", 5, 6, vec![swap]),
     ];
     assert!(found(registers::check, &deeds).contains("stale read"));
 }
@@ -262,7 +262,7 @@ fn a_swap_from_a_value_that_was_over_is_noticed() {
 #[test]
 fn blind_writes_must_not_conflict() {
     let failed = |operation: &str, steps, error: &str| {
-        let mut failed = deed(operation, (1, 2), steps);
+        let mut failed = deed(operation, 1, 2, steps);
         (failed.fate, failed.error) = (Fate::Failed, Some(error.to_owned()));
         failed
     };
@@ -320,65 +320,65 @@ const PAIR_OF_20: &[(&str, u64)] = &[("000001-left", 20), ("000001-right", 20)];
 
 /// A pair is put, listed twice between `begun` and `ended`, and deleted; in the end nothing is
 /// there.
-fn of_a_pair((begun, ended): (u64, u64), seen: [&[(&str, u64)]; 2]) -> String {
+fn of_a_pair(begun: u64, ended: u64, seen: [&[(&str, u64)]; 2]) -> String {
     let deeds = [
-        deed("put", (1, 2), pair(1, Some(10))),
-        deed("put", (5, 8), pair(1, Some(20))),
-        deed("snapshot", (begun, ended), scans(seen)),
-        deed("delete", (11, 14), pair(1, None)),
-        deed("final", (30, 31), scans([&[], &[]])),
+        deed("put", 1, 2, pair(1, Some(10))),
+        deed("put", 5, 8, pair(1, Some(20))),
+        deed("snapshot", begun, ended, scans(seen)),
+        deed("delete", 11, 14, pair(1, None)),
+        deed("final", 30, 31, scans([&[], &[]])),
     ];
     found(listings::check, &deeds)
 }
 
 #[test]
 fn listings_of_what_was_there_are_fine_also_while_it_changes() {
-    assert_eq!(of_a_pair((3, 4), [PAIR_OF_10; 2]), "");
-    assert_eq!(of_a_pair((6, 7), [PAIR_OF_10; 2]), "");
-    assert_eq!(of_a_pair((6, 7), [PAIR_OF_20; 2]), "");
-    assert_eq!(of_a_pair((9, 10), [PAIR_OF_20; 2]), "");
-    assert_eq!(of_a_pair((9, 20), [PAIR_OF_20; 2]), "", "placed when it began");
-    assert_eq!(of_a_pair((9, 20), [&[]; 2]), "", "or later");
-    assert_eq!(of_a_pair((15, 20), [&[]; 2]), "");
+    assert_eq!(of_a_pair(3, 4, [PAIR_OF_10; 2]), "");
+    assert_eq!(of_a_pair(6, 7, [PAIR_OF_10; 2]), "");
+    assert_eq!(of_a_pair(6, 7, [PAIR_OF_20; 2]), "");
+    assert_eq!(of_a_pair(9, 10, [PAIR_OF_20; 2]), "");
+    assert_eq!(of_a_pair(9, 20, [PAIR_OF_20; 2]), "", "placed when it began");
+    assert_eq!(of_a_pair(9, 20, [&[]; 2]), "", "or later");
+    assert_eq!(of_a_pair(15, 20, [&[]; 2]), "");
 }
 
 #[test]
 fn a_listing_that_does_not_repeat_is_noticed() {
-    let text = of_a_pair((6, 7), [PAIR_OF_10, PAIR_OF_20]);
+    let text = of_a_pair(6, 7, [PAIR_OF_10, PAIR_OF_20]);
     assert!(text.contains("unrepeatable listing"), "{text}");
-    assert!(of_a_pair((9, 20), [PAIR_OF_20, &[]]).contains("unrepeatable listing"));
+    assert!(of_a_pair(9, 20, [PAIR_OF_20, &[]]).contains("unrepeatable listing"));
 }
 
 #[test]
 fn half_of_a_pair_in_a_listing_is_noticed() {
-    assert!(of_a_pair((6, 7), [&PAIR_OF_10[..1]; 2]).contains("torn pair"));
+    assert!(of_a_pair(6, 7, [&PAIR_OF_10[..1]; 2]).contains("torn pair"));
     let mixed: &[(&str, u64)] = &[("000001-left", 10), ("000001-right", 20)];
-    assert!(of_a_pair((6, 7), [mixed; 2]).contains("torn pair"));
+    assert!(of_a_pair(6, 7, [mixed; 2]).contains("torn pair"));
 }
 
 #[test]
 fn a_listing_without_what_was_acknowledged_or_with_what_was_before_is_noticed() {
-    assert!(of_a_pair((3, 4), [&[]; 2]).contains("pair 1 was not None then"));
-    assert!(of_a_pair((9, 10), [PAIR_OF_10; 2]).contains("pair 1 was not Some(10) then"));
-    assert!(of_a_pair((15, 20), [PAIR_OF_20; 2]).contains("pair 1 was not Some(20) then"));
-    assert!(of_a_pair((3, 4), [PAIR_OF_20; 2]).contains("was not Some(20) then"), "not begun yet");
+    assert!(of_a_pair(3, 4, [&[]; 2]).contains("pair 1 was not None then"));
+    assert!(of_a_pair(9, 10, [PAIR_OF_10; 2]).contains("pair 1 was not Some(10) then"));
+    assert!(of_a_pair(15, 20, [PAIR_OF_20; 2]).contains("pair 1 was not Some(20) then"));
+    assert!(of_a_pair(3, 4, [PAIR_OF_20; 2]).contains("was not Some(20) then"), "not begun yet");
 }
 
 #[test]
 fn a_listing_of_what_nobody_put_or_out_of_order_is_noticed() {
     let other: &[(&str, u64)] = &[PAIR_OF_10[0], PAIR_OF_10[1], ("000007-left", 3)];
-    assert!(of_a_pair((3, 4), [other; 2]).contains("what nobody has put"));
+    assert!(of_a_pair(3, 4, [other; 2]).contains("what nobody has put"));
     let turned: &[(&str, u64)] = &[PAIR_OF_10[1], PAIR_OF_10[0]];
-    assert!(of_a_pair((3, 4), [turned; 2]).contains("out of order"));
+    assert!(of_a_pair(3, 4, [turned; 2]).contains("out of order"));
 }
 
 #[test]
 fn what_is_unknown_may_come_late_and_what_failed_never() {
     let with = |fate: fn(Deed) -> Deed, listed: &[(&str, u64)]| {
         let deeds = [
-            deed("put", (1, 2), pair(1, Some(10))),
-            fate(deed("delete", (3, 4), pair(1, None))),
-            deed("final", (30, 31), scans([listed, listed])),
+            deed("put", 1, 2, pair(1, Some(10))),
+            fate(deed("delete", 3, 4, pair(1, None))),
+            deed("final", 30, 31, scans([listed, listed])),
         ];
         found(listings::check, &deeds)
     };
@@ -393,6 +393,6 @@ fn what_is_unknown_may_come_late_and_what_failed_never() {
 
 #[test]
 fn pairs_that_nobody_listed_in_the_end_are_noticed() {
-    let deeds = [deed("put", (1, 2), pair(1, Some(10)))];
+    let deeds = [deed("put", 1, 2, pair(1, Some(10)))];
     assert!(found(listings::check, &deeds).contains("nothing was listed in the end"));
 }

@@ -195,9 +195,9 @@ async fn relay(shared: Arc<Shared>, stream: TcpStream, from: SocketAddr, target:
     let ((caller_in, caller_out), (called_in, called_out)) =
         (stream.into_split(), onward.into_split());
     let random = |way| Random::of(n, "relay", u64::from(target.node) * 2 + way);
-    let there = pump(Arc::clone(&shared), (caller, called), caller_in, called_out, random(0));
+    let there = pump(Arc::clone(&shared), caller, called, caller_in, called_out, random(0));
     tokio::spawn(there);
-    pump(shared, (called, caller), called_in, caller_out, random(1)).await;
+    pump(shared, called, caller, called_in, caller_out, random(1)).await;
 }
 
 fn bind_datagrams(address: SocketAddr) -> std::io::Result<Datagrams> {
@@ -235,7 +235,8 @@ async fn carry(shared: Arc<Shared>, socket: UdpSocket, target: Target) {
 /// Carries bytes one way until either side ends it.
 async fn pump(
     shared: Arc<Shared>,
-    (from, to): (End, End),
+    from: End,
+    to: End,
     mut input: OwnedReadHalf,
     mut output: OwnedWriteHalf,
     mut random: Random,

@@ -45,7 +45,7 @@ pub fn schedule(seed: u64, faults: &[Fault]) -> impl Iterator<Item = Planned> + 
             random.shuffle(&mut round);
         }
         let fault = round.pop()?;
-        let mut planned = draw(&mut random, fault, (1500, 4000));
+        let mut planned = draw(&mut random, fault, 1500, 4000);
         if fault.is_long() {
             planned.lasts = CUT_LASTS + Duration::from_millis(random.below(5000));
             planned.within = within(&mut random, &kinds);
@@ -55,7 +55,7 @@ pub fn schedule(seed: u64, faults: &[Fault]) -> impl Iterator<Item = Planned> + 
 }
 
 /// A fault with so many milliseconds of quiet before it, with nothing within.
-fn draw(random: &mut Random, fault: Fault, (least, most): (u64, u64)) -> Planned {
+fn draw(random: &mut Random, fault: Fault, least: u64, most: u64) -> Planned {
     let after = Duration::from_millis(random.between(least, most));
     // Longer than a lease of 2 s, and than the 2.5 s after which a silent node is down; now and
     // then not.
@@ -73,7 +73,7 @@ fn within(random: &mut Random, kinds: &[Fault]) -> Vec<Planned> {
     let count = if may.is_empty() { 0 } else { random.below(WITHIN_MAX + 1) };
     let one = |_| {
         let fault = random.pick(&may);
-        draw(random, fault, (5000, 20_000))
+        draw(random, fault, 5000, 20_000)
     };
     (0..count).map(one).collect()
 }

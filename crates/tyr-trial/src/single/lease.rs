@@ -62,7 +62,7 @@ pub(super) fn stale_reads(ground: &Ground, broken: Option<&str>) -> Result<(usiz
         cut_off(&cluster, node, false)?;
         cluster.wait_until_whole(PATIENCE)?;
         if broken.is_none() {
-            check_newest(&probe, &cluster, &caller, &key, (node, new))?;
+            check_newest(&probe, &cluster, &caller, &key, node, new)?;
         }
     }
     Ok((asked, stale))
@@ -90,7 +90,8 @@ fn check_newest(
     cluster: &Cluster,
     caller: &Caller,
     key: &str,
-    (node, new): (NodeId, u64),
+    node: NodeId,
+    new: u64,
 ) -> Result<()> {
     let bytes = probe.read(node, &cluster.control, &caller.blob(key), range(0, 1))?;
     match values(&bytes)?.first() {

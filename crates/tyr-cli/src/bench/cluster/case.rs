@@ -231,7 +231,7 @@ impl Pattern {
         let (generator, value) = (random.below(GENERATORS as u64) as usize, random.unit());
         let mut begun = 0;
         loop {
-            let done = self.measure_once_by_reading(random, (generator, value), &mut begun).await;
+            let done = self.measure_once_by_reading(random, generator, value, &mut begun).await;
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 done => return done.map(|()| begun - 1),
@@ -242,7 +242,8 @@ impl Pattern {
     async fn measure_once_by_reading(
         &self,
         random: &mut Random,
-        (generator, value): (usize, f64),
+        generator: usize,
+        value: f64,
         begun: &mut u64,
     ) -> Result<()> {
         self.store

@@ -53,7 +53,7 @@ pub fn run(session: &mut Session, words: &str, (runs, seconds): (u32, f64)) -> O
     let mut children = Children::start(&layout, folder.path())?;
     let measured = children.wait_until_ready(READY_MAX).and_then(|()| {
         let processes = Processes::new(children.ids());
-        measure((session, &layout.address()), &processes, cases, (runs, seconds))
+        measure(session, &layout.address(), &processes, cases, runs, seconds)
     });
     children.stop();
     let measured = measured?;
@@ -69,10 +69,12 @@ pub fn run(session: &mut Session, words: &str, (runs, seconds): (u32, f64)) -> O
 }
 
 fn measure(
-    (session, address): (&Session, &str),
+    session: &Session,
+    address: &str,
     processes: &Processes,
     cases: Vec<Case>,
-    (runs, seconds): (u32, f64),
+    runs: u32,
+    seconds: f64,
 ) -> Outcome<Vec<Measured>> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("no runtime for the callers", error))?;
@@ -82,7 +84,7 @@ fn measure(
         for (case, figures) in &mut measured {
             session.interrupt.check()?;
             eprintln!("run {} of {runs}: {}", run + 1, case.label());
-            figures.push(measure_case(&runtime, &store, processes, (case, seconds))?);
+            figures.push(measure_case(&runtime, &store, processes, case, seconds)?);
         }
     }
     runtime.block_on(store.close())?;
@@ -94,7 +96,8 @@ fn measure_case(
     runtime: &Runtime,
     store: &Tyr,
     processes: &Processes,
-    (case, seconds): (&Case, f64),
+    case: &Case,
+    seconds: f64,
 ) -> Outcome<Figures> {
     let config = KeyspaceConfig { chunk_size: case.chunk_size(), ..KeyspaceConfig::default() };
     let name = "bench";

@@ -1,11 +1,9 @@
 //! The side that is asked: fences, reports, and does what was concluded (F2, F3).
 
-use std::sync::Arc;
-
 use tyr_types::{NodeId, Timestamp, TransactionId};
 
 use super::message::{Known, Message};
-use crate::commit::record::State;
+use crate::commit::record::{State, Subject};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::rule::Rule;
 use crate::view::View;
@@ -23,16 +21,18 @@ impl Commit {
         }
         match message {
             Message::Ask { transaction, chain, begun } => {
-                self.asked(now_us, (transaction, chain, begun), view, effects);
+                self.asked(now_us, Subject { transaction, chain, begun }, view, effects);
             }
             Message::Query { id, attempt, begun } => {
-                self.queried(now_us, (id, attempt, begun), view, effects);
+                self.queried(now_us, id, attempt, begun, view, effects);
             }
             Message::Report { id, attempt, from, known } => {
-                self.reported(now_us, (id, attempt), (from, known), view, effects);
+                if self.note_report(id, attempt, from, known) {
+                    self.go_on(now_us, id, view, effects);
+                }
             }
             Message::Behind { id, attempt, promised } => {
-                self.fell_behind(now_us, (id, attempt), promised, view, effects);
+                self.fell_behind(now_us, id, attempt, promised, view, effects);
             }
             Message::Clear { id, attempt } => {
                 if self.is_clearable(id, attempt) {
@@ -40,10 +40,10 @@ impl Commit {
                 }
             }
             Message::Abort { id, attempt, abort } => {
-                self.abort_asked(now_us, (id, attempt), abort, view, effects);
+                self.abort_asked(now_us, id, attempt, abort, view, effects);
             }
             Message::Aborted { id, attempt, from } => {
-                self.abort_heard((id, attempt), from, effects);
+                self.abort_heard(id, attempt, from, effects);
             }
         }
     }
@@ -52,7 +52,9 @@ impl Commit {
     fn queried(
         &mut self,
         now_us: u64,
-        (id, attempt, begun): (TransactionId, Attempt, Timestamp),
+        id: TransactionId,
+        attempt: Attempt,
+        begun: Timestamp,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
@@ -91,11 +93,11 @@ impl Commit {
         let is_here = self.records.slot(id).is_some();
         match self.known(id) {
             known @ (Known::Committed { .. } | Known::Aborted(_) | Known::Forgotten) => {
-                self.report(now_us, (id, attempt), known, view, effects);
+                self.report(now_us, id, attempt, known, view, effects);
             }
             // It is not taken in any more, so there is nothing to promise (F11).
             Known::Nothing if !is_here && self.is_forgotten(begun) => {
-                self.report(now_us, (id, attempt), Known::Forgotten, view, effects);
+                self.report(now_us, id, attempt, Known::Forgotten, view, effects);
             }
             Known::Nothing | Known::Validated { .. } => {
                 effects.push(Effect::Fence { id, attempt, is_cleared: false });
@@ -138,7 +140,8 @@ impl Commit {
     fn report(
         &mut self,
         now_us: u64,
-        (id, attempt): (TransactionId, Attempt),
+        id: TransactionId,
+        attempt: Attempt,
         known: Known,
         view: &impl View,
         effects: &mut Vec<Effect>,
@@ -151,7 +154,8 @@ impl Commit {
     pub(crate) fn fenced(
         &mut self,
         now_us: u64,
-        (id, attempt): (TransactionId, Attempt),
+        id: TransactionId,
+        attempt: Attempt,
         is_cleared: bool,
         view: &impl View,
         effects: &mut Vec<Effect>,
@@ -171,7 +175,7 @@ impl Commit {
         }
         if self.promised(id) == Some(attempt) {
             let known = self.known(id);
-            self.report(now_us, (id, attempt), known, view, effects);
+            self.report(now_us, id, attempt, known, view, effects);
         }
     }
 
@@ -190,7 +194,8 @@ impl Commit {
     fn abort_asked(
         &mut self,
         now_us: u64,
-        (id, attempt): (TransactionId, Attempt),
+        id: TransactionId,
+        attempt: Attempt,
         abort: crate::Abort,
         view: &impl View,
         effects: &mut Vec<Effect>,
@@ -227,11 +232,11 @@ impl Commit {
     pub(super) fn asked(
         &mut self,
         now_us: u64,
-        (transaction, chain, begun): (Arc<tyr_types::Transaction>, crate::Chain, Timestamp),
+        subject: Subject,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let id = transaction.id;
+        let id = subject.transaction.id;
         let Some(recovery) = &self.recovery else { return };
         if recovery.inquiries.contains(id) {
             return; // Under way.
@@ -243,11 +248,8 @@ impl Commit {
                 Some((Decision::Abort(_), _)) | None => None,
             });
             return match committed {
-                Some(known) => {
-                    let it = (transaction, chain, begun);
-                    self.drive_known(now_us, it, known, view, effects);
-                }
-                None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
+                Some(known) => self.drive_known(now_us, subject, known, view, effects),
+                None => self.inquire(now_us, subject, false, view, effects),
             };
         };
         let record = &self.records[slot];
@@ -258,14 +260,15 @@ impl Commit {
             // It comes by anew, and waits here, perhaps for what waits elsewhere for what was
             // validated before: who asks may not have heard that this does not count (F6).
             let attempt = record.attempt;
-            let others = chain.hops().iter().map(|hop| hop.node).filter(|node| *node != self.node);
+            let others =
+                subject.chain.hops().iter().map(|hop| hop.node).filter(|node| *node != self.node);
             let clear = |to| Effect::Recover { to, message: Message::Clear { id, attempt } };
             effects.extend(others.map(clear));
         }
         // Who asks may hold it over a chain of before, of which no ballot over this one asks all:
         // then it has not promised to this attempt, and nothing else gets it to let go.
         let is_over_another =
-            chain.hops().iter().any(|hop| record.chain.position(hop.node).is_none());
+            subject.chain.hops().iter().any(|hop| record.chain.position(hop.node).is_none());
         let rival = record.waits_for.and_then(|rival| self.records.get(rival));
         if !is_over_another && rival.is_some_and(|rival| rival.state.is_waiting()) {
             return; // It stands in a line; whoever is first in it is asked about.
@@ -277,11 +280,9 @@ impl Commit {
         let (decided_at, ends) = (record.state.decided_at(), record.chain.ends().clone());
         self.touch(slot);
         match decided_at {
-            Some(at) => {
-                self.drive_known(now_us, (transaction, chain, begun), (at, ends), view, effects);
-            }
+            Some(at) => self.drive_known(now_us, subject, (at, ends), view, effects),
             None if self.records[slot].state == State::Aborting => {}
-            None => self.inquire(now_us, (transaction, chain, begun), false, view, effects),
+            None => self.inquire(now_us, subject, false, view, effects),
         }
     }
 

@@ -19,13 +19,11 @@
 //! this node is not done with it (F10).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use tyr_types::{Timestamp, Transaction, TransactionId};
+use tyr_types::{Timestamp, TransactionId};
 
 use super::inquiry::Inquiry;
-use crate::chain::Chain;
-use crate::commit::record::{State, look};
+use crate::commit::record::{State, Subject, look};
 use crate::commit::{Attempt, Commit, Decision, Effect};
 use crate::rule::Rule;
 use crate::view::View;
@@ -207,18 +205,18 @@ impl Commit {
     pub(crate) fn inquire(
         &mut self,
         now_us: u64,
-        it: (Arc<Transaction>, Chain, Timestamp),
+        subject: Subject,
         is_question: bool,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
         let Some(recovery) = &self.recovery else { return };
-        let turn = recovery.inquiries.get(it.0.id).map(|inquiry| inquiry.turn);
+        let turn = recovery.inquiries.get(subject.transaction.id).map(|inquiry| inquiry.turn);
         match turn {
             Some(Turn::PutOff) => {}
-            None if !recovery.inquiries.has_place() => _ = self.enlist(it, is_question, true),
+            None if !recovery.inquiries.has_place() => _ = self.enlist(subject, is_question, true),
             Some(Turn::Placed | Turn::Overdue) | None => {
-                self.begin_ballot(now_us, it, is_question, view, effects);
+                self.begin_ballot(now_us, subject, is_question, view, effects);
             }
         }
     }
@@ -227,13 +225,13 @@ impl Commit {
     pub(super) fn begin_ballot(
         &mut self,
         now_us: u64,
-        it: (Arc<Transaction>, Chain, Timestamp),
+        subject: Subject,
         is_question: bool,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let id = it.0.id;
-        let Some(attempt) = self.enlist(it, is_question, false) else { return };
+        let id = subject.transaction.id;
+        let Some(attempt) = self.enlist(subject, is_question, false) else { return };
         debug_assert_eq!(attempt.coordinator, self.node, "F2: nobody drives another's attempt");
         if self.rules.hold(Rule::F8) {
             self.promise(id, attempt);
@@ -245,7 +243,7 @@ impl Commit {
     /// transaction. What is said in that one's attempt counts no more.
     fn enlist(
         &mut self,
-        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
+        Subject { transaction, chain, begun }: Subject,
         is_question: bool,
         is_put_off: bool,
     ) -> Option<Attempt> {
@@ -286,13 +284,9 @@ impl Commit {
 
     /// Puts a ballot off that a new map demands. This node has promised to it already, so that
     /// nothing goes on here by the older map: as if all that it asks were lost on the way (F6).
-    pub(super) fn put_off(
-        &mut self,
-        it: (Arc<Transaction>, Chain, Timestamp),
-        effects: &mut Vec<Effect>,
-    ) {
-        let id = it.0.id;
-        let Some(attempt) = self.enlist(it, false, true) else { return };
+    pub(super) fn put_off(&mut self, subject: Subject, effects: &mut Vec<Effect>) {
+        let id = subject.transaction.id;
+        let Some(attempt) = self.enlist(subject, false, true) else { return };
         if self.rules.hold(Rule::F8) {
             self.promise(id, attempt);
         }
@@ -312,13 +306,13 @@ impl Commit {
             let Some(recovery) = &mut self.recovery else { return };
             let Some(id) = recovery.inquiries.next() else { return };
             let Some(inquiry) = recovery.inquiries.get(id) else { return };
-            let it = inquiry.subject();
+            let subject = inquiry.subject();
             match self.has_ended(id) {
                 true => {
                     let recovery = self.recovery.as_mut().expect("it was just there");
                     recovery.inquiries.remove(id);
                 }
-                false => self.begin_ballot(now_us, it, false, view, effects),
+                false => self.begin_ballot(now_us, subject, false, view, effects),
             }
         }
     }

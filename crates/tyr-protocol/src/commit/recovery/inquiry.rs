@@ -9,6 +9,7 @@ use super::inquiries::Turn;
 use super::message::{Known, Message};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part};
+use crate::commit::record::Subject;
 use crate::commit::{self, Attempt, Commit, Effect};
 use crate::map::ClusterMap;
 use crate::rule::{Rule, Rules};
@@ -151,7 +152,8 @@ impl Commit {
     pub(super) fn fell_behind(
         &mut self,
         now_us: u64,
-        (id, attempt): (TransactionId, Attempt),
+        id: TransactionId,
+        attempt: Attempt,
         promised: Attempt,
         view: &impl View,
         effects: &mut Vec<Effect>,
@@ -163,25 +165,25 @@ impl Commit {
         if self.node <= promised.coordinator {
             let (transaction, begun) = (Arc::clone(&inquiry.transaction), inquiry.begun);
             let chain = inquiry.chains[0].clone();
-            self.inquire(now_us, (transaction, chain, begun), false, view, effects);
+            self.inquire(now_us, Subject { transaction, chain, begun }, false, view, effects);
         } else {
             (inquiry.rounds, inquiry.began_us) = (0, recovery.elapsed_us);
         }
     }
 
-    pub(super) fn reported(
+    /// Takes what a node knows of the transaction; whether it was waited for.
+    pub(super) fn note_report(
         &mut self,
-        now_us: u64,
-        (id, attempt): (TransactionId, Attempt),
-        (from, known): (NodeId, Known),
-        view: &impl View,
-        effects: &mut Vec<Effect>,
-    ) {
-        let Some(recovery) = &mut self.recovery else { return };
-        let Some(inquiry) = recovery.inquiries.get_mut(id) else { return };
+        id: TransactionId,
+        attempt: Attempt,
+        from: NodeId,
+        known: Known,
+    ) -> bool {
+        let Some(recovery) = &mut self.recovery else { return false };
+        let Some(inquiry) = recovery.inquiries.get_mut(id) else { return false };
         let is_current = inquiry.attempt == attempt && inquiry.closing.is_none();
         if !is_current || !inquiry.waiting.remove(&from) {
-            return; // Of an earlier round, or it came twice.
+            return false; // Of an earlier round, or it came twice.
         }
         if let Known::Validated { chain, .. } = &known
             && !inquiry.chains.contains(chain)
@@ -190,6 +192,17 @@ impl Commit {
         }
         let before = inquiry.reports.insert(from, known);
         debug_assert!(before.is_none(), "F3: who is waited for has not reported: {from:?}");
+        true
+    }
+
+    /// Asks whom else there is to ask, and concludes when all have reported.
+    pub(super) fn go_on(
+        &mut self,
+        now_us: u64,
+        id: TransactionId,
+        view: &impl View,
+        effects: &mut Vec<Effect>,
+    ) {
         self.ask_members(now_us, id, view, effects);
         let is_complete = |inquiry: &Inquiry| inquiry.waiting.is_empty();
         let recovery = self.recovery.as_mut().expect("it was just there");
@@ -273,7 +286,8 @@ impl Commit {
     /// Someone has the abort durably; when all have, the client may know (F9).
     pub(super) fn abort_heard(
         &mut self,
-        (id, attempt): (TransactionId, Attempt),
+        id: TransactionId,
+        attempt: Attempt,
         from: NodeId,
         effects: &mut Vec<Effect>,
     ) {
@@ -335,7 +349,7 @@ impl Commit {
     pub(crate) fn drive_known(
         &mut self,
         now_us: u64,
-        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
+        Subject { transaction, chain, begun }: Subject,
         known: (Timestamp, Ends),
         view: &impl View,
         effects: &mut Vec<Effect>,
@@ -365,8 +379,9 @@ impl Commit {
 
 impl Inquiry {
     /// What it is about: the transaction, a chain that it had, and when it began.
-    pub fn subject(&self) -> (Arc<Transaction>, Chain, Timestamp) {
-        (Arc::clone(&self.transaction), self.chains[0].clone(), self.begun)
+    pub fn subject(&self) -> Subject {
+        let (transaction, chain) = (Arc::clone(&self.transaction), self.chains[0].clone());
+        Subject { transaction, chain, begun: self.begun }
     }
 
     fn conclusion(&self) -> Conclusion {

@@ -12,6 +12,7 @@ use foldhash::fast::FixedState;
 use tyr_types::{Timestamp, Transaction, TransactionId};
 
 use crate::chain::Chain;
+use crate::commit::enter::Pass;
 use crate::commit::record::{Record, Slot, State};
 use crate::commit::{Attempt, Commit, Decision, Effect, Outcomes, Placements};
 use crate::view::View;
@@ -60,8 +61,9 @@ impl Commit {
         match restored {
             Restored::Validated { transaction, chain, attempt, begun, proposal, placed } => {
                 self.observe(proposal);
-                let validated = (transaction, chain, attempt, begun);
-                self.restore_validated(validated, proposal, placed, view, &mut all);
+                let (highest, known) = (proposal, None);
+                let pass = Pass { transaction, chain, attempt, begun, highest, known };
+                self.restore_validated(pass, placed, view, &mut all);
             }
             Restored::Fenced { id, attempt, is_cleared } => match self.records.slot(id) {
                 Some(slot) => {

@@ -8,7 +8,7 @@ use super::inquiry::Inquiry;
 use super::message::Message;
 use super::{ASK_AFTER_DOUBLED_MAX, ASK_AFTER_US};
 use crate::chain::Chain;
-use crate::commit::record::{Record, Slot, State};
+use crate::commit::record::{Record, Slot, State, Subject};
 use crate::commit::{self, Attempt, Commit, Decision, Effect, Outcomes};
 use crate::map::{ClusterMap, MapKeyspace};
 use crate::rule::Rule;
@@ -59,16 +59,16 @@ impl Commit {
     pub(crate) fn retry(
         &mut self,
         now_us: u64,
-        (transaction, chain, begun): (Arc<Transaction>, Chain, Timestamp),
+        subject: Subject,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let id = transaction.id;
+        let id = subject.transaction.id;
         let Some(recovery) = &self.recovery else {
-            return self.submit(now_us, (transaction, chain, begun), view, effects);
+            return self.submit(now_us, subject, view, effects);
         };
         if !self.rules.hold(Rule::F4) {
-            return self.submit(now_us, (transaction, chain, begun), view, effects);
+            return self.submit(now_us, subject, view, effects);
         }
         if recovery.inquiries.contains(id) {
             return;
@@ -76,20 +76,20 @@ impl Commit {
         let Some(slot) = self.records.slot(id) else {
             let told = recovery.memory.get(id).filter(|entry| entry.is_hearsay());
             let is_told = told.is_some();
-            return match self.answerable(id, begun) {
+            return match self.answerable(id, subject.begun) {
                 Some((decision, outcomes)) => {
-                    let transaction = Some(transaction);
+                    let transaction = Some(subject.transaction);
                     effects.push(Effect::Reply { id, decision, outcomes, transaction });
                 }
-                None if is_told => self.asked(now_us, (transaction, chain, begun), view, effects),
-                None => self.inquire(now_us, (transaction, chain, begun), true, view, effects),
+                None if is_told => self.asked(now_us, subject, view, effects),
+                None => self.inquire(now_us, subject, true, view, effects),
             };
         };
         let record = &self.records[slot];
         match record.state {
             State::Applied(at) if record.is_passed => {
                 let (decision, outcomes) = (Decision::Commit(at), record.outcomes.clone());
-                let transaction = Some(transaction);
+                let transaction = Some(subject.transaction);
                 effects.push(Effect::Reply { id, decision, outcomes, transaction });
             }
             State::Waiting
@@ -101,7 +101,7 @@ impl Commit {
             | State::Applied(_) => {
                 if self.is_idle(record) {
                     self.touch(slot);
-                    self.inquire(now_us, (transaction, chain, begun), false, view, effects);
+                    self.inquire(now_us, subject, false, view, effects);
                 }
             }
             State::Aborting | State::Aborted => {}
@@ -207,8 +207,8 @@ impl Commit {
                 return; // With a later tick.
             }
             if let Some(inquiry) = recovery.inquiries.get(id) {
-                let it = inquiry.subject();
-                self.begin_ballot(now_us, it, false, view, effects);
+                let subject = inquiry.subject();
+                self.begin_ballot(now_us, subject, false, view, effects);
             }
         }
     }
@@ -272,8 +272,8 @@ impl Commit {
                     if !is_under_way && !has_place {
                         return false;
                     }
-                    let it = (transaction, chain, begun);
-                    self.inquire_unless_under_way(now_us, it, view, effects);
+                    let subject = Subject { transaction, chain, begun };
+                    self.inquire_unless_under_way(now_us, subject, view, effects);
                 }
             },
             Question::Stable => {
@@ -299,14 +299,16 @@ impl Commit {
     pub(super) fn inquire_unless_under_way(
         &mut self,
         now_us: u64,
-        it: (Arc<Transaction>, Chain, Timestamp),
+        subject: Subject,
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
-        let is_under_way =
-            self.recovery.as_ref().is_some_and(|recovery| recovery.inquiries.contains(it.0.id));
+        let is_under_way = self
+            .recovery
+            .as_ref()
+            .is_some_and(|recovery| recovery.inquiries.contains(subject.transaction.id));
         if !is_under_way {
-            self.inquire(now_us, it, false, view, effects);
+            self.inquire(now_us, subject, false, view, effects);
         }
     }
 
@@ -367,8 +369,8 @@ impl Commit {
         let open = recovery.inquiries.iter().map(|(_, inquiry)| inquiry);
         let open = open.filter(|inquiry| inquiry.attempt.epoch < map.epoch);
         let open: Vec<_> = open.map(Inquiry::subject).collect();
-        for it in open {
-            self.put_off(it, effects);
+        for subject in open {
+            self.put_off(subject, effects);
         }
         let asked = self.recovery.iter().flat_map(|it| it.inquiries.iter());
         let older = asked.filter(|(_, inquiry)| inquiry.attempt.epoch < map.epoch).count();
@@ -380,9 +382,9 @@ impl Commit {
     /// An undecided transaction whose chain the map changed.
     fn find_out(&mut self, slot: Slot, map: &ClusterMap, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
-        let it = (record.transaction.clone(), record.chain.clone(), record.begun);
-        if first_live(&it.1, map) == Some(self.node) {
-            self.put_off(it, effects);
+        let subject = record.subject();
+        if first_live(&subject.chain, map) == Some(self.node) {
+            self.put_off(subject, effects);
         } else if record.state.is_waiting() {
             // Whoever is first finds those that validated it; this node has not.
             self.unclaim(slot);

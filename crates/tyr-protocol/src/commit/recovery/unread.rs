@@ -49,8 +49,8 @@ impl Commit {
         let record = &self.records[slot];
         match record.state {
             State::Fenced | State::Validated(_) => {
-                let about = (record.transaction.clone(), record.chain.clone(), record.begun);
-                self.inquire_unless_under_way(now_us, about, view, effects);
+                let subject = record.subject();
+                self.inquire_unless_under_way(now_us, subject, view, effects);
             }
             // Not sent yet, decided, or over.
             State::Waiting

@@ -27,14 +27,15 @@ fn appends() -> Arc<Transaction> {
 
 /// What the client is told when it asks again about what it first submitted at this clock.
 fn asked_again(stand: &mut Stand, transaction: &Arc<Transaction>, begun_us: u64) -> String {
-    told(&submitted(stand, transaction, (begun_us, true)))
+    told(&submitted(stand, transaction, begun_us, true))
 }
 
 /// What follows when a client submits a transaction that began at this clock, perhaps again.
 fn submitted(
     stand: &mut Stand,
     transaction: &Arc<Transaction>,
-    (begun_us, is_retry): (u64, bool),
+    begun_us: u64,
+    is_retry: bool,
 ) -> Vec<Effect> {
     let (transaction, ends) = (Arc::clone(transaction), Ends::new());
     let body = Body::Submit { transaction, ends, begun_us, is_retry, settled: 0 };
@@ -104,11 +105,11 @@ fn who_comes_back_after_an_hour_is_told_that_nobody_can_tell_and_nothing_runs() 
     let done_to_us = stand.now_us - 60_000_000;
     stand.lease_with(OutcomeRetention { done_to_us, ..OutcomeRetention::UNKNOWN });
     for is_retry in [true, false] {
-        let effects = submitted(&mut stand, &transaction, (begun_us, is_retry));
+        let effects = submitted(&mut stand, &transaction, begun_us, is_retry);
         assert_eq!(told(&effects), "TimedOut");
         assert_eq!(effects.len(), 1, "nothing else is done: {effects:?}");
     }
-    let fresh = submitted(&mut stand, &transaction, (done_to_us + 1, false));
+    let fresh = submitted(&mut stand, &transaction, done_to_us + 1, false);
     assert!(fresh.iter().any(|it| matches!(it, Effect::Persist { .. })), "{fresh:?}");
 }
 
@@ -141,17 +142,17 @@ fn another_transaction_of_the_same_id_is_not_answered_by_the_outcome_of_the_firs
     let mut stand = Stand::new(0, &map);
     stand.lease();
     let began_us = stand.now_us;
-    let effects = submitted(&mut stand, &first, (began_us, false));
+    let effects = submitted(&mut stand, &first, began_us, false);
     for is_retry in [false, true] {
-        let while_in_flight = submitted(&mut stand, &second, (began_us + 7, is_retry));
+        let while_in_flight = submitted(&mut stand, &second, began_us + 7, is_retry);
         assert_eq!(told(&while_in_flight), "TimedOut");
     }
     assert_eq!(carried_out(&mut stand, effects), "0 answers");
     for (begun_us, is_retry) in [(began_us + 7, false), (began_us + 7, true), (began_us - 7, true)]
     {
-        let afterwards = submitted(&mut stand, &second, (begun_us, is_retry));
+        let afterwards = submitted(&mut stand, &second, begun_us, is_retry);
         assert_eq!(told(&afterwards), "TimedOut");
     }
-    let again = submitted(&mut stand, &first, (began_us, true));
+    let again = submitted(&mut stand, &first, began_us, true);
     assert_eq!(told(&again), "0 answers", "the first is answered as ever");
 }

@@ -155,7 +155,7 @@ impl Scrubber {
     /// Takes in `event` by `map` at `now_us` (which does not jump) and adds what is to be done.
     pub fn step(&mut self, now_us: u64, event: Event, map: &ClusterMap, effects: &mut Vec<Effect>) {
         match event {
-            Event::Read { from, read, answer } => self.read(now_us, (from, read), answer, effects),
+            Event::Read { from, read, answer } => self.read(now_us, from, read, answer, effects),
             Event::Map => {
                 // They begin anew, by the new map.
                 let stretches = std::mem::take(&mut self.stretches);
@@ -164,14 +164,15 @@ impl Scrubber {
                 names.dedup();
                 self.names.extend(names);
             }
-            Event::Tick { clock, is_quiet } => self.tick(now_us, (clock, is_quiet), map, effects),
+            Event::Tick { clock, is_quiet } => self.tick(now_us, clock, is_quiet, map, effects),
         }
     }
 
     fn tick(
         &mut self,
         now_us: u64,
-        (clock, is_quiet): (Timestamp, bool),
+        clock: Timestamp,
+        is_quiet: bool,
         map: &ClusterMap,
         effects: &mut Vec<Effect>,
     ) {
@@ -190,7 +191,7 @@ impl Scrubber {
         }
         let numbers: Vec<u64> = self.stretches.keys().copied().collect();
         for number in numbers {
-            self.pass_time((now_us, clock, is_quiet), number, map, effects);
+            self.pass_time(now_us, clock, is_quiet, number, map, effects);
         }
     }
 
@@ -233,7 +234,9 @@ impl Scrubber {
     /// Does what is due at a stretch because time has passed.
     fn pass_time(
         &mut self,
-        (now_us, clock, is_quiet): (u64, Timestamp, bool),
+        now_us: u64,
+        clock: Timestamp,
+        is_quiet: bool,
         number: u64,
         map: &ClusterMap,
         effects: &mut Vec<Effect>,
@@ -303,7 +306,8 @@ impl Scrubber {
     fn read(
         &mut self,
         now_us: u64,
-        (from, read): (NodeId, u64),
+        from: NodeId,
+        read: u64,
         answer: Answer,
         effects: &mut Vec<Effect>,
     ) {
@@ -375,7 +379,7 @@ impl Scrubber {
                 effects.push(stretch.tell(What::Lost, unreadable));
                 self.go_on(stretch, &reading);
             }
-            Some(repair) => self.repair(now_us, stretch, (&reading, repair), effects),
+            Some(repair) => self.repair(now_us, stretch, &reading, repair, effects),
         }
     }
 
@@ -384,7 +388,8 @@ impl Scrubber {
         &mut self,
         now_us: u64,
         mut stretch: Stretch,
-        (reading, repair): (&Reading, Repair),
+        reading: &Reading,
+        repair: Repair,
         effects: &mut Vec<Effect>,
     ) {
         if stretch.repairs == 0 {
