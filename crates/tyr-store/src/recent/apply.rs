@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::chunk::{Place, Start, operate};
+use tyr_types::chunk::{Answers, Place, Start, operate};
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Timestamp, Transform};
 
 use super::blob::{BlobState, Cut, ExtentPiece, PIECE_MEMORY, covers, within_block};
@@ -29,19 +29,18 @@ pub struct Applying<'a> {
 }
 
 impl BlobState {
-    /// Does one operation of a committed transaction on a blob that is kept whole.
+    /// Does operations of a committed transaction on a blob that is kept whole.
     ///
-    /// What a transform changes must be resident ([`BlobState::missing`] is empty there).
-    pub fn apply(&mut self, operation: &Operation, applying: Applying) -> Outcome {
-        if !operation.is_write() {
-            return Outcome::Done;
+    /// What transforms change must be resident ([`BlobState::missing`] is empty there).
+    pub fn apply(&mut self, operations: &[Operation], applying: Applying) -> Answers {
+        if !operations.iter().any(Operation::is_write) {
+            return Answers::new();
         }
         self.keep_attributes(applying);
         self.is_dirty = true;
         let start = Start::Known(self.attributes.size);
         let mut whole = Content { state: self, place: Place::WHOLE, applying };
-        let answers = operate(&mut whole, Place::WHOLE, std::slice::from_ref(operation), start);
-        answers.first().map_or(Outcome::Done, |(_, outcome)| *outcome)
+        operate(&mut whole, Place::WHOLE, operations, start)
     }
 
     /// Keeps the attributes for readers before they change, and stamps the new version.

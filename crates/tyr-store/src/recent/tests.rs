@@ -75,7 +75,8 @@ impl World {
         let readers = self.readers.clone();
         let readers = Readers::new(&readers);
         let applying = Applying { at: at(self.clock), readers, dead: &self.dead };
-        let outcome = self.state.apply(&operation, applying);
+        let answers = self.state.apply(std::slice::from_ref(&operation), applying);
+        let outcome = answers.first().map_or(Outcome::Done, |(_, outcome)| *outcome);
         self.versions.push((at(self.clock), expected));
         outcome
     }
@@ -291,7 +292,7 @@ fn a_hot_counter_stays_one_run_and_keeps_one_old_value_per_reader() {
         world.clock += 1;
         let applying =
             Applying { at: at(world.clock), readers: Readers::new(&readers), dead: &world.dead };
-        world.state.apply(&Operation::Apply { offset: 0, transform }, applying);
+        world.state.apply(&[Operation::Apply { offset: 0, transform }], applying);
     }
     assert_eq!(world.state.older.len(), 1);
     let plan = world.state.plan(ByteRange::ALL, world.readers[0]).unwrap();

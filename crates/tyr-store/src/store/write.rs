@@ -76,11 +76,17 @@ impl Store {
             let readers = readers(entry.blob.keyspace);
             let applying = Applying { at, readers, dead: self.recent.dead() };
             self.recent.change(cell, state, |state| {
-                for operation in &entry.operations {
-                    if let Some(range) = operation.transformed() {
+                // A large payload takes what it covers out of memory, where transforms behind it
+                // need it.
+                for operations in entry.operations.split_inclusive(Operation::has_extents) {
+                    for range in operations.iter().filter_map(Operation::transformed) {
                         self.fetch_own(&entry.blob, state, range)?;
                     }
-                    outcomes.push(state.apply(operation, applying));
+                    let first = outcomes.len();
+                    outcomes.resize(first + operations.len(), Outcome::Done);
+                    for (number, outcome) in state.apply(operations, applying) {
+                        outcomes[first + number] = outcome;
+                    }
                 }
                 Ok(())
             })?;
