@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
+use crate::cluster::events::{self, EventsArguments};
 use crate::cluster::node::{self, NodeCommand};
 use crate::cluster::status::{self, StatusArguments};
 use crate::cluster::user::{self, UserCommand};
@@ -129,6 +130,8 @@ pub enum Command {
     Dev(DevArguments),
     /// Show how a cluster is
     Status(StatusArguments),
+    /// Show what happened to a cluster: nodes that went and came back, keyspaces that were made
+    Events(EventsArguments),
     /// List nodes of a cluster, and change who holds what
     #[command(subcommand)]
     Node(NodeCommand),
@@ -172,6 +175,7 @@ impl Command {
             Self::Serve(arguments) => serve::run(session, &arguments),
             Self::Dev(arguments) => dev::run(session, &arguments),
             Self::Status(arguments) => status::run(session, &arguments),
+            Self::Events(arguments) => events::run(session, &arguments),
             Self::Node(command) => node::run(session, command),
             Self::User(command) => user::run(session, command),
             Self::Secret(arguments) => secret::run(session, &arguments),

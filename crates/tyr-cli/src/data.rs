@@ -130,7 +130,12 @@ pub fn size_text(bytes: u64) -> String {
 /// The time of a version as people read it, to the second, in UTC. The clock of versions runs ahead
 /// of the day by microseconds at most, unless that of a machine was wrong.
 pub fn version_time(version: Timestamp) -> String {
-    let seconds = i64::try_from(version.clock / 1_000_000).unwrap_or(i64::MAX);
+    time_text(version.clock)
+}
+
+/// A time in microseconds since 1970 as people read it, to the second, in UTC.
+pub fn time_text(time_us: u64) -> String {
+    let seconds = i64::try_from(time_us / 1_000_000).unwrap_or(i64::MAX);
     format_time(seconds.saturating_mul(1_000_000))
 }
 

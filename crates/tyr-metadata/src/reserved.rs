@@ -19,6 +19,8 @@ pub const NODES: &str = "cluster/nodes/";
 /// Nodes that were drained, one key each: they come in again when an administrator says so, and not
 /// by themselves.
 pub const DRAINED: &str = "cluster/drained/";
+/// What became different with each map, one key for those that differ: the cluster log.
+pub const LOG: &str = "cluster/log/";
 /// The cluster's identity: 16 random bytes, written once.
 pub const ID: &str = "cluster/id";
 /// The map in effect, as `tyr_protocol::wire` writes it.
@@ -29,6 +31,11 @@ pub const EPOCH_MAX: &str = "cluster/epoch_max";
 /// Where a node's report lies.
 pub fn node(node: NodeId) -> Path {
     path(&format!("{NODES}{}", node.0))
+}
+
+/// Where it is noted what became different with the map of this epoch; in order of epochs.
+pub fn log_entry(epoch: u32) -> Path {
+    path(&format!("{LOG}{epoch:010}"))
 }
 
 /// Where it is noted that a node was drained.

@@ -195,6 +195,11 @@ impl Store {
         Err(Error::conflict(text))
     }
 
+    /// Whether a transaction would not make the store too large.
+    pub fn has_room_for(&self, transaction: &Transaction) -> bool {
+        self.check_room(transaction).is_ok()
+    }
+
     /// Counts as if nothing that is put replaced anything: a store is as good as full before it is.
     fn check_room(&self, transaction: &Transaction) -> Result<()> {
         let puts = transaction.alterations.iter().filter(|it| it.value().is_some()).count();

@@ -6,6 +6,7 @@
 //! commands.
 
 mod connection;
+pub mod events;
 mod health;
 pub mod loss;
 pub mod node;

@@ -69,3 +69,23 @@ fn a_cluster_tells_who_watches_and_where_chunks_lie() {
     let text = cluster.text(&["locations", "notes", "a", "--offset", "8192"]);
     assert!(text.contains("@127.0.0.1:"), "{text}");
 }
+
+#[test]
+fn the_cluster_log_tells_what_happened_and_goes_on() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "notes"]);
+    let told = cluster.json(&["events"]);
+    let last = told.last().unwrap();
+    assert_eq!(last["event"], "keyspace notes was created");
+    assert!(last["time_us"].as_u64().unwrap() > 1_700_000_000_000_000);
+    let follow = ["events", "--follow", "--limit", "1", "--data", &cluster.address];
+    let mut following = cluster.shell.start(follow);
+    let mut told = BufReader::new(following.stdout.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().ends_with("keyspace notes was created"));
+    cluster.text(&["keyspace", "drop", "notes"]);
+    assert!(told.next().unwrap().unwrap().ends_with("keyspace notes was dropped"));
+    following.kill().unwrap();
+    following.wait().unwrap();
+    let shell = Shell::new();
+    assert_eq!(shell.refused(["events"]).1, "Usage");
+}

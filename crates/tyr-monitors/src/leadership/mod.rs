@@ -15,9 +15,10 @@
 //! that nobody leads who came after. Why that is enough stands in `docs/internals/monitors.md`.
 //!
 //! Reading order: [`term`] is one term of a leader, [`forming`] what the first of all does,
-//! [`batch`] what it is told.
+//! [`batch`] what it is told, [`cluster_log`] what it leaves for who looks back.
 
 pub mod batch;
+mod cluster_log;
 mod forming;
 mod term;
 

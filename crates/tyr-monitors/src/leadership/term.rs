@@ -15,12 +15,13 @@ use tyr_protocol::wire::{self, Outgoing};
 use tyr_types::{Epoch, Error, ErrorKind, NodeId};
 
 use super::batch::{Batch, Collector, TICK, Told};
-use super::{Deposed, forming};
+use super::{Deposed, cluster_log, forming};
 use crate::consensus::types::{Command, Reply};
 use crate::monitor::Shared;
 use tyr_control::Fault;
 use tyr_control::status::Leadership;
 use tyr_metadata::{Actor, Expected, Store, Transaction, reserved};
+use tyr_runtime::clock;
 
 /// After a pause as long as this in which nothing could be confirmed, nodes were silent because
 /// nobody listened: they are given the time that a new leader would give them.
@@ -293,6 +294,10 @@ impl<'a> Term<'a> {
         let put = Transaction::new()
             .when(path.clone(), Expected::Revision(self.map_revision))
             .put(path, map_bytes(map));
+        let put = {
+            let store = self.lead.shared.committed.read();
+            cluster_log::note(put, &store, map, clock::now_us())
+        };
         let revision = self.lead.commit(put).await?;
         assert!(self.map_revision < revision, "a map that replaces another is a later change");
         self.map_revision = revision;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tyr_protocol::map::{Change, Newcomer};
 use tyr_store::disk::SimulatedDisk;
-use tyr_types::{ErrorKind, NodeId};
+use tyr_types::{ErrorKind, KeyspaceConfig, KeyspaceName, NodeId};
 
 use super::nodes::{World, address, identify};
 use crate::responder::{Answering, Responder};
@@ -177,4 +177,26 @@ async fn three_monitors_on_threads_of_their_own_talk_over_sockets() {
             ErrorKind::Unavailable
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_different_with_a_map_is_in_the_cluster_log() {
+    let world = World::formed(3, 3).await;
+    let client = world.client(0);
+    let before = client.list(reserved::LOG, None, 10).await.unwrap().0;
+    let name = KeyspaceName::new("notes").unwrap();
+    let config = KeyspaceConfig { replication: 3, ..KeyspaceConfig::default() };
+    let create = Change::CreateKeyspace { name, config, seed: 1 };
+    let epoch = client.propose(create).await.unwrap();
+    let (entries, _) = client.list(reserved::LOG, None, 10).await.unwrap();
+    assert_eq!(entries.len(), before.len() + 1);
+    let (path, entry) = entries.last().unwrap();
+    assert_eq!(*path, reserved::log_entry(epoch.0));
+    let text = std::str::from_utf8(&entry.value).unwrap();
+    let (time, lines) = text.split_once('\n').unwrap();
+    assert!(time.parse::<u64>().unwrap() > 1_700_000_000_000_000, "{time}");
+    assert_eq!(lines, "keyspace notes was created");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let again = world.client(1).list(reserved::LOG, None, 10).await.unwrap().0;
+    assert_eq!(again, entries, "a map that is only repeated is no event");
 }

@@ -23,6 +23,7 @@
 pub mod balance;
 pub mod change;
 pub mod check;
+mod difference;
 pub mod hash;
 pub mod keyspace;
 mod level;

@@ -3,6 +3,7 @@
 mod balance;
 mod chains;
 mod changes;
+mod difference;
 mod loss;
 mod places;
 
