@@ -8,7 +8,9 @@ use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 use tyr_protocol::session::{Answer, Began, CallId, Seen};
-use tyr_types::{BlobOperations, Error, ErrorKind, Outcome, Result, Timestamp, Transaction};
+use tyr_types::{
+    BlobOperations, Error, ErrorKind, Outcome, Result, ScanPage, Timestamp, Transaction,
+};
 
 use super::driver::Driver;
 use super::end;
@@ -81,6 +83,8 @@ pub(super) enum Waiter {
     Read(oneshot::Sender<Result<Sight>>),
     /// A read of many blobs.
     Many(oneshot::Sender<Result<Many>>),
+    /// A scan.
+    Scan(oneshot::Sender<Result<ScanPage>>),
     /// Nobody.
     Nobody,
 }
@@ -100,6 +104,9 @@ impl Waiter {
             Self::Many(sender) => {
                 let _ = sender.send(many(answer));
             }
+            Self::Scan(sender) => {
+                let _ = sender.send(page(answer));
+            }
             Self::Nobody => {}
         }
     }
@@ -110,6 +117,7 @@ impl Waiter {
             Self::Commit(sender, _) => drop(sender.send(Err(error))),
             Self::Read(sender) => drop(sender.send(Err(error))),
             Self::Many(sender) => drop(sender.send(Err(error))),
+            Self::Scan(sender) => drop(sender.send(Err(error))),
             Self::Nobody => {}
         }
     }
@@ -128,7 +136,7 @@ fn committed(answer: Answer) -> Result<Committed> {
             Err(Error::from(abort).with_source(Unresolved(transaction)))
         }
         Answer::Aborted { abort, .. } | Answer::Failed(abort) => Err(abort.into()),
-        Answer::Read(_) | Answer::Many { .. } | Answer::Ended => Err(mistaken()),
+        Answer::Read(_) | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => Err(mistaken()),
     }
 }
 
@@ -140,7 +148,9 @@ fn sight(driver: &Weak<Driver>, answer: Answer) -> Result<Sight> {
             Ok(Sight { lease: began.map(lease), seen })
         }
         Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. } | Answer::Many { .. } | Answer::Ended => Err(mistaken()),
+        Answer::Committed { .. } | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => {
+            Err(mistaken())
+        }
     }
 }
 
@@ -148,7 +158,19 @@ fn many(answer: Answer) -> Result<Many> {
     match answer {
         Answer::Many { at, seen } => Ok((at, seen)),
         Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. } | Answer::Read(_) | Answer::Ended => Err(mistaken()),
+        Answer::Committed { .. } | Answer::Read(_) | Answer::Page(_) | Answer::Ended => {
+            Err(mistaken())
+        }
+    }
+}
+
+fn page(answer: Answer) -> Result<ScanPage> {
+    match answer {
+        Answer::Page(page) => Ok(page),
+        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
+        Answer::Committed { .. } | Answer::Read(_) | Answer::Many { .. } | Answer::Ended => {
+            Err(mistaken())
+        }
     }
 }
 

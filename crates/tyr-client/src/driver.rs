@@ -9,9 +9,9 @@ use std::time::Instant;
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::message::{Address, Body, Envelope, Now};
+use tyr_protocol::message::{Envelope, Now};
 use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
-use tyr_types::{Epoch, Error, NodeId, Result};
+use tyr_types::{Epoch, Error, Result};
 
 use super::Transport;
 use super::answer::{Waiter, closed};
@@ -58,8 +58,6 @@ pub(super) struct Counts {
 
 /// Drives a session.
 pub(super) struct Driver {
-    /// The client's.
-    number: u64,
     queue: Mutex<WorkQueue>,
     state: Mutex<State>,
     transport: Arc<dyn Transport>,
@@ -93,7 +91,7 @@ impl Driver {
         let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
         let (process, ended) = (std::process::id(), OnceLock::new());
-        Self { number, queue, state, transport, started, alarm, counts, process, ended }
+        Self { queue, state, transport, started, alarm, counts, process, ended }
     }
 
     /// Begins a call.
@@ -154,20 +152,6 @@ impl Driver {
     pub fn tell(self: &Arc<Self>, event: Event) {
         let put = self.queue.lock().put_all(std::iter::once(event)).0;
         self.see_to(put);
-    }
-
-    /// Says something to nodes that the session has no part in. Never blocks.
-    pub fn say(&self, to: &[NodeId], body: impl Fn(NodeId) -> Body) {
-        if self.check_alone().is_err() {
-            return;
-        }
-        let epoch = self.map().epoch;
-        for node in to {
-            let from = Address::Client(self.number);
-            let envelope = Envelope { epoch, incarnation: 0, from, body: body(*node) };
-            self.transport.send(*node, envelope);
-        }
-        self.transport.flush();
     }
 
     /// The newest map that the session knows.
@@ -292,6 +276,7 @@ impl Driver {
             Answer::Aborted { .. } => (&self.counts.aborts, 1),
             Answer::Read(_) => (&self.counts.reads, 1),
             Answer::Many { seen, .. } => (&self.counts.reads, seen.len() as u64),
+            Answer::Page(_) => (&self.counts.reads, 1),
             Answer::Failed(_) | Answer::Ended => return,
         };
         counter.fetch_add(n, Ordering::Relaxed);

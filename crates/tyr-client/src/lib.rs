@@ -16,7 +16,7 @@
 //! it says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
 //! [`snapshot_timestamp`] places a snapshot, [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
-//! asked there; [`listing`] asks all nodes for keys.
+//! asked there.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -29,7 +29,6 @@ mod connecting;
 pub mod control;
 mod driver;
 mod keyspaces;
-mod listing;
 mod locations;
 mod metadata;
 mod network_transport;
@@ -48,7 +47,10 @@ use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Envelope;
 use tyr_protocol::session::{Began, Call, Event, REMEMBERED_US, SessionConfig};
-use tyr_types::{BlobOperations, Error, ErrorKind, NodeId, ReadCheck, Result, Transaction};
+use tyr_types::{
+    BlobOperations, Error, ErrorKind, KeyspaceId, NodeId, ReadCheck, Result, Scan, ScanPage,
+    Timestamp, Transaction,
+};
 
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
 pub use self::connecting::ConnectOptions;
@@ -59,7 +61,6 @@ pub use tyr_runtime::waiting::block_on;
 
 use self::answer::Waiter;
 use self::driver::Driver;
-use self::listing::Listings;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 
@@ -120,7 +121,6 @@ impl ClientConfig {
 #[derive(Clone, Default)]
 pub struct Inbox {
     driver: Arc<OnceLock<Weak<Driver>>>,
-    listings: Arc<Listings>,
 }
 
 impl Inbox {
@@ -128,8 +128,7 @@ impl Inbox {
     /// another thread drives already. Does nothing before the client is made and after it is gone.
     pub fn receive(&self, envelopes: impl IntoIterator<Item = Envelope>) {
         if let Some(driver) = self.driver.get().and_then(Weak::upgrade) {
-            let of_the_session = envelopes.into_iter();
-            driver.receive(of_the_session.filter_map(|envelope| self.listings.take(envelope)));
+            driver.receive(envelopes);
         }
     }
 
@@ -171,7 +170,6 @@ pub struct Client {
     control: Arc<dyn Control>,
     clock: Mutex<Option<JoinHandle<()>>>,
     probes: snapshot_timestamp::AuthorityProbes,
-    listings: Arc<Listings>,
 }
 
 impl fmt::Debug for Client {
@@ -199,8 +197,8 @@ impl Client {
                     .with_source(error)
             })?;
         let clock = Mutex::new(Some(clock));
-        let (probes, listings) = (snapshot_timestamp::AuthorityProbes::default(), inbox.listings);
-        Ok(Arc::new(Self { driver, control, clock, probes, listings }))
+        let probes = snapshot_timestamp::AuthorityProbes::default();
+        Ok(Arc::new(Self { driver, control, clock, probes }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.
@@ -234,6 +232,19 @@ impl Client {
     pub fn read_many(&self, wants: Vec<Want>) -> Waiting<Many> {
         let (answer, receiver) = oneshot::channel();
         let call = self.driver.call(Call::ReadMany { wants }, Waiter::Many(answer));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// A page of a keyspace, exactly as it was at `at`, or as it is now if there is none (Q2).
+    pub fn scan(
+        &self,
+        keyspace: KeyspaceId,
+        scan: Scan,
+        at: Option<Timestamp>,
+    ) -> Waiting<ScanPage> {
+        let (answer, receiver) = oneshot::channel();
+        let what = Call::Scan { keyspace, scan: Box::new(scan), at };
+        let call = self.driver.call(what, Waiter::Scan(answer));
         Waiting::new(&self.driver, call, receiver)
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tyr_store::store::Answer;
-use tyr_types::{BlobName, ByteRange, Key, Result, Stat, Timestamp};
+use tyr_store::store::scan::Moment;
+use tyr_types::{BlobName, ByteRange, Result, Scan, ScanPage, Timestamp};
 
 use crate::inner::Inner;
 use crate::keyspaces::KeyspaceEntry;
@@ -44,19 +45,17 @@ impl Inner {
         self.store.read_resident(name, range, at)
     }
 
-    /// Lists blobs as of a snapshot's moment.
+    /// A page of blobs as of a snapshot's moment (Q2).
     pub(crate) fn scan(
         &self,
         entry: &KeyspaceEntry,
-        prefix: &[u8],
-        after: Option<&Key>,
-        limit: usize,
+        scan: &Scan,
         at: Timestamp,
-    ) -> Result<Vec<(Key, Stat)>> {
+    ) -> Result<ScanPage> {
         entry.check()?;
         // Without older versions, each blob is listed as it is now.
-        let at = if entry.info().config.is_multi_versioned { at } else { Timestamp::MAX };
-        self.store.scan(entry.info().id, prefix, after, limit, at)
+        let at = entry.info().config.is_multi_versioned.then_some(at);
+        self.store.scan(entry.info().id, scan, Moment::of(at), |_| true)
     }
 
     /// Begins a snapshot of everything (R6): its moment is the clock now.

@@ -11,8 +11,8 @@ use tyr_store::disk::FolderLock;
 use tyr_store::log::TornTail;
 use tyr_store::store::{Answer, Attributes, Opened, Parts, Store};
 use tyr_types::{
-    BlobName, ByteRange, Error, ErrorKind, ExtentRef, Key, KeyspaceConfig, KeyspaceInfo,
-    KeyspaceName, Result, Stat, Timestamp, Transaction, TransactionId,
+    BlobName, ByteRange, Error, ErrorKind, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
+    Result, Scan, ScanPage, Timestamp, Transaction, TransactionId,
 };
 
 use crate::ExtentLease;
@@ -219,20 +219,13 @@ impl EmbeddedStore {
         self.inner.store.attributes(name, at)
     }
 
-    /// Lists blobs as of a snapshot's moment, in key order.
+    /// A page of blobs as of a snapshot's moment, in key order (Q2).
     ///
     /// # Errors
-    /// As [`EmbeddedStore::read`].
-    pub fn scan(
-        &self,
-        entry: &KeyspaceEntry,
-        prefix: &[u8],
-        after: Option<&Key>,
-        limit: usize,
-        at: Timestamp,
-    ) -> Result<Vec<(Key, Stat)>> {
+    /// As [`EmbeddedStore::read`]; `InvalidArgument` for a scan out of range.
+    pub fn scan(&self, entry: &KeyspaceEntry, scan: &Scan, at: Timestamp) -> Result<ScanPage> {
         self.inner.check_open()?;
-        self.inner.scan(entry, prefix, after, limit, at)
+        self.inner.scan(entry, scan, at)
     }
 
     /// Begins a snapshot of everything.

@@ -207,10 +207,10 @@ impl<H: Held> Engine<H> {
                 self.persist(host, &record, is_synced.then_some(number), number)
             }
             Effect::Serve { request, at } => self.serve(host, request, at),
-            Effect::List { client, request, map } => {
+            Effect::List { client, request, form, bytes_at, map } => {
                 let store = Arc::clone(self.held.holdings().store());
                 let node = self.member.node();
-                host.list(Listing { store, node, client, request, map });
+                host.list(Listing { store, node, client, request, form, bytes_at, map });
                 None
             }
             Effect::Found(finding) => {

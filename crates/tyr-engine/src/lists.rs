@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::message::{Body, ListRequest, ListedBlob};
+use tyr_protocol::message::{Body, ListForm, ScanRequest};
 use tyr_store::store::Store;
-use tyr_store::store::chunks::listing::Range;
-use tyr_types::{BlobName, Bytes, Key, NodeId, Result, limits};
+use tyr_store::store::scan::Moment;
+use tyr_types::{BlobName, Key, KeyspaceId, NodeId, Result, ScanPage, Timestamp};
 
 use crate::holdings;
 
@@ -15,7 +15,10 @@ pub struct Listing {
     pub(crate) store: Arc<Store>,
     pub(crate) node: NodeId,
     pub(crate) client: u64,
-    pub(crate) request: ListRequest,
+    pub(crate) request: Box<ScanRequest>,
+    pub(crate) form: ListForm,
+    /// When the first bytes are read (Q2).
+    pub(crate) bytes_at: Option<Timestamp>,
     pub(crate) map: Arc<ClusterMap>,
 }
 
@@ -44,10 +47,10 @@ impl Listing {
     /// The blobs that the node is the authority of by the map, or why they cannot be told. All of
     /// what there was then is applied.
     pub fn make(self) -> Listed {
-        let Self { store, node, client, request, map } = self;
+        let Self { store, node, client, request, form, bytes_at, map } = self;
         let number = request.number;
-        let body = match found(&store, node, &map, &request) {
-            Ok((keys, is_end)) => Body::Keys { number, keys, is_end },
+        let body = match found(&store, node, &map, &request, bytes_at) {
+            Ok(page) => form.answer(number, page),
             Err(error) => {
                 let abort = holdings::refusal(None, &error);
                 Body::Refused { read: number, abort }
@@ -61,28 +64,25 @@ fn found(
     store: &Store,
     node: NodeId,
     map: &ClusterMap,
-    request: &ListRequest,
-) -> Result<(Vec<ListedBlob>, bool)> {
-    let ListRequest { keyspace, prefix, after, limit, at, .. } = request;
-    let after = after.as_ref().map(Key::new).transpose()?;
-    let range = Range { keyspace: *keyspace, prefix, after: after.as_ref() };
-    let limit = (*limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
-    let is_own = |key: &Key| {
-        let blob = BlobName { keyspace: *keyspace, key: key.clone() };
-        map.holders(&blob, 0).first() == Some(&node)
-    };
-    let (listed, is_end) = store.list(range, limit, *at, is_own)?;
-    assert!(listed.len() <= limit, "{} blobs are listed of {limit}", listed.len());
+    request: &ScanRequest,
+    bytes_at: Option<Timestamp>,
+) -> Result<ScanPage> {
+    let (scan, moment) = (request.scan(), Moment { at: request.at, bytes_at });
+    let page = store.scan(request.keyspace, &scan, moment, is_own(node, map, request.keyspace))?;
+    let count = page.entries.len() + page.groups.len();
+    assert!(count <= scan.get_limit(), "{count} are listed of {}", scan.get_limit());
+    let keys = request.keys();
     debug_assert!(
-        listed.iter().all(|(key, _)| {
-            key.as_bytes().starts_with(prefix) && after.as_ref().is_none_or(|after| key > after)
-        }),
+        page.entries.iter().all(|entry| keys.contains(entry.key.as_bytes())),
         "a key is listed that was not asked for"
     );
-    let listed = listed.into_iter().map(|(key, stat)| ListedBlob {
-        key: Bytes::copy_from_slice(key.as_bytes()),
-        size: stat.size,
-        version: stat.version,
-    });
-    Ok((listed.collect(), is_end))
+    Ok(page)
+}
+
+/// Whether the node is the authority of the blob of this key.
+fn is_own(node: NodeId, map: &ClusterMap, keyspace: KeyspaceId) -> impl Fn(&Key) -> bool {
+    move |key| {
+        let blob = BlobName { keyspace, key: key.clone() };
+        map.holders(&blob, 0).first() == Some(&node)
+    }
 }

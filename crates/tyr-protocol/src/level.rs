@@ -6,6 +6,7 @@
 //! | 2 | [`LEVEL_ALONE`]: what a map says to be lost of a keyspace, marks in a checkpoint |
 //! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
 //! | 4 | [`LEVEL_EXPECTING`]: conditions on existence and on numbers, and which one failed |
+//! | 5 | [`LEVEL_SCANNING`]: scans with ranges of keys, groups, first bytes |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -19,7 +20,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_EXPECTING;
+pub const LEVEL: u8 = LEVEL_SCANNING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -41,6 +42,10 @@ pub const LEVEL_PLACED: u8 = 3;
 /// that a number stands so to another; and an abort says which operation it is about.
 pub const LEVEL_EXPECTING: u8 = 4;
 
+/// From this level on nodes list what a scan says (Q2). Below it they list keys with attributes
+/// behind a key, and nothing else.
+pub const LEVEL_SCANNING: u8 = 5;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -53,6 +58,7 @@ const _: () = assert!(BEFORE_LEVELS < LEVEL_FIRST && LEVEL_FIRST <= LEVEL_MIN);
 const _: () = assert!(LEVEL_MIN <= LEVEL && LEVEL_KNOWN < u8::MAX);
 const _: () = assert!(LEVEL_FIRST < LEVEL_ALONE && LEVEL_ALONE < LEVEL_PLACED, "levels only come");
 const _: () = assert!(LEVEL_PLACED < LEVEL_EXPECTING, "levels only come");
+const _: () = assert!(LEVEL_EXPECTING < LEVEL_SCANNING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -5,20 +5,24 @@
 //! at the client, `member` at a node, `lease` at the monitors), how it looks as bytes of `wire`.
 //!
 //! ```text
-//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, ListKeys──► node
-//!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Keys node
+//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, Scan─────► node
+//!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Scanned── node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
 //!   node   ◄──Read (to compare), Part, Refused, NotUnderstood───► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
 //! ```
 //!
+//! Before there was `Scan`, answered by `Scanned`, there was `ListKeys`, answered by `Keys`: it is
+//! what is said in a cluster of a lower level.
+//!
 //! Any message may be lost, doubled, late or overtaken by another.
 
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Epoch, KeyspaceId, NodeId, Timestamp, Transaction, TransactionId,
+    BlobName, ByteRange, Bytes, Epoch, KeyRange, KeyspaceId, NodeId, Scan, ScanPage, Timestamp,
+    Transaction, TransactionId, limits,
 };
 
 use crate::abort::Abort;
@@ -134,6 +138,104 @@ pub struct ListedBlob {
     pub version: Timestamp,
 }
 
+/// What is to be listed of the blobs that the node is the authority of (Q2): a [`Scan`] as it
+/// travels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRequest {
+    /// What the answer names, among the numbers of the asker's reads. The same again is the same
+    /// question, asked once more.
+    pub number: u64,
+    /// The keyspace.
+    pub keyspace: KeyspaceId,
+    /// What keys begin with; groups are made of what follows.
+    pub prefix: Bytes,
+    /// The lowest key; empty for the lowest there is.
+    pub start: Bytes,
+    /// What they come before.
+    pub end: Option<Bytes>,
+    /// At most so many entries and groups.
+    pub limit: u32,
+    /// What groups end with.
+    pub delimiter: Option<Bytes>,
+    /// The bytes of each blob's first chunk that are wanted too.
+    pub range: Option<ByteRange>,
+    /// Whether size and version are not wanted.
+    pub is_keys_only: bool,
+    /// As they were at this timestamp; `None` for the newest.
+    pub at: Option<Timestamp>,
+}
+
+impl ScanRequest {
+    /// A question of this number for what the scan says, as it was at `at`.
+    pub fn new(number: u64, keyspace: KeyspaceId, scan: &Scan, at: Option<Timestamp>) -> Self {
+        let KeyRange { start, end } = scan.keys();
+        let limit = u32::try_from(scan.get_limit()).unwrap_or(u32::MAX);
+        Self {
+            number,
+            keyspace,
+            prefix: scan.get_prefix().clone(),
+            start,
+            end,
+            limit,
+            delimiter: scan.get_delimiter().cloned(),
+            range: scan.get_range(),
+            is_keys_only: scan.is_keys_only(),
+            at,
+        }
+    }
+
+    /// The keys that are listed.
+    pub fn keys(&self) -> KeyRange {
+        KeyRange { start: self.start.clone(), end: self.end.clone() }
+    }
+
+    /// The scan that it is of; perhaps out of range.
+    pub fn scan(&self) -> Scan {
+        let limit = (self.limit as usize).clamp(1, limits::SCAN_LIMIT_MAX);
+        let scan = Scan::new().prefix(&self.prefix).from(&self.start).limit(limit);
+        let scan = self.end.iter().fold(scan, Scan::to);
+        let scan = self.delimiter.iter().fold(scan, Scan::delimiter);
+        let scan = self.range.into_iter().fold(scan, Scan::range);
+        if self.is_keys_only { scan.keys_only() } else { scan }
+    }
+}
+
+/// What those ask who know no scans is one.
+impl From<ListRequest> for ScanRequest {
+    fn from(request: ListRequest) -> Self {
+        let ListRequest { number, keyspace, prefix, after, limit, at } = request;
+        let KeyRange { start, end } = KeyRange::of(&prefix, after.as_deref());
+        let (delimiter, range, is_keys_only) = (None, None, false);
+        Self { number, keyspace, prefix, start, end, limit, delimiter, range, is_keys_only, at }
+    }
+}
+
+/// Which message answers a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListForm {
+    /// `Keys`, for `ListKeys`.
+    Keys,
+    /// `Scanned`, for `Scan`.
+    Page,
+}
+
+impl ListForm {
+    /// The answer to the question of this number.
+    pub fn answer(self, number: u64, page: ScanPage) -> Body {
+        match self {
+            Self::Page => Body::Scanned { number, page },
+            Self::Keys => {
+                let is_end = page.is_end();
+                let listed = page.entries.into_iter().filter_map(|entry| {
+                    let (key, stat) = (Bytes::copy_from_slice(entry.key.as_bytes()), entry.stat?);
+                    Some(ListedBlob { key, size: stat.size, version: stat.version })
+                });
+                Body::Keys { number, keys: listed.collect(), is_end }
+            }
+        }
+    }
+}
+
 /// What a node did not take in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -208,6 +310,9 @@ pub enum Body {
     /// The blobs that the node is the authority of, please (Q1). Answered by `Keys`, `Refused`, or
     /// `NotHere` with the number of a read.
     ListKeys(ListRequest),
+    /// A page of the blobs that the node is the authority of, please (Q2). Answered by `Scanned`,
+    /// `Refused`, or `NotHere` with the number of a read.
+    Scan(Box<ScanRequest>),
 
     // From a node to a client.
     /// What became of a transaction.
@@ -231,6 +336,14 @@ pub enum Body {
         keys: Vec<ListedBlob>,
         /// Whether those are all.
         is_end: bool,
+    },
+    /// The answer to `Scan`: of exactly the blobs that were there at its moment and that this node
+    /// is the authority of, by every map with the placement of the asker's.
+    Scanned {
+        /// The number of the question.
+        number: u64,
+        /// What was found, up to where it ends.
+        page: ScanPage,
     },
     /// The answer to a read; also to an authority that compares replicas.
     Part(ReadPart),

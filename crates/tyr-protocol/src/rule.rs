@@ -79,6 +79,8 @@ pub enum Rule {
     R7,
     /// A listing at S waits for what may still be at or below S.
     Q1,
+    /// What is listed of a blob, attributes and bytes, is of one moment.
+    Q2,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -142,6 +144,7 @@ impl Rule {
         Self::R6,
         Self::R7,
         Self::Q1,
+        Self::Q2,
         Self::V1,
         Self::V2,
         Self::V3,

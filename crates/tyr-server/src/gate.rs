@@ -20,7 +20,7 @@ use tyr_protocol::Abort;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::message::{Address, Body, Envelope, ListRequest, ReadRequest};
+use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
 use tyr_types::{
@@ -147,7 +147,9 @@ impl Gate {
             | Body::Granted { .. }
             | Body::Prepare(_)
             | Body::ListKeys { .. }
+            | Body::Scan(_)
             | Body::Keys { .. }
+            | Body::Scanned { .. }
             | Body::Effective(_) => false,
         };
         debug_assert!(!matches!(envelope.from, Address::Client(_)), "no node speaks for a client");
@@ -194,12 +196,8 @@ impl Gate {
                 })
                 .err()
                 .map(|error| refused(request, &error)),
-            Body::ListKeys(request) => self
-                .permit_listing(caller, request)
-                .and_then(|()| self.check_read_room(parts))
-                .and_then(|()| self.admit_read(parts, request.keyspace))
-                .err()
-                .map(|error| Body::Refused { read: request.number, abort: abort(&error, None) }),
+            Body::ListKeys(it) => self.refused_listing((parts, caller), (it.number, it.keyspace)),
+            Body::Scan(it) => self.refused_listing((parts, caller), (it.number, it.keyspace)),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -208,6 +206,7 @@ impl Gate {
             | Body::FetchMap
             | Body::Reply { .. }
             | Body::Keys { .. }
+            | Body::Scanned { .. }
             | Body::Part(_)
             | Body::Refused { .. }
             | Body::NewerMap(_)
@@ -280,12 +279,19 @@ impl Gate {
         self.permit(caller, &request.blob, Right::Read)
     }
 
-    fn permit_listing(&self, caller: &Caller, request: &ListRequest) -> Result<()> {
-        if caller.permits(request.keyspace, Right::Read) {
-            return Ok(());
-        }
-        self.refused.permission.fetch_add(1, Ordering::Relaxed);
-        Err(caller.refusal(&self.name_of(request.keyspace), Right::Read))
+    fn refused_listing(
+        &self,
+        (parts, caller): (&Parts, &Caller),
+        (read, keyspace): (u64, KeyspaceId),
+    ) -> Option<Body> {
+        let admit = |()| self.admit_read(parts, keyspace);
+        let error = if caller.permits(keyspace, Right::Read) {
+            self.check_read_room(parts).and_then(admit).err()?
+        } else {
+            self.refused.permission.fetch_add(1, Ordering::Relaxed);
+            caller.refusal(&self.name_of(keyspace), Right::Read)
+        };
+        Some(Body::Refused { read, abort: abort(&error, None) })
     }
 
     fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {

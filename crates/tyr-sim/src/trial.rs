@@ -38,7 +38,9 @@ impl Default for Manner {
 /// `InvalidArgument` when the scenario cannot run at all.
 pub fn run(scenario: &Scenario, seed: u64, manner: Manner) -> Result<Report> {
     let mut setup = run_setup(scenario, seed)?;
-    if let Some(stores) = manner.stores.filter(|_| !scenario.needs_model()) {
+    if let Some(stores) =
+        manner.stores.filter(|_| !scenario.needs_model() && !scenario.needs_real())
+    {
         setup.stores = stores;
     }
     setup.broken = manner.broken;

@@ -110,7 +110,9 @@ impl Watch {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {}
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {}
         }
     }
 
@@ -204,7 +206,9 @@ impl Watch {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {}
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {}
         }
     }
 

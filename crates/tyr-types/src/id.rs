@@ -105,6 +105,13 @@ impl Key {
         Self([0].into())
     }
 
+    /// A place among keys, where a range begins or ends: any bytes, also more than a key has. No
+    /// bytes are before all keys.
+    #[must_use]
+    pub fn bound(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
     /// The bytes of the key.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

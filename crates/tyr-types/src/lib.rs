@@ -6,9 +6,9 @@
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`operation`] puts them into transactions,
-//! [`chunk`] says what they do, [`keyspace`] is what a namespace is created with, [`usage`] how
-//! much of it there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what
-//! can go wrong.
+//! [`chunk`] says what they do, [`scan`] what is listed, [`keyspace`] is what a namespace is created
+//! with, [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds every bound,
+//! [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -20,6 +20,7 @@ pub mod location;
 pub mod operation;
 pub mod placed_by;
 pub mod range;
+pub mod scan;
 pub mod timestamp;
 pub mod transform;
 pub mod usage;
@@ -36,6 +37,7 @@ pub use operation::{
 };
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;
+pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
 pub use usage::KeyspaceUsage;

@@ -46,12 +46,26 @@ pub const READ_LEN_MAX: u64 = 64 << 20;
 /// The most keys that one page of a scan answers.
 pub const SCAN_LIMIT_MAX: usize = 10_000;
 
+/// Keys that one page of a scan answers where nothing else is said.
+pub const SCAN_LIMIT_DEFAULT: usize = 1_000;
+
+/// Bytes after which a page of a scan ends, whatever its limit, so that a node and its client hold
+/// little for each: some milliseconds of a network.
+pub const SCAN_BYTES_MAX: usize = 4 << 20;
+
+/// The most bytes of each blob that a scan answers: headers, not contents.
+pub const SCAN_RANGE_LEN_MAX: u64 = 1 << 20;
+
+/// Bytes of a scan's delimiter.
+pub const SCAN_DELIMITER_LEN_MAX: usize = 64;
+
 /// The most blobs of one `read_many`.
 pub const READ_MANY_MAX: usize = 10_000;
 
 const _: () = {
     assert!(CHUNK_SIZE_MIN.is_power_of_two() && CHUNK_SIZE_MAX.is_power_of_two());
     assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_DEFAULT && CHUNK_SIZE_DEFAULT <= CHUNK_SIZE_MAX);
+    assert!(SCAN_LIMIT_DEFAULT <= SCAN_LIMIT_MAX);
     assert!(EXTENT_PAYLOAD_MIN < TRANSACTION_INLINE_MAX);
     assert!(EXTENT_PAYLOAD_MIN as u64 <= EXTENT_LEN_MAX as u64);
 };

@@ -7,14 +7,14 @@ use std::pin::{Pin, pin};
 use futures_core::Stream;
 use tyr_types::{
     ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation,
-    Result, Stat, Transform, limits,
+    Result, Scan, ScanPage, Stat, Transform, limits,
 };
 
 use crate::Reader;
 use crate::blocking::{self, Upload};
 use crate::key::ToKey;
 use crate::offload::offload;
-use crate::pages::Pages;
+use crate::pages::{Pages, ScanPages};
 
 /// A namespace of blobs. Clone it freely.
 #[derive(Clone, Debug)]
@@ -237,6 +237,27 @@ impl Keyspace {
         Pages::new(move |after: Option<Key>| {
             let (keyspace, prefix) = (keyspace.clone(), prefix.clone());
             async move { keyspace.scan(&prefix, after.as_ref(), limits::SCAN_LIMIT_MAX).await }
+        })
+    }
+
+    /// Lists a page: what `scan` says, with sizes and versions, and first bytes if they are asked
+    /// for, all of one moment. [`Scan::resumed`] goes on behind it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a scan out of range; `Unavailable` in a cluster some node of which is
+    /// of a release that lists keys with size and version only.
+    pub async fn scan_page(&self, scan: &Scan) -> Result<ScanPage> {
+        let view = self.inner.space.backend().take_view().await?;
+        view.fetch_page(&self.inner.space, scan).await
+    }
+
+    /// Lists all that `scan` says, page by page; each page is of its own moment. It ends with the
+    /// first error.
+    pub fn scan_pages(&self, scan: &Scan) -> impl Stream<Item = Result<ScanPage>> + use<> {
+        let keyspace = self.clone();
+        ScanPages::new(scan, move |scan: Scan| {
+            let keyspace = keyspace.clone();
+            async move { keyspace.scan_page(&scan).await }
         })
     }
 

@@ -16,7 +16,7 @@
 //! # let path = folder.path();
 //! use std::io::Read;
 //!
-//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Tyr};
+//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Scan, Tyr};
 //! use tyr::{Transform, TransformKind};
 //!
 //! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
@@ -81,6 +81,11 @@
 //! let keys = data.scan(b"", None, 100).await?;
 //! let keys: Vec<String> = keys.iter().map(|(key, _)| key.to_string()).collect();
 //! assert_eq!(keys, ["archive/greeting", "count", "log", "series/cpu", "visits"]);
+//!
+//! // Or a page of what a scan says: first bytes of each, and one line for all of a folder.
+//! let page = data.scan_page(&Scan::new().delimiter("/").first_bytes(3).limit(10)).await?;
+//! assert_eq!(page.groups, ["archive/", "series/"]);
+//! assert_eq!((page.entries[1].bytes.as_ref(), page.is_end()), (&b"rew"[..], true));
 //!
 //! // Blobs of any size stream in and out; a `put` of any length is one transaction.
 //! let blocking = tyr.blocking();
@@ -187,5 +192,5 @@ pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Durability, Error, ErrorKind, Key, KeyspaceConfig,
     KeyspaceId, KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId, PlacedBy, Relation,
-    Replica, Result, Stat, Timestamp, Transform, TransformKind, limits,
+    Replica, Result, Scan, ScanEntry, ScanPage, Stat, Timestamp, Transform, TransformKind, limits,
 };

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use tyr_types::{Key, Result, Stat, limits};
+use tyr_types::{Key, Result, Scan, ScanPage, Stat, limits};
 
 type Page = Result<Vec<(Key, Stat)>>;
 
@@ -57,5 +57,41 @@ impl<F: FnMut(Option<Key>) -> P, P: Future<Output = Page>> Stream for Pages<F, P
                 }
             }
         }
+    }
+}
+
+/// Pages of a scan, each fetched by `fetch`, until the last or the first error.
+pub(crate) struct ScanPages<F, P> {
+    fetch: F,
+    fetching: Option<(Scan, Pin<Box<P>>)>,
+    next: Option<Scan>,
+}
+
+impl<F: FnMut(Scan) -> P, P: Future<Output = Result<ScanPage>>> ScanPages<F, P> {
+    pub fn new(scan: &Scan, fetch: F) -> Self {
+        Self { fetch, fetching: None, next: Some(scan.clone()) }
+    }
+}
+
+impl<F, P> Unpin for ScanPages<F, P> {}
+
+impl<F: FnMut(Scan) -> P, P: Future<Output = Result<ScanPage>>> Stream for ScanPages<F, P> {
+    type Item = Result<ScanPage>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if this.fetching.is_none() {
+            let Some(scan) = this.next.take() else { return Poll::Ready(None) };
+            let fetching = Box::pin((this.fetch)(scan.clone()));
+            this.fetching = Some((scan, fetching));
+        }
+        let (_, fetching) = this.fetching.as_mut().expect("it was just put there");
+        let page = match fetching.as_mut().poll(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(page) => page,
+        };
+        let fetched = this.fetching.take();
+        this.next = page.as_ref().ok().and_then(|page| fetched?.0.resumed(page));
+        Poll::Ready(Some(page))
     }
 }

@@ -1,9 +1,11 @@
 //! A read-only view of everything at one moment, for async code.
 
-use tyr_types::{ByteRange, Bytes, Key, Result, Stat, Timestamp, limits};
+use futures_core::Stream;
+use tyr_types::{ByteRange, Bytes, Key, Result, Scan, ScanPage, Stat, Timestamp, limits};
 
 use crate::key::ToKey;
 use crate::offload::offload;
+use crate::pages::ScanPages;
 use crate::{Keyspace, Reader, blocking};
 
 /// Everything as it was at one moment. Writers go on; they do not wait for it, nor it for them.
@@ -84,6 +86,29 @@ impl Snapshot {
         let (inner, keyspace) = (self.inner.clone(), keyspace.as_blocking().clone());
         let (prefix, after) = (prefix.to_vec(), after.cloned());
         offload(move || inner.scan(&keyspace, &prefix, after.as_ref(), limit)).await
+    }
+
+    /// Lists a page as of then: what `scan` says, with sizes and versions, and first bytes if they
+    /// are asked for, all of that moment. [`Scan::resumed`] goes on behind it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a scan out of range; `SnapshotTooOld`; `Unavailable` in a cluster some
+    /// node of which is of a release that lists keys with size and version only.
+    pub async fn scan_page(&self, keyspace: &Keyspace, scan: &Scan) -> Result<ScanPage> {
+        self.inner.view.fetch_page(&keyspace.as_blocking().space, scan).await
+    }
+
+    /// Lists all that `scan` says as of then, page by page. It ends with the first error.
+    pub fn scan_pages(
+        &self,
+        keyspace: &Keyspace,
+        scan: &Scan,
+    ) -> impl Stream<Item = Result<ScanPage>> + use<> {
+        let (snapshot, keyspace) = (self.clone(), keyspace.clone());
+        ScanPages::new(scan, move |scan: Scan| {
+            let (snapshot, keyspace) = (snapshot.clone(), keyspace.clone());
+            async move { snapshot.scan_page(&keyspace, &scan).await }
+        })
     }
 
     /// Reads any part of a blob as a stream.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use fixtures::{Kind, Opened, Store, stores};
 use tyr::blocking::Tyr;
 use tyr::{
-    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Transform, TransformKind,
-    limits,
+    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Scan, Transform,
+    TransformKind, limits,
 };
 
 /// How long a test waits for what has to come.
@@ -303,6 +303,65 @@ fn a_snapshot_lists_the_same_while_blobs_are_deleted_and_folded_until_it_is_too_
     assert_eq!(snapshot.get(&keyspace, "key-07").unwrap_err().kind(), ErrorKind::SnapshotTooOld);
     let now = tyr.snapshot().unwrap().scan(&keyspace, b"", None, 100).unwrap();
     assert_eq!(now.len(), 1);
+}
+
+/// Q2.
+#[test]
+fn pages_have_sizes_and_first_bytes_of_one_moment_and_groups_once() {
+    for is_compressed in [false, true] {
+        for kind in stores() {
+            let config = KeyspaceConfig { is_compressed, ..KeyspaceConfig::default() };
+            let Store { opened, keyspace, .. } = &Store::new(kind, config);
+            for number in 0..30_u8 {
+                keyspace.put(format!("dir/{number:02}"), vec![number; 10]).unwrap();
+            }
+            let large: Vec<u8> = (0..100_000_u32).map(|at| (at / 100) as u8).collect();
+            keyspace.put("large", large.clone()).unwrap();
+            keyspace.truncate("sparse", 50).unwrap();
+            let snapshot = opened.tyr.snapshot().unwrap();
+            keyspace.put("dir/07", "changed").unwrap();
+            keyspace.delete("dir/08").unwrap();
+            let scan = Scan::new().limit(7).range(ByteRange { start: 4, end: 300 });
+            let pages: Vec<_> = snapshot.scan_pages(keyspace, &scan).map(Result::unwrap).collect();
+            assert!(pages.len() == 5 && pages[..4].iter().all(|page| page.entries.len() == 7));
+            let entries: Vec<_> = pages.iter().flat_map(|page| &page.entries).collect();
+            assert_eq!(entries.len(), 32);
+            for (number, entry) in (0..30_u8).zip(&entries) {
+                assert_eq!(entry.bytes, vec![number; 6], "{:?}", entry.key);
+                let stat = snapshot.stat(keyspace, &entry.key).unwrap();
+                assert_eq!(entry.stat.map(|stat| stat.size), Some(stat.size));
+            }
+            assert_eq!(entries[30].bytes, large[4..300]);
+            assert_eq!(entries[31].bytes, vec![0; 46], "nothing was written of it");
+            let now = keyspace.scan_page(&Scan::new().prefix("dir/0").first_bytes(4)).unwrap();
+            assert_eq!((now.entries.len(), now.is_end()), (9, true));
+            assert_eq!(now.entries[7].bytes, "chan");
+            let scan = Scan::new().delimiter("/").keys_only();
+            let page = snapshot.scan_page(keyspace, &scan).unwrap();
+            let keys: Vec<_> = page.entries.iter().map(|entry| entry.key.to_string()).collect();
+            assert_eq!(
+                (keys, page.groups),
+                (vec!["large".into(), "sparse".into()], vec!["dir/".into()])
+            );
+        }
+    }
+}
+
+#[test]
+fn a_scan_out_of_range_is_refused_in_words_wherever_the_store_is() {
+    for store in buffered() {
+        let refused = |scan: Scan| {
+            let error = store.keyspace.scan_page(&scan).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            error.message().to_owned()
+        };
+        assert!(refused(Scan::new().from("b").to("a")).contains("exchange them"));
+        assert!(refused(Scan::new().delimiter("")).contains("delimiter"));
+        assert!(
+            refused(Scan::new().range(ByteRange::at(1 << 40, 8).unwrap())).contains("first chunk")
+        );
+        assert!(refused(Scan::new().limit(limits::SCAN_LIMIT_MAX + 1)).contains("limit"));
+    }
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 use fixtures::{Opened, stores};
 use futures_util::StreamExt;
 use tyr::{
-    ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, ReadRequest, Transform, Tyr,
+    ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, ReadRequest, Scan,
+    Transform, Tyr,
 };
 
 /// Runs `work` on a store of each kind, with an empty keyspace.
@@ -129,6 +130,16 @@ fn snapshots_and_reads_of_many_see_one_moment() {
         assert_eq!(keys(data.scan(b"", None, 10).await.unwrap()), ["a", "b"]);
         let streamed: Vec<_> = data.scan_stream(b"b").collect().await;
         assert_eq!(keys(streamed.into_iter().map(Result::unwrap).collect()), ["b"]);
+        let scan = Scan::new().limit(1).first_bytes(3);
+        let pages: Vec<_> = data.scan_pages(&scan).map(Result::unwrap).collect().await;
+        let bytes: Vec<_> = pages.iter().map(|page| page.entries[0].bytes.clone()).collect();
+        assert_eq!(bytes, ["new", "lat"]);
+        let pages: Vec<_> = snapshot.scan_pages(&data, &scan).map(Result::unwrap).collect().await;
+        assert_eq!((pages.len(), &pages[0].entries[0].bytes[..]), (1, &b"old"[..]));
+        let page = snapshot.scan_page(&data, &scan).await.unwrap();
+        assert_eq!(page, pages[0]);
+        let refused = data.scan_page(&Scan::new().limit(0)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
         let request = |key: &str| ReadRequest {
             keyspace: data.clone(),
             key: Key::new(key).unwrap(),

@@ -8,7 +8,8 @@ use tyr_runtime::ticket::Ticket;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Key, KeyspaceConfig, KeyspaceName,
-    Number, Operation, Payload, Result, Timestamp, Transaction, Transform, TransformKind, limits,
+    Number, Operation, Payload, Result, Scan, ScanEntry, Timestamp, Transaction, Transform,
+    TransformKind, limits,
 };
 
 use super::machine::Machine;
@@ -127,15 +128,18 @@ fn content(
     let failed = |error| panic!("{context}: keyspace {}: {error}", keyspace.info().name);
     let snapshot = node.snapshot().unwrap();
     snapshot.settle().unwrap();
-    let listed = node.scan(keyspace, b"", None, limits::SCAN_LIMIT_MAX, snapshot.at());
-    let read = |(key, stat): (Key, tyr_types::Stat)| {
+    let scan = Scan::new().limit(limits::SCAN_LIMIT_MAX);
+    let listed = node.scan(keyspace, &scan, snapshot.at());
+    let read = |ScanEntry { key, stat, .. }: ScanEntry| {
+        let stat = stat.expect("a scan of more than keys has sizes");
         let name = BlobName { keyspace: keyspace.info().id, key };
         let range = ByteRange { start: 0, end: stat.size };
         let answer = node.read(keyspace, &name, range, Timestamp::MAX).unwrap_or_else(failed);
         let (_, bytes) = answer.unwrap_or_else(|| panic!("{context}: {name} is listed but absent"));
         (name.key.to_string(), bytes)
     };
-    listed.unwrap_or_else(|error| panic!("{context}: {error}")).into_iter().map(read).collect()
+    let listed = listed.unwrap_or_else(|error| panic!("{context}: {error}"));
+    listed.entries.into_iter().map(read).collect()
 }
 
 fn steps(number: u64, chance: &mut Chance) -> Vec<(Place, Step)> {

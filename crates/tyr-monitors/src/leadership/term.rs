@@ -241,8 +241,10 @@ impl<'a> Term<'a> {
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
             | Body::ListKeys { .. }
+            | Body::Scan(_)
             | Body::Reply { .. }
             | Body::Keys { .. }
+            | Body::Scanned { .. }
             | Body::Part(_)
             | Body::Refused { .. }
             | Body::NewerMap(_)

@@ -7,7 +7,7 @@ use tyr_types::{Epoch, ErrorKind, NodeId};
 use super::{HELD_MAX, Store, Turn};
 use crate::commit;
 use crate::map::ClusterMap;
-use crate::message::{Address, Asked, Body, Envelope, Unread};
+use crate::message::{Address, Asked, Body, Envelope, ListForm, Unread};
 
 /// The newest map is asked for again after so long without an answer, in microseconds.
 const FETCH_AGAIN_US: u64 = 100_000;
@@ -169,7 +169,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {} // Not for a node to say to a node.
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {} // Not for a node to say to a node.
         }
     }
 
@@ -184,6 +186,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),
             Body::Read(request) => Some(Asked::Read(request.read)),
             Body::ListKeys(request) => Some(Asked::Read(request.number)),
+            Body::Scan(request) => Some(Asked::Read(request.number)),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -203,7 +206,8 @@ impl<S: Store> Turn<'_, S> {
             | Body::Effective(_)
             | Body::CaughtUp { .. }
             | Body::Return { .. }
-            | Body::Keys { .. } => None,
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => None,
         };
         if let (Some(asked), false) = (asked, self.member.has_lease()) {
             return self.send(from, Body::NotHere(asked));
@@ -215,7 +219,10 @@ impl<S: Store> Turn<'_, S> {
             }
             Body::Read(request) => self.read(from, request),
             Body::CancelRead { read } => self.cancel_read(from, read),
-            Body::ListKeys(request) => self.list_blobs(client, epoch, request),
+            Body::ListKeys(request) => {
+                self.list_blobs(client, epoch, Box::new(request.into()), ListForm::Keys);
+            }
+            Body::Scan(request) => self.list_blobs(client, epoch, request, ListForm::Page),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
             Body::Commit(_)
             | Body::Recovery(_)
@@ -234,7 +241,8 @@ impl<S: Store> Turn<'_, S> {
             | Body::Effective(_)
             | Body::CaughtUp { .. }
             | Body::Return { .. }
-            | Body::Keys { .. } => {} // Not for a client to say.
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {} // Not for a client to say.
         }
     }
 
@@ -271,7 +279,9 @@ impl<S: Store> Turn<'_, S> {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {} // Not for the monitors to say.
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {} // Not for the monitors to say.
         }
     }
 

@@ -6,7 +6,7 @@ use tyr_types::Timestamp;
 
 use super::record::Record;
 use crate::map::ClusterMap;
-use crate::message::{Address, Envelope, ListRequest, ReadRequest};
+use crate::message::{Address, Envelope, ListForm, ReadRequest, ScanRequest};
 use crate::movement::scrub::Finding;
 
 /// What the driver does for a node.
@@ -51,13 +51,17 @@ pub enum Effect {
     /// List the blobs that this node is the authority of by this map, as they were at the
     /// timestamp that is asked for, now or later: what was there then is applied, and does not
     /// change. When it is done, and [`super::Member::has_listed_by`] says that the map still holds,
-    /// send the client a [`crate::message::Body::Keys`], or a `Refused` when the moment is too old;
-    /// else a `NotHere`.
+    /// send the client the page in its form, or a `Refused` when the moment is too old; else a
+    /// `NotHere`.
     List {
         /// Who asked.
         client: u64,
         /// What it wants.
-        request: ListRequest,
+        request: Box<ScanRequest>,
+        /// How it is answered.
+        form: ListForm,
+        /// When the first bytes are read: at the same timestamp (Q2).
+        bytes_at: Option<Timestamp>,
         /// Says of which blobs the node is the authority.
         map: Arc<ClusterMap>,
     },

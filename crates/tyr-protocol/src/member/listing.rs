@@ -1,4 +1,4 @@
-//! Listings: which may be answered here, and what they wait for (Q1).
+//! Listings: which may be answered here, and what they wait for (Q1, Q2).
 //!
 //! Each node lists the blobs that it is the authority of, by the placement of the asker's map: so
 //! each blob is listed by one node, and all of them together miss none. Whoever gains chunks knows
@@ -6,19 +6,21 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{Epoch, ErrorKind, Timestamp};
+use tyr_types::{Epoch, ErrorKind, ScanPage, Timestamp};
 
 use super::{Effect, Member, Store, Turn};
 use crate::abort::Abort;
 use crate::map::ClusterMap;
-use crate::message::{Address, Asked, Body, ListRequest};
+use crate::message::{Address, Asked, Body, ListForm, ScanRequest};
 use crate::read::{self, Kind, Listing, ReadId};
+use crate::rule::Rule;
 
 /// A listing that is in the read machine.
 #[derive(Clone, Debug)]
 struct Waiting {
     client: u64,
-    request: ListRequest,
+    request: Box<ScanRequest>,
+    form: ListForm,
     /// The epoch that its asker goes by.
     epoch: Epoch,
     since_us: u64,
@@ -43,7 +45,13 @@ impl Listings {
 
 impl<S: Store> Turn<'_, S> {
     /// A client asks for the blobs that this node is the authority of.
-    pub(super) fn list_blobs(&mut self, client: u64, epoch: Epoch, request: ListRequest) {
+    pub(super) fn list_blobs(
+        &mut self,
+        client: u64,
+        epoch: Epoch,
+        request: Box<ScanRequest>,
+        form: ListForm,
+    ) {
         if self.member.listings.find(client, request.number).is_some() {
             return; // It waits here already.
         }
@@ -55,25 +63,28 @@ impl<S: Store> Turn<'_, S> {
             let body = Body::Refused { read: request.number, abort };
             return self.send(Address::Client(client), body);
         }
-        if !self.member.is_authority {
-            let body = Body::Keys { number: request.number, keys: Vec::new(), is_end: true };
+        if !self.member.is_authority || request.keys().is_empty() {
+            let body = form.answer(request.number, ScanPage::default());
             return self.send(Address::Client(client), body);
         }
         let id = self.member.asked.number();
-        let ListRequest { keyspace, prefix, at, .. } = request.clone();
+        let (keyspace, keys, at) = (request.keyspace, request.keys(), request.at);
         let since_us = self.member.now.monotonic_us;
-        let before =
-            self.member.listings.0.insert(id, Waiting { client, request, epoch, since_us });
+        let waiting = Waiting { client, request, form, epoch, since_us };
+        let before = self.member.listings.0.insert(id, waiting);
         debug_assert!(before.is_none(), "reads and listings have their numbers from one count");
-        self.ask_reads(read::Event::List(Listing { id, keyspace, prefix, at }));
+        self.ask_reads(read::Event::List(Listing { id, keyspace, keys, at }));
     }
 
     /// A listing has waited long enough: it is answered, if it still may be.
     pub(super) fn serve_listing(&mut self, id: ReadId) {
         let Some(waiting) = self.member.listings.0.remove(&id) else { return };
-        let Waiting { client, request, epoch, .. } = waiting;
+        let Waiting { client, request, form, epoch, .. } = waiting;
+        let bytes_at = request.at.filter(|_| self.member.commit.rules.hold(Rule::Q2));
         match self.member.map.clone().filter(|_| self.member.may_list(epoch)) {
-            Some(map) => self.effects.push(Effect::List { client, request, map }),
+            Some(map) => {
+                self.effects.push(Effect::List { client, request, form, bytes_at, map });
+            }
             None => self.list_not_here(client, request.number),
         }
     }
@@ -147,10 +158,14 @@ impl Member {
         self.has_lease() && map.moved <= epoch && !is_moving
     }
 
-    fn list_refusal(&self, request: &ListRequest) -> Option<Abort> {
+    fn list_refusal(&self, request: &ScanRequest) -> Option<Abort> {
         let refuse = |kind, reason: &'static str| Some(Abort::new(kind, reason));
-        if self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace)).is_none() {
+        let chunk_size = self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace));
+        let Some(chunk_size) = chunk_size else {
             return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
+        };
+        if let Err(error) = request.scan().validate_in(chunk_size) {
+            return Some(Abort::new(error.kind(), error.message().to_owned()));
         }
         // Who asks may go by a map of before, or be too old to look itself.
         if let Some(Err(error)) = self.map.as_ref().map(|map| map.check_whole(request.keyspace)) {

@@ -1,6 +1,6 @@
 //! What the read machine is told.
 
-use tyr_types::{BlobName, Bytes, KeyspaceId, NodeId, Timestamp, TransactionId};
+use tyr_types::{BlobName, KeyRange, KeyspaceId, NodeId, Timestamp, TransactionId};
 
 use crate::footprint::Footprint;
 
@@ -47,8 +47,8 @@ pub struct Listing {
     pub id: ReadId,
     /// The keyspace.
     pub keyspace: KeyspaceId,
-    /// What keys begin with.
-    pub prefix: Bytes,
+    /// The keys that are listed.
+    pub keys: KeyRange,
     /// Its moment; `None` for the newest, after what was in flight on arrival is applied.
     pub at: Option<Timestamp>,
 }

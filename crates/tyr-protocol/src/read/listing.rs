@@ -18,7 +18,7 @@ use crate::rule::Rule;
 impl Listing {
     /// Whether the blob is of those that are listed.
     pub(super) fn is_of(&self, blob: &BlobName) -> bool {
-        blob.keyspace == self.keyspace && blob.key.as_bytes().starts_with(&self.prefix)
+        blob.keyspace == self.keyspace && self.keys.contains(blob.key.as_bytes())
     }
 }
 

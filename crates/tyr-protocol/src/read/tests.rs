@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Number, NumberType, Operation,
-    Payload, Transaction,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyRange, KeyspaceId, Number, NumberType,
+    Operation, Payload, Transaction,
 };
 
 use super::*;
@@ -147,8 +147,8 @@ impl Node {
     /// Asks for what begins with `prefix`; what it came to, in short.
     fn list(&mut self, prefix: &'static str, at: Option<Timestamp>) -> String {
         self.asked += 1;
-        let (keyspace, prefix) = (KeyspaceId(1), Bytes::from_static(prefix.as_bytes()));
-        let listing = Listing { id: ReadId(self.asked), keyspace, prefix, at };
+        let (keyspace, keys) = (KeyspaceId(1), KeyRange::of(prefix.as_bytes(), None));
+        let listing = Listing { id: ReadId(self.asked), keyspace, keys, at };
         let mut effects = Vec::new();
         self.reads.step(Event::List(listing), &mut self.commit, &mut effects);
         self.reads.invariants(&self.commit);

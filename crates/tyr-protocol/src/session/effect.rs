@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Bytes, NodeId, ReadCheck, Timestamp, Transaction};
+use tyr_types::{ByteRange, Bytes, NodeId, ReadCheck, ScanPage, Timestamp, Transaction};
 
 use super::event::{Began, CallId, Want};
 use crate::abort::Abort;
@@ -74,6 +74,8 @@ pub enum Answer {
         /// In the order of the wants.
         seen: Vec<Seen>,
     },
+    /// What a scan found.
+    Page(ScanPage),
     /// What was to be ended is on its way to the nodes.
     Ended,
     /// Nothing came of it, and nothing changed.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, BlobOperations, ByteRange, NodeId, ReadCheck, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, KeyspaceId, NodeId, ReadCheck, Scan, Timestamp,
+    Transaction,
+};
 
 use crate::map::ClusterMap;
 use crate::message::Envelope;
@@ -86,6 +89,15 @@ pub enum Call {
     ReadMany {
         /// What to read; at most [`tyr_types::limits::READ_MANY_MAX`].
         wants: Vec<Want>,
+    },
+    /// List a page of a keyspace (Q2).
+    Scan {
+        /// The keyspace.
+        keyspace: KeyspaceId,
+        /// What to list.
+        scan: Box<Scan>,
+        /// When: at a timestamp that an earlier answer said, or each node now.
+        at: Option<Timestamp>,
     },
     /// A transaction or snapshot is over: what it kept may go (V1).
     End {

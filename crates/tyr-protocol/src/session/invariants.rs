@@ -25,7 +25,7 @@ impl Session {
     /// When it does not.
     pub fn invariants(&self) {
         assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
-        let (mut asked, mut resumed, mut sent) = (0, 0, BTreeMap::new());
+        let (mut asked, mut scans, mut resumed, mut sent) = (0, 0, 0, BTreeMap::new());
         for (call, in_flight) in &self.calls {
             assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
             asked += in_flight.questions.len();
@@ -45,6 +45,12 @@ impl Session {
                     let waits = !in_flight.questions.is_empty() || in_flight.due_us.is_some();
                     assert!(waits, "a read waits for something");
                 }
+                Task::Scan(scanning) => {
+                    let open = scanning.open().count();
+                    assert!(open > 0 || in_flight.stuck.is_some(), "a scan waits for a page");
+                    assert!(in_flight.due_us.is_some(), "a scan is asked again");
+                    scans += open;
+                }
                 Task::Commit(submission) => {
                     if let Some(head) = submission.waits_for() {
                         *sent.entry(head).or_default() += 1;
@@ -56,6 +62,7 @@ impl Session {
             }
         }
         assert_eq!(sent, self.limits.in_flight().collect(), "what nodes were sent is counted");
+        assert_eq!(scans, self.scans.len(), "every page is for a call");
         assert_eq!(asked, self.questions.len(), "every question is of a call");
         let last = self.questions.last_key_value().map_or(0, |(number, _)| *number);
         assert!(

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
-//! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; a call that
-//! commits is a [`submission`]; [`numbers`] names them. [`question`] sends questions to replicas
+//! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that lists
+//! is a [`scanning`]; a call that commits is a [`submission`]; [`numbers`] names them. [`question`] sends questions to replicas
 //! until one answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`]
 //! whose outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs
 //! were. [`timer`] says when to try again.
@@ -33,6 +33,7 @@ mod numbers;
 mod question;
 mod reading;
 mod routing;
+mod scanning;
 mod sizes;
 mod submission;
 #[cfg(test)]
@@ -57,6 +58,7 @@ use self::numbers::Numbers;
 use self::question::Open;
 use self::reading::Reading;
 use self::routing::Routing;
+use self::scanning::Scanning;
 use self::sizes::Sizes;
 use self::submission::Submission;
 use self::timer::{Timer, Timers};
@@ -75,6 +77,7 @@ const CONFIRMED_MIN: u32 = 3;
 #[derive(Debug)]
 enum Task {
     Read(Reading),
+    Scan(Scanning),
     Commit(Submission),
 }
 
@@ -104,6 +107,9 @@ pub struct Session {
     calls: BTreeMap<CallId, InFlight>,
     /// Questions without an answer, by the numbers of their reads. Bounded by the calls.
     questions: BTreeMap<u64, Open>,
+    /// The calls that scan, by the numbers of their questions without an answer. Bounded by the
+    /// calls, and the nodes of the map.
+    scans: BTreeMap<u64, CallId>,
     questions_begun: u64,
     numbers: Numbers,
     timers: Timers,
@@ -132,6 +138,7 @@ impl Session {
             now_us: 0,
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
+            scans: BTreeMap::new(),
             questions_begun: 0,
             numbers: Numbers::new(client),
             timers: Timers::default(),
@@ -220,6 +227,10 @@ impl Session {
                 Ok(reading) => self.read(call, reading, effects),
                 Err(abort) => fail(call, abort, effects),
             },
+            Call::Scan { keyspace, scan, at } => {
+                self.enter(call, Task::Scan(Scanning::new(keyspace, *scan, at)));
+                self.scan(call, effects);
+            }
             Call::End { .. } => unreachable!("it was handled above"),
         }
     }
@@ -252,6 +263,10 @@ impl Session {
         match &mut task {
             Task::Read(reading) => {
                 reading.began().iter().for_each(|began| self.end(began, effects));
+            }
+            Task::Scan(scanning) => {
+                let open: Vec<(u64, NodeId)> = scanning.open().collect();
+                self.withdraw_listers(&open, effects);
             }
             Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
         }
@@ -289,7 +304,7 @@ impl Session {
     fn cancel(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.abandon(&submission),
-            Some(Task::Read(_)) | None => {}
+            Some(Task::Read(_) | Task::Scan(_)) | None => {}
         }
     }
 
@@ -309,6 +324,10 @@ impl Session {
                 let is_refused = clock == Timestamp::ZERO;
                 self.replied(id, (decision, outcomes), is_refused, effects);
             }
+            Body::Keys { number, keys, is_end } => {
+                self.listed(from, number, (keys, is_end), effects);
+            }
+            Body::Scanned { number, page } => self.scanned(from, number, page, effects),
             Body::NewerMap(map) => self.install(map, effects),
             Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
             // Not for clients.
@@ -328,7 +347,7 @@ impl Session {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => return,
+            | Body::Scan(_) => return,
         }
         if envelope.epoch > self.map.epoch {
             self.fetch_map(Some(from), effects);
@@ -369,6 +388,7 @@ impl Session {
                 self.submit(call, effects);
             }
             (Task::Read(_), Some(_)) if is_newer => self.advance(call, effects),
+            (Task::Scan(_), _) if is_newer => self.reroute_scan(call, effects),
             (_, Some(confirmed)) if *confirmed + 1 >= CONFIRMED_MIN => {
                 let reason = "there is no such keyspace; create it, or look its name up again";
                 self.give_up(call, Abort::new(ErrorKind::NotFound, reason), effects);
@@ -391,7 +411,7 @@ impl Session {
     fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
-            Some(Task::Read(_)) => fail(call, abort, effects),
+            Some(Task::Read(_) | Task::Scan(_)) => fail(call, abort, effects),
             None => {}
         }
     }
@@ -420,6 +440,7 @@ impl Session {
                             self.submit(call, effects);
                         }
                         Task::Read(_) => self.advance(call, effects),
+                        Task::Scan(_) => self.resume_scan(call, effects),
                     }
                 }
             }
@@ -459,7 +480,7 @@ impl Session {
         let mut open = in_flight.questions.iter().filter_map(|number| self.questions.get(number));
         match &in_flight.task {
             Task::Commit(submission) => submission.refusal.clone(),
-            Task::Read(_) => open.find_map(|open| open.refusal.clone()),
+            Task::Read(_) | Task::Scan(_) => open.find_map(|open| open.refusal.clone()),
         }
     }
 

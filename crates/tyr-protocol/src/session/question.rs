@@ -133,6 +133,7 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&open.call) else { return };
         let taken = match &mut in_flight.task {
             Task::Read(reading) => reading.take((open.target, &open.question), part, began),
+            Task::Scan(_) => return,   // It asks otherwise.
             Task::Commit(_) => return, // The time; it was observed.
         };
         match taken {
@@ -149,7 +150,9 @@ impl Session {
         abort: Abort,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(open) = self.questions.get_mut(&number) else { return };
+        let Some(open) = self.questions.get_mut(&number) else {
+            return self.scan_refused(number, abort, effects);
+        };
         let call = open.call;
         match abort.kind {
             // Another replica may do better.
@@ -171,6 +174,7 @@ impl Session {
 
     /// A node does not hold what is asked for, or has no lease.
     pub(super) fn not_here(&mut self, from: NodeId, number: u64, effects: &mut Vec<Effect>) {
+        self.scan_not_here(from, number);
         self.ask_another(from, number, effects);
     }
 

@@ -36,7 +36,7 @@ impl About {
             Body::Commit(commit::Message::Forward { known: None, .. }) => Self::Forwarded(2),
             Body::Recovery(recovery::Message::Ask { .. }) => Self::Asked(2),
             Body::Submit { .. } => Self::Asked(1),
-            Body::Read(_) | Body::ListKeys { .. } => Self::Read(1),
+            Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) => Self::Read(1),
             // Answers, and what is said again until it shows that it was heard.
             Body::Commit(_)
             | Body::Recovery(_)
@@ -51,6 +51,7 @@ impl About {
             | Body::NotHere(_)
             | Body::NotUnderstood { .. }
             | Body::Keys { .. }
+            | Body::Scanned { .. }
             | Body::Renew { .. }
             | Body::Granted { .. }
             | Body::Prepare(_)

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use tyr_types::{BlobName, ByteRange, NodeId, OperationId, Timestamp};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Key, NodeId, OperationId, ScanEntry, ScanPage, Stat, Timestamp,
+};
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
@@ -13,7 +15,9 @@ use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
 use crate::level::LEVEL_EXPECTING;
-use crate::message::{Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest};
+use crate::message::{
+    Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
+};
 use crate::movement;
 use crate::read::Kind;
 use crate::versions::{Bloom, Entries, InUse, LIST_MAX, Usage};
@@ -238,6 +242,33 @@ const _: () = {
 encoded_struct!(ListRequest, 6, { number, keyspace, prefix, after, limit, at });
 encoded_struct!(ListedBlob, 16, { key, size, version });
 
+encoded_struct!(ScanRequest, 10, {
+    number, keyspace, prefix, start, end, limit, delimiter, range, is_keys_only, at
+});
+encoded_struct!(Stat, 15, { size, version });
+
+impl Encoded for ScanEntry {
+    const LEN_MIN: usize = 4;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        let Self { key, stat, bytes } = self;
+        output.varint(key.as_bytes().len() as u64);
+        output.raw(key.as_bytes());
+        stat.encode(output);
+        bytes.encode(output);
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let key = Key::new(Bytes::decode(input)?)
+            .map_err(|_| input.malformed("the key before is empty or too long"))?;
+        Ok(Self { key, stat: Encoded::decode(input)?, bytes: Encoded::decode(input)? })
+    }
+}
+
+encoded_struct!(ScanPage, 3, { entries, groups, resume });
+
 encoded_enum!(Body, "message", {
     0 => Commit(message),
     1 => Recovery(message),
@@ -262,4 +293,6 @@ encoded_enum!(Body, "message", {
     20 => ListKeys(request),
     21 => Keys { number, keys, is_end },
     22 => NotUnderstood { asked, level },
+    23 @ 5 => Scan(request),
+    24 @ 5 => Scanned { number, page },
 });

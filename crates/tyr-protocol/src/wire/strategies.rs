@@ -2,7 +2,7 @@
 //!
 //! Values are valid: what a constructor or `Transaction::validate` would refuse is never made.
 //! Numbers are small, large or anything; lists are short; some payloads are long enough to be
-//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps; here are
+//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps, [`scan`] pages of blobs; here are
 //! the protocols' values and messages.
 
 use std::borrow::Cow;
@@ -36,6 +36,7 @@ use crate::read::Kind;
 use crate::versions::{InUse, Usage};
 
 pub mod map;
+pub mod scan;
 pub mod words;
 
 /// Guesses of where blobs end.
@@ -399,6 +400,7 @@ pub fn body() -> BoxedStrategy<Body> {
         keys_asked(),
         (read(), vec(listed_blob(), 0..3), any::<bool>())
             .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
+        scan::message(),
     ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),

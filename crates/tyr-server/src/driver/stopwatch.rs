@@ -74,7 +74,9 @@ impl Stopwatch {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {}
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {}
         }
     }
 
@@ -118,7 +120,9 @@ impl Stopwatch {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Keys { .. } => {}
+            | Body::Scan(_)
+            | Body::Keys { .. }
+            | Body::Scanned { .. } => {}
         }
     }
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tyr_types::{BlobOperations, Bytes, Key, NodeId, Operation, Payload, Timestamp};
+use tyr_types::{
+    BlobOperations, ByteRange, Bytes, NodeId, Operation, Payload, Scan, ScanPage, Timestamp,
+};
 
 use super::cluster::{PATIENCE, Stage};
 use tyr_client::{Client, block_on};
@@ -11,16 +13,21 @@ use tyr_server::Observer;
 
 /// Everything at a moment, in pages.
 fn listed(stage: &Stage, client: &Client, at: Timestamp, page: usize) -> Vec<(String, u64)> {
-    let (mut all, mut after) = (Vec::new(), None::<Key>);
-    loop {
-        let listed = client.list(stage.keyspace, b"", after.as_ref(), page, Some(at));
-        let (listed, is_end) = block_on(listed).unwrap();
-        after = listed.last().map(|(key, _)| key.clone()).or(after);
-        all.extend(listed.into_iter().map(|(key, stat)| (key.to_string(), stat.size)));
-        if is_end {
-            return all;
-        }
+    let pages = pages(stage, client, at, Scan::new().limit(page));
+    let entries = pages.into_iter().flat_map(|page| page.entries);
+    entries.map(|entry| (entry.key.to_string(), entry.stat.unwrap().size)).collect()
+}
+
+/// All pages of a scan at a moment.
+fn pages(stage: &Stage, client: &Client, at: Timestamp, scan: Scan) -> Vec<ScanPage> {
+    let (mut all, mut next) = (Vec::new(), Some(scan));
+    while let Some(scan) = next {
+        let page = client.scan(stage.keyspace, scan.clone(), Some(at)).answer();
+        let page = block_on(page).unwrap();
+        next = scan.resumed(&page);
+        all.push(page);
     }
+    all
 }
 
 fn put(stage: &Stage, key: &str, len: usize) -> BlobOperations {
@@ -110,4 +117,32 @@ fn listings_while_pairs_come_and_go_are_each_of_one_moment() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+}
+
+/// Q2.
+#[test]
+fn first_bytes_and_groups_come_from_the_nodes_that_list_and_are_of_the_moment() {
+    let (stage, client) = Stage::new();
+    let names: Vec<String> =
+        (0..60).map(|n| format!("{}/{n:02}", ["a", "b", "c"][n % 3])).collect();
+    commit(&client, names.iter().map(|key| put(&stage, key, 100)).collect());
+    let at = moment(&client);
+    // One that lies in an extent, compressed or not.
+    commit(&client, vec![put(&stage, "a/00", 200_000), delete(&stage, "a/03")]);
+    let scan = Scan::new().prefix("a/").limit(7).range(ByteRange { start: 2, end: 300 });
+    let entries = |at| {
+        let pages = pages(&stage, &client, at, scan.clone());
+        let entries = pages.into_iter().flat_map(|page| page.entries);
+        entries.map(|it| (it.key.to_string(), it.stat.unwrap().size, it.bytes)).collect::<Vec<_>>()
+    };
+    let before = entries(at);
+    assert_eq!(before.len(), 20);
+    assert!(before.iter().all(|(_, size, bytes)| *size == 100 && *bytes == vec![7; 98]));
+    let after = entries(moment(&client));
+    assert_eq!(after.len(), 19);
+    assert_eq!(after[0], ("a/00".to_owned(), 200_000, Bytes::from(vec![7; 298])));
+    let grouped = pages(&stage, &client, at, Scan::new().delimiter("/").limit(2));
+    let groups: Vec<Bytes> = grouped.iter().flat_map(|page| page.groups.clone()).collect();
+    assert_eq!((groups, grouped.len()), (["a/", "b/", "c/"].map(Bytes::from).to_vec(), 2));
+    assert!(grouped.iter().all(|page| page.entries.is_empty()));
 }

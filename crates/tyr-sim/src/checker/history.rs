@@ -5,7 +5,7 @@
 
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
-use tyr_types::{BlobOperations, Bytes, Outcome, Timestamp, TransactionId};
+use tyr_types::{BlobOperations, Bytes, Outcome, Scan, ScanPage, Timestamp, TransactionId};
 
 /// What clients did and saw, in the order in which it began.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +27,18 @@ pub struct Entry {
     pub end_us: Option<u64>,
     /// What it was.
     pub deed: Deed,
+    /// The pages that it listed, at the moment of its snapshot. What they show of each blob is
+    /// among what it read.
+    pub pages: Vec<Listed>,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// What was to be listed, from where on.
+    pub scan: Scan,
+    /// What was.
+    pub page: ScanPage,
 }
 
 /// What a client did.

@@ -27,7 +27,7 @@ mod tests;
 pub mod timeline;
 
 pub use self::answers::Allowed;
-pub use self::history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Seen};
+pub use self::history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Listed, Seen};
 pub use self::replay::Replayed;
 pub use self::replicas::{HeldChunk, Replica, Replicas};
 pub use self::served::probes_are_served;

@@ -84,7 +84,7 @@ mod tests {
             fate,
             answers: Vec::new(),
         });
-        Entry { client: 9, workload: 0, start_us: 100, end_us, deed }
+        Entry { client: 9, workload: 0, start_us: 100, end_us, deed, pages: Vec::new() }
     }
 
     fn refused(kind: ErrorKind) -> Fate {

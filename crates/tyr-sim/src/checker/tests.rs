@@ -50,7 +50,14 @@ struct Case {
 impl Case {
     fn add(&mut self, (start_us, end_us): (u64, u64), deed: Deed) -> &mut Entry {
         let end_us = Some(end_us);
-        self.history.entries.push(Entry { client: 0, workload: 0, start_us, end_us, deed });
+        self.history.entries.push(Entry {
+            client: 0,
+            workload: 0,
+            start_us,
+            end_us,
+            deed,
+            pages: Vec::new(),
+        });
         self.history.entries.last_mut().unwrap()
     }
 

@@ -242,7 +242,7 @@ impl Cluster {
                 self.outcome.latencies_us.push(self.now_us - begun_us);
             }
             Answer::Aborted { .. } | Answer::Failed(_) => self.outcome.aborted += 1,
-            Answer::Read(_) | Answer::Many { .. } | Answer::Ended => {
+            Answer::Read(_) | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => {
                 unreachable!("clients only commit")
             }
         }

@@ -82,7 +82,9 @@ impl Kind {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
+            | Body::Scan(_)
             | Body::Keys { .. }
+            | Body::Scanned { .. }
             | Body::FetchMap
             | Body::NewerMap(_) => Self::Lease,
             Body::Submit { is_retry: true, .. }

@@ -103,6 +103,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-away",
     "sides",
     "sides-older",
+    "pages",
+    "pages-older",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -215,6 +215,9 @@ impl Scenario {
         for name in self.workloads.iter().flat_map(|line| &line.keyspaces) {
             self.keyspace(name)?;
         }
+        if self.stores == Stores::Model && self.needs_real() {
+            return Err(Error::invalid("\"workload pages\" needs \"store real\""));
+        }
         let healed = self.healed_at();
         if healed > self.length {
             return Err(Error::invalid(format!(
@@ -267,6 +270,11 @@ impl Scenario {
     /// Whether something goes wrong in it that only a model of a store has: bytes that rot.
     pub fn needs_model(&self) -> bool {
         self.faults.iter().any(|line| matches!(line.fault, Fault::Rot(_)))
+    }
+
+    /// Whether something is done in it that only the store itself can: listings.
+    pub fn needs_real(&self) -> bool {
+        self.workloads.iter().any(|line| line.name == "pages")
     }
 
     fn check_fault(&self, line: &FaultLine, healed: Micros) -> Result<()> {

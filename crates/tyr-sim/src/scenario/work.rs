@@ -8,6 +8,7 @@ use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
 use crate::workload::lists::Lists;
 use crate::workload::log::Log;
+use crate::workload::pages::Pages;
 use crate::workload::registers::Registers;
 use crate::workload::rewrites::Rewrites;
 use crate::workload::sides::Sides;
@@ -25,7 +26,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -55,6 +56,13 @@ const KINDS: [Kind; 11] = [
         name: "log",
         parameters: &[("blobs", 2)],
         make: |space, values| Box::new(Log::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "pages",
+        parameters: &[("pairs", 12), ("pause", 5)],
+        make: |space, values| {
+            Box::new(Pages::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
+        },
     },
     Kind {
         name: "registers",

@@ -6,7 +6,7 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every run ends
+//! [`pages`], [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every run ends
 //! with.
 
 pub mod bank;
@@ -15,6 +15,8 @@ pub mod counters;
 pub mod ends;
 pub mod lists;
 pub mod log;
+pub mod pages;
+mod paging;
 mod probe;
 pub mod registers;
 pub mod rewrites;
@@ -26,7 +28,9 @@ pub mod stocks;
 mod tests;
 
 use tyr_protocol::session::Want;
-use tyr_types::{BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload};
+use tyr_types::{
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, Scan,
+};
 
 use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
@@ -77,6 +81,17 @@ pub enum Work {
     Snapshot {
         /// What to read.
         reads: Vec<Want>,
+        /// The pause in microseconds.
+        pause_us: u64,
+    },
+    /// Read one blob in a snapshot, then list there, with so long a pause before each page.
+    List {
+        /// What is read first.
+        first: Want,
+        /// What is listed of its keyspace, one after the other.
+        scans: Vec<Scan>,
+        /// The blobs that there may be: of each it is known then whether it was there.
+        among: Vec<BlobName>,
         /// The pause in microseconds.
         pause_us: u64,
     },

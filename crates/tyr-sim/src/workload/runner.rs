@@ -12,6 +12,7 @@ use tyr_protocol::commit::Outcomes;
 use tyr_protocol::session::{self, Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
+use super::paging::Paging;
 use super::{Then, Work, Workload, probe};
 use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Replayed, Seen};
 use crate::random::Random;
@@ -48,6 +49,8 @@ struct Doing {
     reads: VecDeque<Want>,
     /// What a transaction does when it has read.
     then: Option<Then>,
+    /// What it still has to list, and of which blobs.
+    listing: Paging,
     /// The pause before each read but the first.
     pause_us: u64,
     /// What it will hand in to be validated.
@@ -223,6 +226,7 @@ impl Runner {
             let (reads, answers) = (Vec::new(), Vec::new());
             Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
         };
+        let mut listing = Paging::default();
         let (deed, reads, then, pause_us) = match work {
             Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
             Work::Transact { reads, then } => {
@@ -234,13 +238,19 @@ impl Runner {
             Work::Snapshot { reads, pause_us } => {
                 (Deed::Snapshot(Vec::new()), reads, None, pause_us)
             }
+            Work::List { first, scans, among, pause_us } => {
+                listing = Paging::new(scans, among);
+                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
+            }
             Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
         };
-        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed };
+        let pages = Vec::new();
+        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
         self.history.entries.push(entry);
         self.clients[usize::from(client)].doing = Some(Doing {
             entry: self.history.entries.len() - 1,
             reads: reads.into(),
+            listing,
             then,
             pause_us,
             checks: Vec::new(),
@@ -268,6 +278,9 @@ impl Runner {
             Deed::Read(_) => {
                 let want = doing.reads.pop_front().expect("a single read is asked once");
                 Call::Read { want, place: Place::Newest }
+            }
+            Deed::Snapshot(seen) if doing.reads.is_empty() => {
+                doing.listing.call(seen.first().and_then(|first| first.at), now_us)
             }
             Deed::Snapshot(seen) => {
                 let want = doing.reads.pop_front().expect("it ends with its last read");
@@ -309,7 +322,7 @@ impl Runner {
             return;
         }
         let Some(doing) = client.doing.as_mut() else { return };
-        let deed = &mut self.history.entries[doing.entry].deed;
+        let Entry { deed, pages, .. } = &mut self.history.entries[doing.entry];
         let is_done = match answer {
             Answer::Committed { transaction, at, outcomes } => {
                 committed(deed, &transaction, at, outcomes);
@@ -318,7 +331,8 @@ impl Runner {
             Answer::Aborted { transaction, abort } => aborted(deed, doing, transaction, abort),
             Answer::Read(seen) => {
                 read(deed, doing, seen, now_us);
-                doing.reads.is_empty() && !matches!(deed, Deed::Transaction(_))
+                let is_over = doing.reads.is_empty() && doing.listing.is_over();
+                is_over && !matches!(deed, Deed::Transaction(_))
             }
             Answer::Many { at, seen } => {
                 for (mine, seen) in seen_of(deed).iter_mut().zip(seen) {
@@ -327,8 +341,18 @@ impl Runner {
                 }
                 true
             }
+            Answer::Page(page) => {
+                let seen = doing.listing.listed(page, pages, now_us);
+                if let Deed::Snapshot(all) = deed {
+                    all.extend(seen);
+                }
+                doing.listing.is_over()
+            }
             Answer::Ended => false,
             Answer::Failed(abort) => {
+                if let Deed::Snapshot(all) = deed {
+                    all.extend(doing.listing.refused(&abort, now_us));
+                }
                 failed(deed, abort, now_us);
                 true
             }

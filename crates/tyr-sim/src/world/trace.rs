@@ -114,7 +114,9 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         | Body::CaughtUp { .. }
         | Body::Return { .. }
         | Body::ListKeys { .. }
-        | Body::Keys { .. } => None,
+        | Body::Scan(_)
+        | Body::Keys { .. }
+        | Body::Scanned { .. } => None,
     }
 }
 

@@ -13,6 +13,7 @@
 //! keeps the segments of a blob together and those of different blobs apart: no escaped key is the
 //! beginning of another.
 
+pub(super) use tyr_types::scan::behind;
 use tyr_types::{BlobName, Epoch, ExtentRef, Key, KeyspaceId, Timestamp, limits};
 
 use crate::index::BATCH_KEY;
@@ -82,15 +83,6 @@ pub(super) fn numbered(prefix: &[u8], number: KeyspaceId) -> Vec<u8> {
 pub(super) fn number(prefix: &[u8], key: &[u8]) -> Option<KeyspaceId> {
     let number = key.strip_prefix(prefix)?;
     Some(KeyspaceId(u32::from_be_bytes(number.try_into().ok()?)))
-}
-
-/// The least key above all that begin with `prefix`; `None` when there is none.
-pub(super) fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
-    let len = prefix.iter().rposition(|byte| *byte != 0xFF)? + 1;
-    let mut end = prefix[..len].to_vec();
-    end[len - 1] += 1;
-    debug_assert!(end.as_slice() > prefix && !end.starts_with(prefix), "it is behind all of them");
-    Some(end)
 }
 
 /// The key of a blob.

@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use tyr_types::{BlobName, ByteRange, Error, Key, KeyspaceId, Result};
+use tyr_types::{BlobName, ByteRange, Error, Key, KeyRange, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
@@ -168,36 +168,39 @@ impl Base {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Key, BlobBase)>> {
-        self.scan_those(keyspace, prefix, (after, limit), |blob| blob.exists)
+        let keys = KeyRange::of(prefix, after);
+        self.scan_those(keyspace, &keys, limit, |blob| blob.exists)
     }
 
-    /// The same with the blobs that are gone and not forgotten.
+    /// The blobs of a range of keys, with those that are gone and not forgotten.
     ///
     /// # Errors
     /// `Corrupt` when an entry is damaged.
     pub fn scan_traces(
         &self,
         keyspace: KeyspaceId,
-        prefix: &[u8],
-        after: Option<&[u8]>,
+        keys: &KeyRange,
         limit: usize,
     ) -> Result<Vec<(Key, BlobBase)>> {
-        self.scan_those(keyspace, prefix, (after, limit), |_| true)
+        self.scan_those(keyspace, keys, limit, |_| true)
     }
 
     fn scan_those(
         &self,
         keyspace: KeyspaceId,
-        prefix: &[u8],
-        (after, limit): (Option<&[u8]>, usize),
+        keys: &KeyRange,
+        limit: usize,
         is_wanted: impl Fn(&BlobBase) -> bool,
     ) -> Result<Vec<(Key, BlobBase)>> {
-        let prefix = key::in_blobs(keyspace, prefix);
-        // The least key behind a key is that key with a zero byte.
-        let behind =
-            after.map(|after| [&key::in_blobs(keyspace, after), b"\0".as_slice()].concat());
-        let from = behind.filter(|after| *after > prefix).unwrap_or_else(|| prefix.clone());
         let mut found = Vec::new();
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        let from = key::in_blobs(keyspace, &keys.start);
+        let end = match &keys.end {
+            Some(end) => Some(key::in_blobs(keyspace, end)),
+            None => key::behind(&key::in_blobs(keyspace, b"")),
+        };
         let mut visit = |key: &[u8], value: &Bytes| {
             if found.len() < limit {
                 let blob = Self::decode_name(key)?;
@@ -208,10 +211,10 @@ impl Base {
             }
             Ok(found.len() < limit)
         };
-        self.index.scan(Table::Blobs, &from, key::behind(&prefix).as_deref(), &mut visit)?;
+        self.index.scan(Table::Blobs, &from, end.as_deref(), &mut visit)?;
         debug_assert!(found.len() <= limit, "no more than were asked for");
         debug_assert!(
-            after.is_none_or(|after| found.iter().all(|(key, _)| key.as_bytes() > after)),
+            found.iter().all(|(key, _)| keys.contains(key.as_bytes())),
             "a scan that goes on meets nothing twice"
         );
         Ok(found)

@@ -33,14 +33,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use parking_lot::{Mutex, MutexGuard};
-use tyr_types::{BlobName, Key, KeyspaceId, Result, Timestamp};
+use tyr_types::{BlobName, Key, KeyRange, KeyspaceId, Result, Timestamp};
 
 pub use apply::Applying;
 pub use blob::{Attributes, BlobState};
@@ -306,17 +305,15 @@ impl Recent {
         self.dirty.lock().values().cloned().collect()
     }
 
-    /// The first `limit` dirty blobs of a keyspace whose keys begin with `prefix` and come after
-    /// `after`.
+    /// The first `limit` dirty blobs of a keyspace with these keys.
     pub fn dirty_from(
         &self,
         keyspace: KeyspaceId,
-        prefix: &[u8],
-        after: Option<&Key>,
+        keys: &KeyRange,
         limit: usize,
     ) -> Vec<Arc<BlobCell>> {
         let dirty = self.dirty.lock();
-        in_order(&dirty, keyspace, prefix, after).take(limit).cloned().collect()
+        in_order(&dirty, keyspace, keys).take(limit).cloned().collect()
     }
 
     /// The same of the dirty blobs and of those that are gone: all of which the base does not tell
@@ -324,12 +321,11 @@ impl Recent {
     pub fn untold_from(
         &self,
         keyspace: KeyspaceId,
-        prefix: &[u8],
-        after: Option<&Key>,
+        keys: &KeyRange,
         limit: usize,
     ) -> Vec<Arc<BlobCell>> {
         let (dirty, gone) = (self.dirty.lock(), self.gone.lock());
-        let of = |list| in_order(list, keyspace, prefix, after).take(limit);
+        let of = |list| in_order(list, keyspace, keys).take(limit);
         let mut cells: Vec<Arc<BlobCell>> = of(&dirty).chain(of(&gone)).cloned().collect();
         drop((dirty, gone));
         cells.sort_unstable_by(|left, right| left.name.cmp(&right.name));
@@ -479,22 +475,14 @@ impl Recent {
     }
 }
 
-/// The blobs of a list that are of a keyspace, begin with `prefix` and come after `after`.
+/// The blobs of a list that are of a keyspace and have these keys.
 fn in_order<'a>(
     list: &'a BTreeMap<BlobName, Arc<BlobCell>>,
     keyspace: KeyspaceId,
-    prefix: &'a [u8],
-    after: Option<&Key>,
+    keys: &'a KeyRange,
 ) -> impl Iterator<Item = &'a Arc<BlobCell>> {
-    let after = after.map(|key| BlobName { keyspace, key: key.clone() });
-    let first = Key::new(prefix).ok().map(|key| BlobName { keyspace, key });
-    let lower = match (after, first) {
-        (Some(after), Some(first)) if after < first => Bound::Included(first),
-        (Some(after), _) => Bound::Excluded(after),
-        (None, Some(first)) => Bound::Included(first),
-        (None, None) => Bound::Included(BlobName { keyspace, key: Key::lowest() }),
-    };
-    list.range((lower, Bound::Unbounded)).map(|(_, cell)| cell).take_while(move |cell| {
-        cell.name.keyspace == keyspace && cell.name.key.as_bytes().starts_with(prefix)
+    let lowest = BlobName { keyspace, key: Key::bound(&keys.start) };
+    list.range(lowest..).map(|(_, cell)| cell).take_while(move |cell| {
+        cell.name.keyspace == keyspace && keys.is_before_end(cell.name.key.as_bytes())
     })
 }

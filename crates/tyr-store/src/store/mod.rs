@@ -15,7 +15,7 @@ mod fold;
 mod open;
 mod promises;
 mod read;
-mod scan;
+pub mod scan;
 mod write;
 
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tyr_client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
-    KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Stat, Timestamp,
-    Transform,
+    KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Scan, ScanEntry,
+    Timestamp, Transform,
 };
 
 pub use self::connection::{connect, connect_speaking};
@@ -154,19 +154,17 @@ impl Caller {
         at: Timestamp,
         page: usize,
     ) -> Result<Vec<(String, u64)>> {
-        let (mut all, mut after) = (Vec::new(), None::<Key>);
-        loop {
-            let listed = self.client.list(keyspace, b"", after.as_ref(), page, Some(at));
-            let (listed, is_end) = block_on(listed)?;
-            after = listed.last().map(|(key, _)| key.clone()).or(after);
-            let named = |(key, stat): (Key, Stat)| {
-                (String::from_utf8_lossy(key.as_bytes()).into_owned(), stat.size)
+        let (mut all, mut next) = (Vec::new(), Some(Scan::new().limit(page)));
+        while let Some(scan) = next {
+            let page = block_on(self.client.scan(keyspace, scan.clone(), Some(at)).answer())?;
+            next = scan.resumed(&page);
+            let named = |entry: ScanEntry| {
+                let key = String::from_utf8_lossy(entry.key.as_bytes()).into_owned();
+                Some((key, entry.stat?.size))
             };
-            all.extend(listed.into_iter().map(named));
-            if is_end {
-                return Ok(all);
-            }
+            all.extend(page.entries.into_iter().filter_map(named));
         }
+        Ok(all)
     }
 
     /// Begins a transaction.

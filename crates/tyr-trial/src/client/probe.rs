@@ -93,7 +93,9 @@ impl Receive for Waiting {
                 | Body::CaughtUp { .. }
                 | Body::Return { .. }
                 | Body::ListKeys { .. }
-                | Body::Keys { .. } => {}
+                | Body::Scan(_)
+                | Body::Keys { .. }
+                | Body::Scanned { .. } => {}
             }
         }
     }

@@ -6,8 +6,8 @@ use tyr_embedded::{Attributes, Held, KeyspaceEntry};
 pub(crate) use tyr_embedded::{EmbeddedStore, ExtentLease, MetadataWatch, SnapshotGuard};
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceInfo, ReadCheck, Result, Stat,
-    Timestamp, Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, ReadCheck, Result, Scan, ScanPage,
+    Stat, Timestamp, Transaction, limits,
 };
 
 use super::{Answer, Found, ReadVersions};
@@ -126,15 +126,9 @@ impl EmbeddedView {
         Ok(attributes.and_then(|found| found.stat()))
     }
 
-    pub fn scan(
-        &self,
-        space: &EmbeddedSpace,
-        prefix: &[u8],
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<(Key, Stat)>> {
+    pub fn scan(&self, space: &EmbeddedSpace, scan: &Scan) -> Result<ScanPage> {
         self.guard.settle()?;
-        let found = self.store.scan(&space.entry, prefix, after, limit, self.guard.at())?;
+        let found = self.store.scan(&space.entry, scan, self.guard.at())?;
         self.check(false)?;
         Ok(found)
     }

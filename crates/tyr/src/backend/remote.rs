@@ -6,14 +6,11 @@ use std::sync::Arc;
 pub(crate) use tyr_client::{Client, Lease, Unresolved};
 use tyr_client::{Place, Seen, Want};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceId, KeyspaceInfo, KeyspaceName,
-    Result, Stat, Timestamp, limits,
+    BlobName, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo, KeyspaceName, Result,
+    Scan, ScanPage, Stat, Timestamp, limits,
 };
 
 use super::{Answer, BlobPart, Found, Moment, VersionedRead};
-
-/// Blobs that are asked for at once.
-const SCAN_PAGE: usize = 1_000;
 
 /// A keyspace of a cluster.
 #[derive(Clone, Debug)]
@@ -137,30 +134,11 @@ impl RemoteView {
         stat(self.read(name, ByteRange::NOTHING, true).await?)
     }
 
-    /// Keys with `prefix` after `after`, in order, at most `limit`, as they were then (Q1); in a
-    /// keyspace without older versions, as they are now.
-    pub async fn scan(
-        &self,
-        keyspace: &KeyspaceInfo,
-        prefix: &[u8],
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<(Key, Stat)>> {
-        let mut found = Vec::new();
-        let Some(at) = self.at else { return Ok(found) };
-        let (at, keyspace) = (Some(at).filter(|_| keyspace.config.is_multi_versioned), keyspace.id);
-        let mut after = after.cloned();
-        while found.len() < limit {
-            let room = (limit - found.len()).min(SCAN_PAGE);
-            let listed = self.client.list(keyspace, prefix, after.as_ref(), room, at);
-            let (listed, is_end) = listed.await?;
-            after = listed.last().map(|(key, _)| key.clone()).or(after);
-            found.extend(listed);
-            if is_end {
-                break;
-            }
-        }
-        Ok(found)
+    /// A page of a keyspace, as it was then (Q1, Q2); without older versions, as it is now.
+    pub async fn scan(&self, keyspace: &KeyspaceInfo, scan: &Scan) -> Result<ScanPage> {
+        let Some(at) = self.at else { return Ok(ScanPage::default()) };
+        let at = keyspace.config.is_multi_versioned.then_some(at);
+        self.client.scan(keyspace.id, scan.clone(), at).answer().await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tyr_runtime::waiting::block_on;
-use tyr_types::{BlobName, ByteRange, Key, Result, Stat, Timestamp};
+use tyr_types::{BlobName, ByteRange, Result, Scan, ScanPage, Stat, Timestamp};
 
 use super::embedded::{EmbeddedView, SnapshotGuard};
 use super::remote::RemoteView;
@@ -108,25 +108,31 @@ impl View {
         answer.map_err(|error| space.named(error))
     }
 
-    /// Keys with `prefix` after `after`, in order, at most `limit`.
-    pub fn scan(
-        &self,
-        space: &Space,
-        prefix: &[u8],
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<(Key, Stat)>> {
+    /// A page of the keyspace then (Q2).
+    pub fn scan(&self, space: &Space, scan: &Scan) -> Result<ScanPage> {
         let answer = match (self, space) {
-            (Self::Embedded(view), Space::Embedded(space)) => {
-                view.scan(space, prefix, after, limit)
+            (Self::Embedded(view), Space::Embedded(of)) => {
+                scan.validate_in(space.info().config.chunk_size)?;
+                view.scan(of, scan)
             }
-            (Self::Remote(view), Space::Remote(space)) => {
-                block_on(view.scan(space.info(), prefix, after, limit))
-            }
+            (Self::Remote(view), Space::Remote(of)) => block_on(view.scan(of.info(), scan)),
             (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
                 Err(strange(space))
             }
         };
         answer.map_err(|error| space.named(error))
+    }
+
+    /// The same, without a thread that waits for nodes.
+    pub async fn fetch_page(&self, space: &Space, scan: &Scan) -> Result<ScanPage> {
+        match (self, space) {
+            (Self::Remote(view), Space::Remote(of)) => {
+                view.scan(of.info(), scan).await.map_err(|error| space.named(error))
+            }
+            (Self::Embedded(_) | Self::Remote(_), _) => {
+                let (view, space, scan) = (self.clone(), space.clone(), scan.clone());
+                offload(move || view.scan(&space, &scan)).await
+            }
+        }
     }
 }

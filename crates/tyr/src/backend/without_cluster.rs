@@ -8,7 +8,8 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig,
-    KeyspaceId, KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Transaction,
+    KeyspaceId, KeyspaceInfo, KeyspaceName, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
+    Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -155,13 +156,7 @@ impl RemoteView {
         match *self {}
     }
 
-    pub async fn scan(
-        &self,
-        _: &KeyspaceInfo,
-        _: &[u8],
-        _: Option<&Key>,
-        _: usize,
-    ) -> Result<Vec<(Key, Stat)>> {
+    pub async fn scan(&self, _: &KeyspaceInfo, _: &Scan) -> Result<ScanPage> {
         match *self {}
     }
 }

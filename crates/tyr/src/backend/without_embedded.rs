@@ -6,8 +6,8 @@ use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, ExtentRef, Key, KeyspaceConfig, KeyspaceInfo,
-    KeyspaceName, ReadCheck, Result, Stat, Timestamp,
+    BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
+    ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
 };
 
 use super::{Answer, ReadVersions};
@@ -165,13 +165,7 @@ impl EmbeddedView {
         match *self {}
     }
 
-    pub fn scan(
-        &self,
-        _: &EmbeddedSpace,
-        _: &[u8],
-        _: Option<&Key>,
-        _: usize,
-    ) -> Result<Vec<(Key, Stat)>> {
+    pub fn scan(&self, _: &EmbeddedSpace, _: &Scan) -> Result<ScanPage> {
         match *self {}
     }
 }

@@ -6,9 +6,10 @@ use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number,
-    Operation, Outcome, Payload, Result, Stat, Transform, limits,
+    Operation, Outcome, Payload, Result, Scan, ScanPage, Stat, Transform, limits,
 };
 
+use super::snapshot::pages;
 use super::{Reader, Snapshot, Upload};
 use crate::backend::{Answer, Commit, ReadVersions, Space};
 use crate::key::ToKey;
@@ -218,6 +219,23 @@ impl Keyspace {
             })
         };
         std::iter::from_fn(next_page).flatten()
+    }
+
+    /// Lists a page: what `scan` says, with sizes and versions, and first bytes if they are asked
+    /// for, all of one moment. [`Scan::resumed`] goes on behind it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a scan out of range; `Unavailable` in a cluster some node of which is
+    /// of a release that lists keys with size and version only.
+    pub fn scan_page(&self, scan: &Scan) -> Result<ScanPage> {
+        Snapshot::new(self.space.backend().view()?).scan_page(self, scan)
+    }
+
+    /// Lists all that `scan` says, page by page; each page is of its own moment. It ends with the
+    /// first error.
+    pub fn scan_pages(&self, scan: &Scan) -> impl Iterator<Item = Result<ScanPage>> + use<> {
+        let keyspace = self.clone();
+        pages(scan.clone(), move |scan| keyspace.scan_page(scan))
     }
 
     /// Does arithmetic in place; answers the new value. Makes or extends the blob with zeros where

@@ -1,6 +1,8 @@
 //! A read-only view of everything at one moment, for threads.
 
-use tyr_types::{BlobName, ByteRange, Bytes, Error, Key, Result, Stat, Timestamp, limits};
+use tyr_types::{
+    BlobName, ByteRange, Bytes, Error, Key, Result, Scan, ScanPage, Stat, Timestamp, limits,
+};
 
 use super::keyspace::{read_range, too_large};
 use super::{Keyspace, Reader};
@@ -74,7 +76,37 @@ impl Snapshot {
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
         check_limit(limit)?;
-        self.view.scan(&keyspace.space, prefix, after, limit)
+        let scan = Scan::new().prefix(prefix).limit(limit);
+        let mut next = Some(after.into_iter().fold(scan, Scan::after));
+        let mut found = Vec::new();
+        while let Some(scan) = next.filter(|_| found.len() < limit) {
+            let scan = scan.limit(limit - found.len());
+            let page = self.scan_page(keyspace, &scan)?;
+            next = scan.resumed(&page);
+            found.extend(page.entries.into_iter().filter_map(|it| Some((it.key, it.stat?))));
+        }
+        debug_assert!(found.len() <= limit, "{} of {limit}", found.len());
+        Ok(found)
+    }
+
+    /// Lists a page as of then: what `scan` says, with sizes and versions, and first bytes if they
+    /// are asked for, all of that moment. [`Scan::resumed`] goes on behind it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a scan out of range; `SnapshotTooOld`; `Unavailable` in a cluster some
+    /// node of which is of a release that lists keys with size and version only.
+    pub fn scan_page(&self, keyspace: &Keyspace, scan: &Scan) -> Result<ScanPage> {
+        self.view.scan(&keyspace.space, scan)
+    }
+
+    /// Lists all that `scan` says as of then, page by page. It ends with the first error.
+    pub fn scan_pages(
+        &self,
+        keyspace: &Keyspace,
+        scan: &Scan,
+    ) -> impl Iterator<Item = Result<ScanPage>> + use<> {
+        let (snapshot, keyspace) = (self.clone(), keyspace.clone());
+        pages(scan.clone(), move |scan| snapshot.scan_page(&keyspace, scan))
     }
 
     /// Reads any part of a blob as a stream.
@@ -114,6 +146,20 @@ impl Snapshot {
     fn stat_blob(&self, keyspace: &Keyspace, name: &BlobName) -> Result<Stat> {
         self.view.stat(&keyspace.space, name)?.ok_or_else(|| keyspace.absent(name))
     }
+}
+
+/// The pages of a scan, until the last or the first error.
+pub(super) fn pages(
+    scan: Scan,
+    fetch: impl Fn(&Scan) -> Result<ScanPage>,
+) -> impl Iterator<Item = Result<ScanPage>> {
+    let mut next = Some(scan);
+    std::iter::from_fn(move || {
+        let scan = next.take()?;
+        let page = fetch(&scan);
+        next = page.as_ref().ok().and_then(|page| scan.resumed(page));
+        Some(page)
+    })
 }
 
 /// Refuses a scan of no keys or of too many.

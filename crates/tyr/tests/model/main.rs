@@ -31,7 +31,9 @@ use held::Held;
 use reference::{Model, Space};
 use script::{ErrorKindOrder, Script};
 use tyr::blocking::{Keyspace, Transaction, Tyr};
-use tyr::{ByteRange, Bytes, Durability, ErrorKind, Key, KeyspaceConfig, ReadRequest};
+use tyr::{
+    ByteRange, Bytes, Durability, ErrorKind, Key, KeyspaceConfig, ReadRequest, Scan, ScanEntry,
+};
 use words::{answer, perform};
 
 /// Steps of one run in this process, and on a cluster, where each takes milliseconds.
@@ -260,6 +262,37 @@ impl Run {
         let got = self.handles[&space].scan(&prefix, after_key.as_ref(), limit).unwrap();
         let expected = self.model.scan(&space, &prefix, after.as_deref(), limit);
         assert_eq!(listed(&got), expected, "{space}: scan {prefix:?} after {after:?} {limit}");
+        self.scan_pages(&space, &prefix, after.as_deref(), limit.max(3));
+    }
+
+    /// The same in pages, with first bytes, perhaps with groups.
+    fn scan_pages(&mut self, space: &str, prefix: &[u8], after: Option<&[u8]>, limit: usize) {
+        let is_grouped = self.choose.random.permille(500);
+        let scan = Scan::new().prefix(prefix).limit(limit).first_bytes(100);
+        let scan = after.into_iter().fold(scan, Scan::after);
+        let scan = if is_grouped { scan.delimiter("/") } else { scan };
+        let (mut got, mut groups) = (Vec::new(), Vec::new());
+        for page in self.handles[space].scan_pages(&scan) {
+            let page = page.unwrap();
+            assert!(page.is_end() || page.entries.len() + page.groups.len() == limit);
+            groups.extend(page.groups.iter().map(|group| group.to_vec()));
+            let seen = |entry: ScanEntry| (entry.key.as_bytes().to_vec(), entry.bytes.to_vec());
+            got.extend(page.entries.into_iter().map(seen));
+        }
+        let (mut expected, mut expected_groups) = (Vec::new(), Vec::new());
+        for (key, _) in self.model.scan(space, prefix, after, usize::MAX) {
+            let slash = key[prefix.len()..].iter().position(|byte| *byte == b'/');
+            match slash.filter(|_| is_grouped) {
+                Some(at) => expected_groups.push(key[..=prefix.len() + at].to_vec()),
+                None => {
+                    let blob = self.model.blob(space, &key).unwrap();
+                    expected.push((key.clone(), blob.read(0, 100)));
+                }
+            }
+        }
+        expected_groups.dedup();
+        assert_eq!(got, expected, "{space}: pages of {scan:?}");
+        assert_eq!(groups, expected_groups, "{space}: groups of {scan:?}");
     }
 
     fn read_many(&mut self) {

@@ -3,28 +3,41 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tyr_types::{Bytes, Epoch, KeyspaceId, NodeId, Timestamp};
+use tyr_types::{ByteRange, Bytes, Epoch, KeyspaceId, NodeId, Scan, ScanPage, Timestamp};
 
 use super::stand::{CLIENT, Stand, map};
 use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
 use crate::member::{Effect, Event};
-use crate::message::{Address, Body, Envelope, ListRequest};
+use crate::message::{Address, Body, Envelope, ListForm, ListRequest, ScanRequest};
+use crate::rule::Rule;
 
 fn at(epoch: Epoch, clock: u64) -> Option<Timestamp> {
     Some(Timestamp { epoch, clock, node: 0 })
 }
 
 impl Stand {
+    /// A client that goes by a map of this epoch says so.
+    fn asked(&mut self, epoch: Epoch, body: Body) -> Vec<Effect> {
+        let from = Address::Client(CLIENT);
+        self.step(Event::Receive(Envelope { epoch, incarnation: 0, from, body }))
+    }
+
+    /// What the client of a scan is answered, or what is listed for it.
+    fn scan(&mut self, map: &ClusterMap, scan: &Scan) -> Vec<Effect> {
+        self.asked += 1;
+        let at = at(map.epoch, 1);
+        let request = Box::new(ScanRequest::new(self.asked, KeyspaceId(1), scan, at));
+        self.asked(map.epoch, Body::Scan(request))
+    }
+
     /// Lists for a client that goes by a map of this epoch; what it came to, in short.
     fn list(&mut self, epoch: Epoch, at: Option<Timestamp>) -> String {
         self.asked += 1;
         let (keyspace, prefix) = (KeyspaceId(1), Bytes::new());
         let (number, limit) = (self.asked, 10);
         let request = ListRequest { number, keyspace, prefix, after: None, limit, at };
-        let (from, body) = (Address::Client(CLIENT), Body::ListKeys(request));
-        let asked = Envelope { epoch, incarnation: 0, from, body };
-        let effects = self.step(Event::Receive(asked));
+        let effects = self.asked(epoch, Body::ListKeys(request));
         let brief = |effect: &Effect| match effect {
             Effect::List { map, .. } => Some(format!("lists by {}", map.epoch.0)),
             Effect::Send { to: Address::Client(_), envelope } => match &envelope.body {
@@ -108,4 +121,49 @@ fn who_was_away_lists_no_moment_before_it_was_back() {
     assert_eq!(returned.list(fourth.epoch, at(third.epoch, 900)), "SnapshotTooOld");
     assert_eq!(returned.list(fourth.epoch, at(fourth.epoch, 1)), "lists by 4");
     assert_eq!(stayed.list(fourth.epoch, before), "nothing");
+}
+
+/// Q2.
+#[test]
+fn a_scan_is_answered_as_a_page_and_its_bytes_are_of_its_moment() {
+    let map = map(3);
+    let mut stand = Stand::new(0, &map);
+    stand.lease();
+    let effects = stand.scan(&map, &Scan::new().first_bytes(8));
+    let is_listed = |effect: &Effect| match effect {
+        Effect::List { request, form, bytes_at, .. } => {
+            *form == ListForm::Page && *bytes_at == request.at
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(is_listed), "{effects:?}");
+    let effects = stand.scan(&map, &Scan::new().prefix("b").from("c"));
+    let is_nothing = |effect: &Effect| match effect {
+        Effect::Send { envelope, .. } => {
+            matches!(&envelope.body, Body::Scanned { page, .. } if *page == ScanPage::default())
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(is_nothing), "no key is both: {effects:?}");
+    let beyond = Scan::new().range(ByteRange { start: 1 << 30, end: (1 << 30) + 1 });
+    let effects = stand.scan(&map, &beyond);
+    let is_refused = |effect: &Effect| match effect {
+        Effect::Send { envelope, .. } => match &envelope.body {
+            Body::Refused { abort, .. } => abort.reason.contains("first chunk"),
+            _ => false,
+        },
+        _ => false,
+    };
+    assert!(effects.iter().any(is_refused), "{effects:?}");
+}
+
+#[test]
+fn without_q2_first_bytes_are_read_at_another_moment() {
+    let map = map(3);
+    let mut stand = Stand::new(0, &map);
+    stand.lease();
+    stand.member.break_rule(Rule::Q2);
+    let effects = stand.scan(&map, &Scan::new().first_bytes(8));
+    let is_broken = |effect: &Effect| matches!(effect, Effect::List { request, bytes_at, .. } if *bytes_at != request.at);
+    assert!(effects.iter().any(is_broken), "{effects:?}");
 }

@@ -3,6 +3,7 @@
 mod commits;
 mod failures;
 mod reads;
+mod scans;
 mod seeds;
 
 use tyr_types::{

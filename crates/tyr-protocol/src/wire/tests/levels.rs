@@ -204,6 +204,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         }
         Body::Read(request) => (Some(Asked::Read(request.read)), false),
         Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
+        Body::Scan(request) => (Some(Asked::Read(request.number)), false),
         _ => (None, false),
     }
 }

@@ -7,8 +7,8 @@ use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
     ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation,
-    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Timestamp, Transaction,
-    TransactionId, Transform, TransformKind,
+    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stat,
+    Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
 
 use crate::abort::Abort;
@@ -19,7 +19,7 @@ use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Rem
 use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
-    Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
+    Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
 };
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
@@ -345,11 +345,29 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
         ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
         ("submit-expect", submit(expecting())),
+        ("scan", scan()),
+        ("scanned", scanned()),
     ];
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
     let of_nodes = commits.chain(recoveries).chain(movements);
     of_nodes.chain(bodies_of_reads()).chain(others).collect()
+}
+
+fn scan() -> Body {
+    let scan = Scan::new().prefix("a/").after("a/b").delimiter("/").limit(100);
+    let scan = scan.range(ByteRange { start: 2, end: 6 });
+    Body::Scan(Box::new(ScanRequest::new(9, KeyspaceId(1), &scan, Some(at(22)))))
+}
+
+fn scanned() -> Body {
+    let stat = Some(Stat { size: 300, version: at(19) });
+    let bytes = Bytes::from_static(b"ytes");
+    let with_stat = ScanEntry { key: Key::new("a/c").unwrap(), stat, bytes };
+    let bare = ScanEntry { key: Key::new("a/d").unwrap(), stat: None, bytes: Bytes::new() };
+    let groups = vec![Bytes::from_static(b"a/e/")];
+    let resume = Some(Bytes::from_static(b"a/e0"));
+    Body::Scanned { number: 9, page: ScanPage { entries: vec![with_stat, bare], groups, resume } }
 }
 
 /// A message of every kind, with its name.

@@ -11,6 +11,7 @@ use super::counters::Counters;
 use super::ends::Ends;
 use super::lists::Lists;
 use super::log::Log;
+use super::pages::Pages;
 use super::registers::Registers;
 use super::rewrites::Rewrites;
 use super::sides::Sides;
@@ -41,6 +42,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Ends::new(space.clone(), 2)),
         Box::new(Borders::new(space.clone(), 2)),
         Box::new(Sides::new(space.clone(), 2)),
+        Box::new(Pages::new(space.clone(), 6, 2_000)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
         Box::new(Stocks::new(space.clone(), 3)),
     ]

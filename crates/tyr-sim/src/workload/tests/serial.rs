@@ -8,9 +8,10 @@ use std::sync::Arc;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
 use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
+use tyr_types::scan::Filling;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, ErrorKind, Existence, Outcome, ReadCheck, Timestamp,
-    Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Existence, KeyspaceId, Outcome,
+    ReadCheck, Scan, ScanEntry, ScanPage, Stat, Timestamp, Transaction, TransactionId,
 };
 
 use super::super::{Next, Runner, is_in_two_chunks};
@@ -38,6 +39,8 @@ pub enum Flaw {
     NeedlessAborts,
     /// Reads of a snapshot are not all of its timestamp.
     TornSnapshots,
+    /// Listings show attributes of one moment and bytes of another.
+    MixedPages,
     /// `read_many` reads as of a while ago.
     StaleMany,
     /// Appends are told a wrong offset now and then.
@@ -52,7 +55,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::StaleReads,
         Self::NoValidation,
         Self::NoConditions,
@@ -61,6 +64,7 @@ impl Flaw {
         Self::DoneTwice,
         Self::NeedlessAborts,
         Self::TornSnapshots,
+        Self::MixedPages,
         Self::StaleMany,
         Self::WrongAnswers,
         Self::OutOfOrder,
@@ -201,6 +205,11 @@ impl Serial {
                     is_beginning.then(|| Began { read: now_us, nodes: [].into_iter().collect() });
                 Answer::Read(seen)
             }
+            Call::Scan { keyspace, scan, at } => {
+                let at = at.unwrap_or(self.now());
+                let is_mixed = self.is_flawed(Flaw::MixedPages, 50);
+                Answer::Page(self.page(keyspace, &scan, at, if is_mixed { self.now() } else { at }))
+            }
             Call::ReadMany { wants } => {
                 let mut at = self.now();
                 if self.is_flawed(Flaw::StaleMany, 50) {
@@ -210,6 +219,44 @@ impl Serial {
                 Answer::Many { at, seen }
             }
         }
+    }
+
+    fn page(
+        &self,
+        keyspace: KeyspaceId,
+        scan: &Scan,
+        at: Timestamp,
+        bytes_at: Timestamp,
+    ) -> ScanPage {
+        let mut filling = Filling::new(scan);
+        let mut group_before = None;
+        let named = self.blobs.keys().filter(|name| name.keyspace == keyspace);
+        for name in named.filter(|name| scan.keys().contains(name.key.as_bytes())) {
+            let seen = self.blobs[name].iter().rfind(|version| version.at <= at);
+            let Some((version, blob)) = seen.and_then(|seen| Some((seen.at, seen.blob.as_ref()?)))
+            else {
+                continue;
+            };
+            let group = scan.group_of(name.key.as_bytes()).map(<[u8]>::to_vec);
+            if group.is_some() && group == group_before {
+                continue;
+            }
+            if filling.is_full() {
+                return filling.finish_here();
+            }
+            group_before.clone_from(&group);
+            match group {
+                Some(group) => filling.push_group(group.into()),
+                None => {
+                    let range = scan.get_range().unwrap_or(ByteRange::NOTHING);
+                    let want = Want::bytes(name.clone(), range);
+                    let bytes = self.read(want, bytes_at, None).bytes;
+                    let stat = Some(Stat { size: blob.len() as u64, version });
+                    filling.push(ScanEntry { key: name.key.clone(), stat, bytes });
+                }
+            }
+        }
+        filling.finish(None)
     }
 
     fn read(&self, want: Want, at: Timestamp, told: Option<Timestamp>) -> Seen {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tyr_protocol::member::ChunkName;
 use tyr_store::store::Store;
 use tyr_store::store::chunks::chunk_name;
-use tyr_types::{BlobName, Result, Timestamp};
+use tyr_types::{BlobName, KeyRange, Result, Timestamp};
 
 /// How far a base is, by chunk.
 #[derive(Debug, Default)]
@@ -21,7 +21,9 @@ impl Found {
         let mut found =
             Self { others: store.base().last_checkpoint().timestamp, ..Self::default() };
         for info in store.base().keyspaces() {
-            for (key, blob) in store.base().scan_traces(info.id, b"", None, usize::MAX)? {
+            for (key, blob) in
+                store.base().scan_traces(info.id, &KeyRange::default(), usize::MAX)?
+            {
                 if let Some(name) = chunk_name(&BlobName { keyspace: info.id, key }) {
                     found.chunks.insert(name, blob.folded_at);
                 }

@@ -11,14 +11,12 @@
 //! What is written here was decided elsewhere and is in the node's log; nothing here may fail for
 //! lack of anything but a working disk.
 
-pub mod listing;
-
 use std::sync::Arc;
 
 use tyr_types::chunk::{Answers, Place, Start, steps};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Operation,
-    Result, Timestamp,
+    BlobName, ByteRange, Bytes, Error, Key, KeyRange, KeyspaceConfig, KeyspaceId, KeyspaceName,
+    Operation, Result, Timestamp,
 };
 
 use super::promises::{self, PromisesWriter};
@@ -289,7 +287,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Key>> {
         // Memory first: a blob that is folded in between is then seen in both, not in none.
-        let recent = self.recent.dirty_from(keyspace, prefix, after, limit);
+        let range = KeyRange::of(prefix, after.map(Key::as_bytes));
+        let recent = self.recent.dirty_from(keyspace, &range, limit);
         let base = self.base.scan(keyspace, prefix, after.map(Key::as_bytes), limit)?;
         let mut keys: Vec<Key> = base.into_iter().map(|(key, _)| key).collect();
         keys.extend(recent.iter().map(|cell| cell.name().key.clone()));
@@ -315,7 +314,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<BlobName>> {
         let name = |key: Key| BlobName { keyspace, key };
-        let recent = self.recent.dirty_from(keyspace, b"", after, limit);
+        let range = KeyRange::of(b"", after.map(Key::as_bytes));
+        let recent = self.recent.dirty_from(keyspace, &range, limit);
         let base = self.base.scan(keyspace, b"", after.map(Key::as_bytes), limit)?;
         let mut names: Vec<BlobName> = base.into_iter().map(|(key, _)| name(key)).collect();
         names.extend(recent.iter().map(|cell| cell.name().clone()));

@@ -57,16 +57,20 @@ fn shrink(store: &Store) {
 }
 
 fn listed(store: &Store, when: u64, limit: usize) -> Result<Vec<(Key, u64)>> {
-    let (mut all, mut after) = (Vec::new(), None::<Key>);
-    loop {
-        let range = Range { keyspace: KEYSPACE, prefix: b"k", after: after.as_ref() };
-        let (found, is_end) = store.list(range, limit, Some(at(when)), |_| true)?;
-        after = found.last().map(|(key, _)| key.clone());
-        all.extend(found.into_iter().map(|(key, stat)| (key, stat.size)));
-        if is_end {
-            return Ok(all);
-        }
+    let pages = pages(store, &Scan::new().prefix("k").limit(limit), when)?;
+    let entries = pages.into_iter().flat_map(|page| page.entries);
+    Ok(entries.map(|entry| (entry.key, entry.stat.unwrap().size)).collect())
+}
+
+/// All pages of a scan.
+fn pages(store: &Store, scan: &Scan, when: u64) -> Result<Vec<ScanPage>> {
+    let (mut pages, mut next) = (Vec::new(), Some(scan.clone()));
+    while let Some(scan) = next {
+        let page = store.scan(KEYSPACE, &scan, Moment::of(Some(at(when))), |_| true)?;
+        next = scan.resumed(&page);
+        pages.push(page);
     }
+    Ok(pages)
 }
 
 fn is_too_old(listed: Result<Vec<(Key, u64)>>) -> bool {
@@ -195,4 +199,109 @@ proptest! {
             }
         }
     }
+}
+
+/// Keys and groups of each page, in short, and whether all pages but the last were full.
+fn shown(pages: &[ScanPage]) -> Vec<String> {
+    let of_page = |page: &ScanPage| {
+        let keys = page.entries.iter().map(|entry| entry.key.to_string());
+        let groups = page.groups.iter().map(|group| group.escape_ascii().to_string());
+        keys.chain(groups).collect::<Vec<_>>().join(" ")
+    };
+    pages.iter().map(of_page).collect()
+}
+
+/// Puts a blob of this key with these bytes.
+fn put(store: &Store, key: &str, bytes: impl Into<Bytes>, when: u64) {
+    let name = BlobName { keyspace: KEYSPACE, key: Key::new(key).unwrap() };
+    let operation = Operation::Replace { payload: Payload::Inline(bytes.into()) };
+    let cell = store.chunk(&name).unwrap();
+    let what = (std::slice::from_ref(&operation), Start::Known(0));
+    store.apply_chunk(&cell, PLACE, what, (at(when), Readers::from(at(EVERYWHERE)))).unwrap();
+}
+
+#[test]
+fn groups_are_listed_once_and_passed_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for number in 0..1_500 {
+        put(&store, &format!("a/{number:04}"), "x", 2);
+    }
+    fold(&store, 2);
+    for key in ["a", "b", "c/1", "d/e/f", "z"] {
+        put(&store, key, "y", 3);
+    }
+    let scan = Scan::new().delimiter("/").limit(10);
+    assert_eq!(shown(&pages(&store, &scan, 3).unwrap()), ["a b z a/ c/ d/"]);
+    assert_eq!(shown(&pages(&store, &scan, 2).unwrap()), ["a/"]);
+    let scan = scan.limit(2);
+    assert_eq!(shown(&pages(&store, &scan, 3).unwrap()), ["a a/", "b c/", "z d/"]);
+    let inner = Scan::new().prefix("d/").delimiter("/");
+    assert_eq!(shown(&pages(&store, &inner, 3).unwrap()), ["d/e/"]);
+}
+
+#[test]
+fn a_range_of_keys_is_from_its_first_to_before_its_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for key in ["a", "b", "c"] {
+        put(&store, key, "x", 2);
+    }
+    fold(&store, 2);
+    for key in ["b5", "d"] {
+        put(&store, key, "x", 3);
+    }
+    let scan = Scan::new().from("b").to("d").keys_only();
+    let pages = pages(&store, &scan, 3).unwrap();
+    assert_eq!(shown(&pages), ["b b5 c"]);
+    assert!(pages[0].entries.iter().all(|entry| entry.stat.is_none()), "keys only");
+    let none = Scan::new().prefix("b").from("c");
+    let page = store.scan(KEYSPACE, &none, Moment::of(None), |_| true).unwrap();
+    assert_eq!(page, ScanPage::default(), "a prefix whose keys all come before");
+}
+
+/// Q2.
+#[test]
+fn attributes_and_first_bytes_are_of_one_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    put(&store, "small", "old", 2);
+    put(&store, "large", vec![7; 4000], 2);
+    fold(&store, 3);
+    shrink(&store);
+    let listed = |moment: Moment| {
+        let scan = Scan::new().range(ByteRange { start: 1, end: 6 });
+        let page = store.scan(KEYSPACE, &scan, moment, |_| true).unwrap();
+        page.entries.into_iter().map(|it| (it.stat.unwrap().size, it.bytes)).collect::<Vec<_>>()
+    };
+    let before = [(4000, Bytes::from(vec![7; 5])), (3, Bytes::from("ld"))];
+    assert_eq!(listed(Moment::of(Some(at(3)))), before, "from the base");
+    put(&store, "small", "newer", 5);
+    put(&store, "large", vec![8; 3], 5);
+    assert_eq!(listed(Moment::of(Some(at(4)))), before, "from what was kept");
+    let after = [(3, Bytes::from(vec![8; 2])), (5, Bytes::from("ewer"))];
+    assert_eq!(listed(Moment::of(Some(at(5)))), after);
+    assert_eq!(listed(Moment::of(None)), after);
+    let broken = Moment { at: Some(at(4)), bytes_at: None };
+    assert_eq!(listed(broken)[1], (3, Bytes::from("ewer")), "of two versions: what Q2 forbids");
+}
+
+#[test]
+fn what_was_never_written_of_the_range_is_zeros_up_to_the_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let name = BlobName { keyspace: KEYSPACE, key: key(1) };
+    let operation = Operation::Truncate { len: 10_000 };
+    let cell = store.chunk(&name).unwrap();
+    let what = (std::slice::from_ref(&operation), Start::Known(0));
+    store.apply_chunk(&cell, PLACE, what, (at(2), Readers::from(at(EVERYWHERE)))).unwrap();
+    let of = |scan: Scan| {
+        let page = store.scan(KEYSPACE, &scan, Moment::of(Some(at(3))), |_| true).unwrap();
+        page.entries[0].bytes.clone()
+    };
+    assert_eq!(of(Scan::new().first_bytes(8)), vec![0; 8]);
+    fold(&store, 3);
+    shrink(&store);
+    assert_eq!(of(Scan::new().first_bytes(8)), vec![0; 8]);
+    assert_eq!(of(Scan::new().range(ByteRange { start: 4000, end: 4096 })), vec![0; 96]);
 }
