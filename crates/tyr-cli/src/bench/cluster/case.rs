@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tyr::{Bytes, ErrorKind, Keyspace, Number, Result, Transform, Tyr};
+use tyr::{
+    Bytes, ErrorKind, Keyspace, KeyspaceConfig, Number, PlacedBy, Result, Scan, Transform, Tyr,
+};
 
 use crate::bench::meter::Figures;
 use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
@@ -19,6 +21,11 @@ const REST: Duration = Duration::from_millis(250);
 const SERIES_LEN: usize = 16_000;
 /// Blobs that are written and read in large pieces.
 const LARGE_BLOBS: u64 = 64;
+/// Blobs that are listed, and bytes of each.
+const LISTED: usize = 1_000;
+const LISTED_LEN: usize = 600;
+/// What their keys begin with: a group, where the keyspace has groups.
+const LISTED_IN: &str = "listed/";
 /// Bytes of a small chunk, for pieces of 64 KiB and 4 MiB alike.
 const LARGE_CHUNK: u64 = 64 << 20;
 
@@ -39,6 +46,10 @@ pub enum Work {
     Write(u64),
     /// The same, read back.
     ReadLarge(u64),
+    /// A page of the keys of one group with their attributes, and so many first bytes of each.
+    Page(u64),
+    /// As many keys of a keyspace whose blobs lie anywhere.
+    PageOfAll,
 }
 
 /// A case.
@@ -65,6 +76,9 @@ impl Case {
             of(Work::Write(64 << 10), &[16]),
             of(Work::Write(4 << 20), &[4]),
             of(Work::ReadLarge(4 << 20), &[4]),
+            of(Work::Page(0), &[1, 8]),
+            of(Work::Page(512), &[1, 8]),
+            of(Work::PageOfAll, &[1, 8]),
         ]
         .concat()
     }
@@ -79,13 +93,29 @@ impl Case {
             Work::Read => "reads of 800 B, zipf".to_owned(),
             Work::Write(len) => format!("writes of {} KiB", len >> 10),
             Work::ReadLarge(len) => format!("reads of {} KiB", len >> 10),
+            Work::Page(0) => format!("pages of {LISTED} keys of a group"),
+            Work::Page(first) => {
+                format!("pages of {LISTED} keys of a group with {first} B of each")
+            }
+            Work::PageOfAll => format!("pages of {LISTED} keys of all groups"),
         };
         format!("{work}, {} in flight", self.callers)
     }
 
-    /// Bytes of a chunk that suit it.
-    pub fn chunk_size(&self) -> u64 {
-        LARGE_CHUNK
+    /// The keyspace that suits it.
+    pub fn config(&self) -> KeyspaceConfig {
+        let placed_by = match self.work {
+            Work::Page(_) => PlacedBy::UpTo(b'/'),
+            Work::Hot
+            | Work::Crowd
+            | Work::Spread
+            | Work::ByReading
+            | Work::Read
+            | Work::Write(_)
+            | Work::ReadLarge(_)
+            | Work::PageOfAll => PlacedBy::Key,
+        };
+        KeyspaceConfig { chunk_size: LARGE_CHUNK, placed_by, ..KeyspaceConfig::default() }
     }
 
     /// Payload bytes of one operation.
@@ -94,6 +124,8 @@ impl Case {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => RECORD_LEN as u64,
             Work::Read => READ_LEN,
             Work::Write(len) | Work::ReadLarge(len) => len,
+            Work::Page(first) => LISTED as u64 * first,
+            Work::PageOfAll => 0,
         }
     }
 
@@ -159,6 +191,11 @@ impl Pattern {
                     self.keyspace.put(series(number), vec![1; SERIES_LEN]).await?;
                 }
             }
+            Work::Page(_) | Work::PageOfAll => {
+                for number in 0..LISTED {
+                    self.keyspace.put(listed(number), vec![1; LISTED_LEN]).await?;
+                }
+            }
             Work::ReadLarge(len) => {
                 for number in 0..LARGE_BLOBS {
                     self.keyspace.put(large(number), vec![1; len as usize]).await?;
@@ -199,7 +236,16 @@ impl Pattern {
                 assert_eq!(bytes.len() as u64, len, "what was prepared is as long");
                 Ok(0)
             }
+            Work::Page(0) => self.list(Scan::new().prefix(LISTED_IN)).await,
+            Work::Page(first) => self.list(Scan::new().prefix(LISTED_IN).first_bytes(first)).await,
+            Work::PageOfAll => self.list(Scan::new()).await,
         }
+    }
+
+    async fn list(&self, scan: Scan) -> Result<u64> {
+        let page = self.keyspace.scan_page(&scan.limit(LISTED)).await?;
+        assert_eq!(page.entries.len(), LISTED, "what was prepared is as much");
+        Ok(0)
     }
 
     async fn measure(&self, random: &mut Random, minute: u64) -> Result<()> {
@@ -278,7 +324,9 @@ impl Pattern {
     pub async fn verify(&self, count: u64) -> Result<()> {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => {}
-            Work::Read | Work::Write(_) | Work::ReadLarge(_) => return Ok(()),
+            Work::Read | Work::Write(_) | Work::ReadLarge(_) | Work::Page(_) | Work::PageOfAll => {
+                return Ok(());
+            }
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
         let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);
@@ -306,6 +354,10 @@ const ALL: &str = "aggregate/all";
 
 fn series(number: usize) -> String {
     format!("generator/{number}")
+}
+
+fn listed(number: usize) -> String {
+    format!("{LISTED_IN}{number:04}")
 }
 
 fn large(number: u64) -> String {

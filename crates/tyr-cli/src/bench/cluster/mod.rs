@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use tyr::{Error, Keyspace, KeyspaceConfig, Tyr};
+use tyr::{Error, Keyspace, Tyr};
 
 use self::case::{Case, Pattern};
 use self::processes::Processes;
@@ -99,9 +99,8 @@ fn measure_case(
     case: &Case,
     seconds: f64,
 ) -> Outcome<Figures> {
-    let config = KeyspaceConfig { chunk_size: case.chunk_size(), ..KeyspaceConfig::default() };
     let name = "bench";
-    let keyspace: Keyspace = runtime.block_on(store.create_keyspace(name, config))?;
+    let keyspace: Keyspace = runtime.block_on(store.create_keyspace(name, case.config()))?;
     let pattern = Pattern::new(store.clone(), keyspace, *case);
     let figures = runtime.block_on(async {
         pattern.prepare().await?;
