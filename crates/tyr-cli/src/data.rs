@@ -66,9 +66,14 @@ pub fn with_key(key: &Key, mut fields: Value) -> Value {
 
 /// The key as people read it: UTF-8 without control characters as it is, else escaped.
 pub fn key_text(key: &Key) -> String {
-    match std::str::from_utf8(key.as_bytes()) {
+    bytes_text(key.as_bytes())
+}
+
+/// The same of bytes that are no key, as those of a group.
+pub fn bytes_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) && !text.contains('\\') => text.to_owned(),
-        Ok(_) | Err(_) => key.to_string(),
+        Ok(_) | Err(_) => bytes.escape_ascii().to_string(),
     }
 }
 

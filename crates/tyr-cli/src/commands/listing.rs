@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tyr::blocking::Keyspace;
-use tyr::{Error, Key, Stat, limits};
+use tyr::{Error, Key, Scan, ScanEntry, ScanPage, Stat, limits};
 
 use crate::commands::blob::{BlobsArguments, parse_key_bytes};
-use crate::data::{key_text, size_text, version_time, with_key};
+use crate::data::{bytes_text, key_text, size_text, to_hex, version_time, with_key};
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
 
@@ -14,10 +14,12 @@ use crate::session::{Access, Session};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Keys are printed escaped: \\xNN for bytes that are no text. With --json, key_hex has the exact \
-bytes.
+bytes, and a group has group and group_hex in the place of key.
 
 Examples:
   tyr ls photos --prefix 2026/ -l
+  tyr ls photos --delimiter / --prefix 2026/
+  tyr ls photos --from 2026/05 --to 2026/08
   tyr ls photos --limit 100 --after 2026/tree.jpg")]
 pub struct ListArguments {
     /// The keyspace
@@ -25,64 +27,106 @@ pub struct ListArguments {
     /// Only keys that begin with this
     #[arg(long, short, default_value = "")]
     prefix: String,
+    /// Only this key and those behind it
+    #[arg(long, value_name = "KEY")]
+    from: Option<String>,
+    /// Only keys before this one
+    #[arg(long, value_name = "KEY")]
+    to: Option<String>,
     /// Only keys behind this one
     #[arg(long, value_name = "KEY")]
     after: Option<String>,
+    /// Show keys with this behind the prefix as one line for all that are the same up to there
+    #[arg(long, short = 'd', value_name = "TEXT")]
+    delimiter: Option<String>,
     /// At most so many
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u64>,
     /// Show the size, the time of the last change (UTC) and the version too, under a heading
     #[arg(long = "long", short = 'l')]
     is_long: bool,
-    /// The prefix and the key are given as hexadecimal digits, two a byte
+    /// The prefix, the keys and the delimiter are given as hexadecimal digits, two a byte
     #[arg(long = "hex-key")]
     is_hex: bool,
 }
 
-/// Lists blobs in key order, a page of the store at a time.
+impl ListArguments {
+    fn scan(&self) -> tyr::Result<Scan> {
+        let bytes = |text: &str| parse_key_bytes(text, self.is_hex);
+        let given = |text: &Option<String>| text.as_deref().map(bytes).transpose();
+        let scan = Scan::new().prefix(bytes(&self.prefix)?);
+        let scan = given(&self.from)?.into_iter().fold(scan, Scan::from);
+        let scan = given(&self.to)?.into_iter().fold(scan, Scan::to);
+        let scan = given(&self.after)?.into_iter().fold(scan, Scan::after);
+        let scan = given(&self.delimiter)?.into_iter().fold(scan, Scan::delimiter);
+        scan.validate()?;
+        Ok(scan)
+    }
+}
+
+/// Lists blobs and groups in key order, a page of the store at a time.
 pub fn list(session: &mut Session, arguments: &ListArguments) -> Outcome {
-    let prefix = parse_key_bytes(&arguments.prefix, arguments.is_hex)?;
-    let mut after = match &arguments.after {
-        Some(key) => Some(Key::new(parse_key_bytes(key, arguments.is_hex)?)?),
-        None => None,
-    };
+    let is_json = session.output.is_json();
+    let scan = arguments.scan()?;
+    let mut next = Some(if arguments.is_long || is_json { scan } else { scan.keys_only() });
     let (_, keyspace) = session.open_keyspace(&arguments.keyspace, Access::Read)?;
-    if arguments.is_long && !session.output.is_json() {
+    if arguments.is_long && !is_json {
         session.output.line(&long_line("size", "changed (UTC)", "version", "key"))?;
     }
     let mut left = arguments.limit.unwrap_or(u64::MAX);
-    while left > 0 {
+    while let Some(scan) = next.filter(|_| left > 0) {
         session.interrupt.check()?;
-        let page_len = usize::try_from(left).unwrap_or(usize::MAX).min(limits::SCAN_LIMIT_MAX);
-        let page = keyspace.scan(&prefix, after.as_ref(), page_len)?;
-        for (key, stat) in &page {
-            list_one(session, &keyspace, key, stat, arguments.is_long)?;
-        }
-        left -= page.len() as u64;
-        match page.into_iter().last() {
-            Some((key, _)) => after = Some(key),
-            None => break,
-        }
+        let limit = usize::try_from(left).unwrap_or(usize::MAX).min(limits::SCAN_LIMIT_MAX);
+        let scan = scan.limit(limit);
+        let page = keyspace.scan_page(&scan)?;
+        next = scan.resumed(&page);
+        left -= (page.entries.len() + page.groups.len()) as u64;
+        list_page(session, &keyspace, page, arguments.is_long)?;
     }
     Ok(())
+}
+
+fn list_page(session: &mut Session, keyspace: &Keyspace, page: ScanPage, is_long: bool) -> Outcome {
+    let mut groups = page.groups.iter().peekable();
+    for entry in &page.entries {
+        while let Some(group) = groups.next_if(|group| ***group < *entry.key.as_bytes()) {
+            list_group(session, keyspace, group, is_long)?;
+        }
+        list_one(session, keyspace, entry, is_long)?;
+    }
+    groups.try_for_each(|group| list_group(session, keyspace, group, is_long))
+}
+
+fn list_group(session: &mut Session, keyspace: &Keyspace, group: &[u8], is_long: bool) -> Outcome {
+    let text = bytes_text(group);
+    if session.output.is_json() {
+        let hex = to_hex(group);
+        let fields = json!({"keyspace": keyspace.name(), "group": text, "group_hex": hex});
+        return session.output.json(&fields);
+    }
+    match is_long {
+        true => session.output.line(&long_line("", "", "", &text)),
+        false => session.output.line(&text),
+    }
 }
 
 fn list_one(
     session: &mut Session,
     keyspace: &Keyspace,
-    key: &Key,
-    stat: &Stat,
+    entry: &ScanEntry,
     is_long: bool,
 ) -> Outcome {
+    let name = key_text(&entry.key);
+    let Some(stat) = &entry.stat else { return session.output.line(&name) };
     if session.output.is_json() {
-        return session.output.json(&stat_json(keyspace, key, stat));
+        return session.output.json(&stat_json(keyspace, &entry.key, stat));
     }
-    let name = key_text(key);
-    if is_long {
-        let (size, version) = (stat.size.to_string(), stat.version.to_string());
-        session.output.line(&long_line(&size, &version_time(stat.version), &version, &name))
-    } else {
-        session.output.line(&name)
+    match is_long {
+        true => {
+            let (size, version) = (stat.size.to_string(), stat.version.to_string());
+            session.output.line(&long_line(&size, &version_time(stat.version), &version, &name))
+        }
+        false => session.output.line(&name),
     }
 }
 

@@ -96,6 +96,29 @@ fn binary_keys_go_in_as_hex_and_come_out_escaped() {
 }
 
 #[test]
+fn a_listing_is_of_a_range_of_keys_and_shows_groups_as_one_line() {
+    let shell = Shell::new();
+    let script: String = ["a", "b/1", "b/2", "c", "d/x/y", "e"]
+        .iter()
+        .map(|key| format!("put ks {key} x\n"))
+        .collect();
+    shell.ok_fed(["txn"], script.as_bytes());
+    assert_eq!(shell.text(["ls", "ks", "--from", "b/2", "--to", "d/x/y"]), "b/2\nc\n");
+    assert_eq!(shell.text(["ls", "ks", "--delimiter", "/"]), "a\nb/\nc\nd/\ne\n");
+    assert_eq!(shell.text(["ls", "ks", "-d", "/", "-n", "2"]), "a\nb/\n");
+    assert_eq!(shell.text(["ls", "ks", "-d", "/", "-p", "d/"]), "d/x/\n");
+    let listed = &shell.json(["ls", "ks", "-d", "/", "-p", "d/"])[0];
+    assert_eq!(listed["group"], "d/x/");
+    assert_eq!(listed["group_hex"], "642f782f");
+    let long = shell.text(["ls", "ks", "-l", "-d", "/"]);
+    assert!(long.lines().any(|line| line.trim() == "b/"), "{long}");
+    let (_, _, turned) = shell.refused(["ls", "ks", "--from", "b", "--to", "a"]);
+    assert!(turned.contains("exchange them"), "{turned}");
+    let (_, _, empty) = shell.refused(["ls", "ks", "--delimiter", ""]);
+    assert!(empty.contains("delimiter"), "{empty}");
+}
+
+#[test]
 fn a_listing_is_in_key_order_and_can_be_cut_anywhere() {
     let shell = Shell::new();
     let script: String = (0..25).map(|n| format!("put ks b/{n:02} x\n")).collect();
