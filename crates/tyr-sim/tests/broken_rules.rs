@@ -50,6 +50,7 @@ const READS: &[Missing] = &[
     missing(Rule::R5, "hot-pairs", 0, 20),
     missing(Rule::R6, "quiet-clocks", 0, 60),
     missing(Rule::R7, "ends", 0, 20),
+    missing(Rule::Q1, "pages", 0, 20),
     missing(Rule::Q2, "pages", 0, 20),
 ];
 
@@ -100,8 +101,6 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     // A node has to start again between two messages of who takes it for gone: one seed in
     // hundreds.
     (Rule::M4Order, "without_m4_order_who_has_started_again_is_declared_down"),
-    // The workload that lists meets it too seldom.
-    (Rule::Q1, "without_it_a_listing_shows_half_of_what_was_in_flight"),
     // It takes a copy that is late, a log that is cut meanwhile, and a crash just after: one seed
     // in some sixty.
     (Rule::L3, "without_it_what_waits_for_a_base_is_lost_with_the_log"),
