@@ -8,6 +8,7 @@
 //!
 //! Everything is checked here, on every message, by what the node knows already.
 
+mod authenticate;
 mod refused;
 
 use std::sync::Arc;
@@ -23,16 +24,14 @@ use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
-use tyr_types::{
-    BlobName, Error, ErrorKind, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction,
-};
+use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction};
 
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
 use crate::driver::{Backlog, Driver, Outbound};
-use tyr_net::access::{self, Caller, Right, Users};
-use tyr_net::{Authenticate, Introduction, Peer, Principal, Receive, is_named};
+use tyr_net::access::{Caller, Right, Users};
+use tyr_net::{Peer, Receive};
 
 /// Reads that wait at a node above which no new ones are let in.
 pub(crate) const READS_WAITING_MAX: usize = 16_384;
@@ -196,8 +195,8 @@ impl Gate {
                 })
                 .err()
                 .map(|error| refused(request, &error)),
-            Body::ListKeys(it) => self.refused_listing((parts, caller), (it.number, it.keyspace)),
-            Body::Scan(it) => self.refused_listing((parts, caller), (it.number, it.keyspace)),
+            Body::ListKeys(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
+            Body::Scan(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -281,8 +280,10 @@ impl Gate {
 
     fn refused_listing(
         &self,
-        (parts, caller): (&Parts, &Caller),
-        (read, keyspace): (u64, KeyspaceId),
+        parts: &Parts,
+        caller: &Caller,
+        read: u64,
+        keyspace: KeyspaceId,
     ) -> Option<Body> {
         let admit = |()| self.admit_read(parts, keyspace);
         let error = if caller.permits(keyspace, Right::Read) {
@@ -339,15 +340,6 @@ impl Gate {
     }
 }
 
-impl Gate {
-    /// Whether a caller's certificate names the node that it says it is, where nodes show any.
-    fn is_certified(&self, introduction: &Introduction<'_>, node: NodeId) -> bool {
-        let Some(domain) = &self.domain else { return true };
-        let name = format!("node-{}.{domain}", node.0);
-        introduction.certificate.is_some_and(|certificate| is_named(certificate, &name))
-    }
-}
-
 impl Receive for Gate {
     fn receive(&self, peer: &Arc<Peer>, batch: &mut Vec<Envelope>) {
         let is_open = !self.is_closed.load(Ordering::Acquire);
@@ -399,42 +391,6 @@ impl Receive for Gate {
     }
 }
 
-impl Authenticate for Gate {
-    fn authenticate(&self, introduction: &Introduction<'_>) -> Result<Principal> {
-        let token = &introduction.hello.token;
-        match introduction.hello.sender {
-            Address::Node(node) => {
-                // Whom we called is known by its certificate, if there are any, and by its address.
-                let is_known = !introduction.is_caller
-                    || self.users.is_node(token) && self.is_certified(introduction, node);
-                if !is_known {
-                    let (error, from) = (strange_node(node), introduction.from);
-                    tracing::warn!(
-                        target: "audit", node = node.0, %from, %error, "a node was not let in"
-                    );
-                    return Err(error);
-                }
-                if let Some(map) = &*self.map.read() {
-                    map.check_program(introduction.hello.level)?;
-                }
-                Ok(Principal::new(node))
-            }
-            Address::Client(_) => {
-                let identified = self.users.identify(token);
-                let from = introduction.from;
-                if let Err(error) = &identified {
-                    let user = access::claimed(token);
-                    tracing::warn!(target: "audit", user, %from, %error, "a client was not let in");
-                }
-                identified.map(Principal::new)
-            }
-            Address::Monitors => {
-                Err(Error::new(ErrorKind::PermissionDenied, "the monitors speak through nodes"))
-            }
-        }
-    }
-}
-
 /// Whether somebody may send with this sender: a node speaks for monitors, too.
 fn is_of(peer: Address, from: Address) -> bool {
     peer == from || matches!((peer, from), (Address::Node(_), Address::Monitors))
@@ -469,17 +425,6 @@ fn count(admitted: Result<()>, refused: &AtomicU64) -> Result<()> {
     admitted.inspect_err(|_| {
         refused.fetch_add(1, Ordering::Relaxed);
     })
-}
-
-fn strange_node(node: NodeId) -> Error {
-    Error::new(
-        ErrorKind::PermissionDenied,
-        format!(
-            "node {} does not show this cluster's secret, or no certificate with its name; give \
-             all nodes the same secret file, and each a certificate of its own",
-            node.0
-        ),
-    )
 }
 
 fn abort(error: &Error, blob: Option<&BlobName>) -> Abort {

@@ -1,7 +1,7 @@
 //! Scans: which blobs of a keyspace are listed, what of each, and the pages that come back (Q2).
 //!
 //! ```text
-//!   prefix, from, to, after ──► a range of keys ──► page ─ resume ─► page ─ resume ─► page, no more
+//!   prefix, from, to, after ──► a range of keys ──► page ─ resume ─► page ─ resume ─► page, end
 //! ```
 //!
 //! A range of keys is two byte strings. What a page covers ends at such a string too, behind its

@@ -14,11 +14,11 @@
 //! ```
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
-//! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that lists
-//! is a [`scanning`]; a call that commits is a [`submission`]; [`numbers`] names them. [`question`] sends questions to replicas
-//! until one answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`]
-//! whose outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs
-//! were. [`timer`] says when to try again.
+//! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that
+//! lists is a [`scanning`]; a call that commits is a [`submission`]; [`numbers`] names them.
+//! [`question`] sends questions to replicas until one answers, [`routing`] chooses them, [`limits`]
+//! knows how much nodes take, [`unsettled`] whose outcome may still be asked for, [`clock`] the
+//! cluster's time, [`sizes`] how long blobs were. [`timer`] says when to try again.
 //!
 //! It must not know how messages travel, nor what a node does with them.
 

@@ -2,8 +2,8 @@
 //!
 //! Values are valid: what a constructor or `Transaction::validate` would refuse is never made.
 //! Numbers are small, large or anything; lists are short; some payloads are long enough to be
-//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps, [`scan`] pages of blobs; here are
-//! the protocols' values and messages.
+//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps, [`scan`]
+//! pages of blobs; here are the protocols' values and messages.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -14,6 +14,8 @@ use tyr_types::{
 };
 
 use super::*;
+use tyr_net::{Authenticate, Introduction, Principal};
+use tyr_types::ErrorKind;
 
 /// Transactions that are refused to see what that costs.
 const REFUSALS: u32 = 50_000;

@@ -6,8 +6,8 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every run ends
-//! with.
+//! [`pages`], [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every
+//! run ends with.
 
 pub mod bank;
 pub mod borders;

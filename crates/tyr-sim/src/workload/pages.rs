@@ -3,8 +3,8 @@
 //!
 //! Both blobs of a pair hold one number, in as many cells; they lie in different groups. What a
 //! page shows of each blob is checked as a read at its moment ([`super::paging`]). Beyond that,
-//! within a snapshot both blobs of a pair are of one version, and the groups that it lists are those
-//! of the blobs that it lists.
+//! within a snapshot both blobs of a pair are of one version, and the groups that it lists are
+//! those of the blobs that it lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 

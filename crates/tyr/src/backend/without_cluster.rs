@@ -7,9 +7,8 @@ use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig,
-    KeyspaceId, KeyspaceInfo, KeyspaceName, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
-    Transaction,
+    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
+    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp, Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};

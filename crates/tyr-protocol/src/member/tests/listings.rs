@@ -164,6 +164,9 @@ fn without_q2_first_bytes_are_read_at_another_moment() {
     stand.lease();
     stand.member.break_rule(Rule::Q2);
     let effects = stand.scan(&map, &Scan::new().first_bytes(8));
-    let is_broken = |effect: &Effect| matches!(effect, Effect::List { request, bytes_at, .. } if *bytes_at != request.at);
+    let is_broken = |effect: &Effect| match effect {
+        Effect::List { request, bytes_at, .. } => *bytes_at != request.at,
+        _ => false,
+    };
     assert!(effects.iter().any(is_broken), "{effects:?}");
 }
