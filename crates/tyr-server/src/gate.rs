@@ -249,7 +249,7 @@ impl Gate {
         let refusal = crowded(parts.driver.backlog());
         let (len, body) = (transaction.payload_len(), reply(transaction, &refusal));
         let refusal = answer(parts, &envelope, body);
-        if let Err(refusal) = parts.driver.wait((client, len), (envelope, refusal)) {
+        if let Err(refusal) = parts.driver.wait(client, len, envelope, refusal) {
             self.refused.overload.fetch_add(1, Ordering::Relaxed);
             parts.outbound.send(Address::Client(client), *refusal);
         }

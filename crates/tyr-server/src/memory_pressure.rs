@@ -110,10 +110,10 @@ mod tests {
         let cell = store.chunk(&stored_name(&blob, 0)).unwrap();
         let payload = Payload::Inline(Bytes::from(vec![7; 64 << 10]));
         let operations = [Operation::Write { offset: 0, payload }];
-        let what = (&operations[..], Start::Guessed(0));
+        let (operations, start) = (&operations[..], Start::Guessed(0));
         let place = Place { range: ByteRange { start: 0, end: 1 << 20 } };
         let at = Timestamp { clock: 5, ..Timestamp::ZERO };
-        store.apply_chunk(&cell, place, what, (at, Readers::from(at))).unwrap();
+        store.apply_chunk(&cell, place, operations, start, at, Readers::from(at)).unwrap();
         let error = memory.check(|| over([1, 3])).unwrap_err();
         assert!(error.message().starts_with("the node's memory"), "{error}");
     }

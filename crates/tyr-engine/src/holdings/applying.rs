@@ -32,7 +32,8 @@ impl Holdings {
     fn operations<'e>(
         &mut self,
         id: TransactionId,
-        (number, entry): (usize, &'e BlobOperations),
+        number: usize,
+        entry: &'e BlobOperations,
         append_at: u64,
     ) -> Applied<'e> {
         let chunk_size = self.chunk_size(entry.blob.keyspace);
@@ -77,16 +78,16 @@ impl Holdings {
             Start::Guessed(guess) => guess,
         };
         let Applied { operations, spans, written } =
-            self.operations(id, (place_in as usize, entry), append_at);
+            self.operations(id, place_in as usize, entry, append_at);
         let (first, mut here) = (answers.len(), BTreeSet::new());
         for number in chunks {
             if self.is_expected(blob, *number) {
-                self.lay_aside((blob, *number), at, entry, start);
+                self.lay_aside(blob, *number, at, entry, start);
                 continue;
             }
             let place = self.place(blob.keyspace, *number);
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
-                self.store.apply_chunk(&cell, place, (&operations, start), (at, readers))
+                self.store.apply_chunk(&cell, place, &operations, start, at, readers)
             });
             if written.is_some() {
                 here.insert(*number);
@@ -111,12 +112,7 @@ impl Holdings {
     ///
     /// Only the chain of a node that holds everything has no guess: clusters of one had such before
     /// they had chains like any, and their logs have them.
-    pub(super) fn start(
-        &self,
-        part: &Part,
-        blob: &BlobName,
-        (guess, at): (u64, Timestamp),
-    ) -> Start {
+    pub(super) fn start(&self, part: &Part, blob: &BlobName, guess: u64, at: Timestamp) -> Start {
         match part {
             Part::Pieces(_) => Start::Guessed(guess),
             Part::Whole => self.size_before(blob, at).map_or(Start::Guessed(guess), Start::Known),
@@ -138,7 +134,8 @@ impl Holdings {
     /// Keeps what is applied to a chunk whose base is still to come, by value.
     fn lay_aside(
         &mut self,
-        (blob, chunk): (&BlobName, u64),
+        blob: &BlobName,
+        chunk: u64,
         at: Timestamp,
         entry: &BlobOperations,
         start: Start,

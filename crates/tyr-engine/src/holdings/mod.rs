@@ -307,8 +307,7 @@ impl Holdings {
         for (at, laid) in aside {
             let readers = self.readers(&name.0, at);
             let applied = self.store.chunk(&stored).and_then(|cell| {
-                let what = (&laid.operations[..], laid.start);
-                self.store.apply_chunk(&cell, place, what, (at, readers))
+                self.store.apply_chunk(&cell, place, &laid.operations, laid.start, at, readers)
             });
             late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
         }
@@ -348,7 +347,8 @@ impl Holdings {
     fn apply_to(
         &mut self,
         reach: Reach,
-        (transaction, at): (&Transaction, Timestamp),
+        transaction: &Transaction,
+        at: Timestamp,
         chain: &Chain,
     ) -> Outcomes {
         let operations = transaction.blobs.iter().map(|entry| entry.operations.len());
@@ -368,7 +368,7 @@ impl Holdings {
                     continue;
                 }
             }
-            let start = self.start(part, &entry.blob, (guess, at));
+            let start = self.start(part, &entry.blob, guess, at);
             let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let place = (number, entry);
             self.apply_blob((transaction.id, at), place, &chunks, start, &mut answers);
@@ -383,11 +383,11 @@ impl Holdings {
 
 impl member::Store for Holdings {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        self.apply_to(Reach::All, (transaction, at), chain)
+        self.apply_to(Reach::All, transaction, at, chain)
     }
 
     fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
-        self.apply_to(Reach::Awaited, (transaction, at), chain);
+        self.apply_to(Reach::Awaited, transaction, at, chain);
     }
 
     fn await_base(&mut self, name: &ChunkName) {

@@ -154,7 +154,7 @@ impl ClusterMap {
             Change::CancelMove => map.cancel_move()?,
             Change::Down(node) => map.down(*node)?,
             Change::Return { node, incarnation, has_disk, level } => {
-                map.come_back(*node, (*incarnation, *level), *has_disk)?;
+                map.come_back(*node, *incarnation, *level, *has_disk)?;
             }
             Change::Settle(caught_up) => map.settle(caught_up)?,
             Change::RaiseLevel => map.raise_level()?,
@@ -267,7 +267,8 @@ impl ClusterMap {
     fn come_back(
         &mut self,
         node: NodeId,
-        (incarnation, level): (u64, u8),
+        incarnation: u64,
+        level: u8,
         has_disk: bool,
     ) -> Result<()> {
         self.check_incarnation(node, incarnation)?;

@@ -215,7 +215,7 @@ impl<S: Store> Turn<'_, S> {
         self.catch_up_commit();
         match body {
             Body::Submit { transaction, ends, begun_us, is_retry, settled: _ } => {
-                self.submit(client, (transaction, ends), begun_us, is_retry);
+                self.submit(client, transaction, ends, begun_us, is_retry);
             }
             Body::Read(request) => self.read(from, request),
             Body::CancelRead { read } => self.cancel_read(from, read),

@@ -31,7 +31,8 @@ impl InUse {
     /// its answer was lost, is a new one in its place.
     pub fn begin(
         &mut self,
-        (asker, read): (Address, u64),
+        asker: Address,
+        read: u64,
         blob: &BlobName,
         at: Timestamp,
         now_us: u64,

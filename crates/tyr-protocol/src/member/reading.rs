@@ -172,8 +172,9 @@ impl<S: Store> Turn<'_, S> {
         if let (Kind::Whole | Kind::First, Some(at), false) = (request.kind, at, request.is_copy)
             && self.member.commit.rules.hold(Rule::V1)
         {
-            let (asked, now_us) = ((request.asker, request.read), self.member.now.monotonic_us);
-            if let Err(abort) = self.member.in_use.begin(asked, &request.blob, at, now_us) {
+            let (asker, read) = (request.asker, request.read);
+            let (in_use, now_us) = (&mut self.member.in_use, self.member.now.monotonic_us);
+            if let Err(abort) = in_use.begin(asker, read, &request.blob, at, now_us) {
                 return self.refuse_read(&request, abort);
             }
         }

@@ -29,7 +29,8 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn submit(
         &mut self,
         client: u64,
-        (transaction, ends): (Arc<Transaction>, Ends),
+        transaction: Arc<Transaction>,
+        ends: Ends,
         begun_us: u64,
         is_retry: bool,
     ) {

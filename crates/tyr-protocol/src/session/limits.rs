@@ -156,7 +156,7 @@ impl Limits {
     }
 
     /// The node has no room for what was sent at `sent_us`.
-    pub fn refused(&mut self, node: NodeId, why: &Abort, (sent_us, now_us): (u64, u64)) {
+    pub fn refused(&mut self, node: NodeId, why: &Abort, sent_us: u64, now_us: u64) {
         let of = self.nodes.entry(node).or_default();
         let half = (of.in_flight / 2).max(1);
         match &mut of.limit {
@@ -237,12 +237,12 @@ mod tests {
         let mut limits = with_in_flight(100);
         assert_eq!(room(&mut limits, 40), 10_000);
         for _ in 0..60 {
-            limits.refused(NODE, &full(), (5, 10));
+            limits.refused(NODE, &full(), 5, 10);
             limits.over(NODE, LEN);
         }
         assert_eq!(room(&mut limits, 40), 10, "of fifty there are forty");
         limits.sent(NODE, LEN);
-        limits.refused(NODE, &full(), (11, 20));
+        limits.refused(NODE, &full(), 11, 20);
         limits.over(NODE, LEN);
         assert!(limits.refusal(NODE, LEN, 20).is_some(), "forty are in flight, and twenty may be");
     }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_limit_grows_by_one_when_all_are_answered_and_with_each_when_it_is_calm() {
         let mut limits = with_in_flight(8);
-        limits.refused(NODE, &full(), (5, 10));
+        limits.refused(NODE, &full(), 5, 10);
         (0..8).for_each(|_| limits.over(NODE, LEN));
         assert_eq!(room(&mut limits, 40), 4);
         (0..3).for_each(|_| limits.answered(NODE, 20));
@@ -265,7 +265,7 @@ mod tests {
     fn one_may_always_be_in_flight_and_what_is_long_ago_is_forgotten() {
         let mut limits = with_in_flight(1);
         for at in [10, 20, 30] {
-            limits.refused(NODE, &full(), (at - 1, at));
+            limits.refused(NODE, &full(), at - 1, at);
         }
         limits.over(NODE, LEN);
         assert_eq!(room(&mut limits, 29 + FORGOTTEN_US), 1);
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_few_small_ones_may_always_be_in_flight() {
         let mut limits = with_in_flight(1);
-        limits.refused(NODE, &full(), (5, 10));
+        limits.refused(NODE, &full(), 5, 10);
         limits.over(NODE, LEN);
         for _ in 0..FEW {
             assert_eq!(limits.refusal(NODE, 16 << 10, 20), None);
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn those_who_wait_go_in_turn_as_soon_as_there_is_room_for_the_first() {
         let mut limits = with_in_flight(12);
-        limits.refused(NODE, &full(), (5, 10));
+        limits.refused(NODE, &full(), 5, 10);
         for call in 0..3 {
             assert!(limits.wait(NODE, CallId(call), LEN));
         }

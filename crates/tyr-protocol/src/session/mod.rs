@@ -322,7 +322,7 @@ impl Session {
             Body::Reply { id, decision, outcomes, clock } => {
                 self.observe(clock, effects);
                 let is_refused = clock == Timestamp::ZERO;
-                self.replied(id, (decision, outcomes), is_refused, effects);
+                self.replied(id, decision, outcomes, is_refused, effects);
             }
             Body::Keys { number, keys, is_end } => {
                 self.listed(from, number, (keys, is_end), effects);

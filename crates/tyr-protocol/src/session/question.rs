@@ -132,7 +132,7 @@ impl Session {
         });
         let Some(in_flight) = self.calls.get_mut(&open.call) else { return };
         let taken = match &mut in_flight.task {
-            Task::Read(reading) => reading.take((open.target, &open.question), part, began),
+            Task::Read(reading) => reading.take(open.target, &open.question, part, began),
             Task::Scan(_) => return,   // It asks otherwise.
             Task::Commit(_) => return, // The time; it was observed.
         };

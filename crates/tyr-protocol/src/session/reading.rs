@@ -160,7 +160,8 @@ impl Reading {
     /// `InvalidArgument` when more is there than a read may answer.
     pub fn take(
         &mut self,
-        (target, question): (Target, &Question),
+        target: Target,
+        question: &Question,
         part: ReadPart,
         began: Option<Began>,
     ) -> Result<(), Abort> {

@@ -197,7 +197,7 @@ impl Session {
         if submission.tries == 0
             && let Some(abort) = self.limits.refusal(to, submission.len, self.now_us)
         {
-            return self.wait_for_room(call, (to, abort), effects);
+            return self.wait_for_room(call, to, abort, effects);
         }
         submission.queued_at = None;
         entry.begun_us = Some(begun_us);
@@ -217,12 +217,7 @@ impl Session {
     }
 
     /// A node is not to be sent more: a transaction that was not sent yet waits for a moment.
-    fn wait_for_room(
-        &mut self,
-        call: CallId,
-        (to, abort): (NodeId, Abort),
-        effects: &mut Vec<Effect>,
-    ) {
+    fn wait_for_room(&mut self, call: CallId, to: NodeId, abort: Abort, effects: &mut Vec<Effect>) {
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
         debug_assert!(!submission.is_sent(), "F4: what a node has is asked about at once");
@@ -286,7 +281,8 @@ impl Session {
     pub(super) fn replied(
         &mut self,
         id: TransactionId,
-        (decision, outcomes): (Decision, Outcomes),
+        decision: Decision,
+        outcomes: Outcomes,
         is_refused: bool,
         effects: &mut Vec<Effect>,
     ) {
@@ -299,7 +295,7 @@ impl Session {
         if let Some(head) = submission.head {
             match &decision {
                 Decision::Abort(abort) if is_refused && abort.kind == ErrorKind::Unavailable => {
-                    self.limits.refused(head.to, abort, (head.at_us, self.now_us));
+                    self.limits.refused(head.to, abort, head.at_us, self.now_us);
                 }
                 Decision::Abort(_) | Decision::Commit(_) => {
                     self.limits.answered(head.to, self.now_us);
@@ -397,7 +393,7 @@ impl Session {
         };
         match submission.waits_for() == Some(from) && submission.tries == 1 {
             // Nobody else was asked, and this one did nothing.
-            true => self.replied(id, (Decision::Abort(abort), Outcomes::new()), false, effects),
+            true => self.replied(id, Decision::Abort(abort), Outcomes::new(), false, effects),
             false => self.not_head(from, id, effects),
         }
     }

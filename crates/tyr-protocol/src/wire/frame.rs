@@ -69,7 +69,7 @@ pub fn encode(envelope: &Envelope, outgoing: &mut Outgoing) -> Result<()> {
     let level = Output::put(&envelope.body, outgoing).max(LEVEL_FIRST);
     let len = outgoing.remaining() - before - PREFIX_LEN;
     if len > FRAME_LEN_MAX || level > outgoing.level() {
-        let error = cannot_be_sent(len, (level, outgoing.level()));
+        let error = cannot_be_sent(len, level, outgoing.level());
         outgoing.rewind(mark);
         debug_assert_eq!(outgoing.remaining(), before, "what is refused leaves nothing behind");
         return Err(error);
@@ -88,7 +88,7 @@ pub fn encode(envelope: &Envelope, outgoing: &mut Outgoing) -> Result<()> {
 }
 
 #[cold]
-fn cannot_be_sent(len: usize, (level, spoken): (u8, u8)) -> Error {
+fn cannot_be_sent(len: usize, level: u8, spoken: u8) -> Error {
     match level > spoken {
         true => Error::unavailable(format!(
             "a message that needs feature level {level} is not sent to one that speaks {spoken}: \
@@ -155,7 +155,7 @@ fn decode_content(frame: &[u8], memory: Option<&Bytes>, spoken: u8) -> Result<Fr
     let mut input = Input::new(whole_head, None, HEAD_AT, LEVEL_FIRST);
     let head = Head::decode(&mut input)?;
     if level > spoken {
-        return head.unread(frame, message_at, (level, "a later feature level")).map(Frame::Unread);
+        return head.unread(frame, message_at, level, "a later feature level").map(Frame::Unread);
     }
     if !input.is_at_end() {
         return Err(input.malformed("more bytes after the head's end"));
@@ -164,7 +164,7 @@ fn decode_content(frame: &[u8], memory: Option<&Bytes>, spoken: u8) -> Result<Fr
         Ok(body) if head.is_of(&body) => Ok(Frame::Message(head.envelope(body))),
         Ok(_) => Err(input.malformed("the head before is of another message")),
         Err(malformed) if malformed.is_unknown() => {
-            head.unread(frame, message_at, (level, malformed.what())).map(Frame::Unread)
+            head.unread(frame, message_at, level, malformed.what()).map(Frame::Unread)
         }
         Err(malformed) => Err(malformed),
     }

@@ -99,7 +99,8 @@ impl Head {
         &self,
         frame: &[u8],
         message_at: usize,
-        (level, what): (u8, &'static str),
+        level: u8,
+        what: &'static str,
     ) -> Result<Unread, Malformed> {
         let Self { epoch, incarnation, from, about } = *self;
         let input = |at: u8| Input::new(frame, None, message_at + usize::from(at), LEVEL_FIRST);

@@ -59,8 +59,10 @@ impl AdmissionQueue {
     /// The refusal, when too much waits.
     pub fn put(
         &mut self,
-        (client, len): (u64, u64),
-        (envelope, refusal): (Envelope, Envelope),
+        client: u64,
+        len: u64,
+        envelope: Envelope,
+        refusal: Envelope,
         now_us: u64,
     ) -> Result<(), Box<Envelope>> {
         if !self.has_place(client, len) {
@@ -136,8 +138,8 @@ mod tests {
     }
 
     fn put(queue: &mut AdmissionQueue, client: u64, number: u64, len: u64, now_us: u64) -> bool {
-        let pair = (envelope(client, number), envelope(client, 1_000 + number));
-        queue.put((client, len), pair, now_us).is_ok()
+        let (asked, refusal) = (envelope(client, number), envelope(client, 1_000 + number));
+        queue.put(client, len, asked, refusal, now_us).is_ok()
     }
 
     #[test]

@@ -299,10 +299,13 @@ impl Driver {
     /// The refusal, when too much waits so.
     pub fn wait(
         &self,
-        (client, len): (u64, u64),
-        waiting: (Envelope, Envelope),
+        client: u64,
+        len: u64,
+        envelope: Envelope,
+        refusal: Envelope,
     ) -> Result<(), Box<Envelope>> {
-        self.inbox.lock().admission.put((client, len), waiting, clock::steady_us())
+        let now_us = clock::steady_us();
+        self.inbox.lock().admission.put(client, len, envelope, refusal, now_us)
     }
 
     /// Tells those that they are refused who have waited too long.

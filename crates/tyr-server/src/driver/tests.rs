@@ -200,7 +200,7 @@ fn who_waits_goes_in_as_soon_as_there_is_room_and_no_more_than_there_is() {
         let (epoch, from) = (Epoch::default(), Address::Client(1));
         let refusal = Envelope { epoch, incarnation: 0, from, body: Body::FetchMap };
         let envelope = Envelope { body, ..refusal.clone() };
-        inbox.admission.put((1, 1), (envelope, refusal), 0).unwrap();
+        inbox.admission.put(1, 1, envelope, refusal, 0).unwrap();
     }
     inbox.settle(load(10));
     assert!(inbox.work.is_empty() && !inbox.has_room());

@@ -59,11 +59,12 @@ impl Maintenance {
     pub fn new(
         driver: Arc<Driver>,
         gate: Arc<Gate>,
-        (gossip, quotas): (&Gossip, &Arc<Quotas>),
-        (memory, disk): (Arc<MemoryPressure>, Arc<NodeDisk>),
+        gossip: Gossip,
+        quotas: Arc<Quotas>,
+        memory: Arc<MemoryPressure>,
+        disk: Arc<NodeDisk>,
     ) -> Self {
         let store = driver.store();
-        let (gossip, quotas) = (gossip.clone(), Arc::clone(quotas));
         Self { driver, store, gate, gossip, quotas, memory, disk }
     }
 

@@ -115,12 +115,12 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     gate.open(Arc::clone(&driver), inbox, router, Arc::clone(&quotas), Arc::clone(&memory));
     let listen = network.listen(options.listen)?;
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
-    let is_stopping = Arc::new(AtomicBool::new(false));
+    let is_stopping = Arc::<AtomicBool>::default();
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
-    let maintenance = Maintenance::new(going, open, (&gossip, &quotas), (memory, seen));
+    let (rumours, kept) = (gossip.clone(), Arc::clone(&quotas));
+    let maintenance = Maintenance::new(going, open, rumours, kept, memory, seen);
     let threads = start_threads(&driver, &keeper, maintenance, &is_stopping)?;
-    let marking = start_marking(&driver)?;
-    let running = Mutex::new(Some(Running { threads, marking, control, lock }));
+    let running = Running { threads, marking: start_marking(&driver)?, control, lock };
     let server = Server {
         node,
         listen,
@@ -136,7 +136,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         exporter,
         observed: OnceLock::new(),
         is_stopping,
-        running,
+        running: Mutex::new(Some(running)),
     };
     reports.open(&server.observed());
     Ok(server)

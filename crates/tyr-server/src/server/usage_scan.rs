@@ -216,8 +216,11 @@ mod tests {
             let operations = [Operation::Append { payload, expected: None }];
             let place = Place { range: ByteRange { start: 0, end: 1 << 26 } };
             let at = Timestamp { epoch: Epoch(1), clock: self.clock, node: 0 };
-            let what = (&operations[..], Start::Known(0));
-            self.walk.store.apply_chunk(&cell, place, what, (at, Readers::NONE)).unwrap();
+            let (operations, start) = (&operations[..], Start::Known(0));
+            self.walk
+                .store
+                .apply_chunk(&cell, place, operations, start, at, Readers::NONE)
+                .unwrap();
         }
 
         /// Steps as a second has.

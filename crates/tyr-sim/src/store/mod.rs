@@ -299,8 +299,10 @@ impl SimStore {
 
     fn apply_blob(
         &mut self,
-        (id, at): (TransactionId, Timestamp),
-        (blob, entry): (u32, &BlobOperations),
+        id: TransactionId,
+        at: Timestamp,
+        blob: u32,
+        entry: &BlobOperations,
         part: &Part,
         guess: u64,
     ) -> Vec<Answered> {
@@ -340,7 +342,7 @@ impl Store for SimStore {
             let guess = chain.ends().iter().find(|(place, _)| *place == blob);
             let guess = guess.map_or(0, |(_, end)| *end);
             let part = &chain.hops()[position].part;
-            outcomes.extend(self.apply_blob((transaction.id, at), (blob, entry), part, guess));
+            outcomes.extend(self.apply_blob(transaction.id, at, blob, entry, part, guess));
         }
         outcomes.into()
     }

@@ -90,12 +90,12 @@ impl Store {
                 }
                 let name = BlobName { keyspace, key };
                 let group = scan.group_of(name.key.as_bytes());
-                let parts = if group.is_some() {
-                    (None, true)
-                } else {
-                    (scan.get_range(), scan.is_keys_only())
+                let (range, is_key_only) = match group {
+                    Some(_) => (None, true),
+                    None => (scan.get_range(), scan.is_keys_only()),
                 };
-                let Some(entry) = self.entry(&name, trace, moment, parts)? else { continue };
+                let entry = self.entry(&name, trace, moment, range, is_key_only)?;
+                let Some(entry) = entry else { continue };
                 if filling.is_full() {
                     break 'page filling.finish_here();
                 }
@@ -148,7 +148,8 @@ impl Store {
         name: &BlobName,
         trace: Trace,
         moment: Moment,
-        (range, is_key_only): (Option<ByteRange>, bool),
+        range: Option<ByteRange>,
+        is_key_only: bool,
     ) -> Result<Option<ScanEntry>> {
         let key = name.key.clone();
         let told = |stat: Option<Stat>, bytes| {

@@ -134,8 +134,10 @@ impl Store {
         &self,
         cell: &Arc<BlobCell>,
         place: Place,
-        (operations, start): (&[Operation], Start),
-        (at, readers): (Timestamp, Readers),
+        operations: &[Operation],
+        start: Start,
+        at: Timestamp,
+        readers: Readers,
     ) -> Result<Answers> {
         loop {
             let mut state = cell.lock();

@@ -49,8 +49,10 @@ fn open(disk: &SimulatedDisk, index: &MemoryIndex) -> Arc<Store> {
 fn apply(store: &Store, chunk: u64, operation: &Operation, when: u64, from: u64) -> Answers {
     let cell = store.chunk(&stored_name(&blob(), chunk)).unwrap();
     let operations = std::slice::from_ref(operation);
-    let what = (operations, Start::Guessed(0));
-    store.apply_chunk(&cell, place(chunk), what, (at(when), Readers::from(at(from)))).unwrap()
+    let (operations, start) = (operations, Start::Guessed(0));
+    store
+        .apply_chunk(&cell, place(chunk), operations, start, at(when), Readers::from(at(from)))
+        .unwrap()
 }
 
 fn read(store: &Store, chunk: u64, when: Option<u64>) -> Result<ChunkReading> {
@@ -144,8 +146,8 @@ fn what_a_log_brings_again_to_a_base_that_was_ahead_of_it_is_not_given_back() {
     let operations = [Operation::Write { offset: 0, payload }];
     let apply = |store: &Store| {
         let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
-        let what = (&operations[..], Start::Guessed(0));
-        store.apply_chunk(&cell, place, what, (at(5), Readers::from(at(0)))).unwrap();
+        let (operations, start) = (&operations[..], Start::Guessed(0));
+        store.apply_chunk(&cell, place, operations, start, at(5), Readers::from(at(0))).unwrap();
     };
     apply(&store);
     lease.adopt();
@@ -182,8 +184,8 @@ fn a_fold_takes_its_moment_although_nobody_else_reads_between_it_and_now() {
         let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
         let operations = [write(0, bytes)];
         let readers = Readers::from(at(from)).and_at(at(6));
-        let what = (&operations[..], Start::Guessed(0));
-        store.apply_chunk(&cell, place(0), what, (at(when), readers)).unwrap();
+        let (operations, start) = (&operations[..], Start::Guessed(0));
+        store.apply_chunk(&cell, place(0), operations, start, at(when), readers).unwrap();
     };
     apply(&store, 0, &write(0, b"aaaa"), 5, 1);
     let fold_at_6 = store.begin_fold(at(6), store.take_dead());
@@ -365,8 +367,8 @@ fn expect(held: &mut Vec<u8>, operation: &Operation) {
 
 fn apply_near(store: &Store, operation: &Operation, time: u64, readers: Readers) {
     let cell = store.chunk(&stored_name(&blob(), 1)).unwrap();
-    let what = (std::slice::from_ref(operation), Start::Guessed(SIZE));
-    store.apply_chunk(&cell, place(1), what, (at(time), readers)).unwrap();
+    let (operations, start) = (std::slice::from_ref(operation), Start::Guessed(SIZE));
+    store.apply_chunk(&cell, place(1), operations, start, at(time), readers).unwrap();
 }
 
 /// Whether a write overlaps nothing that the next step does.
@@ -460,9 +462,10 @@ proptest! {
             for chunk in 0..2 {
                 let cell = store.chunk(&stored_name(&blob(), chunk)).unwrap();
                 let operations = count(&slots);
-                let what = (operations.as_slice(), Start::Guessed(0));
-                let when = (at(round), Readers::from(at(1)));
-                let answered = store.apply_chunk(&cell, place(chunk), what, when).unwrap();
+                let (operations, start) = (operations.as_slice(), Start::Guessed(0));
+                let (at, readers) = (at(round), Readers::from(at(1)));
+                let answered =
+                    store.apply_chunk(&cell, place(chunk), operations, start, at, readers).unwrap();
                 for (number, answer) in answered {
                     prop_assert_eq!(answers[number].replace(answer), None);
                 }

@@ -37,8 +37,8 @@ fn change(store: &Store, number: u8, size: Option<u64>, when: u64, from: u64) {
         Operation::Replace { payload }
     });
     let cell = store.chunk(&BlobName { keyspace: KEYSPACE, key: key(number) }).unwrap();
-    let what = (std::slice::from_ref(&operation), Start::Known(0));
-    store.apply_chunk(&cell, PLACE, what, (at(when), Readers::from(at(from)))).unwrap();
+    let (operations, start) = (std::slice::from_ref(&operation), Start::Known(0));
+    store.apply_chunk(&cell, PLACE, operations, start, at(when), Readers::from(at(from))).unwrap();
 }
 
 /// Folds everything up to `when`; a node that starts then has no log before it.
@@ -216,8 +216,10 @@ fn put(store: &Store, key: &str, bytes: impl Into<Bytes>, when: u64) {
     let name = BlobName { keyspace: KEYSPACE, key: Key::new(key).unwrap() };
     let operation = Operation::Replace { payload: Payload::Inline(bytes.into()) };
     let cell = store.chunk(&name).unwrap();
-    let what = (std::slice::from_ref(&operation), Start::Known(0));
-    store.apply_chunk(&cell, PLACE, what, (at(when), Readers::from(at(EVERYWHERE)))).unwrap();
+    let (operations, start) = (std::slice::from_ref(&operation), Start::Known(0));
+    store
+        .apply_chunk(&cell, PLACE, operations, start, at(when), Readers::from(at(EVERYWHERE)))
+        .unwrap();
 }
 
 #[test]
@@ -293,8 +295,10 @@ fn what_was_never_written_of_the_range_is_zeros_up_to_the_size() {
     let name = BlobName { keyspace: KEYSPACE, key: key(1) };
     let operation = Operation::Truncate { len: 10_000 };
     let cell = store.chunk(&name).unwrap();
-    let what = (std::slice::from_ref(&operation), Start::Known(0));
-    store.apply_chunk(&cell, PLACE, what, (at(2), Readers::from(at(EVERYWHERE)))).unwrap();
+    let (operations, start) = (std::slice::from_ref(&operation), Start::Known(0));
+    store
+        .apply_chunk(&cell, PLACE, operations, start, at(2), Readers::from(at(EVERYWHERE)))
+        .unwrap();
     let of = |scan: Scan| {
         let page = store.scan(KEYSPACE, &scan, Moment::of(Some(at(3))), |_| true).unwrap();
         page.entries[0].bytes.clone()
