@@ -33,7 +33,7 @@ pub fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The least byte string behind `key`: the key with a zero byte.
-fn just_behind(key: &[u8]) -> Vec<u8> {
+pub fn just_behind(key: &[u8]) -> Vec<u8> {
     [key, b"\0"].concat()
 }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_types::chunk::Place;
-use tyr_types::scan::{Filling, behind};
+use tyr_types::scan::{Filling, behind, just_behind};
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyRange, KeyspaceId, Result, Scan,
     ScanEntry, ScanPage, Stat, Timestamp,
@@ -138,7 +138,7 @@ impl Store {
         let is_in = |(key, _): &(Key, Trace)| last.as_ref().is_none_or(|last| key <= last);
         // Memory comes last: it has the newer word.
         let traces = base.chain(memory).filter(is_in).collect();
-        let end = last.map(|last| KeyRange::of(b"", Some(last.as_bytes())).start);
+        let end = last.map(|last| Bytes::from(just_behind(last.as_bytes())));
         Ok(Step { traces, end: end.filter(|end| keys.is_before_end(end)) })
     }
 
