@@ -15,7 +15,7 @@ pub struct Listing {
     pub(crate) store: Arc<Store>,
     pub(crate) node: NodeId,
     pub(crate) client: u64,
-    pub(crate) request: Box<ScanRequest>,
+    pub(crate) request: Arc<ScanRequest>,
     pub(crate) form: ListForm,
     /// When the first bytes are read (Q2).
     pub(crate) bytes_at: Option<Timestamp>,

@@ -312,7 +312,7 @@ pub enum Body {
     ListKeys(ListRequest),
     /// A page of the blobs that the node is the authority of, please (Q2). Answered by `Scanned`,
     /// `Refused`, or `NotHere` with the number of a read.
-    Scan(Box<ScanRequest>),
+    Scan(Arc<ScanRequest>),
 
     // From a node to a client.
     /// What became of a transaction.

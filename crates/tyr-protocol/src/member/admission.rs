@@ -220,7 +220,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Read(request) => self.read(from, request),
             Body::CancelRead { read } => self.cancel_read(from, read),
             Body::ListKeys(request) => {
-                self.list_blobs(client, epoch, Box::new(request.into()), ListForm::Keys);
+                self.list_blobs(client, epoch, Arc::new(request.into()), ListForm::Keys);
             }
             Body::Scan(request) => self.list_blobs(client, epoch, request, ListForm::Page),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),

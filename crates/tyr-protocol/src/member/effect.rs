@@ -57,7 +57,7 @@ pub enum Effect {
         /// Who asked.
         client: u64,
         /// What it wants.
-        request: Box<ScanRequest>,
+        request: Arc<ScanRequest>,
         /// How it is answered.
         form: ListForm,
         /// When the first bytes are read: at the same timestamp (Q2).

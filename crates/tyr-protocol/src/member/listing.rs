@@ -5,6 +5,7 @@
 //! of what was deleted before only what it copied: it lists no earlier moment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tyr_types::{Epoch, ErrorKind, ScanPage, Timestamp};
 
@@ -19,7 +20,7 @@ use crate::rule::Rule;
 #[derive(Clone, Debug)]
 struct Waiting {
     client: u64,
-    request: Box<ScanRequest>,
+    request: Arc<ScanRequest>,
     form: ListForm,
     /// The epoch that its asker goes by.
     epoch: Epoch,
@@ -49,7 +50,7 @@ impl<S: Store> Turn<'_, S> {
         &mut self,
         client: u64,
         epoch: Epoch,
-        request: Box<ScanRequest>,
+        request: Arc<ScanRequest>,
         form: ListForm,
     ) {
         if self.member.listings.find(client, request.number).is_some() {

@@ -16,10 +16,12 @@
 //! what is wanted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use tyr_types::scan::just_behind;
 use tyr_types::{
-    Bytes, Epoch, ErrorKind, Key, KeyRange, KeyspaceId, NodeId, Scan, ScanEntry, ScanPage, Stat,
-    Timestamp, limits,
+    Bytes, Epoch, ErrorKind, Key, KeyspaceId, NodeId, Scan, ScanEntry, ScanPage, Stat, Timestamp,
+    limits,
 };
 
 use super::effect::{Answer, Effect};
@@ -75,7 +77,7 @@ impl Scanning {
     fn question(&self, number: u64, is_new: bool) -> Body {
         if is_new {
             let request = ScanRequest::new(number, self.keyspace, &self.scan, self.at);
-            return Body::Scan(Box::new(request));
+            return Body::Scan(Arc::new(request));
         }
         let (keyspace, at) = (self.keyspace, self.at);
         let limit = u32::try_from(self.scan.get_limit()).unwrap_or(u32::MAX);
@@ -102,7 +104,7 @@ impl Scanning {
         let last = listed.last().map(|blob| blob.key.clone());
         let resume = match is_end {
             true => None,
-            false => Some(KeyRange::of(b"", Some(&last?)).start),
+            false => Some(Bytes::from(just_behind(&last?))),
         };
         let wanted = listed.into_iter().filter(|blob| keys.contains(&blob.key));
         let entry = |ListedBlob { key, size, version }: ListedBlob| {

@@ -244,20 +244,6 @@ impl Encoded for Bytes {
     }
 }
 
-impl<T: Encoded> Encoded for Box<T> {
-    const LEN_MIN: usize = T::LEN_MIN;
-
-    #[inline]
-    fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        T::encode(self, output);
-    }
-
-    #[inline]
-    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        T::decode(input).map(Self::new)
-    }
-}
-
 impl<T: Encoded> Encoded for Arc<T> {
     const LEN_MIN: usize = T::LEN_MIN;
 

@@ -27,7 +27,7 @@ impl Stand {
     fn scan(&mut self, map: &ClusterMap, scan: &Scan) -> Vec<Effect> {
         self.asked += 1;
         let at = at(map.epoch, 1);
-        let request = Box::new(ScanRequest::new(self.asked, KeyspaceId(1), scan, at));
+        let request = Arc::new(ScanRequest::new(self.asked, KeyspaceId(1), scan, at));
         self.asked(map.epoch, Body::Scan(request))
     }
 

@@ -15,7 +15,7 @@ impl Client {
     /// The questions for pages since the last look; everything else sent is forgotten.
     fn pages_asked(&mut self) -> Vec<(NodeId, ScanRequest)> {
         let of_scan = |(to, body)| match body {
-            Body::Scan(request) => Some((to, *request)),
+            Body::Scan(request) => Some((to, ScanRequest::clone(&request))),
             _ => None,
         };
         std::mem::take(&mut self.sent).into_iter().filter_map(of_scan).collect()

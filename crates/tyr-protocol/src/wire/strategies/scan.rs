@@ -1,5 +1,7 @@
 //! Any question for a page of blobs, and any page.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -21,7 +23,7 @@ pub fn asked() -> BoxedStrategy<Body> {
     (number_u64(), keyspace, keys, what, option::of(timestamp()))
         .prop_map(|(number, keyspace, (prefix, start, end), what, at)| {
             let (limit, delimiter, range, is_keys_only) = what;
-            Body::Scan(Box::new(ScanRequest {
+            Body::Scan(Arc::new(ScanRequest {
                 number,
                 keyspace,
                 prefix,

@@ -357,7 +357,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
 fn scan() -> Body {
     let scan = Scan::new().prefix("a/").after("a/b").delimiter("/").limit(100);
     let scan = scan.range(ByteRange { start: 2, end: 6 });
-    Body::Scan(Box::new(ScanRequest::new(9, KeyspaceId(1), &scan, Some(at(22)))))
+    Body::Scan(Arc::new(ScanRequest::new(9, KeyspaceId(1), &scan, Some(at(22)))))
 }
 
 fn scanned() -> Body {
