@@ -14,7 +14,7 @@ use crate::Reader;
 use crate::blocking::{self, Upload};
 use crate::key::ToKey;
 use crate::offload::offload;
-use crate::pages::{Pages, ScanPages};
+use crate::pages::{Entries, ScanPages};
 
 /// A namespace of blobs. Clone it freely.
 #[derive(Clone, Debug)]
@@ -233,11 +233,7 @@ impl Keyspace {
     /// Lists all blobs whose keys begin with `prefix`, in key order, page by page; each page is of
     /// its own moment.
     pub fn scan_stream(&self, prefix: &[u8]) -> impl Stream<Item = Result<(Key, Stat)>> + use<> {
-        let (keyspace, prefix) = (self.clone(), prefix.to_vec());
-        Pages::new(move |after: Option<Key>| {
-            let (keyspace, prefix) = (keyspace.clone(), prefix.clone());
-            async move { keyspace.scan(&prefix, after.as_ref(), limits::SCAN_LIMIT_MAX).await }
-        })
+        Entries::new(self.scan_pages(&Scan::new().prefix(prefix).limit(limits::SCAN_LIMIT_MAX)))
     }
 
     /// Lists a page: what `scan` says, with sizes and versions, and first bytes if they are asked
