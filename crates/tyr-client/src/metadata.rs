@@ -1,6 +1,6 @@
 //! Service metadata, as the monitors of the cluster keep it (M1).
 
-use tyr_control::{Answer, Request};
+use tyr_control::Request;
 use tyr_metadata::{Entry, KeyChange, Path, Transaction};
 use tyr_types::Result;
 
@@ -12,10 +12,7 @@ impl Client {
     /// # Errors
     /// `PermissionDenied`; `Unavailable` when the monitors do not answer.
     pub async fn metadata(&self, path: Path) -> Result<Option<Entry>> {
-        match self.control.ask(Request::Get(path)).await? {
-            Answer::Entry(entry) => Ok(entry),
-            other => Err(other.unexpected()),
-        }
+        self.control.ask(Request::Get(path)).await?.into_entry()
     }
 
     /// Entries whose keys begin with `prefix` and come after `after`, in order, at most so many;
@@ -30,10 +27,7 @@ impl Client {
         limit: usize,
     ) -> Result<(Vec<(Path, Entry)>, u64)> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        match self.control.ask(Request::List { prefix, after, limit }).await? {
-            Answer::Entries { entries, revision } => Ok((entries, revision)),
-            other => Err(other.unexpected()),
-        }
+        self.control.ask(Request::List { prefix, after, limit }).await?.into_entries()
     }
 
     /// Conditions and changes, all or nothing; the revision afterwards.

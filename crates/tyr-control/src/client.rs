@@ -216,10 +216,7 @@ impl MetadataClient {
     /// # Errors
     /// As [`MetadataClient::ask`]; `PermissionDenied`.
     pub async fn get(&self, path: Path) -> Result<Option<Entry>> {
-        match self.ask(Request::Get(path)).await? {
-            Answer::Entry(entry) => Ok(entry),
-            other => Err(other.unexpected()),
-        }
+        self.ask(Request::Get(path)).await?.into_entry()
     }
 
     /// The entries of a prefix in order, after one key, at most so many; and the revision that they
@@ -234,10 +231,7 @@ impl MetadataClient {
         limit: u32,
     ) -> Result<(Vec<(Path, Entry)>, u64)> {
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-        match self.ask(Request::List { prefix, after, limit }).await? {
-            Answer::Entries { entries, revision } => Ok((entries, revision)),
-            other => Err(other.unexpected()),
-        }
+        self.ask(Request::List { prefix, after, limit }).await?.into_entries()
     }
 
     /// Conditions and changes, all or nothing; the revision in which they took effect.

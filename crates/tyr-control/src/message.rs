@@ -210,6 +210,28 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The answer to `Get`.
+    ///
+    /// # Errors
+    /// As [`Answer::into_revision`].
+    pub fn into_entry(self) -> Result<Option<Entry>, Error> {
+        match self {
+            Self::Entry(entry) => Ok(entry),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// The answer to `List`: the entries, and the revision they are of.
+    ///
+    /// # Errors
+    /// As [`Answer::into_revision`].
+    pub fn into_entries(self) -> Result<(Vec<(Path, Entry)>, u64), Error> {
+        match self {
+            Self::Entries { entries, revision } => Ok((entries, revision)),
+            other => Err(other.unexpected()),
+        }
+    }
+
     /// The answer to `Transact`.
     ///
     /// # Errors
