@@ -10,6 +10,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tyr_client::control::{Asked, Control};
 use tyr_client::{Client, ClientConfig, ClientParts, Inbox, Place, Transport, Want, block_on};
+use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
@@ -59,7 +60,7 @@ fn answer(node: NodeId, asked: Envelope) -> Option<Envelope> {
 }
 
 impl Control for Yes {
-    fn map(&self) -> Asked<Arc<ClusterMap>> {
+    fn newest(&self) -> Asked<Bootstrap> {
         unreachable!("nobody asks for keyspaces here")
     }
 

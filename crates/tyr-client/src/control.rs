@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
+use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, Request};
 use tyr_metadata::KeyChange;
-use tyr_protocol::map::{Change, ClusterMap};
+use tyr_protocol::map::Change;
 use tyr_types::{Epoch, Result};
 
 /// An answer of the monitors, later.
@@ -14,8 +14,9 @@ pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// The monitors, as a client sees them.
 pub trait Control: Send + Sync + 'static {
-    /// The map that holds; every change that was answered before to anybody is in it.
-    fn map(&self) -> Asked<Arc<ClusterMap>>;
+    /// The map that holds, every change in it that was answered before to anybody; and what the
+    /// nodes tell of themselves.
+    fn newest(&self) -> Asked<Bootstrap>;
     /// A change of the map. The answer is the epoch from which it holds.
     fn propose(&self, change: Change) -> Asked<Epoch>;
     /// Whatever else can be asked, but for watches.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use tyr_control::status::Bootstrap;
 use tyr_protocol::map::{Change, ClusterMap, MapKeyspace};
 use tyr_types::{Error, KeyspaceConfig, KeyspaceId, KeyspaceName, Result};
 
@@ -65,10 +66,16 @@ impl Client {
         self.newest_map().await.map(drop)
     }
 
-    pub(super) async fn newest_map(&self) -> Result<Arc<ClusterMap>> {
-        let map = self.control.map().await?;
+    async fn newest_map(&self) -> Result<Arc<ClusterMap>> {
+        self.newest().await.map(|(map, _)| map)
+    }
+
+    /// The newest map, by which this client goes from now on, and what it came with.
+    pub(super) async fn newest(&self) -> Result<(Arc<ClusterMap>, Bootstrap)> {
+        let bootstrap = self.control.newest().await?;
+        let map = Arc::new(bootstrap.cluster_map()?);
         self.install(Arc::clone(&map));
-        Ok(map)
+        Ok((map, bootstrap))
     }
 }
 

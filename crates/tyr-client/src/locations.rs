@@ -1,8 +1,7 @@
 //! Where the chunks of a blob lie: what the map says, with the nodes' addresses from the monitors.
 
-use std::collections::BTreeMap;
-
-use tyr_control::{Answer, NodeRecord, Request};
+use tyr_control::NodeRecord;
+use tyr_control::status::Bootstrap;
 use tyr_types::{BlobName, ByteRange, ChunkLocation, Error, NodeId, Replica, Result, limits};
 
 use super::Client;
@@ -15,7 +14,7 @@ impl Client {
     /// `NotFound` for a keyspace that is gone; `InvalidArgument` for a range of more than 65,536
     /// chunks; `Unavailable` when the monitors do not answer.
     pub async fn locations(&self, blob: &BlobName, range: ByteRange) -> Result<Vec<ChunkLocation>> {
-        let map = self.newest_map().await?;
+        let (map, Bootstrap { nodes, .. }) = self.newest().await?;
         let keyspace = blob.keyspace;
         let chunk_size = map.chunk_size(keyspace).filter(|_| !map.is_dropped(keyspace));
         let chunk_size = chunk_size
@@ -34,7 +33,6 @@ impl Client {
                 limits::LOCATIONS_MAX
             )));
         }
-        let nodes = self.nodes().await?;
         let location = |chunk: u64| {
             let start = chunk * chunk_size;
             let whole = ByteRange { start, end: start.saturating_add(chunk_size) };
@@ -44,14 +42,6 @@ impl Client {
             ChunkLocation { range: range.intersection(whole), replicas }
         };
         Ok((first..=last).map(location).collect())
-    }
-
-    /// What the nodes tell of themselves.
-    async fn nodes(&self) -> Result<BTreeMap<u16, NodeRecord>> {
-        match self.control.ask(Request::Bootstrap).await? {
-            Answer::Bootstrap(bootstrap) => Ok(bootstrap.nodes),
-            other => Err(other.unexpected()),
-        }
     }
 }
 

@@ -97,9 +97,9 @@ impl Transport for NetworkTransport {
 }
 
 impl Control for NetworkTransport {
-    fn map(&self) -> Asked<Arc<ClusterMap>> {
+    fn newest(&self) -> Asked<Bootstrap> {
         let monitors = self.monitors.clone();
-        self.run(async move { Ok(Arc::new(monitors.newest().await?.cluster_map()?)) })
+        self.run(async move { monitors.newest().await })
     }
 
     fn propose(&self, change: Change) -> Asked<Epoch> {

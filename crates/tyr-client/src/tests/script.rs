@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
@@ -40,7 +41,7 @@ impl Transport for Script {
 }
 
 impl Control for Script {
-    fn map(&self) -> Asked<Arc<ClusterMap>> {
+    fn newest(&self) -> Asked<Bootstrap> {
         panic!("these tests need no monitors")
     }
 
