@@ -8,13 +8,13 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::{BenchArguments, ChildArguments};
-use crate::cluster::events::{self, EventsArguments};
 use crate::cluster::node::{self, NodeCommand};
 use crate::cluster::status::{self, StatusArguments};
 use crate::cluster::user::{self, UserCommand};
 use crate::commands::arithmetic::{self, ApplyArguments, SwapArguments};
 use crate::commands::check::{self, CheckArguments};
 use crate::commands::completions::{self, CompletionsArguments};
+use crate::commands::events::{self, EventsArguments};
 use crate::commands::inspect::{self, InspectArguments};
 use crate::commands::keyspace::{self, KeyspaceCommand};
 use crate::commands::listing::{self, ListArguments, StatArguments};

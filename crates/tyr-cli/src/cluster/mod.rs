@@ -6,7 +6,6 @@
 //! commands.
 
 mod connection;
-pub mod events;
 mod health;
 pub mod loss;
 pub mod node;

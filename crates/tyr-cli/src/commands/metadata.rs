@@ -6,21 +6,20 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tyr::Error;
+use tyr::blocking::Metadata;
 use tyr::metadata::{Entry, Expected, KeyChange, Path, Transaction};
+use tyr_metadata::limits::{LIST_MAX, VALUE_LEN_MAX};
 
 use super::source::SourceArguments;
 use crate::data::to_base64;
 use crate::failure::{Failure, Outcome};
 use crate::session::{Access, Session};
 
-/// Entries that are listed at a time.
-const PAGE: usize = 1_000;
-
 /// How often a watch looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The largest value, and one byte more: what is longer is refused with its length.
-const VALUE_READ_MAX: u64 = (4 << 20) + 1;
+const VALUE_READ_MAX: u64 = VALUE_LEN_MAX as u64 + 1;
 
 /// What to do with service metadata.
 #[derive(Debug, Subcommand)]
@@ -171,17 +170,31 @@ fn change(session: &mut Session, transaction: Transaction) -> Outcome {
 
 fn list(session: &mut Session, arguments: &ListArguments) -> Outcome {
     let metadata = session.open(Access::Read)?.metadata();
+    let print = |session: &mut Session, path: &Path, entry: &Entry| {
+        let text = format!("{:>10}  {:>8}  {path}", entry.changed, entry.value.len());
+        session.output.record(&entry_json(path, entry), &text)
+    };
+    each_entry(session, &metadata, &arguments.prefix, print).map(drop)
+}
+
+/// Hands `take` all entries under a prefix, in order; answers the revision of the last page: a
+/// watch from there on misses nothing of keys that only come behind all others.
+pub fn each_entry(
+    session: &mut Session,
+    metadata: &Metadata,
+    prefix: &str,
+    mut take: impl FnMut(&mut Session, &Path, &Entry) -> Outcome,
+) -> Outcome<u64> {
     let mut after: Option<String> = None;
     loop {
         session.interrupt.check()?;
-        let page = metadata.list(&arguments.prefix, after.as_deref(), PAGE)?;
+        let page = metadata.list(prefix, after.as_deref(), LIST_MAX)?;
         for (path, entry) in &page.entries {
-            let text = format!("{:>10}  {:>8}  {path}", entry.changed, entry.value.len());
-            session.output.record(&entry_json(path, entry), &text)?;
+            take(session, path, entry)?;
         }
         match page.entries.into_iter().last() {
             Some((path, _)) => after = Some(path.to_string()),
-            None => return Ok(()),
+            None => return Ok(page.revision),
         }
     }
 }
@@ -199,16 +212,27 @@ fn watch(session: &mut Session, arguments: &WatchArguments) -> Outcome {
         Some(after) => after,
         None => metadata.list(&arguments.prefix, None, 1)?.revision,
     };
-    let mut watch = metadata.watch(&arguments.prefix, after);
+    follow(session, &metadata, &arguments.prefix, after, |session, change| {
+        let KeyChange { revision, path, value } = change;
+        let verb = if value.is_some() { "put" } else { "delete" };
+        let text = format!("{revision:>10}  {verb:<6}  {path}");
+        session.output.record(&change_json(change, verb), &text)
+    })
+}
+
+/// Hands `take` what changes under a prefix after a revision, until Ctrl-C.
+pub fn follow(
+    session: &mut Session,
+    metadata: &Metadata,
+    prefix: &str,
+    after: u64,
+    mut take: impl FnMut(&mut Session, &KeyChange) -> Outcome,
+) -> Outcome {
+    let mut watch = metadata.watch(prefix, after);
     loop {
         session.interrupt.check()?;
         let Some(told) = watch.next_within(LOOK)? else { continue };
-        for change in &told.changes {
-            let KeyChange { revision, path, value } = change;
-            let verb = if value.is_some() { "put" } else { "delete" };
-            let text = format!("{revision:>10}  {verb:<6}  {path}");
-            session.output.record(&change_json(change, verb), &text)?;
-        }
+        told.changes.iter().try_for_each(|change| take(session, change))?;
         session.output.flush()?;
     }
 }

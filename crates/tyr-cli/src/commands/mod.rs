@@ -1,4 +1,5 @@
-//! The commands on blobs, keyspaces and service metadata, one file a family.
+//! The commands on blobs, keyspaces and service metadata, the cluster log among it, one file a
+//! family.
 //!
 //! Each file holds the arguments of its commands and what they do. What they share is how a blob
 //! is named ([`blob`]) and where its bytes come from ([`source`]).
@@ -7,6 +8,7 @@ pub mod arithmetic;
 pub mod blob;
 pub mod check;
 pub mod completions;
+pub mod events;
 pub mod inspect;
 pub mod keyspace;
 pub mod listing;
