@@ -101,6 +101,13 @@ impl Store {
         found
     }
 
+    /// The keys that begin with `prefix`, in order.
+    pub fn paths<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Path> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let paths = self.entries.range::<str, _>(from).map(|(path, _)| path);
+        paths.take_while(move |path| path.as_str().starts_with(prefix))
+    }
+
     /// Makes a transaction take effect, or none of it. Answers the store's revision, which is a
     /// new one if anything changed.
     ///

@@ -3,7 +3,8 @@
 //! An entry is written with the map that it is about, in one transaction, so that none is missing
 //! and none is of a map that never was. It lies under `cluster/log/`, by epoch; the oldest go.
 
-use tyr_metadata::{Actor, Store, Transaction, limits::LIST_MAX, reserved};
+use tyr_metadata::limits::LIST_MAX;
+use tyr_metadata::{Store, Transaction, reserved};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::wire;
 
@@ -34,12 +35,42 @@ pub(super) fn note(
         lines.push(format!("and {more} more"));
     }
     let value = format!("{now_us}\n{}", lines.join("\n"));
-    let kept = store.list(&Actor::System, reserved::LOG, None, ENTRIES_MAX);
-    let oldest = kept.first().filter(|_| kept.len() >= ENTRIES_MAX);
     let mut noted = publish.clone().put(reserved::log_entry(map.epoch.0), value);
-    if let Some((path, _)) = oldest {
-        noted = noted.delete(path.clone());
+    let is_full = store.paths(reserved::LOG).count() >= ENTRIES_MAX;
+    if let Some(oldest) = store.paths(reserved::LOG).next().filter(|_| is_full) {
+        noted = noted.delete(oldest.clone());
     }
     // The map counts, also where others have filled the store.
     if store.has_room_for(&noted) { noted } else { publish }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_metadata::Actor;
+    use tyr_protocol::map::Change;
+    use tyr_types::{KeyspaceConfig, KeyspaceName};
+
+    use super::super::term::map_bytes;
+    use super::*;
+
+    #[test]
+    fn the_oldest_goes_when_there_are_as_many_as_are_kept_however_large() {
+        let before = ClusterMap::of(3, &[]);
+        let map = Transaction::new().put(reserved::path(reserved::MAP), map_bytes(&before));
+        let mut store = Store::new();
+        store.apply(&Actor::System, &map).unwrap();
+        for epoch in 0..ENTRIES_MAX as u32 {
+            // Together more than one listing answers.
+            let put = Transaction::new().put(reserved::log_entry(epoch), vec![b'x'; 8 << 10]);
+            store.apply(&Actor::System, &put).unwrap();
+        }
+        let name = KeyspaceName::new("notes").unwrap();
+        let change = Change::CreateKeyspace { name, config: KeyspaceConfig::default(), seed: 1 };
+        let after = before.changed(&change).unwrap();
+        let noted = note(Transaction::new(), &store, &after, 1);
+        let paths: Vec<_> =
+            noted.alterations.iter().map(|it| (it.path(), it.value().is_some())).collect();
+        let (new, oldest) = (reserved::log_entry(after.epoch.0), reserved::log_entry(0));
+        assert_eq!(paths, [(&new, true), (&oldest, false)]);
+    }
 }
