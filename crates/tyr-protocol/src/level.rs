@@ -7,6 +7,7 @@
 //! | 3 | [`LEVEL_PLACED`]: keyspaces whose blobs are placed by a part of their keys |
 //! | 4 | [`LEVEL_EXPECTING`]: conditions on existence and on numbers, and which one failed |
 //! | 5 | [`LEVEL_SCANNING`]: scans with ranges of keys, groups, first bytes |
+//! | 6 | [`LEVEL_STAMPING`]: payloads with places that the commit timestamp fills |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -17,10 +18,10 @@
 //! The cluster map has the level in use: the lowest that all nodes of it speak. Nothing newer is
 //! begun before that is so; see `docs/internals/wire.md`.
 
-use tyr_types::{BlobOperations, Expected, Operation, Transaction, TransformKind};
+use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_SCANNING;
+pub const LEVEL: u8 = LEVEL_STAMPING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -46,6 +47,9 @@ pub const LEVEL_EXPECTING: u8 = 4;
 /// behind a key, and nothing else.
 pub const LEVEL_SCANNING: u8 = 5;
 
+/// From this level on payloads have places that the commit timestamp fills (C10).
+pub const LEVEL_STAMPING: u8 = 6;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -59,6 +63,7 @@ const _: () = assert!(LEVEL_MIN <= LEVEL && LEVEL_KNOWN < u8::MAX);
 const _: () = assert!(LEVEL_FIRST < LEVEL_ALONE && LEVEL_ALONE < LEVEL_PLACED, "levels only come");
 const _: () = assert!(LEVEL_PLACED < LEVEL_EXPECTING, "levels only come");
 const _: () = assert!(LEVEL_EXPECTING < LEVEL_SCANNING, "levels only come");
+const _: () = assert!(LEVEL_SCANNING < LEVEL_STAMPING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
@@ -72,16 +77,23 @@ pub fn level_of(transaction: &Transaction) -> u8 {
 fn level_of_operation(operation: &Operation) -> u8 {
     match operation {
         Operation::Apply { transform, .. } => level_of_transform(transform.kind()),
+        Operation::Write { payload, .. }
+        | Operation::Append { payload, .. }
+        | Operation::Replace { payload } => level_of_payload(payload),
         Operation::Create
-        | Operation::Write { .. }
-        | Operation::Append { .. }
         | Operation::Truncate { .. }
         | Operation::Delete
-        | Operation::Compare { expected: Expected::Bytes(_), .. }
-        | Operation::Replace { .. } => BEFORE_LEVELS,
+        | Operation::Compare { expected: Expected::Bytes(_), .. } => BEFORE_LEVELS,
         Operation::Expect { .. } | Operation::Compare { expected: Expected::Number { .. }, .. } => {
             LEVEL_EXPECTING
         }
+    }
+}
+
+fn level_of_payload(payload: &Payload) -> u8 {
+    match payload {
+        Payload::Inline(_) | Payload::Extents(_) => BEFORE_LEVELS,
+        Payload::Stamped(_) => LEVEL_STAMPING,
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Rule {
     /// An authority shows a transaction only when it is clear at all authorities of what it writes
     /// what comes before it, and that is shown.
     C9,
+    /// A payload has the commit timestamp in it, the same at every node.
+    C10,
     /// Messages of chains that the map does not give any more are refused; a new epoch's timestamps
     /// are above all older ones.
     F1,
@@ -118,6 +120,7 @@ impl Rule {
         Self::C7,
         Self::C8,
         Self::C9,
+        Self::C10,
         Self::F1,
         Self::F2,
         Self::F3,

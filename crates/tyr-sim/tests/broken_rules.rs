@@ -39,6 +39,7 @@ const COMMIT: &[Missing] = &[
     missing(Rule::C7, "hot-pairs", 0, 20),
     missing(Rule::C8, "hot-pairs", 0, 20),
     missing(Rule::C9, "hot-pairs", 4, 60),
+    missing(Rule::C10, "stamps", 0, 20),
     missing(Rule::End, "ends", 0, 20),
 ];
 

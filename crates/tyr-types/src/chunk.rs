@@ -14,10 +14,12 @@
 //! [`operate`] says what happens, in terms of [`ChunkContent`]; how bytes and versions are kept is
 //! the affair of whoever keeps them.
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 
-use crate::operation::{Operation, Outcome, Payload};
+use crate::operation::{ExtentRef, Operation, Outcome, Payload};
 use crate::range::ByteRange;
+use crate::timestamp::Timestamp;
 use crate::transform::Transform;
 
 /// Which bytes of its blob a chunk has.
@@ -70,10 +72,13 @@ pub trait ChunkContent {
     /// How many bytes the chunk holds; of chunk 0 the size of the blob.
     fn held(&self) -> u64;
 
-    /// Writes the share of a payload at `offset` of the blob that lies in the chunk, at least a
-    /// byte. A later chunk then holds bytes up to there at least; of chunk 0 the size follows by
+    /// Writes the share of bytes at `offset` of the blob that lies in the chunk, at least a byte. A
+    /// later chunk then holds bytes up to there at least; of chunk 0 the size follows by
     /// [`ChunkContent::reshape`].
-    fn put(&mut self, offset: u64, payload: &Payload);
+    fn put(&mut self, offset: u64, bytes: &Bytes);
+
+    /// The same of bytes that lie in extents.
+    fn put_extents(&mut self, offset: u64, extents: &[ExtentRef]);
 
     /// Everything from `len` of the blob on goes, which is before the chunk's end. A later chunk
     /// then holds exactly the bytes up to there, new ones being zero.
@@ -113,8 +118,9 @@ impl Place {
     }
 }
 
-/// Does the operations of a transaction on the blob, as far as they concern this chunk. Chunk 0
-/// does not need `start`.
+/// Does the operations of a transaction that committed at `at` on the blob, as far as they concern
+/// this chunk. Chunk 0 does not need `start`. Stamps are filled with `at` (C10), so that they are the
+/// same on every node, whenever it does so.
 ///
 /// # Panics
 /// When a transform reaches over the chunk's end: the commit machine sees to that (C4).
@@ -123,13 +129,14 @@ pub fn operate(
     place: Place,
     operations: &[Operation],
     start: Start,
+    at: Timestamp,
 ) -> Answers {
     let end = match (place.is_first(), start) {
         (true, _) => End::At(content.held()),
         (false, Start::Known(size)) => End::At(size),
         (false, Start::Guessed(guess)) => End::Near(guess),
     };
-    let mut run = Run { content, place, end };
+    let mut run = Run { content, place, end, at };
     let mut answers = Answers::new();
     for Step { number, operations, changed } in steps(place, operations) {
         let Some(range) = changed else {
@@ -151,6 +158,7 @@ struct Run<'a, C> {
     content: &'a mut C,
     place: Place,
     end: End,
+    at: Timestamp,
 }
 
 impl<C: ChunkContent> Run<'_, C> {
@@ -211,8 +219,13 @@ impl<C: ChunkContent> Run<'_, C> {
 
     fn put(&mut self, offset: u64, payload: &Payload) {
         let span = ByteRange { start: offset, end: offset + payload.len() };
-        if !span.intersection(self.place.range).is_empty() {
-            self.content.put(offset, payload);
+        if span.intersection(self.place.range).is_empty() {
+            return;
+        }
+        match payload {
+            Payload::Inline(bytes) => self.content.put(offset, bytes),
+            Payload::Extents(extents) => self.content.put_extents(offset, extents),
+            Payload::Stamped(stamped) => self.content.put(offset, &stamped.filled(self.at)),
         }
     }
 
@@ -321,13 +334,15 @@ fn chunk_end(place: Place, byte: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use std::sync::Arc;
 
     use super::*;
     use crate::operation::Existence;
+    use crate::stamped::Stamped;
     use crate::transform::Number;
 
     const CHUNK: u64 = 8;
+    const AT: Timestamp = Timestamp { clock: u64::MAX / 3, ..Timestamp::ZERO };
 
     /// A chunk's bytes, as plainly as can be.
     struct Plain {
@@ -361,8 +376,7 @@ mod tests {
             }
         }
 
-        fn put(&mut self, offset: u64, payload: &Payload) {
-            let Payload::Inline(bytes) = payload else { panic!("extents are the stores' affair") };
+        fn put(&mut self, offset: u64, bytes: &Bytes) {
             let ByteRange { start, end } = self.place.range;
             for (at, byte) in (offset..).zip(bytes.iter()) {
                 if (start..end).contains(&at) {
@@ -370,6 +384,10 @@ mod tests {
                     self.bytes[(at - start) as usize] = *byte;
                 }
             }
+        }
+
+        fn put_extents(&mut self, _offset: u64, _extents: &[ExtentRef]) {
+            panic!("extents are the stores' affair");
         }
 
         fn cut(&mut self, len: u64) {
@@ -399,6 +417,11 @@ mod tests {
         Payload::Inline(Bytes::copy_from_slice(bytes))
     }
 
+    /// Filled, it is of no zeros only, and lies in three chunks.
+    fn stamped() -> Payload {
+        Payload::Stamped(Arc::new(Stamped::new(vec![9; 18], [1]).unwrap()))
+    }
+
     fn operations() -> Vec<Vec<Operation>> {
         let add = |offset| Operation::Apply { offset, transform: Transform::add(Number::U32(7)) };
         let append = |bytes| Operation::Append { payload: payload(bytes), expected: None };
@@ -406,6 +429,8 @@ mod tests {
             vec![Operation::Write { offset: 6, payload: payload(b"abcd") }],
             vec![append(b"xy"), append(b"z")],
             vec![Operation::Append { payload: payload(b"xy"), expected: Some(12) }],
+            vec![Operation::Write { offset: 1, payload: stamped() }],
+            vec![Operation::Append { payload: stamped(), expected: None }],
             vec![Operation::Truncate { len: 3 }, append(b"q")],
             vec![Operation::Truncate { len: 20 }],
             vec![Operation::Write { offset: 19, payload: payload(b"") }, append(b"xy")],
@@ -426,15 +451,15 @@ mod tests {
         let place = Place { range: ByteRange { start: 16, end: 24 } };
         let mut chunk = Plain::at(place, &[1; 12]);
         let write = [Operation::Write { offset: 19, payload: payload(b"") }];
-        operate(&mut chunk, place, &write, Start::Guessed(12));
+        operate(&mut chunk, place, &write, Start::Guessed(12), AT);
         assert_eq!(chunk.held(), 3);
         let append = [Operation::Append { payload: payload(b"xy"), expected: None }];
-        let answers = operate(&mut chunk, place, &append, Start::Guessed(19));
+        let answers = operate(&mut chunk, place, &append, Start::Guessed(19), AT);
         assert_eq!(answers[..], [(0, Outcome::Offset(19))]);
         assert_eq!(chunk.bytes, b"\0\0\0xy");
         // One that ends before what is there changes nothing.
         let write = [Operation::Write { offset: 18, payload: payload(b"") }];
-        operate(&mut chunk, place, &write, Start::Guessed(21));
+        operate(&mut chunk, place, &write, Start::Guessed(21), AT);
         assert_eq!(chunk.bytes, b"\0\0\0xy");
     }
 
@@ -446,7 +471,7 @@ mod tests {
         for operations in operations() {
             let start = Start::Known(before.len() as u64);
             let mut whole = Plain::at(Place::WHOLE, &before);
-            let answered = operate(&mut whole, Place::WHOLE, &operations, start);
+            let answered = operate(&mut whole, Place::WHOLE, &operations, start, AT);
             let mut size = Some(12);
             operations.iter().for_each(|it| size = it.size_after(size));
             assert_eq!(whole.size, size, "{operations:?}");
@@ -457,7 +482,7 @@ mod tests {
                 let range = ByteRange { start: number * CHUNK, end: (number + 1) * CHUNK };
                 let place = Place { range };
                 let mut chunk = Plain::at(place, &before);
-                let answers = operate(&mut chunk, place, &operations, start);
+                let answers = operate(&mut chunk, place, &operations, start, AT);
                 let is_told = |answer| answered.contains(answer);
                 assert!(answers.iter().all(is_told), "{answers:?} of {operations:?}");
                 let share = Plain::at(place, &whole.bytes).bytes;

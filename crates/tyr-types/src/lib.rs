@@ -5,8 +5,8 @@
 //! wire is the protocol's.
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
-//! say what an operation touches, computes and compares, [`operation`] puts them into transactions,
-//! [`chunk`] says what they do, [`scan`] what is listed, [`keyspace`] is what a namespace is
+//! say what an operation touches, computes and compares, [`stamped`] what of its bytes only the
+//! commit knows, [`operation`] puts them into transactions, [`chunk`] says what they do, [`scan`] what is listed, [`keyspace`] is what a namespace is
 //! created with, [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds
 //! every bound, [`error`] what can go wrong.
 
@@ -21,6 +21,7 @@ pub mod operation;
 pub mod placed_by;
 pub mod range;
 pub mod scan;
+pub mod stamped;
 pub mod timestamp;
 pub mod transform;
 pub mod usage;
@@ -38,6 +39,7 @@ pub use operation::{
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;
 pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};
+pub use stamped::{Data, Stamped};
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
 pub use usage::KeyspaceUsage;

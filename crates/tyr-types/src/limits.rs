@@ -40,6 +40,13 @@ pub const EXTENT_PAYLOAD_MIN: usize = 32 << 10;
 /// The largest piece of an extent payload: one write, one checksum pass, one reference.
 pub const EXTENT_LEN_MAX: u32 = 4 << 20;
 
+/// Places of a payload that the commit timestamp fills: a batch of log entries has one each, or a
+/// header has a few.
+pub const STAMPS_MAX: usize = 16;
+
+/// Bytes that a commit timestamp takes in a payload.
+pub const STAMP_LEN: usize = 16;
+
 /// The most bytes that one `read` answers; longer reads stream.
 pub const READ_LEN_MAX: u64 = 64 << 20;
 

@@ -1,6 +1,7 @@
 //! What a transaction is made of.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -9,6 +10,7 @@ use crate::expected::Expected;
 use crate::id::{BlobName, TransactionId};
 use crate::limits;
 use crate::range::ByteRange;
+use crate::stamped::Stamped;
 use crate::timestamp::Timestamp;
 use crate::transform::{Number, Transform};
 
@@ -32,6 +34,8 @@ pub enum Payload {
     Inline(Bytes),
     /// By reference to extents, in order; the payload is their concatenation.
     Extents(Vec<ExtentRef>),
+    /// By value, with places that the commit timestamp fills (C10).
+    Stamped(Arc<Stamped>),
 }
 
 /// Printed with the first few of its bytes.
@@ -43,6 +47,9 @@ impl fmt::Debug for Payload {
                 write!(f, "Inline({} bytes: {first:?})", bytes.len())
             }
             Self::Extents(extents) => f.debug_tuple("Extents").field(extents).finish(),
+            Self::Stamped(stamped) => {
+                write!(f, "Stamped({} bytes at {:?})", stamped.bytes().len(), stamped.places())
+            }
         }
     }
 }
@@ -52,6 +59,7 @@ impl Payload {
     pub fn len(&self) -> u64 {
         match self {
             Self::Inline(bytes) => bytes.len() as u64,
+            Self::Stamped(stamped) => stamped.bytes().len() as u64,
             Self::Extents(extents) => extents.iter().map(|extent| u64::from(extent.len)).sum(),
         }
     }
@@ -304,7 +312,7 @@ impl Operation {
     pub fn has_extents(&self) -> bool {
         match self.payload() {
             Some(Payload::Extents(_)) => true,
-            Some(Payload::Inline(_)) | None => false,
+            Some(Payload::Inline(_) | Payload::Stamped(_)) | None => false,
         }
     }
 
@@ -316,6 +324,7 @@ impl Operation {
             | Self::Append { payload, .. }
             | Self::Replace { payload } => match payload {
                 Payload::Inline(bytes) => bytes.len(),
+                Payload::Stamped(stamped) => stamped.bytes().len(),
                 Payload::Extents(extents) => extents.len() * size_of::<ExtentRef>(),
             },
             Self::Compare { expected: Expected::Number { .. }, .. }

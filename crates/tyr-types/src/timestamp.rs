@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits;
+
 /// The version of the cluster map. An embedded store stays in epoch 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
@@ -29,6 +31,29 @@ impl Timestamp {
     /// How far the day of a machine pulls the clock at most: to the year 2255. Whatever a wrong
     /// clock shows, there is room above this for one timestamp each microsecond, for 500,000 years.
     pub const CLOCK_MAX: u64 = 1 << 53;
+
+    /// As it stands in content (C10): epoch, clock and node in big-endian bytes, and two zeros. Bytes
+    /// sort as the timestamps do.
+    pub fn to_stamp(self) -> [u8; limits::STAMP_LEN] {
+        let mut stamp = [0; limits::STAMP_LEN];
+        stamp[..4].copy_from_slice(&self.epoch.0.to_be_bytes());
+        stamp[4..12].copy_from_slice(&self.clock.to_be_bytes());
+        stamp[12..14].copy_from_slice(&self.node.to_be_bytes());
+        stamp
+    }
+
+    /// The timestamp that [`Timestamp::to_stamp`] made this of; `None` where it made it of none.
+    pub fn from_stamp(stamp: &[u8; limits::STAMP_LEN]) -> Option<Self> {
+        let (epoch, rest) = stamp.split_first_chunk()?;
+        let (clock, rest) = rest.split_first_chunk()?;
+        let (node, rest) = rest.split_first_chunk()?;
+        let at = Self {
+            epoch: Epoch(u32::from_be_bytes(*epoch)),
+            clock: u64::from_be_bytes(*clock),
+            node: u16::from_be_bytes(*node),
+        };
+        (rest == [0; 2]).then_some(at)
+    }
 
     /// The next timestamp of `node` in this epoch, for C3; `now_us` pulls the clock along, up to
     /// [`CLOCK_MAX`](Self::CLOCK_MAX).
@@ -81,6 +106,16 @@ mod tests {
         assert_eq!(at(2, 5, 0).previous(), at(2, 4, u16::MAX));
         assert_eq!(at(2, 0, 0).previous(), at(1, u64::MAX, u16::MAX));
         assert_eq!(Timestamp::ZERO.previous(), Timestamp::ZERO);
+    }
+
+    #[test]
+    fn stamps_sort_as_timestamps_do_and_tell_them() {
+        let at = |epoch, clock, node| Timestamp { epoch: Epoch(epoch), clock, node };
+        let ascending = [at(0, 0, 0), at(0, 0, 256), at(0, 1, 1), at(0, 1 << 53, 0), at(1, 0, 2)];
+        let stamps = ascending.map(Timestamp::to_stamp);
+        assert!(stamps.is_sorted());
+        assert_eq!(stamps.map(|stamp| Timestamp::from_stamp(&stamp)), ascending.map(Some));
+        assert_eq!(Timestamp::from_stamp(&[1; 16]), None);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::pin::{Pin, pin};
 
 use futures_core::Stream;
 use tyr_types::{
-    ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number, Operation,
-    Result, Scan, ScanPage, Stat, Transform, limits,
+    ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, Number,
+    Operation, Result, Scan, ScanPage, Stat, Transform, limits,
 };
 
 use crate::Reader;
@@ -60,7 +60,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` beyond the limits, `Unavailable` when the disk is full or fails; so for
     /// every operation that writes.
-    pub async fn put(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<()> {
+    pub async fn put(&self, key: impl ToKey, data: impl Into<Data>) -> Result<()> {
         let (inner, key, data) = (self.inner.clone(), key.to_key()?, data.into());
         if data.len() < limits::EXTENT_PAYLOAD_MIN {
             return inner.begin_put(key, data)?.await.map(drop);
@@ -88,7 +88,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub async fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Bytes>) -> Result<()> {
+    pub async fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Data>) -> Result<()> {
         let (inner, key, data) = (self.inner.clone(), key.to_key()?, data.into());
         if data.len() < limits::EXTENT_PAYLOAD_MIN {
             return inner.begin_write(key, offset, data)?.await.map(drop);
@@ -100,7 +100,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub async fn append(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<u64> {
+    pub async fn append(&self, key: impl ToKey, data: impl Into<Data>) -> Result<u64> {
         self.append_if(key, data.into(), None).await
     }
 
@@ -112,12 +112,12 @@ impl Keyspace {
         &self,
         key: impl ToKey,
         expected_offset: u64,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<u64> {
         self.append_if(key, data.into(), Some(expected_offset)).await
     }
 
-    async fn append_if(&self, key: impl ToKey, data: Bytes, expected: Option<u64>) -> Result<u64> {
+    async fn append_if(&self, key: impl ToKey, data: Data, expected: Option<u64>) -> Result<u64> {
         let (inner, key) = (self.inner.clone(), key.to_key()?);
         if data.len() < limits::EXTENT_PAYLOAD_MIN {
             return blocking::offset(&inner.begin_append(key, data, expected)?.await?);
@@ -281,7 +281,7 @@ impl Keyspace {
         key: impl ToKey,
         offset: u64,
         expected: impl Into<Bytes>,
-        new: impl Into<Bytes>,
+        new: impl Into<Data>,
     ) -> Result<()> {
         self.inner.begin_swap(key, offset, expected.into(), new.into())?.await.map(drop)
     }

@@ -190,7 +190,8 @@ pub use transaction::Transaction;
 pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
-    BlobName, ByteRange, Bytes, ChunkLocation, Durability, Error, ErrorKind, Key, KeyspaceConfig,
-    KeyspaceId, KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId, PlacedBy, Relation,
-    Replica, Result, Scan, ScanEntry, ScanPage, Stat, Timestamp, Transform, TransformKind, limits,
+    BlobName, ByteRange, Bytes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
+    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId,
+    PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp,
+    Transform, TransformKind, limits,
 };

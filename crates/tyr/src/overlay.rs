@@ -71,18 +71,22 @@ impl View {
 
     fn write(&mut self, backend: &Backend, offset: u64, payload: &Payload) -> Result<()> {
         match payload {
-            Payload::Inline(bytes) => {
-                let whole = ByteRange { start: offset, end: offset + bytes.len() as u64 };
-                let shared = whole.intersection(self.range);
-                if !shared.is_empty() {
-                    let from = (shared.start - offset) as usize;
-                    let bytes = &bytes[from..from + shared.len() as usize];
-                    self.part(shared).copy_from_slice(bytes);
-                }
-            }
+            Payload::Inline(bytes) => self.write_bytes(offset, bytes),
             Payload::Extents(extents) => self.write_extents(backend, offset, extents)?,
+            // Zeros are where stamps will be (C10).
+            Payload::Stamped(stamped) => self.write_bytes(offset, stamped.bytes()),
         }
         Ok(())
+    }
+
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) {
+        let whole = ByteRange { start: offset, end: offset + bytes.len() as u64 };
+        let shared = whole.intersection(self.range);
+        if !shared.is_empty() {
+            let from = (shared.start - offset) as usize;
+            let bytes = &bytes[from..from + shared.len() as usize];
+            self.part(shared).copy_from_slice(bytes);
+        }
     }
 
     fn write_extents(

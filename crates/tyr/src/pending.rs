@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, Operation, OperationId, Payload, ReadCheck, Result,
+    BlobName, BlobOperations, Data, Error, Operation, OperationId, Payload, ReadCheck, Result,
     limits,
 };
 
@@ -61,23 +61,25 @@ impl Pending {
         Ok(OperationId { blob, operation: operations.len() as u32 - 1 })
     }
 
-    /// Turns bytes into a payload: by value when short or for a cluster, else written to extents at
-    /// once.
+    /// Turns data into a payload: by value when short, stamped or for a cluster, else written to
+    /// extents at once.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or fails; `InvalidArgument` beyond what a transaction of
     /// a cluster carries.
-    pub fn payload(&mut self, space: &Space, bytes: Bytes) -> Result<Payload> {
+    pub fn payload(&mut self, space: &Space, data: Data) -> Result<Payload> {
+        if let Space::Remote(_) = space {
+            self.carried += data.len();
+            check_carried(self.carried)?;
+        }
+        let bytes = match data {
+            Data::Bytes(bytes) => bytes,
+            // What goes to extents is written before anybody knows what fills it.
+            Data::Stamped(stamped) => return Ok(Payload::Stamped(Arc::new(stamped))),
+        };
         let space = match space {
-            Space::Embedded(_) if bytes.len() < limits::EXTENT_PAYLOAD_MIN => {
-                return Ok(Payload::Inline(bytes));
-            }
-            Space::Embedded(space) => space,
-            Space::Remote(_) => {
-                self.carried += bytes.len();
-                check_carried(self.carried)?;
-                return Ok(Payload::Inline(bytes));
-            }
+            Space::Embedded(space) if bytes.len() >= limits::EXTENT_PAYLOAD_MIN => space,
+            Space::Embedded(_) | Space::Remote(_) => return Ok(Payload::Inline(bytes)),
         };
         let mut extents = Vec::new();
         for piece in bytes.chunks(limits::EXTENT_LEN_MAX as usize) {

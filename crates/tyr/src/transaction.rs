@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Number, OperationId, Relation, Result, Stat, Timestamp, Transform,
-    limits,
+    BlobName, ByteRange, Bytes, Data, Number, OperationId, Relation, Result, Stat, Timestamp,
+    Transform, limits,
 };
 
 use crate::committed::Committed;
@@ -50,20 +50,20 @@ impl Transaction {
     }
     gather! {
         /// Makes a blob's content `data` and nothing else.
-        put(data: impl Into<Bytes>)
+        put(data: impl Into<Data>)
     }
     gather! {
         /// Writes `data` at `offset`; makes the blob if there is none; a gap reads as zeros.
-        write(offset: u64, data: impl Into<Bytes>)
+        write(offset: u64, data: impl Into<Data>)
     }
     gather! {
         /// Appends `data`; the offset it got is in [`Committed`].
-        append(data: impl Into<Bytes>)
+        append(data: impl Into<Data>)
     }
     gather! {
         /// Appends `data` if the blob ends at `expected_offset` then; else the commit fails with
         /// `Conflict`.
-        append_at(expected_offset: u64, data: impl Into<Bytes>)
+        append_at(expected_offset: u64, data: impl Into<Data>)
     }
     gather! {
         /// Cuts a blob to `len` bytes, or extends it with zeros.

@@ -191,7 +191,7 @@ pub fn extents(transaction: &Transaction) -> impl Iterator<Item = &ExtentRef> {
     let payloads = operations.filter_map(|operation| operation.payload());
     payloads.flat_map(|payload| match payload {
         Payload::Extents(extents) => &extents[..],
-        Payload::Inline(_) => &[],
+        Payload::Inline(_) | Payload::Stamped(_) => &[],
     })
 }
 
@@ -210,7 +210,8 @@ fn is_worth_it(entry: &BlobOperations) -> bool {
 fn large(operation: &Operation) -> Option<&Bytes> {
     match operation.payload() {
         Some(Payload::Inline(bytes)) if bytes.len() >= limits::EXTENT_PAYLOAD_MIN => Some(bytes),
-        Some(Payload::Inline(_) | Payload::Extents(_)) | None => None,
+        // What a stamp is filled with is known when it is applied, and extents are written before.
+        Some(Payload::Inline(_) | Payload::Extents(_) | Payload::Stamped(_)) | None => None,
     }
 }
 

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tyr_types::{Epoch, ErrorKind, NodeId, Operation, Timestamp, Transaction, TransactionId};
+use tyr_types::{
+    Epoch, ErrorKind, NodeId, Operation, Payload, Timestamp, Transaction, TransactionId,
+};
 
 use super::submission::lacks_answers;
 use super::{Effect, Member, Record, Store, Turn};
@@ -138,7 +140,13 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }
-        let mut outcomes = self.store.apply(transaction, chain, at);
+        let mut outcomes = match rules.hold(Rule::C10) {
+            true => self.store.apply(transaction, chain, at),
+            false => {
+                let wrong = stamped_here(transaction, self.member.node, at);
+                self.store.apply(&Arc::new(wrong), chain, at)
+            }
+        };
         if self.member.map.as_ref().is_some_and(|map| at.epoch < map.moved) {
             // Of a chunk that has gone to others since, nothing is left here that could answer, and
             // nothing must be that would be taken for it when it comes back.
@@ -372,4 +380,23 @@ pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> 
 /// Whose transaction it is.
 fn client_of(id: TransactionId) -> u64 {
     u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits")
+}
+
+/// The transaction with this node's name in its stamps, whoever had the highest proposal: what there
+/// is without C10.
+fn stamped_here(transaction: &Transaction, node: NodeId, at: Timestamp) -> Transaction {
+    let mut wrong = transaction.clone();
+    for operation in wrong.blobs.iter_mut().flat_map(|entry| &mut entry.operations) {
+        let (Operation::Write { payload, .. }
+        | Operation::Append { payload, .. }
+        | Operation::Replace { payload }) = operation
+        else {
+            continue;
+        };
+        if let Payload::Stamped(stamped) = payload {
+            let filled = stamped.filled(Timestamp { node: node.0, ..at });
+            *payload = Payload::Inline(filled);
+        }
+    }
+    wrong
 }

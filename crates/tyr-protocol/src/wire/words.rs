@@ -4,10 +4,10 @@
 //! made in this process.
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Durability, Epoch, ErrorKind, Existence, Expected,
+    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
     ExtentRef, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation,
-    Outcome, Payload, PlacedBy, ReadCheck, Relation, Timestamp, Transaction, TransactionId,
-    Transform, TransformKind, limits,
+    Outcome, Payload, PlacedBy, ReadCheck, Relation, Stamped, Timestamp, Transaction,
+    TransactionId, Transform, TransformKind, limits,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
@@ -206,7 +206,28 @@ impl Encoded for KeyspaceConfig {
 
 encoded_struct!(ExtentRef, 4, { file, position, len, compressed_len });
 
-encoded_enum!(Payload, "form of payload", { 0 => Inline(bytes), 1 => Extents(extents) });
+impl Encoded for Stamped {
+    const LEN_MIN: usize = 1 + limits::STAMP_LEN + 1 + 1;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        self.bytes().encode(output);
+        encode_list(self.places(), output);
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let (bytes, places) = (Bytes::decode(input)?, Vec::<u32>::decode(input)?);
+        Self::from_parts(bytes, &places)
+            .map_err(|_| input.malformed("the payload before has stamps where none can be"))
+    }
+}
+
+encoded_enum!(Payload, "form of payload", {
+    0 => Inline(bytes),
+    1 => Extents(extents),
+    2 @ 6 => Stamped(stamped),
+});
 
 /// The type of the number at this place of [`NumberType::ALL`].
 fn number_type(code: u8, input: &Input<'_>) -> Result<NumberType, Malformed> {

@@ -2,8 +2,12 @@
 //!
 //! No chunks, no versions, no nodes. What operations do is stated here a second time, on purpose.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
-use tyr_types::{ByteRange, Existence, Expected, Number, Operation, Outcome, Payload, Relation};
+use tyr_types::{
+    ByteRange, Existence, Expected, Number, Operation, Outcome, Payload, Relation, Timestamp,
+};
 
 /// Stands for size and existence among the ranges of a blob: a byte that no blob has.
 pub const ATTRIBUTES: ByteRange = ByteRange {
@@ -17,7 +21,8 @@ pub type Ranges = SmallVec<[ByteRange; 2]>;
 /// A blob's bytes; `None` when it is absent.
 pub type Blob = Option<Vec<u8>>;
 
-/// Does the operations of a transaction on a blob, in order; adds what changed to `changed`.
+/// Does the operations of a transaction that committed at `at` on a blob, in order; adds what
+/// changed to `changed`.
 /// Answers what each of them answers.
 ///
 /// # Errors
@@ -25,6 +30,7 @@ pub type Blob = Option<Vec<u8>>;
 pub fn operate(
     blob: &mut Blob,
     operations: &[Operation],
+    at: Timestamp,
     changed: &mut Ranges,
 ) -> Result<Vec<Outcome>, usize> {
     let old_size = blob.as_ref().map(Vec::len);
@@ -38,7 +44,7 @@ pub fn operate(
     }
     let mut outcomes = Vec::with_capacity(operations.len());
     for (place, operation) in operations.iter().enumerate() {
-        outcomes.push(operate_one(blob, operation, changed).ok_or(place)?);
+        outcomes.push(operate_one(blob, operation, at, changed).ok_or(place)?);
     }
     if blob.as_ref().map(Vec::len) != old_size {
         changed.push(ATTRIBUTES);
@@ -73,7 +79,12 @@ fn is_as_expected(bytes: Option<&[u8]>, offset: u64, expected: &Expected) -> boo
 }
 
 /// `None` when it is a condition that does not hold.
-fn operate_one(blob: &mut Blob, operation: &Operation, changed: &mut Ranges) -> Option<Outcome> {
+fn operate_one(
+    blob: &mut Blob,
+    operation: &Operation,
+    at: Timestamp,
+    changed: &mut Ranges,
+) -> Option<Outcome> {
     match operation {
         Operation::Compare { .. } => {}
         Operation::Expect { existence } => {
@@ -84,13 +95,13 @@ fn operate_one(blob: &mut Blob, operation: &Operation, changed: &mut Ranges) -> 
         }
         Operation::Create if blob.is_some() => return None,
         Operation::Create => *blob = Some(Vec::new()),
-        Operation::Write { offset, payload } => put(blob, *offset, inline(payload), changed),
+        Operation::Write { offset, payload } => put(blob, *offset, &stored(payload, at), changed),
         Operation::Append { payload, expected } => {
             let size = size_of(blob);
             if expected.is_some_and(|expected| expected != size) {
                 return None;
             }
-            put(blob, size, inline(payload), changed);
+            put(blob, size, &stored(payload, at), changed);
             return Some(Outcome::Offset(size));
         }
         Operation::Truncate { len } => resize(blob, *len, changed),
@@ -102,7 +113,7 @@ fn operate_one(blob: &mut Blob, operation: &Operation, changed: &mut Ranges) -> 
         }
         Operation::Replace { payload } => {
             resize(blob, 0, changed);
-            put(blob, 0, inline(payload), changed);
+            put(blob, 0, &stored(payload, at), changed);
         }
         Operation::Apply { offset, transform } => {
             let end = offset + transform.width() as u64;
@@ -147,9 +158,19 @@ fn place_of(offset: u64, len: usize) -> std::ops::Range<usize> {
     offset as usize..offset as usize + len
 }
 
-fn inline(payload: &Payload) -> &[u8] {
+/// The bytes that are there after a commit at `at`.
+fn stored(payload: &Payload, at: Timestamp) -> Cow<'_, [u8]> {
     match payload {
-        Payload::Inline(bytes) => bytes,
+        Payload::Inline(bytes) => Cow::Borrowed(bytes),
         Payload::Extents(_) => panic!("clients of the simulator send payloads by value"),
+        Payload::Stamped(stamped) => {
+            let (epoch, clock) = (at.epoch.0.to_be_bytes(), at.clock.to_be_bytes());
+            let stamp = [&epoch[..], &clock, &at.node.to_be_bytes(), &[0, 0]].concat();
+            let mut bytes = stamped.bytes().to_vec();
+            for place in stamped.places() {
+                bytes[place_of((*place).into(), stamp.len())].copy_from_slice(&stamp);
+            }
+            Cow::Owned(bytes)
+        }
     }
 }

@@ -146,7 +146,7 @@ fn redo(replayed: &Replayed, blob: BlobNumber, place: usize, bytes: &mut Blob) {
     let entries = writer.blobs.iter().zip(&writer.attempted.blobs);
     for (_, entry) in entries.filter(|(number, _)| **number == blob) {
         // One that fails was complained of before, and changes nothing.
-        let _ = model::operate(bytes, &entry.operations, &mut Ranges::new());
+        let _ = model::operate(bytes, &entry.operations, writer.at, &mut Ranges::new());
     }
 }
 

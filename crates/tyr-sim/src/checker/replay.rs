@@ -113,7 +113,7 @@ impl<'a> Replayed<'a> {
         for (number, entry) in attempted.blobs.iter().enumerate() {
             let blob = its.blobs[number];
             let mut changed = Ranges::new();
-            match model::operate(&mut self.blobs[blob], &entry.operations, &mut changed) {
+            match model::operate(&mut self.blobs[blob], &entry.operations, its.at, &mut changed) {
                 Ok(outcomes) => self.compare_answers(number, &outcomes, its, &name),
                 Err(failed) => {
                     let operation = brief(&entry.operations[failed]);

@@ -105,6 +105,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "sides-older",
     "pages",
     "pages-older",
+    "stamps",
+    "stamps-older",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -13,6 +13,7 @@ use crate::workload::registers::Registers;
 use crate::workload::rewrites::Rewrites;
 use crate::workload::sides::Sides;
 use crate::workload::snapshots::Snapshots;
+use crate::workload::stamps::Stamps;
 use crate::workload::stocks::Stocks;
 use crate::workload::{Space, Workload};
 
@@ -26,7 +27,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -85,6 +86,11 @@ const KINDS: [Kind; 12] = [
         make: |space, values| {
             Box::new(Snapshots::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
         },
+    },
+    Kind {
+        name: "stamps",
+        parameters: &[("logs", 3)],
+        make: |space, values| Box::new(Stamps::new(space, values[0] as usize)),
     },
     Kind {
         name: "stocks",

@@ -153,7 +153,7 @@ impl Chunk {
                 "violation: {effect:?} is applied after what was folded at {version} (C6)"
             );
         }
-        let (written, answers) = effect.cause.happen(self.place, Arc::make_mut(&mut self.base));
+        let (written, answers) = effect.happen(self.place, Arc::make_mut(&mut self.base));
         self.folded.insert(place, (effect.at, written));
         self.redo(0);
         answers
@@ -162,8 +162,7 @@ impl Chunk {
     fn answers_again(&self, place: usize) -> Answers {
         let before = place.checked_sub(1).map_or(self.floor, |before| self.effects[before].at);
         let content = self.content_at(Some(before)).expect("nothing above the floor is gone");
-        let (_, answers) =
-            self.effects[place].cause.happen(self.place, &mut Content::clone(&content));
+        let (_, answers) = self.effects[place].happen(self.place, &mut Content::clone(&content));
         answers
     }
 
@@ -188,7 +187,7 @@ impl Chunk {
     /// Does an effect on top of all others.
     fn add(&mut self, mut effect: Effect) -> Answers {
         let latest = Arc::make_mut(&mut self.latest);
-        let (written, answers) = effect.cause.happen(self.place, latest);
+        let (written, answers) = effect.happen(self.place, latest);
         effect.written = written;
         self.effects.push(effect);
         if self.effects.len().is_multiple_of(CHECKPOINT_EVERY) {
@@ -210,7 +209,7 @@ impl Chunk {
             Some(place) => Arc::clone(&self.checkpoints[place]),
         };
         for effect in &self.effects[checkpoint * CHECKPOINT_EVERY..count] {
-            effect.cause.happen(self.place, Arc::make_mut(&mut content));
+            effect.happen(self.place, Arc::make_mut(&mut content));
         }
         Some(content)
     }
@@ -348,13 +347,13 @@ impl Chunk {
     }
 }
 
-impl Cause {
+impl Effect {
     fn happen(&self, place: Place, content: &mut Content) -> (Written, Answers) {
-        match self {
-            Self::Transaction { operations, start, .. } => {
-                content.operate(place, operations, *start)
+        match &self.cause {
+            Cause::Transaction { operations, start, .. } => {
+                content.operate(place, operations, *start, self.at)
             }
-            Self::Copy(copied) => {
+            Cause::Copy(copied) => {
                 let is_attributes = content.size != copied.size;
                 content.clone_from(copied);
                 let ranges = [place.range].into_iter().collect();
@@ -362,7 +361,9 @@ impl Cause {
             }
         }
     }
+}
 
+impl Cause {
     fn name(&self) -> String {
         match self {
             Self::Transaction { id, .. } => format!("transaction {:x}", id.0),

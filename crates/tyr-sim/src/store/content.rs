@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 use tyr_types::chunk::{self, Answers, ChunkContent, Place, Start};
-use tyr_types::{ByteRange, Operation, Outcome, Payload, Transform};
+use tyr_types::{ByteRange, Bytes, ExtentRef, Operation, Outcome, Timestamp, Transform};
 
 /// What a chunk holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,17 +34,18 @@ struct Writing<'a> {
 }
 
 impl Content {
-    /// Does the operations of a transaction. Chunk 0 does not need `start`.
+    /// Does the operations of a transaction that committed at `at`. Chunk 0 does not need `start`.
     pub fn operate(
         &mut self,
         place: Place,
         operations: &[Operation],
         start: Start,
+        at: Timestamp,
     ) -> (Written, Answers) {
         let mut written = Written::default();
         let old_size = self.size;
         let mut writing = Writing { content: self, place, written: &mut written };
-        let answers = chunk::operate(&mut writing, place, operations, start);
+        let answers = chunk::operate(&mut writing, place, operations, start, at);
         written.is_attributes = place.is_first() && self.size != old_size;
         (written, answers)
     }
@@ -73,8 +74,7 @@ impl ChunkContent for Writing<'_> {
         }
     }
 
-    fn put(&mut self, offset: u64, payload: &Payload) {
-        let bytes = inline(payload);
+    fn put(&mut self, offset: u64, bytes: &Bytes) {
         let span = ByteRange { start: offset, end: offset + bytes.len() as u64 };
         let share = span.intersection(self.place.range);
         let skip = (share.start - offset) as usize;
@@ -82,6 +82,10 @@ impl ChunkContent for Writing<'_> {
         let bytes = &bytes[skip..skip + room.len()];
         self.content.bytes[room].copy_from_slice(bytes);
         self.written.ranges.push(share);
+    }
+
+    fn put_extents(&mut self, _offset: u64, _extents: &[ExtentRef]) {
+        panic!("no node of a simulated cluster has extents");
     }
 
     fn cut(&mut self, len: u64) {
@@ -118,12 +122,5 @@ impl Written {
     pub fn overlaps(&self, range: ByteRange, is_attributes: bool) -> bool {
         is_attributes && (self.is_attributes || range == ByteRange::NOTHING)
             || self.ranges.iter().any(|written| written.overlaps(range))
-    }
-}
-
-fn inline(payload: &Payload) -> &[u8] {
-    match payload {
-        Payload::Inline(bytes) => bytes,
-        Payload::Extents(_) => panic!("no node of a simulated cluster has extents"),
     }
 }

@@ -116,7 +116,8 @@ impl Cluster {
     fn apply(&mut self, number: u64, operations: Vec<Operation>) {
         let mut blob = self.moments.last().unwrap().1.clone();
         let size = blob.as_ref().map_or(0, Vec::len) as u64;
-        let outcomes = model::operate(&mut blob, &operations, &mut Ranges::new()).unwrap();
+        let (at, changed) = (time(number), &mut Ranges::new());
+        let outcomes = model::operate(&mut blob, &operations, at, changed).unwrap();
         self.moments.push((time(number), blob));
         let chain = chain(&operations, size, size);
         let transaction = transaction(number, operations);

@@ -114,6 +114,6 @@ fn appended<'a>(
     let operations = entries.filter(|entry| entry.blob == *blob).flat_map(|it| &it.operations);
     operations.filter_map(|operation| match operation.payload() {
         Some(tyr_types::Payload::Inline(bytes)) => numbers_of(bytes).next(),
-        Some(tyr_types::Payload::Extents(_)) | None => None,
+        Some(tyr_types::Payload::Extents(_) | tyr_types::Payload::Stamped(_)) | None => None,
     })
 }

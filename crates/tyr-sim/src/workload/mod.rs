@@ -23,6 +23,7 @@ pub mod rewrites;
 pub mod runner;
 pub mod sides;
 pub mod snapshots;
+pub mod stamps;
 pub mod stocks;
 #[cfg(test)]
 mod tests;

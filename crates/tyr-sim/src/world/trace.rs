@@ -259,6 +259,7 @@ impl Display for Load<'_> {
                 f.write_str("]")
             }
             Payload::Extents(_) => Ok(()),
+            Payload::Stamped(stamped) => write!(f, " stamped at {:?}", stamped.places()),
         }
     }
 }

@@ -7,9 +7,12 @@
 //! Decoding is total: any bytes give a transaction or an error, and allocate no more than the
 //! bytes themselves justify.
 
+use std::sync::Arc;
+
 use tyr_types::{
     BlobName, BlobOperations, Bytes, Error, ExtentRef, Key, KeyspaceId, Number, NumberType,
-    Operation, Payload, Result, Transaction, TransactionId, Transform, TransformKind, limits,
+    Operation, Payload, Result, Stamped, Transaction, TransactionId, Transform, TransformKind,
+    limits,
 };
 
 const CREATE: u8 = 0;
@@ -21,13 +24,17 @@ const TRUNCATE: u8 = 5;
 const DELETE: u8 = 6;
 const REPLACE: u8 = 7;
 const REPLACE_EXTENTS: u8 = 8;
+/// With stamps follow the places of those.
+const WRITE_STAMPED: u8 = 9;
+const APPEND_STAMPED: u8 = 10;
+const REPLACE_STAMPED: u8 = 11;
 /// Transforms follow: 10 times the kind plus the type.
 const APPLY: u8 = 0x80;
 
 const _: () = {
     assert!(TransformKind::ALL.len() * NumberType::ALL.len() <= (u8::MAX - APPLY) as usize);
     assert!(NumberType::ALL.len() == 10, "a transform's code is 10 times its kind, and the type");
-    assert!(REPLACE_EXTENTS < APPLY, "the codes of transforms lie behind all others");
+    assert!(REPLACE_STAMPED < APPLY, "the codes of transforms lie behind all others");
 };
 
 /// Whether the log keeps anything of these operations.
@@ -85,13 +92,13 @@ fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {
     match operation {
         Operation::Create => out.push(CREATE),
         Operation::Write { offset, payload } => {
-            out.push(form(payload, WRITE, WRITE_EXTENTS, seen));
+            out.push(form(payload, [WRITE, WRITE_EXTENTS, WRITE_STAMPED], seen));
             varint(out, *offset);
             encode_payload(payload, out);
         }
         // Where it was expected was a condition; that it held is known.
         Operation::Append { payload, expected: _ } => {
-            out.push(form(payload, APPEND, APPEND_EXTENTS, seen));
+            out.push(form(payload, [APPEND, APPEND_EXTENTS, APPEND_STAMPED], seen));
             encode_payload(payload, out);
         }
         Operation::Truncate { len } => {
@@ -111,19 +118,22 @@ fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {
         }
         Operation::Compare { .. } | Operation::Expect { .. } => {}
         Operation::Replace { payload } => {
-            out.push(form(payload, REPLACE, REPLACE_EXTENTS, seen));
+            out.push(form(payload, [REPLACE, REPLACE_EXTENTS, REPLACE_STAMPED], seen));
             encode_payload(payload, out);
         }
     }
 }
 
-fn form(payload: &Payload, inline: u8, extents: u8, seen: &mut Seen) -> u8 {
+/// Which of the codes of an operation is that of its payload: by value, by reference, with stamps.
+fn form(payload: &Payload, codes: [u8; 3], seen: &mut Seen) -> u8 {
+    let [inline, extents, stamped] = codes;
     match payload {
         Payload::Inline(_) => inline,
         Payload::Extents(_) => {
             seen.has_extents = true;
             extents
         }
+        Payload::Stamped(_) => stamped,
     }
 }
 
@@ -138,6 +148,11 @@ fn encode_payload(payload: &Payload, out: &mut Vec<u8>) {
                 varint(out, u64::from(extent.len));
                 varint(out, u64::from(extent.compressed_len));
             }
+        }
+        Payload::Stamped(stamped) => {
+            bytes(out, stamped.bytes());
+            varint(out, stamped.places().len() as u64);
+            stamped.places().iter().for_each(|place| varint(out, u64::from(*place)));
         }
     }
 }
@@ -268,7 +283,10 @@ impl<'a> Reader<'a> {
             REPLACE => Operation::Replace { payload: self.inline()? },
             REPLACE_EXTENTS => Operation::Replace { payload: self.extents()? },
             code @ APPLY.. => self.apply(code - APPLY)?,
-            code => return Err(unknown("operation", code, REPLACE_EXTENTS)),
+            WRITE_STAMPED => Operation::Write { offset: self.varint()?, payload: self.stamped()? },
+            APPEND_STAMPED => Operation::Append { payload: self.stamped()?, expected: None },
+            REPLACE_STAMPED => Operation::Replace { payload: self.stamped()? },
+            code => return Err(unknown("operation", code, REPLACE_STAMPED)),
         };
         operation.validate().map_err(|_| malformed("an impossible offset"))?;
         Ok(operation)
@@ -293,6 +311,16 @@ impl<'a> Reader<'a> {
         let len = self.count()?;
         // A copy of its own: a slice of the record would keep the whole record in memory.
         Ok(Payload::Inline(Bytes::copy_from_slice(self.take(len)?)))
+    }
+
+    fn stamped(&mut self) -> Result<Payload> {
+        let len = self.count()?;
+        let bytes = Bytes::copy_from_slice(self.take(len)?);
+        let count = self.count()?;
+        let places: Vec<u32> = (0..count).map(|_| self.u32()).collect::<Result<_>>()?;
+        let stamped = Stamped::from_parts(bytes, &places);
+        let stamped = stamped.map_err(|_| malformed("stamps where none can be"))?;
+        Ok(Payload::Stamped(Arc::new(stamped)))
     }
 
     fn extents(&mut self) -> Result<Payload> {

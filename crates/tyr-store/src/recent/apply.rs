@@ -40,7 +40,7 @@ impl BlobState {
         self.is_dirty = true;
         let start = Start::Known(self.attributes.size);
         let mut whole = Content { state: self, place: Place::WHOLE, applying };
-        operate(&mut whole, Place::WHOLE, operations, start)
+        operate(&mut whole, Place::WHOLE, operations, start, applying.at)
     }
 
     /// Keeps the attributes for readers before they change, and stamps the new version.

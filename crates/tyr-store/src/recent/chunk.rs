@@ -6,7 +6,7 @@
 //! too.
 
 use tyr_types::chunk::{Answers, ChunkContent, Place, Start, operate};
-use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Payload, Timestamp, Transform};
+use tyr_types::{ByteRange, Bytes, ExtentRef, Operation, Outcome, Timestamp, Transform};
 
 use super::apply::Applying;
 use super::blob::{Attributes, BlobState, within_block};
@@ -91,7 +91,7 @@ impl BlobState {
         }
         self.is_dirty = true;
         let mut content = Content { state: self, place, applying };
-        let answers = operate(&mut content, place, operations, start);
+        let answers = operate(&mut content, place, operations, start, applying.at);
         self.collect_some(applying.readers);
         answers
     }
@@ -207,20 +207,28 @@ impl ChunkContent for Content<'_> {
         self.state.attributes.size
     }
 
-    fn put(&mut self, offset: u64, payload: &Payload) {
+    fn put(&mut self, offset: u64, bytes: &Bytes) {
         let Self { place, applying, .. } = *self;
-        let span = ByteRange { start: offset, end: offset + payload.len() };
+        let span = ByteRange { start: offset, end: offset + bytes.len() as u64 };
         let share = span.intersection(place.range);
-        let local = place.local(share);
-        debug_assert_eq!(local.len(), share.len(), "as many bytes, counted from the chunk's start");
-        self.state.holds(place, Resize::Reach(local.end), applying.at);
-        match payload {
-            Payload::Inline(bytes) => {
-                let skip = (share.start - offset) as usize;
-                let bytes = &bytes[skip..skip + share.len() as usize];
-                self.state.write_bytes(local.start, bytes, applying);
+        let local = self.reach(share);
+        let skip = (share.start - offset) as usize;
+        let bytes = &bytes[skip..skip + share.len() as usize];
+        self.state.write_bytes(local.start, bytes, applying);
+    }
+
+    /// They each lie in one chunk; written are those that lie in this one.
+    fn put_extents(&mut self, offset: u64, extents: &[ExtentRef]) {
+        let Self { place, applying, .. } = *self;
+        let len: u64 = extents.iter().map(|extent| u64::from(extent.len)).sum();
+        self.reach(ByteRange { start: offset, end: offset + len }.intersection(place.range));
+        let mut start = offset;
+        for extent in extents {
+            let span = ByteRange { start, end: start + u64::from(extent.len) };
+            if place.range.contains(span) {
+                self.state.write_extents(place.local(span).start, &[*extent], applying);
             }
-            Payload::Extents(extents) => self.put_extents(offset, extents),
+            start = span.end;
         }
     }
 
@@ -250,16 +258,11 @@ impl ChunkContent for Content<'_> {
 }
 
 impl Content<'_> {
-    /// Writes extents that each lie in one chunk, as far as that is this one.
-    fn put_extents(&mut self, offset: u64, extents: &[ExtentRef]) {
-        let Self { place, applying, .. } = *self;
-        let mut start = offset;
-        for extent in extents {
-            let span = ByteRange { start, end: start + u64::from(extent.len) };
-            if place.range.contains(span) {
-                self.state.write_extents(place.local(span).start, &[*extent], applying);
-            }
-            start = span.end;
-        }
+    /// The chunk holds this share of the blob's bytes, at least; where they lie in it.
+    fn reach(&mut self, share: ByteRange) -> ByteRange {
+        let local = self.place.local(share);
+        debug_assert_eq!(local.len(), share.len(), "as many bytes, counted from the chunk's start");
+        self.state.holds(self.place, Resize::Reach(local.end), self.applying.at);
+        local
     }
 }

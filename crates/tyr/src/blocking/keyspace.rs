@@ -5,8 +5,8 @@ use std::io::Read;
 use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, ChunkLocation, Error, Key, KeyspaceConfig, KeyspaceId, Number,
-    Operation, Outcome, Payload, Result, Scan, ScanPage, Stat, Transform, limits,
+    BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId,
+    Number, Operation, Outcome, Payload, Result, Scan, ScanPage, Stat, Transform, limits,
 };
 
 use super::snapshot::pages;
@@ -59,7 +59,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` beyond the limits, `Unavailable` when the disk is full or fails; so for
     /// every operation that writes.
-    pub fn put(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<()> {
+    pub fn put(&self, key: impl ToKey, data: impl Into<Data>) -> Result<()> {
         self.begin_put(key, data.into())?.wait().map(drop)
     }
 
@@ -79,7 +79,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Bytes>) -> Result<()> {
+    pub fn write(&self, key: impl ToKey, offset: u64, data: impl Into<Data>) -> Result<()> {
         self.begin_write(key, offset, data.into())?.wait().map(drop)
     }
 
@@ -87,7 +87,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn append(&self, key: impl ToKey, data: impl Into<Bytes>) -> Result<u64> {
+    pub fn append(&self, key: impl ToKey, data: impl Into<Data>) -> Result<u64> {
         offset(&self.begin_append(key, data.into(), None)?.wait()?)
     }
 
@@ -99,7 +99,7 @@ impl Keyspace {
         &self,
         key: impl ToKey,
         expected_offset: u64,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<u64> {
         offset(&self.begin_append(key, data.into(), Some(expected_offset))?.wait()?)
     }
@@ -256,7 +256,7 @@ impl Keyspace {
         key: impl ToKey,
         offset: u64,
         expected: impl Into<Bytes>,
-        new: impl Into<Bytes>,
+        new: impl Into<Data>,
     ) -> Result<()> {
         self.begin_swap(key, offset, expected.into(), new.into())?.wait().map(drop)
     }
@@ -274,14 +274,14 @@ impl Keyspace {
         Ok(self.commit(pending))
     }
 
-    pub(crate) fn begin_put(&self, key: impl ToKey, data: Bytes) -> Result<Commit> {
+    pub(crate) fn begin_put(&self, key: impl ToKey, data: Data) -> Result<Commit> {
         self.begin(key, |pending| {
             let payload = pending.payload(&self.space, data)?;
             Ok(Operation::Replace { payload })
         })
     }
 
-    pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Bytes) -> Result<Commit> {
+    pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Data) -> Result<Commit> {
         ByteRange::at(offset, data.len() as u64)?;
         self.begin(key, |pending| {
             let payload = pending.payload(&self.space, data)?;
@@ -292,7 +292,7 @@ impl Keyspace {
     pub(crate) fn begin_append(
         &self,
         key: impl ToKey,
-        data: Bytes,
+        data: Data,
         expected: Option<u64>,
     ) -> Result<Commit> {
         self.begin(key, |pending| {
@@ -306,7 +306,7 @@ impl Keyspace {
         key: impl ToKey,
         offset: u64,
         expected: Bytes,
-        new: Bytes,
+        new: Data,
     ) -> Result<Commit> {
         let name = self.blob(key)?;
         let mut pending = Pending::default();

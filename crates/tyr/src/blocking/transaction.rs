@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Existence, Expected, Number, Operation, OperationId, ReadCheck,
-    Relation, Result, Stat, Timestamp, Transform, limits,
+    BlobName, ByteRange, Bytes, Data, Existence, Expected, Number, Operation, OperationId,
+    ReadCheck, Relation, Result, Stat, Timestamp, Transform, limits,
 };
 
 use super::Keyspace;
@@ -70,7 +70,7 @@ impl Transaction {
         &mut self,
         keyspace: &Keyspace,
         key: impl ToKey,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;
         let payload = self.pending.payload(&keyspace.space, data.into())?;
@@ -86,7 +86,7 @@ impl Transaction {
         keyspace: &Keyspace,
         key: impl ToKey,
         offset: u64,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<OperationId> {
         let (name, data) = (keyspace.blob(key)?, data.into());
         ByteRange::at(offset, data.len() as u64)?;
@@ -102,7 +102,7 @@ impl Transaction {
         &mut self,
         keyspace: &Keyspace,
         key: impl ToKey,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<OperationId> {
         self.append_if(keyspace, key, data.into(), None)
     }
@@ -117,7 +117,7 @@ impl Transaction {
         keyspace: &Keyspace,
         key: impl ToKey,
         expected_offset: u64,
-        data: impl Into<Bytes>,
+        data: impl Into<Data>,
     ) -> Result<OperationId> {
         self.append_if(keyspace, key, data.into(), Some(expected_offset))
     }
@@ -126,7 +126,7 @@ impl Transaction {
         &mut self,
         keyspace: &Keyspace,
         key: impl ToKey,
-        data: Bytes,
+        data: Data,
         expected: Option<u64>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;

@@ -1,13 +1,15 @@
 //! Any value of the types of `tyr-types`, those of keyspaces apart.
 
+use std::sync::Arc;
+
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, Expected, ExtentRef, Key,
-    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, ReadCheck, Relation, Timestamp,
-    Transaction, TransactionId, Transform, TransformKind, limits,
+    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, ReadCheck, Relation, Stamped,
+    Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
 };
 
 use crate::level::{LEVEL, level_of_transform};
@@ -102,7 +104,23 @@ pub fn transform() -> BoxedStrategy<Transform> {
         .boxed()
 }
 
-/// A payload, by value or by reference.
+/// Bytes with stamps at some distance from each other.
+fn stamped() -> BoxedStrategy<Stamped> {
+    let gaps = vec(0..40_usize, 1..=limits::STAMPS_MAX);
+    (gaps, 0..40_usize)
+        .prop_map(|(gaps, tail)| {
+            let mut end = 0;
+            let mut place = |gap: usize| {
+                end += gap + limits::STAMP_LEN;
+                end - limits::STAMP_LEN
+            };
+            let places: Vec<usize> = gaps.into_iter().map(&mut place).collect();
+            Stamped::new(std::vec![1; end + tail], places).expect("they are apart and within")
+        })
+        .boxed()
+}
+
+/// A payload, by value, by reference or with stamps.
 pub fn payload() -> BoxedStrategy<Payload> {
     let extent = (number_u32(), number_u64(), 0..=limits::EXTENT_LEN_MAX, number_u32()).prop_map(
         |(file, position, len, compressed_len)| ExtentRef { file, position, len, compressed_len },
@@ -110,6 +128,7 @@ pub fn payload() -> BoxedStrategy<Payload> {
     prop_oneof![
         4 => bytes().prop_map(Payload::Inline),
         1 => vec(extent, 0..4).prop_map(Payload::Extents),
+        1 => stamped().prop_map(|stamped| Payload::Stamped(Arc::new(stamped))),
     ]
     .boxed()
 }

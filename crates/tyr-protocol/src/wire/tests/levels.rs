@@ -5,7 +5,8 @@ use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy};
 use super::*;
 use crate::abort::Abort;
 use crate::level::{
-    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED, level_of,
+    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED, LEVEL_STAMPING,
+    level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -111,24 +112,30 @@ fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
     }
 }
 
-/// What level 4 brought: nobody begins it too early, and an older program does not take it for
+/// What levels 4 and 6 brought: nobody begins it too early, and an older program does not take it for
 /// something else.
 #[test]
-fn a_condition_on_existence_is_of_level_4_and_an_older_program_says_so() {
-    let transaction = samples::expecting();
-    assert_eq!(level_of(&transaction), LEVEL_EXPECTING);
-    assert_eq!(written(&*transaction).0, LEVEL_EXPECTING);
+fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so() {
     let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
     assert_eq!(record_bytes(&find("validated"))[0], BEFORE_LEVELS + 1);
-    assert_eq!(record_bytes(&find("validated-expect"))[0], LEVEL_EXPECTING + 1);
-    let envelopes = samples::envelopes();
-    let (_, envelope) = envelopes.iter().find(|(name, _)| *name == "submit-expect").unwrap();
-    let error = encode(envelope, &mut Outgoing::speaking(LEVEL_PLACED)).unwrap_err();
-    assert!(error.message().contains("feature level 4"), "{error}");
-    let mut older = Decoder::speaking(LEVEL_PLACED);
-    older.feed(&frame_of(envelope));
-    let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
-    assert_eq!((unread.level, unread.asked), (LEVEL_EXPECTING, Some(Asked::Transaction(ID))));
+    for (transaction, name, level) in [
+        (samples::expecting(), "expect", LEVEL_EXPECTING),
+        (samples::stamping(), "stamp", LEVEL_STAMPING),
+    ] {
+        assert_eq!(level_of(&transaction), level);
+        assert_eq!(written(&*transaction).0, level);
+        assert_eq!(record_bytes(&find(&format!("validated-{name}")))[0], level + 1);
+        let (envelopes, sample) = (samples::envelopes(), format!("submit-{name}"));
+        let (_, envelope) = envelopes.iter().find(|(name, _)| **name == sample).unwrap();
+        let error = encode(envelope, &mut Outgoing::speaking(level - 1)).unwrap_err();
+        assert!(error.message().contains(&format!("feature level {level}")), "{error}");
+        let mut older = Decoder::speaking(level - 1);
+        older.feed(&frame_of(envelope));
+        let Some(Frame::Unread(unread)) = older.frame().unwrap() else {
+            panic!("it was understood")
+        };
+        assert_eq!((unread.level, unread.asked), (level, Some(Asked::Transaction(ID))));
+    }
 }
 
 /// It is only told: who does not know of it gets the abort all the same.

@@ -7,8 +7,8 @@ use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
     ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation,
-    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stat,
-    Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage,
+    Stamped, Stat, Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
 
 use crate::abort::Abort;
@@ -96,6 +96,20 @@ pub fn expecting() -> Arc<Transaction> {
         on("zwei", vec![expect(Existence::Present)]),
         on("drei", Relation::ALL.map(compare).to_vec()),
     ];
+    Arc::new(Transaction { id: ID, blobs, reads: vec![] })
+}
+
+/// A transaction of level 6.
+pub fn stamping() -> Arc<Transaction> {
+    let stamped = |bytes: &'static [u8], places: &[usize]| {
+        Payload::Stamped(Arc::new(Stamped::new(bytes, places.iter().copied()).unwrap()))
+    };
+    let operations = vec![
+        Operation::Write { offset: 5, payload: stamped(b"0123456789abcdef!", &[0]) },
+        Operation::Append { payload: stamped(&[b'-'; 40], &[3, 20]), expected: None },
+        Operation::Replace { payload: stamped(&[b'-'; 16], &[0]) },
+    ];
+    let blobs = vec![BlobOperations { blob: blob("eins"), operations }];
     Arc::new(Transaction { id: ID, blobs, reads: vec![] })
 }
 
@@ -345,6 +359,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
         ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
         ("submit-expect", submit(expecting())),
+        ("submit-stamp", submit(stamping())),
         ("scan", scan()),
         ("scanned", scanned()),
     ];
@@ -411,6 +426,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("marked", Record::Marked { entries: marked() }),
         ("map-lost", Record::Map(Arc::new(map_with_loss()))),
         ("validated-expect", validated(expecting())),
+        ("validated-stamp", validated(stamping())),
     ]
 }
 

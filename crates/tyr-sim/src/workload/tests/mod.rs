@@ -16,6 +16,7 @@ use super::registers::Registers;
 use super::rewrites::Rewrites;
 use super::sides::Sides;
 use super::snapshots::Snapshots;
+use super::stamps::Stamps;
 use super::stocks::Stocks;
 use super::{Space, Workload};
 use crate::checker::{self, Allowed};
@@ -44,6 +45,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Sides::new(space.clone(), 2)),
         Box::new(Pages::new(space.clone(), 6, 2_000)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
+        Box::new(Stamps::new(space.clone(), 3)),
         Box::new(Stocks::new(space.clone(), 3)),
     ]
 }

@@ -306,7 +306,7 @@ impl Serial {
             let versions = self.blobs.entry(entry.blob.clone()).or_default();
             let mut blob = versions.last().and_then(|version| version.blob.clone());
             let mut changed = Ranges::new();
-            match model::operate(&mut blob, &entry.operations, &mut changed) {
+            match model::operate(&mut blob, &entry.operations, at, &mut changed) {
                 Ok(its) => outcomes.push(its),
                 Err(_) if self.flaw == Some(Flaw::NoConditions) => outcomes.push(Vec::new()),
                 Err(place) => {
@@ -332,7 +332,7 @@ impl Serial {
             for entry in &transaction.blobs {
                 let versions = self.blobs.get_mut(&entry.blob).expect("it was just there");
                 let mut blob = versions.last().and_then(|version| version.blob.clone());
-                if model::operate(&mut blob, &entry.operations, &mut Ranges::new()).is_ok() {
+                if model::operate(&mut blob, &entry.operations, at, &mut Ranges::new()).is_ok() {
                     let changed = [ATTRIBUTES].into_iter().collect();
                     versions.push(Version { at, changed, blob });
                 }

@@ -21,6 +21,10 @@ fn encoded(transaction: &Transaction) -> Vec<u8> {
     body
 }
 
+fn stamped<const N: usize>(bytes: Vec<u8>, places: [usize; N]) -> Payload {
+    Payload::Stamped(Arc::new(Stamped::new(bytes, places).unwrap()))
+}
+
 fn any_payload() -> impl Strategy<Value = Payload> {
     let extent = (any::<u32>(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
         |(file, position, len, compressed_len)| ExtentRef { file, position, len, compressed_len },
@@ -29,6 +33,9 @@ fn any_payload() -> impl Strategy<Value = Payload> {
         prop::collection::vec(any::<u8>(), 0..300)
             .prop_map(|bytes| Payload::Inline(Bytes::from(bytes))),
         prop::collection::vec(extent, 0..5).prop_map(Payload::Extents),
+        (0..300_usize, 0..16_usize, 0..300_usize).prop_map(|(start, gap, tail)| {
+            stamped(vec![3; start + 32 + gap + tail], [start, start + 16 + gap])
+        }),
     ]
 }
 
@@ -149,6 +156,41 @@ fn the_bytes_are_those_of_format_1() {
         &[128 + 98, 2, 0, 0, 0x80, 0x3F],
     ];
     assert_eq!(encoded(&transaction(vec![blob("k1", operations)])), expected.concat());
+}
+
+/// Codes that came after the first release of format 1: a program of before refuses the record as
+/// one of a later release.
+#[test]
+fn the_bytes_of_stamps_are_those_of_the_format() {
+    let operations = vec![
+        Operation::Write { offset: 128, payload: stamped(vec![0; 16], [0]) },
+        Operation::Append {
+            payload: stamped([&[0; 33][..], b"y"].concat(), [17, 1]),
+            expected: None,
+        },
+        Operation::Replace { payload: stamped([b"x", &[0; 16][..]].concat(), [1]) },
+    ];
+    let expected = [
+        &8_u64.to_le_bytes()[..],
+        &7_u64.to_le_bytes(),
+        &[1, 1, 2, b'k', b'1', 3],
+        &[9, 0x80, 1, 16],
+        &[0; 16],
+        &[1, 0],
+        &[10, 34],
+        &[0; 33],
+        &[b'y', 2, 1, 17],
+        &[11, 17, b'x'],
+        &[0; 16],
+        &[1, 1],
+    ];
+    let body = encoded(&transaction(vec![blob("k1", operations)]));
+    assert_eq!(body, expected.concat());
+    let place = body.len() - 1;
+    for wrong in [0, 2] {
+        let forged = [&body[..place], &[wrong]].concat();
+        assert!(decode(&forged).unwrap_err().message().contains("stamps where none can be"));
+    }
 }
 
 #[test]
