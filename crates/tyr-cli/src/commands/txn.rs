@@ -40,8 +40,9 @@ One operation a line; # starts a comment:
   get       KEYSPACE KEY
   stat      KEYSPACE KEY
 KEY and DATA are words, \"quoted text\" with \\n \\r \\t \\0 \\\\ \\\" \\xNN, 'verbatim text', \
-hex:00ff or base64:AP8=. Nothing is done until the whole script is understood; errors name the \
-line.
+hex:00ff or base64:AP8=. In quoted DATA to put, write or append, \\T is 16 bytes that the \
+commit fills with its timestamp: entries sort by it. Nothing is done until the whole script is \
+understood; errors name the line.
 
 Example:
   tyr txn <<'END'

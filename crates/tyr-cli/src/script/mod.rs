@@ -13,7 +13,7 @@
 
 mod words;
 
-use tyr::{Error, Key, Number, NumberType, Relation, Result, Transform, TransformKind};
+use tyr::{Data, Error, Key, Number, NumberType, Relation, Result, Transform, TransformKind};
 
 use words::{Word, split};
 
@@ -35,10 +35,10 @@ pub struct Step {
 #[allow(missing_docs, reason = "they are the operations of the store, with its arguments")]
 pub enum Action {
     Create,
-    Put { data: Vec<u8> },
-    Write { offset: u64, data: Vec<u8> },
-    Append { data: Vec<u8> },
-    AppendAt { offset: u64, data: Vec<u8> },
+    Put { data: Data },
+    Write { offset: u64, data: Data },
+    Append { data: Data },
+    AppendAt { offset: u64, data: Data },
     Truncate { len: u64 },
     Delete,
     Apply { offset: u64, transform: Transform },
@@ -132,12 +132,10 @@ fn parse_step(line: usize, words: &[Word]) -> Result<Step> {
 fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
     Ok(match name {
         "create" => Action::Create,
-        "put" => Action::Put { data: operands[0].bytes()? },
-        "write" => Action::Write { offset: operands[0].count()?, data: operands[1].bytes()? },
-        "append" => Action::Append { data: operands[0].bytes()? },
-        "append-at" => {
-            Action::AppendAt { offset: operands[0].count()?, data: operands[1].bytes()? }
-        }
+        "put" => Action::Put { data: operands[0].data()? },
+        "write" => Action::Write { offset: operands[0].count()?, data: operands[1].data()? },
+        "append" => Action::Append { data: operands[0].data()? },
+        "append-at" => Action::AppendAt { offset: operands[0].count()?, data: operands[1].data()? },
         "truncate" => Action::Truncate { len: operands[0].count()? },
         "delete" => Action::Delete,
         "apply" => {

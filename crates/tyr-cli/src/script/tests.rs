@@ -31,7 +31,7 @@ fn every_form_parses_to_the_action_of_its_name() {
 fn operands_arrive_in_their_places() {
     assert_eq!(
         one("write ks 'a b' 16 'x'").action,
-        Action::Write { offset: 16, data: b"x".to_vec() }
+        Action::Write { offset: 16, data: Data::from("x") }
     );
     assert_eq!(one("read ks k 1 2").action, Action::Read { offset: 1, len: 2 });
     let sub = Transform::new(TransformKind::Sub, Number::I32(-7)).unwrap();

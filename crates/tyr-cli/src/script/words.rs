@@ -1,9 +1,10 @@
 //! Words of a script line: separated by blanks, `#` starts a comment, quotes keep blanks.
 //!
-//! `"..."` knows `\n \r \t \0 \\ \" \xNN`; `'...'` takes everything as it stands. A bare word may
-//! be `hex:...` or `base64:...`; a quoted one never is, so that any text can be given.
+//! `"..."` knows `\n \r \t \0 \\ \" \xNN`, and `\T` for 16 bytes that the commit timestamp will
+//! fill; `'...'` takes everything as it stands. A bare word may be `hex:...` or `base64:...`; a
+//! quoted one never is, so that any text can be given.
 
-use tyr::{Error, Result};
+use tyr::{Data, Error, Result, Stamped, limits};
 
 use crate::data;
 
@@ -14,6 +15,13 @@ pub enum Word {
     Bare(String),
     /// What the quotes held, escapes resolved. `\xNN` makes any byte, so it need not be text.
     Quoted(Vec<u8>),
+    /// The same, with zeros where `\T` stood.
+    Stamped {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// Where stamps begin in them.
+        places: Vec<usize>,
+    },
 }
 
 impl Word {
@@ -22,6 +30,17 @@ impl Word {
         match self {
             Self::Bare(text) => data::parse_bytes(text),
             Self::Quoted(bytes) => Ok(bytes.clone()),
+            Self::Stamped { .. } => Err(misplaced_stamp()),
+        }
+    }
+
+    /// What it has to be written, perhaps with stamps.
+    pub fn data(&self) -> Result<Data> {
+        match self {
+            Self::Bare(_) | Self::Quoted(_) => self.bytes().map(Data::from),
+            Self::Stamped { bytes, places } => {
+                Stamped::new(bytes.clone(), places.iter().copied()).map(Data::from)
+            }
         }
     }
 
@@ -31,6 +50,7 @@ impl Word {
             Self::Bare(text) => Ok(text),
             Self::Quoted(bytes) => std::str::from_utf8(bytes)
                 .map_err(|_| Error::invalid("a name or number must be text, not binary")),
+            Self::Stamped { .. } => Err(misplaced_stamp()),
         }
     }
 
@@ -38,6 +58,10 @@ impl Word {
     pub fn count(&self) -> Result<u64> {
         data::parse_size(self.text()?).map_err(Error::invalid)
     }
+}
+
+fn misplaced_stamp() -> Error {
+    Error::invalid("\\T, the commit timestamp, is for what is put, written or appended")
 }
 
 /// The words of `line`.
@@ -73,16 +97,26 @@ fn verbatim(rest: &str) -> Result<(Word, &str)> {
 }
 
 fn quoted(rest: &str) -> Result<(Word, &str)> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut places) = (Vec::new(), Vec::new());
     let mut chars = rest.char_indices();
     while let Some((at, char)) = chars.next() {
         match char {
-            '"' => return Ok((Word::Quoted(bytes), &rest[at + 1..])),
+            '"' => {
+                let word = match places.is_empty() {
+                    true => Word::Quoted(bytes),
+                    false => Word::Stamped { bytes, places },
+                };
+                return Ok((word, &rest[at + 1..]));
+            }
             '\\' => match chars.next().map(|(_, escaped)| escaped) {
                 Some('n') => bytes.push(b'\n'),
                 Some('r') => bytes.push(b'\r'),
                 Some('t') => bytes.push(b'\t'),
                 Some('0') => bytes.push(0),
+                Some('T') => {
+                    places.push(bytes.len());
+                    bytes.extend([0; limits::STAMP_LEN]);
+                }
                 Some(same @ ('\\' | '"')) => bytes.push(same as u8),
                 Some('x') => {
                     let digits: String = chars.by_ref().take(2).map(|(_, digit)| digit).collect();
@@ -93,7 +127,7 @@ fn quoted(rest: &str) -> Result<(Word, &str)> {
                 }
                 Some(other) => {
                     return Err(Error::invalid(format!(
-                        "\\{} is no escape; there are \\n \\r \\t \\0 \\\\ \\\" \\xNN",
+                        "\\{} is no escape; there are \\n \\r \\t \\0 \\\\ \\\" \\xNN \\T",
                         other.escape_debug()
                     )));
                 }
@@ -131,6 +165,18 @@ mod tests {
     fn escapes_make_any_byte() {
         assert_eq!(bytes(r#""\n\r\t\0\\\"\xff""#), [[10, 13, 9, 0, 92, 34, 255]]);
         assert_eq!(bytes(r"'\n'"), [br"\n"]);
+    }
+
+    #[test]
+    fn the_commit_timestamp_has_its_place_in_data_and_nowhere_else() {
+        let words = split(r#""a\T\Tb" "\T""#).unwrap();
+        let stamped = Stamped::new([&b"a"[..], &[0; 32], b"b"].concat(), [1, 17]).unwrap();
+        assert_eq!(words[0].data().unwrap(), Data::from(stamped));
+        assert!(words[1].bytes().unwrap_err().message().contains("put, written or appended"));
+        assert!(words[1].text().is_err());
+        let many = format!("\"{}\"", r"\T".repeat(17));
+        assert!(split(&many).unwrap()[0].data().unwrap_err().message().contains("1 to 16"));
+        assert_eq!(split(r"'\T'").unwrap()[0].data().unwrap(), Data::from(r"\T"));
     }
 
     #[test]

@@ -25,6 +25,25 @@ fn a_script_takes_effect_as_a_whole() {
 }
 
 #[test]
+fn the_commit_timestamp_is_written_where_the_script_says() {
+    let shell = Shell::new();
+    let script = b"append ks log \"\\T first\"\nappend ks log \"\\T second\"\nread ks log 0 4\n";
+    let output = shell.ok_fed(["txn", "--json"], script);
+    assert_eq!(lines(&output)[0]["results"][2]["base64"], "AAAAAA==");
+    shell.ok_fed(["txn"], b"append ks log \"\\T third\"\n");
+    let log = shell.ok(["get", "ks", "log"]);
+    let [first, second, third] = [&log[..22], &log[22..45], &log[45..]];
+    assert_eq!(
+        (&first[16..], &second[16..], &third[16..]),
+        (&b" first"[..], &b" second"[..], &b" third"[..])
+    );
+    assert!(first[..16] == second[..16] && second[..16] < third[..16], "{log:?}");
+    let (code, _, text) = refusal(&shell.feed(["txn", "--json"], b"compare ks log 0 \"\\T\"\n"));
+    assert_eq!(code, 9);
+    assert!(text.starts_with("line 1: "), "{text}");
+}
+
+#[test]
 fn reads_see_what_the_lines_before_wrote() {
     let shell = Shell::new();
     shell.ok(["put", "ks", "a", "--value", "old"]);
