@@ -119,8 +119,8 @@ impl Place {
 }
 
 /// Does the operations of a transaction that committed at `at` on the blob, as far as they concern
-/// this chunk. Chunk 0 does not need `start`. Stamps are filled with `at` (C10), so that they are the
-/// same on every node, whenever it does so.
+/// this chunk. Chunk 0 does not need `start`. Stamps are filled with `at` (C10), so that they are
+/// the same on every node, whenever it does so.
 ///
 /// # Panics
 /// When a transform reaches over the chunk's end: the commit machine sees to that (C4).

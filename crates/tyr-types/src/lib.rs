@@ -6,9 +6,9 @@
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`stamped`] what of its bytes only the
-//! commit knows, [`operation`] puts them into transactions, [`chunk`] says what they do, [`scan`] what is listed, [`keyspace`] is what a namespace is
-//! created with, [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds
-//! every bound, [`error`] what can go wrong.
+//! commit knows, [`operation`] puts them into transactions, [`chunk`] says what they do, [`scan`]
+//! what is listed, [`keyspace`] is what a namespace is created with, [`usage`] how much of it there
+//! is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;

@@ -15,7 +15,7 @@ use crate::timestamp::Timestamp;
 /// ```
 /// use tyr_types::{Stamped, Timestamp};
 ///
-/// let entry = Stamped::new([&[0; 16], &b"text"[..]].concat(), [0])?;
+/// let entry = Stamped::new([&[0; 16][..], b"text"].concat(), [0])?;
 /// let at = Timestamp { clock: 7, ..Timestamp::ZERO };
 /// let stored = entry.filled(at);
 /// assert_eq!(Timestamp::from_stamp(stored[..16].try_into().unwrap()), Some(at));

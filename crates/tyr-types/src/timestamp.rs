@@ -32,8 +32,8 @@ impl Timestamp {
     /// clock shows, there is room above this for one timestamp each microsecond, for 500,000 years.
     pub const CLOCK_MAX: u64 = 1 << 53;
 
-    /// As it stands in content (C10): epoch, clock and node in big-endian bytes, and two zeros. Bytes
-    /// sort as the timestamps do.
+    /// As it stands in content (C10): epoch, clock and node in big-endian bytes, and two zeros.
+    /// Bytes sort as the timestamps do.
     pub fn to_stamp(self) -> [u8; limits::STAMP_LEN] {
         let mut stamp = [0; limits::STAMP_LEN];
         stamp[..4].copy_from_slice(&self.epoch.0.to_be_bytes());

@@ -382,8 +382,8 @@ fn client_of(id: TransactionId) -> u64 {
     u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits")
 }
 
-/// The transaction with this node's name in its stamps, whoever had the highest proposal: what there
-/// is without C10.
+/// The transaction with this node's name in its stamps, whoever had the highest proposal: what
+/// there is without C10.
 fn stamped_here(transaction: &Transaction, node: NodeId, at: Timestamp) -> Transaction {
     let mut wrong = transaction.clone();
     for operation in wrong.blobs.iter_mut().flat_map(|entry| &mut entry.operations) {

@@ -1,8 +1,8 @@
 //! Entries with the commit timestamp in them: in logs, several logs at once, and where two chunks
 //! meet.
 //!
-//! What is filled in must be the same at every replica, after replay and in copies, and ascend along a
-//! log, so that whoever merges logs by it finds the order in which they were written.
+//! What is filled in must be the same at every replica, after replay and in copies, and ascend
+//! along a log, so that whoever merges logs by it finds the order in which they were written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

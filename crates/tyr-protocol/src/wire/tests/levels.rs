@@ -112,8 +112,8 @@ fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
     }
 }
 
-/// What levels 4 and 6 brought: nobody begins it too early, and an older program does not take it for
-/// something else.
+/// What levels 4 and 6 brought: nobody begins it too early, and an older program does not take it
+/// for something else.
 #[test]
 fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so() {
     let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
