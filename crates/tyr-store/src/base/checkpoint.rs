@@ -303,6 +303,7 @@ impl Base {
         let _alone = self.changing.lock();
         // Nothing may come back that refers to what is given back now.
         self.record(self.last_checkpoint())?;
+        self.forget_lost_files()?;
         let done = match self.index.get(Table::Meta, key::RECLAIMED)? {
             Some(value) => record::decode_number(&value).unwrap_or(0),
             None => 0,
@@ -334,6 +335,22 @@ impl Base {
             self.index.commit(batch)?;
         }
         Ok(reclaimed)
+    }
+
+    /// Forgets what is dead in files that a loss of power took as a whole: others will have their
+    /// numbers, and nothing of those is to be given back.
+    fn forget_lost_files(&self) -> Result<()> {
+        let from = key::extent(key::DEAD, self.first_new_file, 0);
+        let end = key::behind(key::DEAD).expect("the prefix is not the last");
+        loop {
+            let dead = self.some_of_meta(&from, &end)?;
+            if dead.is_empty() {
+                return Ok(());
+            }
+            let mut batch = IndexBatch::new();
+            dead.into_iter().for_each(|(key, _)| batch.remove(Table::Meta, key));
+            self.index.commit(batch)?;
+        }
     }
 
     /// Adds all extents of one file that blobs refer to.

@@ -48,6 +48,24 @@ fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
     fixture.assert_sound();
 }
 
+/// A loss of power may take a file of extents as a whole, and leave in the index what died in it.
+#[test]
+fn what_died_in_a_file_that_was_lost_takes_nothing_of_the_file_that_gets_its_number() {
+    let fixture = Fixture::new(false);
+    let extent = fixture.extents.write(&[1; 40_000], false).unwrap();
+    let mut change = fixture.change("small", 1, 10);
+    change.pieces.push((0, PieceData::Extent { extent, skip: 0, len: 10 }));
+    fixture.fold(vec![change]);
+    let kept = fixture.index.unsynced_batches();
+    let lost = (0..100).map(|seed| fixture.crashed(kept, seed));
+    let lost = lost.into_iter().find(|it| it.extents.files().unwrap().is_empty()).unwrap();
+    lost.base.reclaim(&[]).unwrap();
+    lost.write("large", 2, 0, &[2; 40_000]);
+    lost.checkpoint(2, 2);
+    assert!(lost.content("large").unwrap() == [2; 40_000]);
+    lost.assert_sound();
+}
+
 #[test]
 fn a_checkpoint_that_fails_frees_nothing_that_a_loss_of_power_could_bring_back() {
     for operation in [FaultyOperation::Create, FaultyOperation::Write] {
