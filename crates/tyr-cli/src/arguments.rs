@@ -22,7 +22,7 @@ use crate::commands::locations::{self, LocationsArguments};
 use crate::commands::metadata::{self, MetadataCommand};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
-use crate::commands::removal::{self, RemoveArguments, TruncateArguments};
+use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateArguments};
 use crate::commands::secret::{self, SecretArguments};
 use crate::commands::txn::{self, TxnArguments};
 use crate::commands::writing::{
@@ -98,6 +98,8 @@ pub enum Command {
     Cas(SwapArguments),
     /// Cut a blob, or extend it with zeros
     Truncate(TruncateArguments),
+    /// Make a hole in a blob: zeros that take no space
+    Clear(ClearArguments),
     /// Show the size and version of blobs
     Stat(StatArguments),
     /// List the blobs of a keyspace in key order
@@ -160,6 +162,7 @@ impl Command {
             Self::Apply(arguments) => arithmetic::apply(session, &arguments),
             Self::Cas(arguments) => arithmetic::compare_and_swap(session, &arguments),
             Self::Truncate(arguments) => removal::truncate(session, &arguments),
+            Self::Clear(arguments) => removal::clear(session, &arguments),
             Self::Stat(arguments) => listing::stat(session, &arguments),
             Self::Ls(arguments) => listing::list(session, &arguments),
             Self::Locations(arguments) => locations::run(session, &arguments),

@@ -39,6 +39,7 @@ impl Footprint {
             Operation::Write { offset, payload } => span(*offset, payload.len()),
             Operation::Append { expected, .. } => ByteRange::from(expected.unwrap_or(size)),
             Operation::Truncate { len } => ByteRange::from(*len),
+            Operation::Clear { range } => *range,
             Operation::Delete | Operation::Replace { .. } => ByteRange::ALL,
             Operation::Apply { offset, transform } => span(*offset, transform.width() as u64),
             Operation::Compare { .. } | Operation::Expect { .. } => return None,
@@ -59,6 +60,7 @@ impl Footprint {
             Operation::Write { .. }
             | Operation::Append { expected: None, .. }
             | Operation::Truncate { .. }
+            | Operation::Clear { .. }
             | Operation::Delete
             | Operation::Apply { .. }
             | Operation::Replace { .. } => None,

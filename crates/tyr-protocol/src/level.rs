@@ -8,6 +8,7 @@
 //! | 4 | [`LEVEL_EXPECTING`]: conditions on existence and on numbers, and which one failed |
 //! | 5 | [`LEVEL_SCANNING`]: scans with ranges of keys, groups, first bytes |
 //! | 6 | [`LEVEL_STAMPING`]: payloads with places that the commit timestamp fills |
+//! | 7 | [`LEVEL_CLEARING`]: the operation that makes holes |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -21,7 +22,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_STAMPING;
+pub const LEVEL: u8 = LEVEL_CLEARING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -50,6 +51,9 @@ pub const LEVEL_SCANNING: u8 = 5;
 /// From this level on payloads have places that the commit timestamp fills (C10).
 pub const LEVEL_STAMPING: u8 = 6;
 
+/// From this level on a transaction may make holes in blobs.
+pub const LEVEL_CLEARING: u8 = 7;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -64,6 +68,7 @@ const _: () = assert!(LEVEL_FIRST < LEVEL_ALONE && LEVEL_ALONE < LEVEL_PLACED, "
 const _: () = assert!(LEVEL_PLACED < LEVEL_EXPECTING, "levels only come");
 const _: () = assert!(LEVEL_EXPECTING < LEVEL_SCANNING, "levels only come");
 const _: () = assert!(LEVEL_SCANNING < LEVEL_STAMPING, "levels only come");
+const _: () = assert!(LEVEL_STAMPING < LEVEL_CLEARING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
@@ -84,6 +89,7 @@ fn level_of_operation(operation: &Operation) -> u8 {
         | Operation::Truncate { .. }
         | Operation::Delete
         | Operation::Compare { expected: Expected::Bytes(_), .. } => BEFORE_LEVELS,
+        Operation::Clear { .. } => LEVEL_CLEARING,
         Operation::Expect { .. } | Operation::Compare { expected: Expected::Number { .. }, .. } => {
             LEVEL_EXPECTING
         }

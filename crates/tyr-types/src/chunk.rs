@@ -17,7 +17,8 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use crate::operation::{ExtentRef, Operation, Outcome, Payload};
+use crate::operation::{Operation, Outcome};
+use crate::payload::{ExtentRef, Payload};
 use crate::range::ByteRange;
 use crate::timestamp::Timestamp;
 use crate::transform::Transform;
@@ -79,6 +80,10 @@ pub trait ChunkContent {
 
     /// The same of bytes that lie in extents.
     fn put_extents(&mut self, offset: u64, extents: &[ExtentRef]);
+
+    /// `range`, given in bytes of the chunk, of which it holds all, reads as zeros from now on. It
+    /// holds as many bytes as before.
+    fn clear(&mut self, range: ByteRange);
 
     /// Everything from `len` of the blob on goes, which is before the chunk's end. A later chunk
     /// then holds exactly the bytes up to there, new ones being zero.
@@ -209,6 +214,10 @@ impl<C: ChunkContent> Run<'_, C> {
                 self.ends_at(payload.len());
                 None
             }
+            Operation::Clear { range } => {
+                self.clear(*range);
+                None
+            }
             // It changes another chunk.
             Operation::Apply { offset, transform } => {
                 self.reaches(offset + transform.width() as u64);
@@ -226,6 +235,15 @@ impl<C: ChunkContent> Run<'_, C> {
             Payload::Inline(bytes) => self.content.put(offset, bytes),
             Payload::Extents(extents) => self.content.put_extents(offset, extents),
             Payload::Stamped(stamped) => self.content.put(offset, &stamped.filled(self.at)),
+        }
+    }
+
+    fn clear(&mut self, range: ByteRange) {
+        let local = self.place.local(range);
+        let held = ByteRange { start: 0, end: self.content.held() };
+        let cleared = local.intersection(held);
+        if !cleared.is_empty() {
+            self.content.clear(cleared);
         }
     }
 
@@ -320,6 +338,7 @@ fn transform(operation: &Operation) -> Option<Transform> {
         | Operation::Write { .. }
         | Operation::Append { .. }
         | Operation::Truncate { .. }
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Compare { .. }
         | Operation::Replace { .. }
@@ -390,6 +409,11 @@ mod tests {
             panic!("extents are the stores' affair");
         }
 
+        fn clear(&mut self, range: ByteRange) {
+            let end = range.end.min(self.bytes.len() as u64);
+            self.bytes[range.start.min(end) as usize..end as usize].fill(0);
+        }
+
         fn cut(&mut self, len: u64) {
             self.bytes.resize(len.saturating_sub(self.place.range.start) as usize, 0);
         }
@@ -433,6 +457,9 @@ mod tests {
             vec![Operation::Append { payload: stamped(), expected: None }],
             vec![Operation::Truncate { len: 3 }, append(b"q")],
             vec![Operation::Truncate { len: 20 }],
+            vec![Operation::Clear { range: ByteRange { start: 3, end: 10 } }, append(b"q")],
+            vec![Operation::Clear { range: ByteRange { start: 10, end: 30 } }],
+            vec![append(b"more"), Operation::Clear { range: ByteRange::ALL }],
             vec![Operation::Write { offset: 19, payload: payload(b"") }, append(b"xy")],
             vec![Operation::Write { offset: 16, payload: payload(b"") }],
             vec![Operation::Delete],

@@ -5,10 +5,11 @@
 //! wire is the protocol's.
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
-//! say what an operation touches, computes and compares, [`stamped`] what of its bytes only the
-//! commit knows, [`operation`] puts them into transactions, [`chunk`] says what they do, [`scan`]
-//! what is listed, [`keyspace`] is what a namespace is created with, [`usage`] how much of it there
-//! is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go wrong.
+//! say what an operation touches, computes and compares, [`payload`] and [`stamped`] are the
+//! bytes that it carries, [`operation`] puts them into transactions, [`chunk`] says what they do,
+//! [`scan`] what is listed, [`keyspace`] is what a namespace is created with, [`usage`] how much of
+//! it there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go
+//! wrong.
 
 pub mod chunk;
 pub mod error;
@@ -18,6 +19,7 @@ pub mod keyspace;
 pub mod limits;
 pub mod location;
 pub mod operation;
+pub mod payload;
 pub mod placed_by;
 pub mod range;
 pub mod scan;
@@ -33,9 +35,9 @@ pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use location::{ChunkLocation, Replica};
 pub use operation::{
-    BlobOperations, Existence, ExtentRef, Operation, OperationId, Outcome, Payload, ReadCheck,
-    Stat, Transaction,
+    BlobOperations, Existence, Operation, OperationId, Outcome, ReadCheck, Stat, Transaction,
 };
+pub use payload::{ExtentRef, Payload};
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;
 pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};

@@ -1,74 +1,13 @@
 //! What a transaction is made of.
 
-use std::fmt;
-use std::sync::Arc;
-
-use bytes::Bytes;
-
 use crate::error::{Error, Result};
 use crate::expected::Expected;
 use crate::id::{BlobName, TransactionId};
 use crate::limits;
+use crate::payload::{ExtentRef, Payload};
 use crate::range::ByteRange;
-use crate::stamped::Stamped;
 use crate::timestamp::Timestamp;
 use crate::transform::{Number, Transform};
-
-/// Where one piece of a large payload lies on disk; written before the record that refers to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExtentRef {
-    /// Number of the extent file.
-    pub file: u32,
-    /// Where in the file the extent begins, in bytes; a multiple of the frame size.
-    pub position: u64,
-    /// Bytes of payload; at most [`limits::EXTENT_LEN_MAX`].
-    pub len: u32,
-    /// Bytes stored, when it is compressed; 0 when it is stored as it is.
-    pub compressed_len: u32,
-}
-
-/// The bytes that a write or append carries.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Payload {
-    /// By value.
-    Inline(Bytes),
-    /// By reference to extents, in order; the payload is their concatenation.
-    Extents(Vec<ExtentRef>),
-    /// By value, with places that the commit timestamp fills (C10).
-    Stamped(Arc<Stamped>),
-}
-
-/// Printed with the first few of its bytes.
-impl fmt::Debug for Payload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Inline(bytes) => {
-                let first = bytes.slice(..bytes.len().min(8));
-                write!(f, "Inline({} bytes: {first:?})", bytes.len())
-            }
-            Self::Extents(extents) => f.debug_tuple("Extents").field(extents).finish(),
-            Self::Stamped(stamped) => {
-                write!(f, "Stamped({} bytes at {:?})", stamped.bytes().len(), stamped.places())
-            }
-        }
-    }
-}
-
-impl Payload {
-    /// Bytes of payload.
-    pub fn len(&self) -> u64 {
-        match self {
-            Self::Inline(bytes) => bytes.len() as u64,
-            Self::Stamped(stamped) => stamped.bytes().len() as u64,
-            Self::Extents(extents) => extents.iter().map(|extent| u64::from(extent.len)).sum(),
-        }
-    }
-
-    /// Whether it carries no byte.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// One operation on one blob.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +32,12 @@ pub enum Operation {
     Truncate {
         /// The new size in bytes.
         len: u64,
+    },
+    /// Makes a hole: zeros are read of the range from then on, and they take no space. What lies
+    /// behind the blob's end stays as it is, and so does an absent blob.
+    Clear {
+        /// Which bytes; at most to the end of the largest blob.
+        range: ByteRange,
     },
     /// Removes the blob. Never fails: answers whether there was one.
     Delete,
@@ -163,6 +108,7 @@ impl Operation {
             | Self::Replace { payload } => payload.len(),
             Self::Create
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Expect { .. } => 0,
@@ -176,6 +122,7 @@ impl Operation {
             | Self::Write { .. }
             | Self::Append { .. }
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Replace { .. } => true,
@@ -194,6 +141,7 @@ impl Operation {
             Self::Write { .. }
             | Self::Append { expected: None, .. }
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Replace { .. } => false,
@@ -207,6 +155,7 @@ impl Operation {
             Self::Create
             | Self::Write { .. }
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Compare { .. }
             | Self::Replace { .. }
             | Self::Expect { .. } => false,
@@ -221,6 +170,7 @@ impl Operation {
             }
             Self::Create
             | Self::Write { .. }
+            | Self::Clear { .. }
             | Self::Apply { .. }
             | Self::Compare { .. }
             | Self::Expect { .. } => false,
@@ -230,7 +180,7 @@ impl Operation {
     /// Whether it only cuts or removes, and carries nothing.
     pub fn makes_room(&self) -> bool {
         match self {
-            Self::Delete | Self::Truncate { .. } => true,
+            Self::Delete | Self::Truncate { .. } | Self::Clear { .. } => true,
             Self::Create
             | Self::Write { .. }
             | Self::Append { .. }
@@ -252,6 +202,7 @@ impl Operation {
             | Self::Write { .. }
             | Self::Append { .. }
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Replace { .. }
@@ -269,6 +220,7 @@ impl Operation {
             | Self::Write { .. }
             | Self::Append { .. }
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Compare { .. }
             | Self::Replace { .. }
@@ -289,7 +241,7 @@ impl Operation {
             Self::Truncate { len } => Some(*len),
             Self::Replace { payload } => Some(payload.len()),
             Self::Delete => None,
-            Self::Compare { .. } | Self::Expect { .. } => size,
+            Self::Clear { .. } | Self::Compare { .. } | Self::Expect { .. } => size,
         }
     }
 
@@ -301,6 +253,7 @@ impl Operation {
             | Self::Replace { payload } => Some(payload),
             Self::Create
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Compare { .. }
@@ -330,6 +283,7 @@ impl Operation {
             Self::Compare { expected: Expected::Number { .. }, .. }
             | Self::Create
             | Self::Truncate { .. }
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Apply { .. }
             | Self::Expect { .. } => 0,
@@ -350,6 +304,9 @@ impl Operation {
             }
             Self::Truncate { len } => {
                 ByteRange::at(*len, 0)?;
+            }
+            Self::Clear { range } => {
+                ByteRange::at(range.start, range.len())?;
             }
             Self::Apply { offset, transform } => {
                 ByteRange::at(*offset, transform.width() as u64)?;

@@ -183,6 +183,16 @@ impl Keyspace {
         self.inner.begin(key, |_| Ok(Operation::Truncate { len }))?.await.map(drop)
     }
 
+    /// Makes a hole of `len` bytes at `offset`: they read as zeros, and take no space. What lies
+    /// behind the blob's end stays as it is, and so does an absent blob.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub async fn clear(&self, key: impl ToKey, offset: u64, len: u64) -> Result<()> {
+        let range = ByteRange::at(offset, len)?;
+        self.inner.begin(key, |_| Ok(Operation::Clear { range }))?.await.map(drop)
+    }
+
     /// Removes a blob; answers whether there was one.
     ///
     /// # Errors

@@ -49,10 +49,11 @@ impl View {
                 Operation::Append { payload, .. } => {
                     self.write(backend, self.size.unwrap_or(0), payload)?;
                 }
-                Operation::Truncate { len } => self.clear_from(*len),
-                Operation::Delete => self.clear_from(0),
+                Operation::Truncate { len } => self.clear(ByteRange::from(*len)),
+                Operation::Clear { range } => self.clear(*range),
+                Operation::Delete => self.clear(ByteRange::ALL),
                 Operation::Replace { payload } => {
-                    self.clear_from(0);
+                    self.clear(ByteRange::ALL);
                     self.write(backend, 0, payload)?;
                 }
                 Operation::Apply { offset, transform } => {
@@ -108,8 +109,8 @@ impl View {
         Ok(())
     }
 
-    fn clear_from(&mut self, len: u64) {
-        let cleared = ByteRange::from(len).intersection(self.range);
+    fn clear(&mut self, range: ByteRange) {
+        let cleared = range.intersection(self.range);
         if !cleared.is_empty() {
             self.part(cleared).fill(0);
         }

@@ -70,6 +70,11 @@ impl Transaction {
         truncate(len: u64)
     }
     gather! {
+        /// Makes a hole of `len` bytes at `offset`: they read as zeros, and take no space. What
+        /// lies behind the blob's end stays as it is, and so does an absent blob.
+        clear(offset: u64, len: u64)
+    }
+    gather! {
         /// Removes a blob; whether there was one is in [`Committed`].
         delete()
     }

@@ -1,4 +1,4 @@
-//! Commands that take bytes away: `truncate`, `rm`.
+//! Commands that take bytes away: `truncate`, `clear`, `rm`.
 
 use clap::Args;
 use serde_json::json;
@@ -26,6 +26,41 @@ pub fn truncate(session: &mut Session, arguments: &TruncateArguments) -> Outcome
     let key = arguments.blob.key()?;
     keyspace.truncate(&key, arguments.len)?;
     let fields = json!({"keyspace": keyspace.name(), "size": arguments.len});
+    session.output.record(&with_key(&key, fields), "")
+}
+
+/// `tyr clear`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The bytes read as zeros from then on, and take no space. The blob's size stays, also where OFFSET \
+and LEN reach behind its end.
+
+Example:
+  tyr clear disks vm1 4GiB 512MiB")]
+pub struct ClearArguments {
+    #[command(flatten)]
+    blob: BlobArguments,
+    /// Where the hole begins
+    #[arg(value_parser = parse_size)]
+    offset: u64,
+    /// How long it is
+    #[arg(value_parser = parse_size)]
+    len: u64,
+}
+
+/// Makes a hole in a blob that is there.
+pub fn clear(session: &mut Session, arguments: &ClearArguments) -> Outcome {
+    let (store, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Write)?;
+    let key = arguments.blob.key()?;
+    let mut transaction = store.begin();
+    transaction.expect_present(&keyspace, &key)?;
+    transaction.clear(&keyspace, &key, arguments.offset, arguments.len)?;
+    transaction.commit()?;
+    let fields = json!({
+        "keyspace": keyspace.name(),
+        "offset": arguments.offset,
+        "len": arguments.len,
+    });
     session.output.record(&with_key(&key, fields), "")
 }
 

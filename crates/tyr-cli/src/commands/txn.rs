@@ -29,6 +29,7 @@ One operation a line; # starts a comment:
   append    KEYSPACE KEY DATA         prints the offset it got
   append-at KEYSPACE KEY OFFSET DATA  fails with Conflict unless the blob ends there
   truncate  KEYSPACE KEY LEN
+  clear     KEYSPACE KEY OFFSET LEN   zeros from then on, and no space
   delete    KEYSPACE KEY
   apply     KEYSPACE KEY OFFSET KIND TYPE VALUE   prints the new value
   compare   KEYSPACE KEY OFFSET DATA  fails with Conflict unless these bytes are there
@@ -144,6 +145,7 @@ fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::
             transaction.append_at(keyspace, key, *offset, data.clone())
         }
         Action::Truncate { len } => transaction.truncate(keyspace, key, *len),
+        Action::Clear { offset, len } => transaction.clear(keyspace, key, *offset, *len),
         Action::Delete => transaction.delete(keyspace, key),
         Action::Apply { offset, transform } => {
             transaction.apply(keyspace, key, *offset, *transform)
@@ -203,6 +205,7 @@ fn may_be_refused(action: &Action, kind: ErrorKind) -> bool {
         | Action::Write { .. }
         | Action::Append { .. }
         | Action::Truncate { .. }
+        | Action::Clear { .. }
         | Action::Delete
         | Action::Apply { .. } => None,
     };

@@ -40,6 +40,7 @@ pub enum Action {
     Append { data: Data },
     AppendAt { offset: u64, data: Data },
     Truncate { len: u64 },
+    Clear { offset: u64, len: u64 },
     Delete,
     Apply { offset: u64, transform: Transform },
     Compare { offset: u64, expected: Vec<u8> },
@@ -61,6 +62,7 @@ impl Action {
             Self::Append { .. } => "append",
             Self::AppendAt { .. } => "append-at",
             Self::Truncate { .. } => "truncate",
+            Self::Clear { .. } => "clear",
             Self::Delete => "delete",
             Self::Apply { .. } => "apply",
             Self::Compare { .. } => "compare",
@@ -75,13 +77,14 @@ impl Action {
 }
 
 /// The form of every operation, for complaints and help.
-pub const FORMS: [(&str, &str); 15] = [
+pub const FORMS: [(&str, &str); 16] = [
     ("create", "create KEYSPACE KEY"),
     ("put", "put KEYSPACE KEY DATA"),
     ("write", "write KEYSPACE KEY OFFSET DATA"),
     ("append", "append KEYSPACE KEY DATA"),
     ("append-at", "append-at KEYSPACE KEY OFFSET DATA"),
     ("truncate", "truncate KEYSPACE KEY LEN"),
+    ("clear", "clear KEYSPACE KEY OFFSET LEN"),
     ("delete", "delete KEYSPACE KEY"),
     ("apply", "apply KEYSPACE KEY OFFSET KIND TYPE VALUE"),
     ("compare", "compare KEYSPACE KEY OFFSET DATA"),
@@ -137,6 +140,7 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
         "append" => Action::Append { data: operands[0].data()? },
         "append-at" => Action::AppendAt { offset: operands[0].count()?, data: operands[1].data()? },
         "truncate" => Action::Truncate { len: operands[0].count()? },
+        "clear" => Action::Clear { offset: operands[0].count()?, len: operands[1].count()? },
         "delete" => Action::Delete,
         "apply" => {
             let kind = parse_kind(operands[1].text()?)?;

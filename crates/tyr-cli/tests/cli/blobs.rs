@@ -224,6 +224,8 @@ fn errors_have_the_exit_codes_of_their_kinds() {
         (vec!["get", "ks", "there", "--offset", "9223372036854775808"], 9, "InvalidArgument"),
         (vec!["frobnicate"], 2, "Usage"),
         (vec!["truncate", "ks", "there", "many"], 2, "Usage"),
+        (vec!["clear", "ks", "gone", "0", "1"], 3, "NotFound"),
+        (vec!["clear", "ks", "there", "1", "18446744073709551615"], 9, "InvalidArgument"),
     ] {
         let refused = shell.refused(&arguments);
         assert_eq!((refused.0, refused.1.as_str()), (code, kind), "{arguments:?}: {}", refused.2);

@@ -44,6 +44,16 @@ fn the_commit_timestamp_is_written_where_the_script_says() {
 }
 
 #[test]
+fn a_hole_is_made_by_a_command_and_by_a_script_and_moves_no_end() {
+    let shell = Shell::new();
+    shell.ok(["put", "ks", "a", "--value", "0123456789"]);
+    shell.ok(["clear", "ks", "a", "7", "1KiB"]);
+    shell.ok_fed(["txn"], b"clear ks a 1 2\nclear ks absent 0 100\n");
+    assert_eq!(shell.ok(["get", "ks", "a"]), b"0\0\x003456\0\0\0");
+    assert_eq!(shell.text(["ls", "ks"]), "a\n");
+}
+
+#[test]
 fn reads_see_what_the_lines_before_wrote() {
     let shell = Shell::new();
     shell.ok(["put", "ks", "a", "--value", "old"]);

@@ -223,6 +223,7 @@ fn start(operation: &Operation) -> u64 {
         Operation::Append { expected, .. } => expected.unwrap_or(0),
         Operation::Create
         | Operation::Truncate { .. }
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Apply { .. }
         | Operation::Compare { .. }
@@ -253,6 +254,7 @@ fn with_payload(operation: &Operation, payload: Payload) -> Operation {
         Operation::Replace { .. } => Operation::Replace { payload },
         Operation::Create
         | Operation::Truncate { .. }
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Apply { .. }
         | Operation::Compare { .. }

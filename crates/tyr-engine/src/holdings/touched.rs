@@ -36,6 +36,8 @@ fn whole(operations: &[Operation], chunk_size: u64, mut size: u64) -> Chunks {
         let after = operation.size_after(Some(size)).unwrap_or(0);
         let (from, to) = match operation {
             Operation::Create | Operation::Compare { .. } | Operation::Expect { .. } => continue,
+            Operation::Clear { range } if size <= range.start => continue,
+            Operation::Clear { range } => (range.start, size.min(range.end)),
             Operation::Write { offset, payload } => (*offset, offset + payload.len()),
             Operation::Append { payload, expected } => {
                 let offset = expected.unwrap_or(size);

@@ -105,6 +105,7 @@ pub(crate) fn is_misguessed(
             Operation::Append { expected: Some(_), .. }
             | Operation::Create
             | Operation::Write { .. }
+            | Operation::Clear { .. }
             | Operation::Apply { .. }
             | Operation::Compare { .. }
             | Operation::Expect { .. } => {}

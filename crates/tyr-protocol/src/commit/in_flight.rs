@@ -244,6 +244,7 @@ fn claim_operation(
         Operation::Append { payload, .. } => (lowest_end(), payload.len()),
         Operation::Create
         | Operation::Write { .. }
+        | Operation::Clear { .. }
         | Operation::Truncate { .. }
         | Operation::Delete
         | Operation::Apply { .. }
@@ -257,6 +258,8 @@ fn claim_operation(
         Operation::Create | Operation::Write { .. } | Operation::Apply { .. } => {
             ClaimKind::Write { end: written.range.end }
         }
+        // It leaves the end where it is.
+        Operation::Clear { .. } => ClaimKind::Write { end: 0 },
         Operation::Append { .. } => ClaimKind::Append { len: 0 },
         Operation::Truncate { len } => ClaimKind::Cut { reach: chain.reach(blob, *len), end: *len },
         Operation::Delete => ClaimKind::Cut { reach: chain.reach(blob, 0), end: 0 },

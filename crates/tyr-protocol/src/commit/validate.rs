@@ -424,6 +424,7 @@ pub(crate) fn look(
             }
             Operation::Create
             | Operation::Write { .. }
+            | Operation::Clear { .. }
             | Operation::Apply { .. }
             | Operation::Truncate { .. }
             | Operation::Replace { .. }

@@ -233,6 +233,8 @@ impl<'a> Touches<'a> {
                     self.bytes(blob, range, chunk_size, false)?;
                     end = end.max(range.end);
                 }
+                // Wherever the blob ends: who guesses that too low would leave out what is behind.
+                Operation::Clear { range } => self.bytes(blob, *range, chunk_size, false)?,
                 Operation::Append { payload, expected } => {
                     let from = expected.unwrap_or(end);
                     end = from.saturating_add(payload.len()).min(limits::BLOB_SIZE_MAX);

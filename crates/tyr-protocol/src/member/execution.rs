@@ -364,6 +364,7 @@ impl Member {
             | Operation::Write { .. }
             | Operation::Append { .. }
             | Operation::Truncate { .. }
+            | Operation::Clear { .. }
             | Operation::Delete
             | Operation::Replace { .. }
             | Operation::Expect { .. } => 0,

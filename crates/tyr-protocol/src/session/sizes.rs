@@ -62,9 +62,9 @@ impl Sizes {
                 Operation::Replace { payload } => Some(payload.len()),
                 Operation::Write { offset, payload } => reach(offset + payload.len()),
                 Operation::Apply { offset, transform } => reach(offset + transform.width() as u64),
-                Operation::Compare { .. } | Operation::Expect { existence: Existence::Present } => {
-                    size
-                }
+                Operation::Clear { .. }
+                | Operation::Compare { .. }
+                | Operation::Expect { existence: Existence::Present } => size,
                 Operation::Append { payload, .. } => {
                     let own = answered.clone().find(|answer| answer.operation as usize == index);
                     match own.map(|answer| answer.outcome) {

@@ -148,6 +148,7 @@ fn timestamp_order_explains_it(
                     Operation::Append { expected: None, .. }
                     | Operation::Write { .. }
                     | Operation::Truncate { .. }
+                    | Operation::Clear { .. }
                     | Operation::Delete
                     | Operation::Apply { .. }
                     | Operation::Replace { .. } => true,

@@ -111,6 +111,8 @@ impl State {
                 (ByteRange { start: *offset, end }, Some(size.unwrap_or(0).max(end)))
             }
             Operation::Truncate { len } => (ByteRange::from(*len), Some(*len)),
+            // Behind the end, too: not every node knows where that is, and zeros are there.
+            Operation::Clear { range } => (*range, size),
             Operation::Delete => (ByteRange::ALL, None),
             Operation::Replace { payload } => (ByteRange::ALL, Some(payload.len())),
         };

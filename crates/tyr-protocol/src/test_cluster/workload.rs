@@ -54,7 +54,8 @@ fn slot_write(random: &mut Random, id: u64) -> Operation {
             let transform = Transform::add(Number::U64(id));
             Operation::Apply { offset: range.start, transform }
         }
-        85..93 => Operation::Truncate { len: range.start },
+        85..89 => Operation::Clear { range },
+        89..93 => Operation::Truncate { len: range.start },
         93..97 => Operation::Replace { payload: payload(id, count) },
         _ => Operation::Delete,
     }

@@ -13,7 +13,7 @@ use tyr_types::{
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::Output;
-use crate::level::{LEVEL_EXPECTING, LEVEL_PLACED, level_of_transform};
+use crate::level::{LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_PLACED, level_of_transform};
 
 /// A newtype is what it wraps.
 macro_rules! encoded_newtype {
@@ -341,6 +341,11 @@ impl Encoded for Operation {
                 output.needs(LEVEL_EXPECTING);
                 existence.encode(output);
             }
+            Self::Clear { range } => {
+                output.byte(10);
+                output.needs(LEVEL_CLEARING);
+                range.encode(output);
+            }
             Self::Compare { offset, expected: Expected::Number { relation, value } } => {
                 output.byte(9);
                 output.needs(LEVEL_EXPECTING);
@@ -382,6 +387,10 @@ impl Encoded for Operation {
                         value: Encoded::decode(input)?,
                     },
                 }
+            }
+            10 => {
+                input.needs(LEVEL_CLEARING)?;
+                Self::Clear { range: Encoded::decode(input)? }
             }
             _ => return Err(input.unknown_last("an unknown operation")),
         })

@@ -278,6 +278,7 @@ pub fn asked(operation: &Operation) -> Option<Existence> {
         Operation::Write { .. }
         | Operation::Append { .. }
         | Operation::Truncate { .. }
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Apply { .. }
         | Operation::Replace { .. }

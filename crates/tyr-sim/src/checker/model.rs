@@ -105,6 +105,13 @@ fn operate_one(
             return Some(Outcome::Offset(size));
         }
         Operation::Truncate { len } => resize(blob, *len, changed),
+        Operation::Clear { range } => {
+            let there = range.intersection(ByteRange { start: 0, end: size_of(blob) });
+            if let Some(bytes) = blob.as_mut().filter(|_| !there.is_empty()) {
+                bytes[place_of(there.start, there.len() as usize)].fill(0);
+                changed.push(there);
+            }
+        }
         Operation::Delete => {
             let existed = blob.is_some();
             resize(blob, 0, changed);

@@ -214,6 +214,7 @@ fn brief(operation: &Operation) -> &'static str {
         Operation::Write { .. } => "write",
         Operation::Append { .. } => "append",
         Operation::Truncate { .. } => "truncate",
+        Operation::Clear { .. } => "clear",
         Operation::Delete => "delete",
         Operation::Apply { .. } => "transform",
         Operation::Compare { .. } => "compare",

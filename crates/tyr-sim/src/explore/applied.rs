@@ -121,6 +121,7 @@ impl AppliedContent {
             }
             Operation::Write { .. }
             | Operation::Truncate { .. }
+            | Operation::Clear { .. }
             | Operation::Delete
             | Operation::Apply { .. }
             | Operation::Replace { .. } => true,

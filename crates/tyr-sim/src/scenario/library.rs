@@ -107,6 +107,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "pages-older",
     "stamps",
     "stamps-older",
+    "holes",
+    "holes-older",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

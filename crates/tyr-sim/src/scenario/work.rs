@@ -6,6 +6,7 @@ use crate::workload::bank::Bank;
 use crate::workload::borders::Borders;
 use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
+use crate::workload::holes::Holes;
 use crate::workload::lists::Lists;
 use crate::workload::log::Log;
 use crate::workload::pages::Pages;
@@ -27,7 +28,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -47,6 +48,11 @@ const KINDS: [Kind; 13] = [
         name: "ends",
         parameters: &[("blobs", 4)],
         make: |space, values| Box::new(Ends::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "holes",
+        parameters: &[("blobs", 2)],
+        make: |space, values| Box::new(Holes::new(space, values[0] as usize)),
     },
     Kind {
         name: "lists",

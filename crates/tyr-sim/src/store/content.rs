@@ -88,6 +88,17 @@ impl ChunkContent for Writing<'_> {
         panic!("no node of a simulated cluster has extents");
     }
 
+    fn clear(&mut self, range: ByteRange) {
+        let start = self.place.range.start;
+        // What was never written is not kept, and is zero already.
+        let end = range.end.min(self.content.bytes.len() as u64);
+        if range.start < end {
+            self.content.bytes[range.start as usize..end as usize].fill(0);
+        }
+        let span = ByteRange { start: start + range.start, end: start + range.end };
+        self.written.ranges.push(span);
+    }
+
     fn cut(&mut self, len: u64) {
         let kept = len.saturating_sub(self.place.range.start);
         self.content.bytes.resize(kept as usize, 0);

@@ -473,6 +473,7 @@ fn reach(operation: &Operation, size: u64) -> u64 {
         Operation::Apply { offset, transform } => offset + transform.width() as u64,
         Operation::Replace { payload } => payload.len(),
         Operation::Create
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Compare { .. }
         | Operation::Expect { .. } => 0,

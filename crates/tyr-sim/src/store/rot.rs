@@ -43,6 +43,7 @@ impl Rot {
                     ByteRange { start: *offset, end: offset + payload.len() }
                 }
                 Operation::Truncate { len } => ByteRange::from(*len),
+                Operation::Clear { range } => *range,
                 Operation::Delete | Operation::Replace { .. } => ByteRange::from(0),
                 Operation::Create
                 | Operation::Append { .. }

@@ -13,6 +13,7 @@ pub mod bank;
 pub mod borders;
 pub mod counters;
 pub mod ends;
+pub mod holes;
 pub mod lists;
 pub mod log;
 pub mod pages;

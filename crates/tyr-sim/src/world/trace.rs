@@ -229,6 +229,7 @@ impl Display for Deed<'_> {
             Operation::Create => f.write_str("create"),
             Operation::Delete => f.write_str("delete"),
             Operation::Truncate { len } => write!(f, "truncate {len}"),
+            Operation::Clear { range } => write!(f, "clear {}..{}", range.start, range.end),
             Operation::Write { offset, payload } => write!(f, "write {offset} {}", Load(payload)),
             Operation::Append { payload, expected: None } => write!(f, "append {}", Load(payload)),
             Operation::Append { payload, expected: Some(end) } => {

@@ -7,8 +7,8 @@
 //! of [`limits::EXTENT_PAYLOAD_MIN`] bytes and more go to extents. Extents are never rewritten: a
 //! segment that is overwritten in part is cut into what is left of it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
 use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, limits};
@@ -57,8 +57,8 @@ pub(super) struct Draft<'a> {
     loaded: BTreeMap<u64, PieceData>,
     /// As it shall be there.
     segments: BTreeMap<u64, PieceData>,
-    /// Cut off without having been loaded.
-    removed: Vec<u64>,
+    /// Cut off or cleared without having been loaded.
+    removed: BTreeSet<u64>,
     /// Bytes in segments: after minus before.
     stored_change: i64,
     /// What becomes of each extent.
@@ -78,7 +78,7 @@ impl<'a> Draft<'a> {
             stored_end,
             loaded: BTreeMap::new(),
             segments: BTreeMap::new(),
-            removed: Vec::new(),
+            removed: BTreeSet::new(),
             stored_change: 0,
             uses: BTreeMap::new(),
             has_new_extents: false,
@@ -99,9 +99,42 @@ impl<'a> Draft<'a> {
             Ok(())
         };
         base.overlapping(blob, &keys, edge, &mut load)?;
-        // Only what is needed to forget a segment stays: a large blob has many.
+        self.forget(ByteRange::from(cut))?;
+        self.carve(ByteRange::from(cut));
+        debug_assert!(self.segments.range(cut..).next().is_none(), "nothing is left from {cut} on");
+        self.stored_end = cut;
+        Ok(())
+    }
+
+    /// Drops everything in `range`, which is behind all that was dropped so before and touches none
+    /// of it. Comes after the cut, and before pieces that were written since.
+    pub fn clear(&mut self, range: ByteRange) -> Result<()> {
+        let stored = range.intersection(ByteRange { start: 0, end: self.stored_end });
+        if !stored.is_empty() {
+            let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
+            for byte in [stored.start.saturating_sub(1), stored.end] {
+                let mut load = |offset, segment| {
+                    self.load(offset, segment);
+                    Ok(())
+                };
+                let edge = ByteRange { start: byte, end: byte + 1 };
+                base.overlapping(blob, &keys, edge, &mut load)?;
+            }
+            self.forget(stored)?;
+        }
+        self.carve(range);
+        Ok(())
+    }
+
+    /// Drops the segments that begin in `range` and were not loaded. Only what is needed to forget
+    /// one stays: a large blob has many.
+    fn forget(&mut self, range: ByteRange) -> Result<()> {
+        let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
         let mut forget = |offset: u64, segment: PieceData| {
-            self.removed.push(offset);
+            if self.loaded.contains_key(&offset) {
+                return Ok(());
+            }
+            self.removed.insert(offset);
             self.stored_change -= segment.len() as i64;
             if let PieceData::Extent { extent, skip, len } = segment {
                 let used = self.uses.entry(extent).or_default();
@@ -110,11 +143,7 @@ impl<'a> Draft<'a> {
             }
             Ok(())
         };
-        base.each_segment(blob, &keys, ByteRange::from(cut), &mut forget)?;
-        self.carve(ByteRange::from(cut));
-        debug_assert!(self.segments.range(cut..).next().is_none(), "nothing is left from {cut} on");
-        self.stored_end = cut;
-        Ok(())
+        base.each_segment(blob, &keys, range, &mut forget)
     }
 
     /// Puts pieces in, which are disjoint and ordered by offset.
@@ -158,6 +187,9 @@ impl<'a> Draft<'a> {
     }
 
     fn load(&mut self, offset: u64, segment: PieceData) {
+        if self.removed.contains(&offset) {
+            return;
+        }
         if let Entry::Vacant(entry) = self.loaded.entry(offset) {
             entry.insert(segment.clone());
             self.segments.insert(offset, segment);

@@ -115,13 +115,13 @@ impl<'a> Fold<'a> {
             },
             Some(_) | None => (0, None),
         };
-        let BlobChange { blob, size, version, folded_at, pieces, .. } = change;
+        let BlobChange { blob, size, version, folded_at, holes, pieces, .. } = change;
         let mut draft = Draft::new(self.base, &blob, stored_end, is_compressed);
         let stored = old.as_ref().map_or(0, |old| old.stored);
         let mut after = BlobBase { exists: true, size, version, folded_at, content: None };
         let stored_change = if size <= CONTENT_LEN_MAX {
             after.content =
-                Some(self.small(&blob, content, kept.min(stored_end), size, &pieces)?);
+                Some(self.small(&blob, content, kept.min(stored_end), size, &holes, &pieces)?);
             draft.cut(0)?;
             let change = draft.finish(&mut self.batch)?;
             self.bury_extents(&blob, &pieces)?;
@@ -131,6 +131,7 @@ impl<'a> Fold<'a> {
             if let Some(content) = content {
                 draft.put(vec![(0, PieceData::Bytes(content))])?;
             }
+            holes.into_iter().try_for_each(|hole| draft.clear(hole))?;
             draft.put(pieces)?;
             self.has_new_extents |= draft.has_new_extents;
             draft.finish(&mut self.batch)?
@@ -152,6 +153,7 @@ impl<'a> Fold<'a> {
         content: Option<Bytes>,
         stored_end: u64,
         size: u64,
+        holes: &[ByteRange],
         pieces: &[(u64, PieceData)],
     ) -> Result<Bytes> {
         debug_assert!(size <= CONTENT_LEN_MAX && stored_end <= size);
@@ -164,6 +166,9 @@ impl<'a> Fold<'a> {
                     self.base.read_segments(blob, range, &mut all[..stored_end as usize])?;
                 }
             }
+        }
+        for hole in holes {
+            all[hole.start as usize..hole.end as usize].fill(0);
         }
         for (offset, piece) in pieces {
             let place = *offset as usize..(offset + piece.len()) as usize;
@@ -242,10 +247,27 @@ impl<'a> Fold<'a> {
     }
 }
 
-/// Orders the pieces and checks that they are disjoint and within the blob.
+/// Orders the pieces and the holes, makes one of holes that touch each other, and checks that those
+/// of a kind are disjoint and within the blob.
 fn check(change: &mut BlobChange) -> Result<()> {
-    let BlobChange { blob, pieces, size, .. } = change;
+    let BlobChange { blob, pieces, holes, size, .. } = change;
     pieces.sort_by_key(|(offset, _)| *offset);
+    holes.sort_unstable_by_key(|hole| hole.start);
+    if let Some(pair) = holes.windows(2).find(|pair| pair[1].start < pair[0].end) {
+        return Err(Error::invalid(format!("{blob}: a fold has a hole twice: {pair:?}")));
+    }
+    if let Some(last) = holes.last().filter(|last| last.end > *size) {
+        return Err(Error::invalid(format!(
+            "{blob}: a fold to {size} bytes has a hole at {last:?}"
+        )));
+    }
+    holes.dedup_by(|next, hole| {
+        let is_touching = hole.end == next.start;
+        if is_touching {
+            hole.end = next.end;
+        }
+        is_touching
+    });
     let mut end = 0;
     for (offset, piece) in pieces.iter() {
         let range = ByteRange::at(*offset, piece.len())?;

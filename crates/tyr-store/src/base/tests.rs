@@ -159,6 +159,7 @@ impl Fixture {
 
     fn change(&self, key: &str, clock: u64, size: u64) -> BlobChange {
         BlobChange {
+            holes: Vec::new(),
             blob: self.name(key),
             exists: true,
             size,
@@ -232,6 +233,12 @@ fn random_change(
         let bytes = random.bytes(len);
         let end = (offset + len) as usize;
         content.resize(content.len().max(end), 0);
+        if random.one_in(3) {
+            content[offset as usize..end].fill(0);
+            change.holes.push(ByteRange { start: offset, end: offset + len });
+            offset += len + if random.one_in(2) { 0 } else { random.below(scale) };
+            continue;
+        }
         content[offset as usize..end].copy_from_slice(&bytes);
         let piece = if random.one_in(3) {
             let (before, behind) = (random.below(5000), random.below(5000));
@@ -249,6 +256,7 @@ fn random_change(
     }
     change.size = content.len() as u64;
     change.pieces.reverse();
+    change.holes.reverse();
     (change, Some(content))
 }
 

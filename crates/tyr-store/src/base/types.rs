@@ -1,6 +1,6 @@
 //! What the base is asked and answers.
 
-use tyr_types::{BlobName, Bytes, ExtentRef, Timestamp};
+use tyr_types::{BlobName, ByteRange, Bytes, ExtentRef, Timestamp};
 
 /// A blob as the base knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,9 @@ pub struct BlobChange {
     pub folded_at: Timestamp,
     /// Everything that the base held from this offset on is gone before the pieces go in.
     pub cut: Option<u64>,
+    /// What the base held here is gone before the pieces go in: disjoint from them and from each
+    /// other, in any order, within `size`.
+    pub holes: Vec<ByteRange>,
     /// New bytes at offsets: disjoint, in any order, within `size`.
     pub pieces: Vec<(u64, PieceData)>,
 }

@@ -50,6 +50,7 @@ impl Opened {
         blob.resize(blob.len().max(offset + bytes.len()), 0);
         blob[offset..offset + bytes.len()].copy_from_slice(&bytes);
         let change = BlobChange {
+            holes: Vec::new(),
             blob: name(key),
             exists: true,
             size: blob.len() as u64,

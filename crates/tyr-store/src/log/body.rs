@@ -10,9 +10,9 @@
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, ExtentRef, Key, KeyspaceId, Number, NumberType,
-    Operation, Payload, Result, Stamped, Transaction, TransactionId, Transform, TransformKind,
-    limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, Key, KeyspaceId, Number,
+    NumberType, Operation, Payload, Result, Stamped, Transaction, TransactionId, Transform,
+    TransformKind, limits,
 };
 
 const CREATE: u8 = 0;
@@ -28,13 +28,14 @@ const REPLACE_EXTENTS: u8 = 8;
 const WRITE_STAMPED: u8 = 9;
 const APPEND_STAMPED: u8 = 10;
 const REPLACE_STAMPED: u8 = 11;
+const CLEAR: u8 = 12;
 /// Transforms follow: 10 times the kind plus the type.
 const APPLY: u8 = 0x80;
 
 const _: () = {
     assert!(TransformKind::ALL.len() * NumberType::ALL.len() <= (u8::MAX - APPLY) as usize);
     assert!(NumberType::ALL.len() == 10, "a transform's code is 10 times its kind, and the type");
-    assert!(REPLACE_STAMPED < APPLY, "the codes of transforms lie behind all others");
+    assert!(CLEAR < APPLY, "the codes of transforms lie behind all others");
 };
 
 /// Whether the log keeps anything of these operations.
@@ -104,6 +105,11 @@ fn encode_operation(operation: &Operation, out: &mut Vec<u8>, seen: &mut Seen) {
         Operation::Truncate { len } => {
             out.push(TRUNCATE);
             varint(out, *len);
+        }
+        Operation::Clear { range } => {
+            out.push(CLEAR);
+            varint(out, range.start);
+            varint(out, range.len());
         }
         Operation::Delete => out.push(DELETE),
         Operation::Apply { offset, transform } => {
@@ -286,7 +292,12 @@ impl<'a> Reader<'a> {
             WRITE_STAMPED => Operation::Write { offset: self.varint()?, payload: self.stamped()? },
             APPEND_STAMPED => Operation::Append { payload: self.stamped()?, expected: None },
             REPLACE_STAMPED => Operation::Replace { payload: self.stamped()? },
-            code => return Err(unknown("operation", code, REPLACE_STAMPED)),
+            CLEAR => {
+                let (start, len) = (self.varint()?, self.varint()?);
+                let range = ByteRange::at(start, len);
+                Operation::Clear { range: range.map_err(|_| malformed("an impossible range"))? }
+            }
+            code => return Err(unknown("operation", code, CLEAR)),
         };
         operation.validate().map_err(|_| malformed("an impossible offset"))?;
         Ok(operation)

@@ -10,11 +10,12 @@ use smallvec::SmallVec;
 use tyr_types::chunk::{Answers, Place, Start, operate};
 use tyr_types::{ByteRange, ExtentRef, Operation, Outcome, Timestamp, Transform};
 
-use super::blob::{BlobState, Cut, ExtentPiece, PIECE_MEMORY, covers, within_block};
+use super::blob::{BlobState, Cut, covers, within_block};
 use super::block::BLOCK_SIZE;
 use super::chunk::Content;
 use super::lease::{DeadExtents, ExtentLease};
 use super::older::{OldAttributes, OldContent, OldPiece};
+use super::piece::{PIECE_MEMORY, Piece, Unheld};
 use super::readers::Readers;
 
 /// What an operation needs to know beside the blob itself.
@@ -74,7 +75,7 @@ impl BlobState {
             let (now, later) = rest.split_at(len);
             let range = ByteRange { start: at, end: at + len as u64 };
             self.keep_block(number, start, start + len as u32, applying);
-            self.cut_extents(range, applying);
+            self.cut_pieces(range, applying);
             self.with_block(number, |block| block.write(start, now, applying.at, applying.readers));
             at = range.end;
             rest = later;
@@ -88,7 +89,8 @@ impl BlobState {
             let range = ByteRange { start, end: start + u64::from(extent.len) };
             self.cut_newest(range, applying);
             let lease = ExtentLease::new(*extent, applying.dead);
-            let piece = ExtentPiece { end: range.end, version: applying.at, lease, skip: 0 };
+            let content = Unheld::Extent { lease, skip: 0 };
+            let piece = Piece { end: range.end, version: applying.at, content };
             self.insert_piece(start, piece);
             start = range.end;
         }
@@ -123,6 +125,15 @@ impl BlobState {
         self.copy_resident(range, &mut bytes);
         change(&mut bytes);
         self.write_bytes(range.start, &bytes, applying);
+    }
+
+    /// Makes a hole of `range`, of which the base may have bytes.
+    pub(super) fn clear_bytes(&mut self, range: ByteRange, applying: Applying) {
+        debug_assert!(!range.is_empty(), "a hole of nothing");
+        self.shape += 1;
+        self.cut_newest(range, applying);
+        let piece = Piece { end: range.end, version: applying.at, content: Unheld::Hole };
+        self.insert_piece(range.start, piece);
     }
 
     /// Cuts the newest layer and the base to `len` bytes.
@@ -169,12 +180,12 @@ impl BlobState {
                 index += 1;
             }
         }
-        self.cut_extents(range, applying);
+        self.cut_pieces(range, applying);
     }
 
-    /// Takes `range` out of the extent pieces, keeping what readers need.
-    fn cut_extents(&mut self, range: ByteRange, applying: Applying) {
-        if self.extents.is_empty() {
+    /// Takes `range` out of the pieces, keeping what readers need.
+    fn cut_pieces(&mut self, range: ByteRange, applying: Applying) {
+        if self.pieces.is_empty() {
             return;
         }
         let starts: Vec<u64> = self.pieces_in(range).map(|(start, _)| start).collect();
@@ -182,8 +193,7 @@ impl BlobState {
             let piece = self.remove_piece(start);
             let hidden = ByteRange { start, end: piece.end }.intersection(range);
             if applying.readers.need(piece.version, applying.at) {
-                let skip = piece.skip + (hidden.start - start) as u32;
-                let content = OldContent::Extent { lease: Arc::clone(&piece.lease), skip };
+                let content = OldContent::Unheld(piece.content.after(hidden.start - start));
                 self.keep(hidden, piece.version, applying.at, content);
             }
             self.keep_rest(start, piece, hidden);
@@ -191,29 +201,29 @@ impl BlobState {
     }
 
     /// Puts back what is left of a piece that began at `start` around `hidden`.
-    pub(super) fn keep_rest(&mut self, start: u64, piece: ExtentPiece, hidden: ByteRange) {
+    pub(super) fn keep_rest(&mut self, start: u64, piece: Piece, hidden: ByteRange) {
         if start < hidden.start {
-            self.insert_piece(start, ExtentPiece { end: hidden.start, ..piece.clone() });
+            self.insert_piece(start, Piece { end: hidden.start, ..piece.clone() });
         }
         if hidden.end < piece.end {
-            let skip = piece.skip + (hidden.end - start) as u32;
-            self.insert_piece(hidden.end, ExtentPiece { skip, ..piece });
+            let content = piece.content.after(hidden.end - start);
+            self.insert_piece(hidden.end, Piece { content, ..piece });
         }
     }
 
-    pub(super) fn insert_piece(&mut self, start: u64, piece: ExtentPiece) {
+    pub(super) fn insert_piece(&mut self, start: u64, piece: Piece) {
         let whole = ByteRange { start, end: piece.end };
         debug_assert!(
             whole.is_empty() || self.pieces_in(whole).next().is_none(),
             "two pieces have bytes of {whole:?}"
         );
-        self.extents.insert(start, piece);
+        self.pieces.insert(start, piece);
         self.memory += PIECE_MEMORY;
     }
 
-    pub(super) fn remove_piece(&mut self, start: u64) -> ExtentPiece {
+    pub(super) fn remove_piece(&mut self, start: u64) -> Piece {
         self.memory -= PIECE_MEMORY;
-        self.extents.remove(&start).expect("whoever removes a piece has just seen it")
+        self.pieces.remove(&start).expect("whoever removes a piece has just seen it")
     }
 
     /// Keeps what block `number` holds of `start..end`, where readers need it and the base lacks

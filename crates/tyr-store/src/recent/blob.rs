@@ -1,7 +1,7 @@
 //! One blob in memory: its attributes, the bytes known of it, and the versions readers still need.
 //!
 //! ```text
-//!   newest     attributes · blocks of bytes · pieces of extents        what R1 reads
+//!   newest     attributes · blocks of bytes · pieces: extents, holes   what R1 reads
 //!   older      attributes and pieces with [from, until) timestamps     what snapshots read (R5)
 //!   cuts       truncations since the last fold: the base beyond them is gone
 //!   base       on disk, as of `folded_at`; not in here
@@ -10,14 +10,13 @@
 //! [`super::apply`] changes it, [`super::plan`] reads it, [`super::capture`] moves it to the base.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::{ByteRange, Number, NumberType, Stat, Timestamp};
 
 use super::block::{BLOCK_SIZE, Block};
-use super::lease::ExtentLease;
 use super::older::{OldAttributes, OldPiece, Older};
+use super::piece::{PIECE_MEMORY, Piece};
 use super::readers::Readers;
 
 /// Size and existence of a blob, as one version has them.
@@ -45,21 +44,9 @@ pub(super) struct Cut {
     pub len: u64,
 }
 
-/// A stretch of a large payload that lies in an extent and not yet in the base.
-#[derive(Clone, Debug)]
-pub(super) struct ExtentPiece {
-    pub end: u64,
-    pub version: Timestamp,
-    pub lease: Arc<ExtentLease>,
-    pub skip: u32,
-}
-
 /// Memory that a blob takes around its state: the cell, its name twice, its places in the table and
 /// in the list of dirty blobs, roughly.
 const CELL_MEMORY: usize = 320;
-
-/// Memory that an extent piece takes, with its lease.
-pub(super) const PIECE_MEMORY: usize = size_of::<ExtentPiece>() + size_of::<ExtentLease>();
 
 /// A blob in memory.
 #[derive(Debug)]
@@ -87,11 +74,12 @@ pub struct BlobState {
     pub(super) forgotten: Timestamp,
     /// Counts folds: a read that spans one looks again.
     pub(super) base_generation: u32,
-    /// Counts changes after which a gap may not be what it was: cuts and extent pieces.
+    /// Counts changes after which a gap may not be what it was: cuts and pieces.
     pub(super) shape: u32,
     /// By number, ascending. Most blobs are small and have one.
     pub(super) blocks: SmallVec<[(u64, Block); 1]>,
-    pub(super) extents: BTreeMap<u64, ExtentPiece>,
+    /// By where they begin: disjoint, and none shares a byte with a run of a block.
+    pub(super) pieces: BTreeMap<u64, Piece>,
     pub(super) older: Older<OldPiece>,
     /// Memory that older versions take.
     pub(super) older_memory: usize,
@@ -119,7 +107,7 @@ impl BlobState {
             base_generation: 0,
             shape: 0,
             blocks: SmallVec::new(),
-            extents: BTreeMap::new(),
+            pieces: BTreeMap::new(),
             older: Older::default(),
             older_memory: 0,
             collect_at: 0,
@@ -238,7 +226,7 @@ impl BlobState {
     /// Whether the memory that is counted is that of what is held.
     pub(super) fn is_counted(&self) -> bool {
         let blocks: usize = self.blocks.iter().map(|(_, block)| block.memory()).sum();
-        let pieces = self.extents.len() * PIECE_MEMORY;
+        let pieces = self.pieces.len() * PIECE_MEMORY;
         self.memory == size_of::<Self>() + CELL_MEMORY + blocks + pieces + self.older_memory
     }
 
@@ -273,9 +261,9 @@ impl BlobState {
         is_known || self.missing(range).is_empty()
     }
 
-    /// Where gaps in memory are holes: neither the base nor an extent has anything there.
+    /// Where gaps in memory are holes: neither the base nor a piece has anything there.
     pub(super) fn holes(&self) -> ByteRange {
-        ByteRange::from(if self.extents.is_empty() { self.base_size } else { u64::MAX })
+        ByteRange::from(if self.pieces.is_empty() { self.base_size } else { u64::MAX })
     }
 
     // -- where things are ------------------------------------------------------------------
@@ -326,13 +314,13 @@ impl BlobState {
             })
     }
 
-    /// The extent pieces that share a byte with `range`, by where they start.
-    pub(super) fn pieces_in(&self, range: ByteRange) -> impl Iterator<Item = (u64, &ExtentPiece)> {
-        let before = self.extents.range(..range.start).next_back();
+    /// The pieces that share a byte with `range`, by where they start.
+    pub(super) fn pieces_in(&self, range: ByteRange) -> impl Iterator<Item = (u64, &Piece)> {
+        let before = self.pieces.range(..range.start).next_back();
         let before = before.filter(move |(_, piece)| piece.end > range.start);
         before
             .into_iter()
-            .chain(self.extents.range(range.start..range.end.max(range.start)))
+            .chain(self.pieces.range(range.start..range.end.max(range.start)))
             .map(|(start, piece)| (*start, piece))
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Bytes, Timestamp};
 
-use super::blob::{Attributes, BlobState, PIECE_MEMORY, within_block};
+use super::blob::{Attributes, BlobState, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
 use super::older::OldContent;
+use super::piece::{PIECE_MEMORY, Unheld};
 use crate::base::PieceData;
 
 /// What the base lacks of a blob, as of one timestamp.
@@ -24,6 +25,8 @@ pub struct Captured {
     pub cut: Option<u64>,
     /// New bytes; disjoint, in no order.
     pub pieces: Vec<(u64, PieceData)>,
+    /// What was cleared; shares no byte with the pieces, and is in no order.
+    pub holes: Vec<ByteRange>,
     leases: Vec<Arc<ExtentLease>>,
 }
 
@@ -49,8 +52,14 @@ impl BlobState {
         debug_assert!(self.is_dirty, "the base lacks {} of it", attributes.version);
         self.base_generation += 1;
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
-        let mut captured =
-            Captured { at, attributes, cut: cuts.min(), pieces: Vec::new(), leases: Vec::new() };
+        let mut captured = Captured {
+            at,
+            attributes,
+            cut: cuts.min(),
+            pieces: Vec::new(),
+            holes: Vec::new(),
+            leases: Vec::new(),
+        };
         self.capture_newest(&mut captured);
         self.capture_older(&mut captured);
         debug_assert!(captured.attributes.version <= at, "a later version is none of this fold's");
@@ -71,9 +80,8 @@ impl BlobState {
                 captured.pieces.push((offset, PieceData::Bytes(bytes)));
             }
         }
-        for (start, piece) in self.extents.iter().filter(|(_, piece)| piece.version <= at) {
-            let len = (piece.end - start) as u32;
-            captured.add_extent(*start, &piece.lease, piece.skip, len);
+        for (start, piece) in self.pieces.iter().filter(|(_, piece)| piece.version <= at) {
+            captured.add_unheld(ByteRange { start: *start, end: piece.end }, &piece.content);
         }
     }
 
@@ -85,9 +93,8 @@ impl BlobState {
                     let bytes = Bytes::copy_from_slice(bytes);
                     captured.pieces.push((piece.start, PieceData::Bytes(bytes)));
                 }
-                OldContent::Extent { lease, skip } => {
-                    let len = (piece.end - piece.start) as u32;
-                    captured.add_extent(piece.start, lease, *skip, len);
+                OldContent::Unheld(content) => {
+                    captured.add_unheld(ByteRange { start: piece.start, end: piece.end }, content);
                 }
             }
         }
@@ -100,10 +107,12 @@ impl BlobState {
         for lease in &captured.leases {
             lease.adopt();
         }
-        // Where nothing was cut and nothing is in extents, a gap beyond what the base held before
-        // is a hole in it: nobody need look.
-        let is_plain =
-            self.cuts.is_empty() && self.extents.is_empty() && captured.leases.is_empty();
+        // Where nothing was cut and there are no pieces, a gap beyond what the base held before is
+        // a hole in it: nobody need look.
+        let is_plain = self.cuts.is_empty()
+            && self.pieces.is_empty()
+            && captured.leases.is_empty()
+            && captured.holes.is_empty();
         let holes = match is_plain {
             true => ByteRange { start: self.base_size, end: captured.attributes.size },
             false => ByteRange { start: 0, end: 0 },
@@ -114,9 +123,9 @@ impl BlobState {
             block.settle(at, start..end);
             self.memory = self.memory + block.memory() - before;
         }
-        let before = self.extents.len();
-        self.extents.retain(|_, piece| piece.version > at);
-        self.memory -= (before - self.extents.len()) * PIECE_MEMORY;
+        let before = self.pieces.len();
+        self.pieces.retain(|_, piece| piece.version > at);
+        self.memory -= (before - self.pieces.len()) * PIECE_MEMORY;
         self.cuts.retain(|cut| cut.at > at);
         self.base_size = captured.attributes.size;
         self.folded_at = at;
@@ -131,23 +140,29 @@ impl BlobState {
     /// Whether the base has every byte that is here.
     fn is_all_in_base(&self) -> bool {
         let mut runs = self.blocks.iter().flat_map(|(_, block)| block.runs());
-        self.cuts.is_empty() && self.extents.is_empty() && runs.all(|run| !run.is_dirty)
+        self.cuts.is_empty() && self.pieces.is_empty() && runs.all(|run| !run.is_dirty)
     }
 }
 
 impl Captured {
     /// Whether the pieces share no byte, and lie within the blob.
     fn is_disjoint(&self) -> bool {
-        let mut spans: Vec<_> =
-            self.pieces.iter().map(|(start, piece)| (*start, start + piece.len())).collect();
+        let pieces = self.pieces.iter().map(|(start, piece)| (*start, start + piece.len()));
+        let holes = self.holes.iter().map(|hole| (hole.start, hole.end));
+        let mut spans: Vec<_> = pieces.chain(holes).collect();
         spans.sort_unstable();
         spans.windows(2).all(|pair| pair[0].1 <= pair[1].0)
             && spans.last().is_none_or(|(_, end)| *end <= self.attributes.size)
     }
 
-    fn add_extent(&mut self, start: u64, lease: &Arc<ExtentLease>, skip: u32, len: u32) {
-        let piece = PieceData::Extent { extent: lease.extent(), skip, len };
-        self.pieces.push((start, piece));
-        self.leases.push(Arc::clone(lease));
+    fn add_unheld(&mut self, range: ByteRange, content: &Unheld) {
+        match content {
+            Unheld::Extent { lease, skip } => {
+                let (extent, len) = (lease.extent(), range.len() as u32);
+                self.pieces.push((range.start, PieceData::Extent { extent, skip: *skip, len }));
+                self.leases.push(Arc::clone(lease));
+            }
+            Unheld::Hole => self.holes.push(range),
+        }
     }
 }

@@ -232,6 +232,10 @@ impl ChunkContent for Content<'_> {
         }
     }
 
+    fn clear(&mut self, range: ByteRange) {
+        self.state.clear_bytes(range, self.applying);
+    }
+
     fn cut(&mut self, len: u64) {
         let Self { place, applying, .. } = *self;
         let local = len.saturating_sub(place.range.start);

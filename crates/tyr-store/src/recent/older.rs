@@ -4,13 +4,12 @@
 //! late only, at the front; and what a reader sees begins where its timestamp says.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
 use super::blob::Attributes;
-use super::lease::ExtentLease;
+use super::piece::Unheld;
 use super::readers::Readers;
 
 /// Something that was current for a while.
@@ -43,8 +42,8 @@ pub(super) struct OldPiece {
 pub(super) enum OldContent {
     /// Here.
     Bytes(SmallVec<[u8; 16]>),
-    /// In an extent, after its first `skip` bytes.
-    Extent { lease: Arc<ExtentLease>, skip: u32 },
+    /// Elsewhere, or nowhere.
+    Unheld(Unheld),
 }
 
 /// What was current, in the order in which it was replaced.
@@ -80,7 +79,7 @@ impl OldPiece {
     pub fn memory(&self) -> usize {
         let bytes = match &self.content {
             OldContent::Bytes(bytes) => bytes.len(),
-            OldContent::Extent { .. } => 0,
+            OldContent::Unheld(_) => 0,
         };
         bytes + size_of::<Self>()
     }

@@ -13,6 +13,7 @@ use super::blob::{Attributes, BlobState};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
 use super::older::OldContent;
+use super::piece::Unheld;
 
 /// A stretch that memory does not hold.
 #[derive(Clone, Debug)]
@@ -93,6 +94,16 @@ impl Plan<'_> {
             Buffer::Borrowed(bytes) => &mut **bytes,
         };
         &mut bytes[start..start + range.len() as usize]
+    }
+
+    /// Fetches what is in `range`, or knows it to be zeros.
+    fn put_unheld(&mut self, range: ByteRange, content: Unheld) {
+        match content {
+            Unheld::Extent { lease, skip } => {
+                self.missing.push(Missing { range, source: Source::Extent { lease, skip } });
+            }
+            Unheld::Hole => self.part(range).fill(0),
+        }
     }
 
     /// All bytes, when they are in memory of their own.
@@ -198,7 +209,8 @@ impl BlobState {
         let range = missing.range;
         debug_assert_eq!(range.len(), bytes.len() as u64);
         let Some((start, piece)) = self.pieces_in(range).next() else { return };
-        let is_same = Arc::ptr_eq(&piece.lease, lease)
+        let Unheld::Extent { lease: its, .. } = &piece.content else { return };
+        let is_same = Arc::ptr_eq(its, lease)
             && start <= range.start
             && range.end <= piece.end
             && range.start / BLOCK_SIZE == (range.end - 1) / BLOCK_SIZE;
@@ -252,9 +264,7 @@ impl BlobState {
         }
         for (start, piece) in self.pieces_in(plan.range).filter(|(_, p)| p.version <= at) {
             let range = ByteRange { start, end: piece.end }.intersection(plan.range);
-            let skip = piece.skip + (range.start - start) as u32;
-            let source = Source::Extent { lease: Arc::clone(&piece.lease), skip };
-            plan.missing.push(Missing { range, source });
+            plan.put_unheld(range, piece.content.after(range.start - start));
             unknown.remove(range);
         }
         self.plan_older(plan, &mut unknown, at);
@@ -284,11 +294,7 @@ impl BlobState {
                     let from = inside as usize..inside as usize + range.len() as usize;
                     plan.part(range).copy_from_slice(&bytes[from]);
                 }
-                OldContent::Extent { lease, skip } => {
-                    let skip = skip + inside as u32;
-                    let source = Source::Extent { lease: Arc::clone(lease), skip };
-                    plan.missing.push(Missing { range, source });
-                }
+                OldContent::Unheld(content) => plan.put_unheld(range, content.after(inside)),
             }
             unknown.remove(range);
         }

@@ -149,6 +149,9 @@ impl World {
             self.base.truncate(len as usize);
         }
         self.base.resize(captured.attributes.size as usize, 0);
+        for hole in &captured.holes {
+            self.base[hole.start as usize..hole.end as usize].fill(0);
+        }
         for (offset, piece) in &captured.pieces {
             let bytes = match piece {
                 PieceData::Bytes(bytes) => bytes.to_vec(),
@@ -173,6 +176,7 @@ enum Step {
     Append { len: usize, seed: u8 },
     Replace { len: usize, seed: u8 },
     Truncate { len: usize },
+    Clear { offset: usize, len: usize },
     Delete,
     Add { offset: usize },
     ReaderBegins,
@@ -191,6 +195,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (len.clone(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
         1 => (len.clone(), any::<u8>()).prop_map(|(len, seed)| Step::Replace { len, seed }),
         1 => place.clone().prop_map(|len| Step::Truncate { len }),
+        2 => (place.clone(), len.clone())
+            .prop_map(|(offset, len)| Step::Clear { offset, len: len + 1 }),
         1 => Just(Step::Delete),
         4 => place.prop_map(|offset| Step::Add { offset }),
         2 => Just(Step::ReaderBegins),
@@ -225,6 +231,13 @@ fn run(world: &mut World, step: Step) {
         Step::Truncate { len } => {
             content.resize(len, 0);
             world.apply(Operation::Truncate { len: len as u64 }, Some(content));
+        }
+        Step::Clear { offset, len } => {
+            let end = (offset + len).min(content.len());
+            content[offset.min(end)..end].fill(0);
+            let range = ByteRange::at(offset as u64, len as u64).unwrap();
+            let expected = world.newest().map(|_| content);
+            world.apply(Operation::Clear { range }, expected);
         }
         Step::Delete => {
             let existed = world.newest().is_some();
@@ -338,4 +351,19 @@ fn validation_sees_exactly_the_overlapping_versions() {
     assert_eq!(newest(0, 11), at(3));
     assert_eq!(newest(20, 30), at(2));
     assert_eq!(newest(100, 200), Timestamp::ZERO);
+}
+
+#[test]
+fn a_hole_of_any_length_takes_one_piece_and_what_lies_in_it_goes_from_memory() {
+    let mut world = World::new();
+    let (payload, bytes) = world.payload(1, 60_000);
+    world.apply(Operation::Write { offset: 0, payload }, Some(bytes));
+    let before = world.state.memory();
+    let range = ByteRange { start: 0, end: 1 << 50 };
+    world.apply(Operation::Clear { range }, Some(vec![0; 60_000]));
+    assert_eq!((world.state.pieces.len(), world.state.blocks.len()), (1, 0));
+    assert!(world.state.memory() + 50_000 < before);
+    world.check(Timestamp::MAX);
+    // It ends with the blob.
+    assert_eq!(world.state.pieces.values().next().unwrap().end, 60_000);
 }

@@ -73,6 +73,7 @@ impl Store {
             }
             let Some(mut captured) = cell.lock().capture(fold.at) else { continue };
             let pieces = std::mem::take(&mut captured.pieces);
+            let holes = captured.holes.clone();
             bytes += ENTRY_BYTES + pieces.iter().map(|(_, piece)| cost(piece)).sum::<u64>();
             changes.push(BlobChange {
                 blob: cell.name().clone(),
@@ -81,6 +82,7 @@ impl Store {
                 version: captured.attributes.version,
                 folded_at: captured.at,
                 cut: captured.cut,
+                holes,
                 pieces,
             });
             taken.push((cell, captured));

@@ -189,6 +189,7 @@ fn needed(operation: &Operation) -> Option<ByteRange> {
         | Operation::Write { .. }
         | Operation::Append { .. }
         | Operation::Truncate { .. }
+        | Operation::Clear { .. }
         | Operation::Delete
         | Operation::Replace { .. }
         | Operation::Expect { .. } => None,

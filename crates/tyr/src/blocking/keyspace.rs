@@ -156,6 +156,16 @@ impl Keyspace {
         self.begin(key, |_| Ok(Operation::Truncate { len }))?.wait().map(drop)
     }
 
+    /// Makes a hole of `len` bytes at `offset`: they read as zeros, and take no space. What lies
+    /// behind the blob's end stays as it is, and so does an absent blob.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn clear(&self, key: impl ToKey, offset: u64, len: u64) -> Result<()> {
+        let range = ByteRange::at(offset, len)?;
+        self.begin(key, |_| Ok(Operation::Clear { range }))?.wait().map(drop)
+    }
+
     /// Removes a blob; answers whether there was one.
     ///
     /// # Errors

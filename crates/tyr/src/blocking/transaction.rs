@@ -147,6 +147,22 @@ impl Transaction {
         self.pending.add(keyspace.blob(key)?, Operation::Truncate { len })
     }
 
+    /// Makes a hole of `len` bytes at `offset`: they read as zeros, and take no space. What lies
+    /// behind the blob's end stays as it is, and so does an absent blob.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits.
+    pub fn clear(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+    ) -> Result<OperationId> {
+        let range = ByteRange::at(offset, len)?;
+        self.pending.add(keyspace.blob(key)?, Operation::Clear { range })
+    }
+
     /// Removes a blob; whether there was one is in [`Committed`].
     ///
     /// # Errors

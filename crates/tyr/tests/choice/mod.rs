@@ -93,8 +93,12 @@ impl Chooser {
                 let off = if self.random.permille(300) { self.random.below(3) } else { 0 };
                 Change::AppendAt(size + off, self.data())
             }
-            68..74 => Change::Truncate(self.offset(size)),
-            74..79 => Change::Delete,
+            68..71 => Change::Truncate(self.offset(size)),
+            71..76 => {
+                let (offset, len) = self.range(size);
+                Change::Clear(offset.min(self.reach), len)
+            }
+            76..79 => Change::Delete,
             79..93 => Change::Apply(self.place(size), self.transform()),
             93.. => {
                 let (offset, expected) = self.expectation(blob);

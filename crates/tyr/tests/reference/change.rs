@@ -20,6 +20,7 @@ pub enum Change {
     AppendReader(Vec<u8>),
     AppendAt(u64, Vec<u8>),
     Truncate(u64),
+    Clear(u64, u64),
     Delete,
     Apply(u64, Transform),
     Compare(u64, Vec<u8>),
@@ -70,6 +71,7 @@ impl fmt::Debug for Change {
             Self::AppendReader(data) => write!(f, "append_reader {}", data.len()),
             Self::AppendAt(offset, data) => write!(f, "append_at {offset}, {}", data.len()),
             Self::Truncate(len) => write!(f, "truncate to {len}"),
+            Self::Clear(offset, len) => write!(f, "clear {len} at {offset}"),
             Self::Delete => write!(f, "delete"),
             Self::Apply(offset, transform) => write!(f, "apply {transform:?} at {offset}"),
             Self::Compare(offset, data) => write!(f, "compare {} at {offset}", data.len()),
@@ -89,6 +91,7 @@ impl Change {
     /// Whether it is wrong on any blob.
     pub fn is_invalid(&self) -> bool {
         let (offset, len) = match self {
+            Self::Clear(offset, len) => (*offset, usize::try_from(*len).unwrap_or(usize::MAX)),
             Self::Write(offset, data) | Self::AppendAt(offset, data) => (*offset, data.len()),
             Self::Compare(offset, data) => (*offset, data.len()),
             Self::Swap(offset, old, new) => (*offset, old.len().max(new.len())),
@@ -123,6 +126,7 @@ impl Change {
             | Self::Append(_)
             | Self::AppendReader(_)
             | Self::Truncate(_)
+            | Self::Clear(..)
             | Self::Delete
             | Self::Apply(..) => false,
         }
@@ -139,6 +143,7 @@ impl Change {
             | Self::PutReader(_)
             | Self::Write(..)
             | Self::Truncate(_)
+            | Self::Clear(..)
             | Self::Delete
             | Self::Apply(..)
             | Self::Compare(..)
@@ -187,6 +192,7 @@ impl Change {
             | Self::Append(_)
             | Self::AppendReader(_)
             | Self::Truncate(_)
+            | Self::Clear(..)
             | Self::Delete
             | Self::Apply(..) => None,
         }
@@ -196,6 +202,13 @@ impl Change {
     pub fn play(&self, blobs: &mut BTreeMap<Vec<u8>, Arc<Blob>>, key: &[u8]) -> Answer {
         match self {
             Self::Delete => return Answer::Existed(blobs.remove(key).is_some()),
+            // One that is not there stays so.
+            Self::Clear(offset, len) => {
+                if let Some(blob) = blobs.get_mut(key) {
+                    Arc::make_mut(blob).clear(*offset, *len);
+                }
+                return Answer::Done;
+            }
             Self::Compare(..)
             | Self::CompareNumber(..)
             | Self::ExpectAbsent
@@ -214,6 +227,7 @@ impl Change {
         let end = blob.size;
         match self {
             Self::Create
+            | Self::Clear(..)
             | Self::Delete
             | Self::Compare(..)
             | Self::CompareNumber(..)

@@ -66,6 +66,19 @@ impl Blob {
         self.size = len;
     }
 
+    /// Makes a hole, as far as the blob goes.
+    pub fn clear(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.size);
+        let (first, last) = (offset.div_ceil(PAGE), end / PAGE);
+        self.pages.retain(|number, _| *number < first || last <= *number);
+        for edge in [(offset, end.min(first * PAGE)), (offset.max(last * PAGE), end)] {
+            let (from, to) = edge;
+            if from < to && self.pages.contains_key(&(from / PAGE)) {
+                self.write(from, &vec![0; (to - from) as usize]);
+            }
+        }
+    }
+
     /// Where something was written: stretches of whole pages.
     pub fn written(&self) -> Vec<(u64, u64)> {
         let mut stretches: Vec<(u64, u64)> = Vec::new();

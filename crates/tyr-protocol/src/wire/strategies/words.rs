@@ -150,6 +150,9 @@ pub fn operation() -> BoxedStrategy<Operation> {
         (payload(), option::of(offset()))
             .prop_map(|(payload, expected)| Operation::Append { payload, expected }),
         offset().prop_map(|len| Operation::Truncate { len }),
+        (offset(), offset()).prop_map(|(start, len)| {
+            Operation::Clear { range: ByteRange { start, end: start + len } }
+        }),
         Just(Operation::Delete),
         (offset(), transform())
             .prop_map(|(offset, transform)| Operation::Apply { offset, transform }),

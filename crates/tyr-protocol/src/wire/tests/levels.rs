@@ -5,8 +5,8 @@ use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy};
 use super::*;
 use crate::abort::Abort;
 use crate::level::{
-    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED, LEVEL_STAMPING,
-    level_of,
+    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED,
+    LEVEL_STAMPING, level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -112,8 +112,8 @@ fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
     }
 }
 
-/// What levels 4 and 6 brought: nobody begins it too early, and an older program does not take it
-/// for something else.
+/// What levels 4, 6 and 7 brought: nobody begins it too early, and an older program does not take
+/// it for something else.
 #[test]
 fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so() {
     let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
@@ -121,6 +121,7 @@ fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so(
     for (transaction, name, level) in [
         (samples::expecting(), "expect", LEVEL_EXPECTING),
         (samples::stamping(), "stamp", LEVEL_STAMPING),
+        (samples::clearing(), "clear", LEVEL_CLEARING),
     ] {
         assert_eq!(level_of(&transaction), level);
         assert_eq!(written(&*transaction).0, level);

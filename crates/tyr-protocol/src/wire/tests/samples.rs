@@ -113,6 +113,13 @@ pub fn stamping() -> Arc<Transaction> {
     Arc::new(Transaction { id: ID, blobs, reads: vec![] })
 }
 
+/// A transaction of level 7.
+pub fn clearing() -> Arc<Transaction> {
+    let operations = vec![Operation::Clear { range: ByteRange { start: 500, end: 1 << 40 } }];
+    let blobs = vec![BlobOperations { blob: blob("eins"), operations }];
+    Arc::new(Transaction { id: ID, blobs, reads: vec![] })
+}
+
 fn chain() -> Chain {
     let piece = |key: &str, start: u64, is_written: bool| Piece {
         blob: blob(key),
@@ -360,6 +367,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
         ("submit-expect", submit(expecting())),
         ("submit-stamp", submit(stamping())),
+        ("submit-clear", submit(clearing())),
         ("scan", scan()),
         ("scanned", scanned()),
     ];
@@ -427,6 +435,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("map-lost", Record::Map(Arc::new(map_with_loss()))),
         ("validated-expect", validated(expecting())),
         ("validated-stamp", validated(stamping())),
+        ("validated-clear", validated(clearing())),
     ]
 }
 

@@ -9,6 +9,7 @@ use super::bank::Bank;
 use super::borders::Borders;
 use super::counters::Counters;
 use super::ends::Ends;
+use super::holes::Holes;
 use super::lists::Lists;
 use super::log::Log;
 use super::pages::Pages;
@@ -43,6 +44,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Ends::new(space.clone(), 2)),
         Box::new(Borders::new(space.clone(), 2)),
         Box::new(Sides::new(space.clone(), 2)),
+        Box::new(Holes::new(space.clone(), 2)),
         Box::new(Pages::new(space.clone(), 6, 2_000)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
         Box::new(Stamps::new(space.clone(), 3)),

@@ -48,6 +48,33 @@ fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
     fixture.assert_sound();
 }
 
+#[test]
+fn a_hole_gives_its_space_back_after_the_checkpoint_and_leaves_what_is_around_it() {
+    let fixture = Fixture::new(false);
+    let len = 2 << 20;
+    let content: Vec<u8> = (0..len).map(|place| (place % 251) as u8 + 1).collect();
+    fixture.write("a", 1, 0, &content);
+    // Small ones lie inline.
+    fixture.write("a", 2, len as u64, &content[..3 * 16 * 1024]);
+    fixture.checkpoint(1, 2);
+    let before = fixture.disk.disk_bytes();
+    let size = len as u64 + 3 * 16 * 1024;
+    let mut change = fixture.change("a", 3, size);
+    let holes = [(100_000, 900_001), (len as u64 - 50_000, size - 7)];
+    change.holes.extend(holes.map(|(start, end)| ByteRange { start, end }));
+    change.pieces.push((900_001, PieceData::Bytes(Bytes::from_static(b"behind"))));
+    fixture.fold(vec![change]);
+    fixture.checkpoint(2, 3);
+    assert!(fixture.disk.disk_bytes() + 850_000 < before);
+    let mut expected = [&content[..], &content[..3 * 16 * 1024]].concat();
+    for (start, end) in holes {
+        expected[start as usize..end as usize].fill(0);
+    }
+    expected[900_001..900_007].copy_from_slice(b"behind");
+    assert!(fixture.content("a").unwrap() == expected);
+    fixture.assert_sound();
+}
+
 /// A loss of power may take a file of extents as a whole, and leave in the index what died in it.
 #[test]
 fn what_died_in_a_file_that_was_lost_takes_nothing_of_the_file_that_gets_its_number() {

@@ -57,6 +57,9 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         Just(Operation::Create),
         Just(Operation::Delete),
         offset().prop_map(|len| Operation::Truncate { len }),
+        (offset(), 0..(1_u64 << 40)).prop_map(|(start, len)| {
+            Operation::Clear { range: ByteRange { start, end: start + len } }
+        }),
         (offset(), any_payload())
             .prop_map(|(offset, payload)| Operation::Write { offset, payload }),
         any_payload().prop_map(|payload| Operation::Append { payload, expected: None }),
@@ -161,7 +164,7 @@ fn the_bytes_are_those_of_format_1() {
 /// Codes that came after the first release of format 1: a program of before refuses the record as
 /// one of a later release.
 #[test]
-fn the_bytes_of_stamps_are_those_of_the_format() {
+fn the_bytes_of_stamps_and_holes_are_those_of_the_format() {
     let operations = vec![
         Operation::Write { offset: 128, payload: stamped(vec![0; 16], [0]) },
         Operation::Append {
@@ -169,11 +172,12 @@ fn the_bytes_of_stamps_are_those_of_the_format() {
             expected: None,
         },
         Operation::Replace { payload: stamped([b"x", &[0; 16][..]].concat(), [1]) },
+        Operation::Clear { range: ByteRange { start: 3, end: 131 } },
     ];
     let expected = [
         &8_u64.to_le_bytes()[..],
         &7_u64.to_le_bytes(),
-        &[1, 1, 2, b'k', b'1', 3],
+        &[1, 1, 2, b'k', b'1', 4],
         &[9, 0x80, 1, 16],
         &[0; 16],
         &[1, 0],
@@ -183,9 +187,11 @@ fn the_bytes_of_stamps_are_those_of_the_format() {
         &[11, 17, b'x'],
         &[0; 16],
         &[1, 1],
+        &[12, 3, 0x80, 1],
     ];
     let body = encoded(&transaction(vec![blob("k1", operations)]));
     assert_eq!(body, expected.concat());
+    let body = &body[..body.len() - 4];
     let place = body.len() - 1;
     for wrong in [0, 2] {
         let forged = [&body[..place], &[wrong]].concat();
