@@ -123,6 +123,12 @@ impl BlobState {
             block.settle(at, start..end);
             self.memory = self.memory + block.memory() - before;
         }
+        // Who read before must still meet at validation what has its place in the base alone now
+        // (C1), and a copy says of when it is (D2).
+        let pieces = self.pieces.values().map(|piece| piece.version);
+        let cuts = self.cuts.iter().map(|cut| cut.at);
+        let settled = pieces.chain(cuts).filter(|version| *version <= at).max();
+        self.forgotten = self.forgotten.max(settled.unwrap_or(Timestamp::ZERO));
         let before = self.pieces.len();
         self.pieces.retain(|_, piece| piece.version > at);
         self.memory -= (before - self.pieces.len()) * PIECE_MEMORY;

@@ -353,6 +353,39 @@ fn validation_sees_exactly_the_overlapping_versions() {
     assert_eq!(newest(100, 200), Timestamp::ZERO);
 }
 
+/// C1, and for copies D2: a large payload, a hole and a cut leave no byte in memory that has their
+/// version.
+#[test]
+fn validation_sees_what_was_folded_since_though_no_byte_of_it_is_in_memory() {
+    let mut world = World::new();
+    let (payload, bytes) = world.payload(3, 40_000);
+    assert!(matches!(payload, Payload::Extents(_)));
+    world.apply(Operation::Write { offset: 0, payload }, Some(bytes.clone()));
+    let newest = |world: &World| world.state.newest_overlapping(ByteRange::ALL, false);
+    let fold = |world: &mut World| {
+        world.fold_begin();
+        world.fold_end();
+        assert!(!world.state.is_dirty());
+    };
+    let written = at(world.clock);
+    fold(&mut world);
+    assert_eq!(newest(&world), written);
+    assert_eq!(world.state.version_at(ByteRange::ALL, false, Timestamp::MAX), written);
+    let range = ByteRange { start: 0, end: 100 };
+    let mut holed = bytes;
+    holed[..100].fill(0);
+    world.apply(Operation::Clear { range }, Some(holed.clone()));
+    let cleared = at(world.clock);
+    fold(&mut world);
+    assert_eq!(newest(&world), cleared);
+    holed.truncate(50);
+    world.apply(Operation::Truncate { len: 50 }, Some(holed));
+    let cut = at(world.clock);
+    fold(&mut world);
+    assert_eq!(newest(&world), cut);
+    world.check(Timestamp::MAX);
+}
+
 #[test]
 fn a_hole_of_any_length_takes_one_piece_and_what_lies_in_it_goes_from_memory() {
     let mut world = World::new();
