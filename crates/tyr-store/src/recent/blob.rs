@@ -17,7 +17,7 @@ use tyr_types::{ByteRange, Number, NumberType, Stat, Timestamp};
 use super::block::{BLOCK_SIZE, Block};
 use super::older::{OldAttributes, OldPiece, Older};
 use super::piece::{PIECE_MEMORY, Piece};
-use super::readers::Readers;
+use super::readers::{Counted, Readers};
 
 /// Size and existence of a blob, as one version has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub struct BlobState {
     pub(super) included_to: Timestamp,
     /// Of a chunk of which nothing was found: operations up to here came to nothing that is left.
     pub(super) absent_to: Timestamp,
-    /// Of a chunk: below, somebody was once not counted among the readers, so that runs may be of
-    /// a later version than their bytes.
-    pub(super) readable_from: Timestamp,
+    /// Of a chunk: the moments that were always counted among the readers. At others runs may be
+    /// of a later version than their bytes.
+    pub(super) counted: Counted,
     /// Of a chunk: below this nothing is known of it, not even whether it was there.
     pub(super) known_from: Timestamp,
     /// Nothing that was written later than this has lost its place: what memory has forgotten
@@ -101,7 +101,7 @@ impl BlobState {
             folded_at,
             included_to: folded_at,
             absent_to: Timestamp::ZERO,
-            readable_from: Timestamp::ZERO,
+            counted: Counted::default(),
             known_from: Timestamp::ZERO,
             forgotten: attributes.version,
             base_generation: 0,

@@ -61,7 +61,7 @@ impl BlobState {
 
     /// Whether what the chunk was like at `at` can be told.
     pub fn is_readable(&self, at: Timestamp) -> bool {
-        let is_told = self.included_to <= at && self.readable_from <= at;
+        let is_told = self.included_to <= at && self.counted.has(at);
         let is_newest = self.attributes.version <= at;
         self.known_from <= at && (is_newest || is_told && self.attributes_at(at).is_some())
     }
@@ -122,7 +122,7 @@ impl BlobState {
 
     /// Lets go of what `readers` do not need, when there is much of it.
     fn collect_some(&mut self, readers: Readers) {
-        self.readable_from = self.readable_from.max(readers.every_from());
+        self.counted.narrow(readers);
         if self.older_memory >= self.collect_at.max(COLLECT_FROM) {
             self.collect_chunk(readers);
             self.collect_at = 2 * self.older_memory;
@@ -132,7 +132,7 @@ impl BlobState {
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
-        self.readable_from = self.readable_from.max(readers.every_from());
+        self.counted.narrow(readers);
         let left = self.collect(readers, Timestamp::MAX);
         let holes = self.holes();
         for (number, block) in &mut self.blocks {

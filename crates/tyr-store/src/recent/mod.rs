@@ -359,9 +359,14 @@ impl Recent {
         versions
     }
 
-    /// The same for chunks, at most `limit` of them, each with its own readers. The rest has its
-    /// turn the next time.
-    pub fn collect_chunks(&self, limit: usize, readers: impl Fn(&BlobName) -> Readers<'static>) {
+    /// The same for chunks, at most `limit` of them, each with its own readers; answers how many
+    /// are left of the one that has most. The rest has its turn the next time.
+    pub fn collect_chunks<'a>(
+        &self,
+        limit: usize,
+        readers: impl Fn(&BlobName) -> Readers<'a>,
+    ) -> usize {
+        let mut most = 0;
         let mut cells = {
             let mut holding = self.holding.lock();
             let count = holding.len().min(limit);
@@ -371,12 +376,14 @@ impl Recent {
             let readers = readers(&cell.name);
             let mut state = cell.lock();
             let left = self.change(cell, &mut state, |state| state.collect_chunk(readers));
+            most = most.max(left);
             if left == 0 {
                 cell.is_holding.store(false, Ordering::Relaxed);
             }
             left > 0
         });
         self.holding.lock().extend(cells);
+        most
     }
 
     /// Forgets what has not been used for longest until at most `budget` bytes are held, or only

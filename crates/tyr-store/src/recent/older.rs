@@ -145,13 +145,17 @@ impl<T: Old> Older<T> {
             }
         }
         if readers.have_gaps() {
-            self.items.retain(|old| {
-                let is_needed = old.until() > now || readers.need(old.from(), old.until());
-                if !is_needed {
-                    dropped(old);
+            // What was replaced after that is needed, and most of it may be of then.
+            let every_from = readers.every_from().min(now);
+            let count = self.items.partition_point(|old| old.until() <= every_from);
+            let mut needed: SmallVec<[T; 2]> = SmallVec::new();
+            for old in self.items.drain(..count) {
+                match readers.need(old.from(), old.until()) {
+                    true => needed.push(old),
+                    false => dropped(&old),
                 }
-                is_needed
-            });
+            }
+            needed.into_iter().rev().for_each(|old| self.items.push_front(old));
         }
     }
 }

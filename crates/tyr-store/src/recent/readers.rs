@@ -3,10 +3,12 @@
 //! A version that was current at one of them must stay. Everything that no reader can tell apart
 //! may be merged, which is what keeps hot blobs small.
 
+use smallvec::SmallVec;
 use tyr_types::Timestamp;
 
 /// Who may read older versions: an embedded node knows every snapshot; a node of a cluster knows
-/// from where on there may be some. Borrowed from whoever keeps the table of them.
+/// those that were told (V2), and from where on there may be others. Borrowed from whoever keeps
+/// the table of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Readers<'a> {
     /// Snapshots in use, ascending.
@@ -30,6 +32,12 @@ impl<'a> Readers<'a> {
     /// Somebody may read at any timestamp from `from` on (V2, V4).
     pub fn from(from: Timestamp) -> Self {
         Self { from, ..Self::NONE }
+    }
+
+    /// The same readers, and somebody may read at any timestamp from `from` on (V2, V4).
+    #[must_use]
+    pub fn and_from(self, from: Timestamp) -> Self {
+        Self { from, ..self }
     }
 
     /// The same readers, and a fold of everything up to `fold`.
@@ -77,6 +85,35 @@ impl<'a> Readers<'a> {
     }
 }
 
+/// The moments that were counted among the readers at every change so far: what was current then
+/// has been kept. Of others it may be lost, or merged with what came later.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    /// Those below `from`, ascending. There is one long snapshot, or none.
+    listed: SmallVec<[Timestamp; 1]>,
+    /// All from here on.
+    from: Timestamp,
+}
+
+impl Counted {
+    /// Whether this moment was always counted.
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.from <= at || self.listed.binary_search(&at).is_ok()
+    }
+
+    /// There was a change, and these readers were counted.
+    pub fn narrow(&mut self, readers: Readers) {
+        let Readers { listed, from, fold: _ } = readers;
+        self.listed.retain(|at| from <= *at || listed.binary_search(at).is_ok());
+        if self.from < from {
+            let start = listed.partition_point(|at| *at < self.from);
+            self.listed.extend(listed[start..].iter().copied().take_while(|at| *at < from));
+            self.from = from;
+        }
+        debug_assert!(self.listed.is_sorted() && self.listed.last() < Some(&self.from));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +137,36 @@ mod tests {
         assert!(readers.need(at(5), at(11)));
         assert!(readers.need(at(20), at(30)));
         assert!(!readers.need(at(5), at(10)));
+    }
+
+    /// V2, V4.
+    #[test]
+    fn below_where_all_may_read_a_version_is_needed_for_a_listed_reader_only() {
+        let in_use = [at(10), at(20)];
+        let readers = Readers::new(&in_use).and_from(at(30));
+        assert!(readers.need(at(5), at(11)) && readers.need(at(20), at(21)));
+        assert!(!readers.need(at(11), at(20)) && !readers.need(at(21), at(30)));
+        assert!(readers.need(at(21), at(31)) && readers.need(at(40), at(50)));
+        assert_eq!((readers.first(), readers.every_from()), (at(10), at(30)));
+        assert!(readers.have_gaps() && readers.take_as_one(at(21), at(29)));
+    }
+
+    /// V2.
+    #[test]
+    fn a_moment_is_told_while_it_was_counted_at_every_change() {
+        let in_use = [at(10), at(20), at(30)];
+        let mut counted = Counted::default();
+        let all = |counted: &Counted, moments: [u64; 5]| moments.map(|it| counted.has(at(it)));
+        counted.narrow(Readers::new(&in_use[..2]).and_from(at(25)));
+        assert_eq!(all(&counted, [10, 15, 20, 24, 25]), [true, false, true, false, true]);
+        counted.narrow(Readers::new(&in_use[1..]).and_from(at(40)));
+        assert_eq!(all(&counted, [10, 20, 25, 30, 40]), [false, true, false, true, true]);
+        counted.narrow(Readers::from(at(5)));
+        assert_eq!(all(&counted, [10, 20, 25, 30, 40]), [false, true, false, true, true]);
+        counted.narrow(Readers::new(&in_use).and_from(at(35)));
+        assert_eq!(all(&counted, [10, 20, 25, 35, 40]), [false, true, false, false, true]);
+        counted.narrow(Readers::NONE);
+        assert_eq!(all(&counted, [20, 30, 40, 50, u64::MAX]), [false; 5]);
     }
 
     #[test]

@@ -200,6 +200,34 @@ fn a_fold_takes_its_moment_although_nobody_else_reads_between_it_and_now() {
     assert_eq!((base.version, base.size), (at(5), 4));
 }
 
+/// V2.
+#[test]
+fn beside_a_long_snapshot_a_counter_keeps_two_versions_and_what_lingers() {
+    let store = store();
+    let add = Transform::add(Number::U64(1));
+    let (held, linger) = ([at(50)], 100);
+    for when in 1..=10_000_u64 {
+        let readers = Readers::new(&held).and_from(at(when.saturating_sub(linger)));
+        let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
+        let operations = [Operation::Apply { offset: 0, transform: add }];
+        let (operations, start) = (&operations[..], Start::Guessed(0));
+        store.apply_chunk(&cell, place(0), operations, start, at(when), readers).unwrap();
+    }
+    let count = |when| -> Result<u64> {
+        Ok(u64::from_le_bytes(read(&store, 0, when)?.bytes[..].try_into().unwrap()))
+    };
+    assert_eq!((count(None).unwrap(), count(Some(50)).unwrap()), (10_000, 50));
+    assert_eq!(count(Some(9_950)).unwrap(), 9_950, "it lingers");
+    assert_eq!(count(Some(51)).unwrap_err().kind(), ErrorKind::SnapshotTooOld);
+    let left = |linger: u64| {
+        let cell = store.chunk(&stored_name(&blob(), 0)).unwrap();
+        cell.lock().collect_chunk(Readers::new(&held).and_from(at(10_000 - linger)))
+    };
+    assert_eq!(left(100), 2 * (1 + 100), "bytes and attributes of each");
+    assert_eq!(left(0), 2, "beside the newest there is what the snapshot reads");
+    assert_eq!(count(Some(50)).unwrap(), 50);
+}
+
 #[test]
 fn what_was_forgotten_counts_as_written_last_when_it_was_folded() {
     let store = store();
@@ -490,8 +518,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_version_reads_as_it_was_or_is_too_old(steps in steps(), back in 0..12u64) {
+    fn every_version_reads_as_it_was_or_is_too_old(
+        steps in steps(),
+        back in 0..12u64,
+        in_use in prop::collection::btree_set(0..80u64, 0..4),
+    ) {
         let store = store();
+        let listed: Vec<Timestamp> = in_use.iter().map(|when| at(*when)).collect();
+        let mut base_at = 0;
         let mut held = Vec::new();
         let mut versions: BTreeMap<u64, Vec<u8>> = BTreeMap::from([(0, Vec::new())]);
         let mut floor = 0;
@@ -510,7 +544,7 @@ proptest! {
                     }
                     let from = kept_back.as_ref().map_or(floor, |(_, late)| floor.min(*late - 1));
                     let folded = under_way.as_ref().map_or(Timestamp::MAX, |(_, when)| at(*when));
-                    let readers = Readers::from(at(from)).and_at(folded);
+                    let readers = Readers::new(&listed).and_from(at(from)).and_at(folded);
                     apply_near(&store, &operation, time, readers);
                     if let Some((late, when)) = kept_back.take() {
                         apply_near(&store, &late, when, readers);
@@ -527,7 +561,7 @@ proptest! {
                             let base = store.base().attributes(&stored_name(&blob(), 1)).unwrap();
                             let (_, then) = versions.range(..=when).next_back().unwrap();
                             prop_assert_eq!(base.map_or(0, |base| base.size), then.len() as u64);
-                            floor = floor.max(when);
+                            (floor, base_at) = (floor.max(when), when);
                             None
                         }
                         None => Some((store.begin_fold(at(time), store.take_dead()), time)),
@@ -538,7 +572,8 @@ proptest! {
         }
         prop_assert!(kept_back.is_none() || steps.len() > 1);
         if let Some((late, when)) = kept_back.take() {
-            apply_near(&store, &late, when, Readers::from(at(floor.min(when - 1))));
+            let readers = Readers::new(&listed).and_from(at(floor.min(when - 1)));
+            apply_near(&store, &late, when, readers);
         }
         prop_assert_eq!(&read(&store, 1, None).unwrap().bytes, &held);
         for when in 0..2 * steps.len() as u64 + 2 {
@@ -548,6 +583,8 @@ proptest! {
                 Err(error) => {
                     prop_assert_eq!(error.kind(), ErrorKind::SnapshotTooOld);
                     prop_assert!(when < floor, "at {}, floor {}: {}", when, floor, error);
+                    let is_kept = base_at <= when && in_use.contains(&when);
+                    prop_assert!(!is_kept, "at {}, base {}: {}", when, base_at, error);
                 }
             }
         }
