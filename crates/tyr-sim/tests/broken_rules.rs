@@ -56,9 +56,9 @@ const READS: &[Missing] = &[
 ];
 
 const VERSIONS: &[Missing] = &[
-    missing(Rule::V1, "hot-snapshots", 6, 60),
-    missing(Rule::V2, "hot-snapshots", 6, 60),
-    missing(Rule::V3, "hot-snapshots", 6, 60),
+    missing(Rule::V1, "held-snapshots", 0, 20),
+    missing(Rule::V2, "held-snapshots", 0, 20),
+    missing(Rule::V3, "held-snapshots", 0, 20),
     missing(Rule::V4, "long-snapshots", 0, 20),
 ];
 

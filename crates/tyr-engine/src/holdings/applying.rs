@@ -72,7 +72,6 @@ impl Holdings {
         answers: &mut Vec<Answered>,
     ) {
         let blob = &entry.blob;
-        let readers = self.readers(blob, at);
         let append_at = match start {
             Start::Known(size) => size,
             Start::Guessed(guess) => guess,
@@ -85,7 +84,7 @@ impl Holdings {
                 self.lay_aside(blob, *number, at, entry, start);
                 continue;
             }
-            let place = self.place(blob.keyspace, *number);
+            let (place, readers) = (self.place(blob.keyspace, *number), self.readers(blob, at));
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
                 self.store.apply_chunk(&cell, place, &operations, start, at, readers)
             });

@@ -1,19 +1,25 @@
-//! Down to where versions are still read (V2 to V4).
+//! Where versions are still read (V2 to V4).
 //!
-//! A transaction carries, for each blob that it writes, the timestamp below which nobody reads it
-//! any more. Older versions go when they lie below that and have lingered for a while; without such
-//! news of a blob they stay for a read timeout. While a fold is under way, what was current at its
-//! moment stays, too.
+//! A transaction carries, for each blob that it writes, the moments at which snapshots read it,
+//! and from where on there may be others. Older versions go when they have lingered for a while and
+//! were current at no such moment; without such news of a blob they stay for a read timeout. While
+//! a fold is under way, what was current at its moment stays, too.
 
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use tyr_protocol::versions::{MOMENTS_MAX, Usage};
 use tyr_store::recent::Readers;
 use tyr_types::{BlobName, Timestamp};
 
 /// Blobs of which the news of readers are remembered. Beyond, those are forgotten that are older
 /// than a read timeout, and if none is, all: their versions stay for longer, no harm is done.
 const BLOBS_MAX: usize = 1 << 18;
+
+/// Moments that are remembered of all blobs together: 16 MiB. Beyond, what a blob is read at counts
+/// as read from the oldest moment on.
+const REMEMBERED_MAX: usize = 1 << 20;
+const _: () = assert!(MOMENTS_MAX < REMEMBERED_MAX);
 
 /// How long versions stay, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +42,14 @@ pub enum Shortage {
     Severe,
 }
 
-/// Down to where versions are read, by blob.
+/// Where versions are read, by blob.
 #[derive(Debug)]
 pub struct Floors {
     retention: Retention,
-    /// Nobody reads the blob below this timestamp.
-    by_blob: HashMap<BlobName, Timestamp, FixedState>,
+    /// The newest news of the blob.
+    by_blob: HashMap<BlobName, Usage, FixedState>,
+    /// Moments in there.
+    remembered: usize,
     /// The moment of the fold under way.
     fold: Option<Timestamp>,
     /// The highest floor that was ever used.
@@ -54,43 +62,55 @@ impl Floors {
     pub fn new(retention: Retention) -> Self {
         let by_blob = HashMap::default();
         let highest = Timestamp::ZERO;
-        Self { retention, by_blob, fold: None, highest, shortage: Shortage::None }
+        let shortage = Shortage::None;
+        Self { retention, by_blob, remembered: 0, fold: None, highest, shortage }
     }
 
-    /// Nobody reads this blob below `as_of` any more.
-    pub fn update(&mut self, blob: &BlobName, as_of: Timestamp) {
-        self.highest = self.highest.max(as_of);
+    /// This is in use of the blob.
+    pub fn update(&mut self, blob: &BlobName, usage: &Usage) {
+        self.highest = self.highest.max(usage.as_of());
+        let usage = usage.clone().within(REMEMBERED_MAX - self.remembered);
         if let Some(known) = self.by_blob.get_mut(blob) {
-            *known = as_of.max(*known);
+            self.remembered -= known.moments().len();
+            known.update(&usage);
+            self.remembered += known.moments().len();
             return;
         }
         if self.by_blob.len() >= BLOBS_MAX {
-            let oldest = before(as_of, self.retention.read_timeout_us);
-            self.by_blob.retain(|_, known| *known > oldest);
+            let oldest = before(usage.as_of(), self.retention.read_timeout_us);
+            self.by_blob.retain(|_, known| known.as_of() > oldest);
             if self.by_blob.len() >= BLOBS_MAX {
                 self.by_blob.clear();
             }
+            self.remembered = self.by_blob.values().map(|known| known.moments().len()).sum();
         }
-        self.by_blob.insert(blob.clone(), as_of);
+        self.remembered += usage.moments().len();
+        self.by_blob.insert(blob.clone(), usage);
         debug_assert!(self.by_blob.len() <= BLOBS_MAX, "news are remembered of so many");
+        debug_assert!(self.remembered <= REMEMBERED_MAX, "and of so many moments");
     }
 
-    /// Since when nobody reads this blob below it, as far as is known.
+    /// Up to where all is known that reads this blob, as far as there are news.
     pub fn as_of(&self, blob: &BlobName) -> Option<Timestamp> {
-        self.by_blob.get(blob).copied()
+        self.by_blob.get(blob).map(Usage::as_of)
     }
 
     /// Who may read older versions than what is written to the blob at `at`.
-    pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'static> {
-        let floor = match (self.by_blob.get(blob), self.shortage) {
+    pub fn readers(&self, blob: &BlobName, at: Timestamp, is_multi: bool) -> Readers<'_> {
+        let known = self.by_blob.get(blob);
+        let floor = match (known.map(Usage::as_of), self.shortage) {
             _ if !is_multi => Timestamp::MAX,
             (_, Shortage::Severe) => at,
-            (Some(as_of), Shortage::Short) => at.min(*as_of),
-            (Some(as_of), Shortage::None) => before(at, self.retention.linger_us).min(*as_of),
+            (Some(as_of), Shortage::Short) => at.min(as_of),
+            (Some(as_of), Shortage::None) => before(at, self.retention.linger_us).min(as_of),
             (None, _) => before(at, self.retention.read_timeout_us),
         };
         debug_assert!(!is_multi || floor <= at, "what is written at {at} is read from {floor} on");
-        Readers::from(floor).and_at(self.fold.unwrap_or(Timestamp::MAX))
+        let listed = match (known, self.shortage) {
+            (Some(known), Shortage::None | Shortage::Short) if is_multi => known.moments(),
+            (None, _) | (Some(_), _) => &[],
+        };
+        Readers::new(listed).and_from(floor).and_at(self.fold.unwrap_or(Timestamp::MAX))
     }
 
     /// How much memory there is from now on.
@@ -115,6 +135,7 @@ impl Floors {
     /// Nothing is here any more.
     pub fn clear(&mut self) {
         self.by_blob.clear();
+        self.remembered = 0;
     }
 }
 
@@ -142,7 +163,7 @@ mod tests {
         let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
         let from = |floors: &Floors| floors.readers(&blob(), at(1000), true).every_from().clock;
         assert_eq!(from(&floors), 500, "nobody has told who reads it");
-        floors.update(&blob(), at(980));
+        floors.update(&blob(), &Usage::new(at(980), []));
         assert_eq!(from(&floors), 950, "it lingers");
         floors.set_shortage(Shortage::Short);
         assert_eq!(from(&floors), 980);
@@ -150,10 +171,30 @@ mod tests {
         assert_eq!(from(&floors), 1000);
     }
 
+    /// V2.
+    #[test]
+    fn a_snapshot_keeps_what_was_current_at_its_moment_and_not_what_came_after_it() {
+        let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
+        floors.update(&blob(), &Usage::new(at(980), [at(600), at(700)]));
+        floors.update(&blob(), &Usage::new(at(970), [at(650)]));
+        assert_eq!(floors.as_of(&blob()), Some(at(980)), "what is older and late says nothing");
+        let needs = |floors: &Floors, from, until| {
+            floors.readers(&blob(), at(1000), true).need(at(from), at(until))
+        };
+        assert!(needs(&floors, 590, 610) && needs(&floors, 700, 701), "somebody reads there");
+        assert!(!needs(&floors, 610, 700) && !needs(&floors, 701, 950), "nobody does");
+        assert!(needs(&floors, 940, 960), "it lingers");
+        floors.set_shortage(Shortage::Short);
+        assert!(needs(&floors, 590, 610) && !needs(&floors, 940, 960));
+        floors.set_shortage(Shortage::Severe);
+        assert!(!needs(&floors, 590, 610), "who reads it is told that it is too old");
+        assert!(!floors.readers(&blob(), at(1000), false).need(at(590), at(610)));
+    }
+
     #[test]
     fn a_fold_keeps_its_moment_however_short_memory_is_and_nothing_after_it() {
         let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
-        floors.update(&blob(), at(980));
+        floors.update(&blob(), &Usage::new(at(980), []));
         assert_eq!(floors.begin_fold(at(970)), at(980), "below that versions may have gone");
         floors.set_shortage(Shortage::Severe);
         let readers = floors.readers(&blob(), at(1000), true);

@@ -2,8 +2,8 @@
 //!
 //! The member's view of the store (`tyr_protocol::member::Store`): it names chunks and chains, the
 //! store below names what it keeps. In between lies only what no store can know: chunks whose base
-//! is still on its way here, with what was applied to them meanwhile; and down to where versions
-//! are still read (V2 to V4).
+//! is still on its way here, with what was applied to them meanwhile; and where versions are still
+//! read (V2 to V4).
 //!
 //! ```text
 //!   Member ──apply, install, release──► Holdings ──► Store (recent, base)
@@ -224,13 +224,13 @@ impl Holdings {
     }
 
     /// Who may read older versions of the blob than what is written at `at`.
-    fn readers(&self, blob: &BlobName, at: Timestamp) -> Readers<'static> {
+    fn readers(&self, blob: &BlobName, at: Timestamp) -> Readers<'_> {
         let is_multi = self.keyspaces.get(&blob.keyspace).is_none_or(|it| it.is_multi_versioned);
         self.floors.readers(blob, at, is_multi)
     }
 
     /// Who may read older versions of what is kept under this name, now.
-    pub fn readers_now(&self, stored: &BlobName, now: Timestamp) -> Readers<'static> {
+    pub fn readers_now(&self, stored: &BlobName, now: Timestamp) -> Readers<'_> {
         match chunk_name(stored) {
             Some((blob, _)) => self.readers(&blob, now),
             None => Readers::NONE,
@@ -469,7 +469,7 @@ impl member::Store for Holdings {
     }
 
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
-        self.floors.update(blob, usage.as_of());
+        self.floors.update(blob, usage);
     }
 
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {

@@ -53,9 +53,9 @@ pub trait Store: View {
     /// `limit`.
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
 
-    /// What is in use of a blob (V2): what is not may go (V3).
+    /// Where somebody reads a blob (V2): what was current at no such moment may go (V3).
     fn usage(&mut self, blob: &BlobName, usage: &Usage);
 
-    /// As of when that was told last of this blob; `None` if it never was, or not for long.
+    /// As of when that was told last of this blob; `None` if it never was, or is forgotten.
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp>;
 }

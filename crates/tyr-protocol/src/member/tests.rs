@@ -11,6 +11,7 @@ mod maps;
 mod restarts;
 mod shelf;
 mod stand;
+mod usage;
 mod world;
 
 use self::world::{Config, World};

@@ -6,13 +6,14 @@
 //! half of the truth would let versions go that are in use.
 //!
 //! ```text
-//!   forward    manager ─{oldest 70}─► node ─{oldest 70}─► manager ─{oldest 50}─► tail
-//!   backward   manager ◄─{50}──────── node ◄─{50}──────── manager ◄─{50}──────── tail
+//!   forward    manager ─{40 │ 70}─► node ─{40 │ 70}─► manager ─{40, 55 │ 68}─► tail
+//!   backward   manager ◄─{40, 55 │ 68}─ node ◄─{40, 55 │ 68}─ manager ◄─{40, 55 │ 68}─ tail
 //! ```
 //!
-//! What is told is the oldest timestamp that a snapshot in use reads at or that something in flight
-//! may be applied at, or the clock when there is neither: what was superseded at or before it
-//! nobody reads any more. So it is usage information as of that timestamp with nothing in the list.
+//! What is told is each moment at which a snapshot in use reads; and from where on there may be
+//! others: the clock, or the oldest moment that a snapshot which begins just now reads at, or that
+//! something in flight may be applied at. What was superseded below that, and was current at none
+//! of the moments, nobody reads any more.
 //!
 //! Not every transaction carries this: whoever would be the first to add something does so when the
 //! last news of one of its blobs is older than [`EVERY_US`]. On a blob that is written all the time
@@ -29,11 +30,16 @@ use super::{Store, Turn};
 use crate::chain::Chain;
 use crate::commit::{Message, Usages};
 use crate::rule::Rule;
-use crate::versions::Usage;
+use crate::versions::{MOMENTS_MAX, Usage};
 
 /// News of a blob is good for so long, in microseconds: little beside the seconds for which
 /// versions linger (V4).
 const EVERY_US: u64 = 500_000;
+
+/// The most moments that a message tells in all, of however many blobs: beside what else it has
+/// they are few.
+const TOLD_MAX: usize = 1024;
+const _: () = assert!(MOMENTS_MAX <= TOLD_MAX, "of one blob all can be told");
 
 /// What is known of the usage of a transaction's blobs.
 #[derive(Clone, Debug)]
@@ -169,6 +175,7 @@ impl<S: Store> Turn<'_, S> {
             Some(Collected::Partly(usages) | Collected::Wholly(usages)) => usages.as_slice(),
             None => &[],
         };
+        let mut left = TOLD_MAX;
         for entry in &transaction.blobs {
             let blob = &entry.blob;
             let managers = map.holders(blob, 0);
@@ -183,9 +190,11 @@ impl<S: Store> Turn<'_, S> {
                 (Some(own), _) if !self.member.commit.rules.hold(Rule::V2) => own,
                 (None, known) => known.cloned(), // Not a manager: passes on what there is.
                 (Some(Some(own)), None) if is_first => Some(own),
-                (Some(Some(own)), Some(known)) => Some(older(own, known)),
+                (Some(Some(own)), Some(known)) => Some(own.and(known)),
                 (Some(None), _) | (Some(Some(_)), None) => None,
             };
+            let usage = usage.map(|usage| usage.within(left));
+            left -= usage.as_ref().map_or(0, |usage| usage.moments().len());
             so_far.extend(usage.map(|usage| (blob.clone(), usage)));
         }
         so_far
@@ -197,15 +206,15 @@ impl<S: Store> Turn<'_, S> {
             return None;
         }
         let clock = self.member.commit.clock();
-        let begun = self.member.in_use.of(blob).and_then(crate::SnapshotTable::oldest);
         // One that begins has its timestamp from its arrival on, and is in use when it is answered.
         let beginning = self.member.reads.oldest_waiting(blob);
         // What is not applied here may not be applied elsewhere either, though what comes after it
         // is, on other bytes: nobody folds past it.
         let coming = self.member.commit.unapplied_from(blob);
-        let as_of = begun.into_iter().chain(beginning).chain(coming).fold(clock, Timestamp::min);
+        let as_of = beginning.into_iter().chain(coming).fold(clock, Timestamp::min);
         debug_assert!(as_of <= clock, "V2: of what is to come nobody can tell");
-        Some(Usage::new(as_of, Vec::new()))
+        let begun = self.member.in_use.of(blob).into_iter();
+        Some(Usage::new(as_of, begun.flat_map(crate::SnapshotTable::timestamps)))
     }
 
     /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.
@@ -217,12 +226,4 @@ impl<S: Store> Turn<'_, S> {
             self.store.usage(&blob, &usage);
         }
     }
-}
-
-/// The one that lets less go. Both lists are empty.
-fn older(own: Usage, known: &Usage) -> Usage {
-    let as_of = own.as_of().min(known.as_of());
-    let older = if known.as_of() < own.as_of() { known.clone() } else { own };
-    debug_assert_eq!(older.as_of(), as_of, "V2: half of the truth would let versions go");
-    older
 }

@@ -8,18 +8,15 @@
 //!                                        version manager      every node    every node
 //! ```
 //!
-//! The parts: [`snapshots`] counts what is in use, [`usage`] is how that travels, [`bloom`] is its
-//! form when it is long, [`removal`] decides. None of them knows how versions are kept.
+//! The parts: [`snapshots`] counts what is in use, [`usage`] is how that travels, [`removal`]
+//! decides. None of them knows how versions are kept.
 
-pub mod bloom;
 pub mod removal;
 pub mod snapshots;
 pub mod usage;
 
-pub use bloom::Bloom;
 #[cfg(any(test, feature = "broken-rules"))]
 pub use removal::may_go_without;
 pub use removal::{Policy, Version, may_go, version_at};
 pub use snapshots::{SnapshotId, SnapshotTable};
-pub(crate) use usage::Entries;
-pub use usage::{InUse, LIST_MAX, Usage};
+pub use usage::{MOMENTS_MAX, Usage};

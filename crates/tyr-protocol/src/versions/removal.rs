@@ -6,15 +6,13 @@
 
 use tyr_types::{ErrorKind, Timestamp};
 
-use super::usage::{InUse, Usage};
+use super::usage::Usage;
 use crate::abort::Abort;
 use crate::rule::{Rule, Rules};
 
 /// A version of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The chunk.
-    pub chunk: u64,
     /// The transaction that wrote it.
     pub version: Timestamp,
     /// The transaction that wrote the next one; `None` while it is the newest.
@@ -32,9 +30,9 @@ pub struct Policy {
 
 /// Whether a version may be removed at `now`, given the newest `usage` of its blob.
 ///
-/// V3: it is not the newest, and either usage information from after it was superseded does not
-/// have it, or it was superseded a read timeout ago. V4: what may go for lack of users still
-/// lingers for snapshots placed on other blobs, unless memory is short.
+/// V3: it is not the newest, and either by usage information from after it was superseded nobody
+/// reads where it was current, or it was superseded a read timeout ago. V4: what may go for lack of
+/// users still lingers for snapshots placed on other blobs, unless memory is short.
 pub fn may_go(
     version: &Version,
     usage: Option<&Usage>,
@@ -68,9 +66,14 @@ fn may_go_by(
 ) -> bool {
     let Some(superseded_at) = version.superseded_at else { return false };
     let age_us = now.clock.saturating_sub(superseded_at.clock);
-    let in_use = InUse { chunk: version.chunk, version: version.version };
-    let is_after = |usage: &Usage| superseded_at <= usage.as_of() || !rules.hold(Rule::V3);
-    let is_unused = usage.is_some_and(|usage| is_after(usage) && !usage.contains(in_use));
+    let is_read = |usage: &Usage| {
+        let until = match rules.hold(Rule::V3) {
+            true => superseded_at,
+            false => superseded_at.min(usage.as_of()), // What came after the news does not count.
+        };
+        usage.needs(version.version, until)
+    };
+    let is_unused = usage.is_some_and(|usage| !is_read(usage));
     let has_lingered = is_memory_short || age_us >= policy.linger_us || !rules.hold(Rule::V4);
     age_us >= policy.read_timeout_us || is_unused && has_lingered
 }
@@ -100,12 +103,11 @@ mod tests {
     }
 
     fn version(from: u64, until: Option<u64>) -> Version {
-        Version { chunk: 0, version: time(from), superseded_at: until.map(time) }
+        Version { version: time(from), superseded_at: until.map(time) }
     }
 
-    fn usage(as_of: u64, versions: &[u64]) -> Usage {
-        let in_use = |from: &u64| InUse { chunk: 0, version: time(*from) };
-        Usage::new(time(as_of), versions.iter().map(in_use).collect())
+    fn usage(as_of: u64, moments: &[u64]) -> Usage {
+        Usage::new(time(as_of), moments.iter().map(|clock| time(*clock)))
     }
 
     fn goes(version: Version, usage: &Usage, now: u64) -> bool {
@@ -121,9 +123,10 @@ mod tests {
     /// V3.
     #[test]
     fn a_version_in_use_stays_and_one_that_is_not_goes() {
-        let usage = usage(30, &[10]);
+        let usage = usage(30, &[12]);
         assert!(!goes(version(10, Some(20)), &usage, 40));
         assert!(goes(version(20, Some(25)), &usage, 40));
+        assert!(goes(version(10, Some(12)), &usage, 40), "superseded when the snapshot reads");
     }
 
     /// V3.

@@ -1,77 +1,103 @@
-//! What a version manager tells about the versions in use (V2).
+//! What version managers tell about the snapshots in use of a blob (V2).
 //!
-//! It rides on every forward and backward message of a transaction that writes the blob, so it is
-//! small: a list while it is short, a Bloom filter when it is long. Either says yes for every
-//! version in use; the filter sometimes for one that is not.
+//! The moments at which somebody reads, as they are, and from where on anybody may come to read: a
+//! snapshot that begins does so at its version manager's clock, so that below what that was no new
+//! one comes. What is said once stays true: snapshots only end.
+//!
+//! ```text
+//!        40      55                        as of 90
+//!   ──────┼───────┼───────────────────────────┼─────────────► time
+//!     a moment  a moment   nobody reads here   anybody may
+//! ```
+//!
+//! When there are too many, the oldest are told, and what there is from the next one on counts as
+//! read at every moment.
 
 use tyr_types::Timestamp;
 
-use super::bloom::Bloom;
+/// The most moments that are told of a blob: 900 bytes of a message.
+pub const MOMENTS_MAX: usize = 64;
 
-/// The most entries that travel as a list; beyond, a filter is smaller (64 * 24 bytes against 116)
-/// and as quick to ask.
-pub const LIST_MAX: usize = 64;
-
-/// A version that a snapshot in use sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InUse {
-    /// The chunk.
-    pub chunk: u64,
-    /// Its version.
-    pub version: Timestamp,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entries {
-    /// Ascending, at most [`LIST_MAX`].
-    List(Vec<InUse>),
-    Filter(Bloom),
-}
-
-/// The versions of a blob in use, as of a timestamp.
+/// The snapshots in use of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
+    /// From here on somebody may read at any moment.
     pub(crate) as_of: Timestamp,
-    pub(crate) entries: Entries,
+    /// Where somebody reads below that; ascending, each once, at most [`MOMENTS_MAX`].
+    pub(crate) moments: Vec<Timestamp>,
 }
 
 impl Usage {
-    /// What is in use at the clock `as_of` of the version manager.
-    pub fn new(as_of: Timestamp, mut in_use: Vec<InUse>) -> Self {
-        in_use.sort_unstable();
-        in_use.dedup();
-        if in_use.len() <= LIST_MAX {
-            return Self { as_of, entries: Entries::List(in_use) };
+    /// What is in use: these moments, given in ascending order, and whatever is at `as_of` and
+    /// above.
+    pub fn new(as_of: Timestamp, ascending: impl IntoIterator<Item = Timestamp>) -> Self {
+        let mut moments: Vec<Timestamp> = Vec::new();
+        for at in ascending.into_iter().take_while(|at| *at < as_of) {
+            debug_assert!(moments.last().is_none_or(|last| *last <= at), "in ascending order");
+            if moments.last() == Some(&at) {
+                continue;
+            }
+            if moments.len() == MOMENTS_MAX {
+                return Self { as_of: at, moments };
+            }
+            moments.push(at);
         }
-        let mut filter = Bloom::with_capacity(in_use.len());
-        for InUse { chunk, version } in in_use {
-            filter.insert(chunk, version);
-        }
-        Self { as_of, entries: Entries::Filter(filter) }
+        Self { as_of, moments }
     }
 
-    /// When it was right.
+    /// The same of values that came from elsewhere; `None` when they are not as they should be.
+    pub(crate) fn checked(as_of: Timestamp, moments: Vec<Timestamp>) -> Option<Self> {
+        let is_right = moments.len() <= MOMENTS_MAX
+            && moments.is_sorted_by(|one, next| one < next)
+            && moments.last().is_none_or(|last| *last < as_of);
+        is_right.then_some(Self { as_of, moments })
+    }
+
+    /// All snapshots in use that read below it are told.
     pub fn as_of(&self) -> Timestamp {
         self.as_of
     }
 
-    /// Whether this version is in use, or may be.
-    pub fn contains(&self, in_use: InUse) -> bool {
-        match &self.entries {
-            Entries::List(list) => list.binary_search(&in_use).is_ok(),
-            Entries::Filter(filter) => filter.contains(in_use.chunk, in_use.version),
+    /// Where somebody reads below that, ascending.
+    pub fn moments(&self) -> &[Timestamp] {
+        &self.moments
+    }
+
+    /// Nobody reads below it.
+    pub fn oldest(&self) -> Timestamp {
+        self.moments.first().copied().unwrap_or(self.as_of)
+    }
+
+    /// Whether somebody may read what was the newest from `from` up to, not with, `until`.
+    pub fn needs(&self, from: Timestamp, until: Timestamp) -> bool {
+        let next = self.moments.partition_point(|at| *at < from);
+        let first = self.moments.get(next).map_or(self.as_of, |at| *at);
+        from < until && first < until
+    }
+
+    /// What is in use if that is so of some, and `other` of others.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut moments = [self.moments(), other.moments()].concat();
+        moments.sort_unstable();
+        let both = Self::new(self.as_of.min(other.as_of), moments);
+        debug_assert_eq!(both.oldest(), self.oldest().min(other.oldest()), "V2: nobody is lost");
+        both
+    }
+
+    /// The same in no more than `moments_max` moments.
+    #[must_use]
+    pub fn within(self, moments_max: usize) -> Self {
+        match self.moments.len() <= moments_max {
+            true => self,
+            false => Self { as_of: self.oldest(), moments: Vec::new() },
         }
     }
 
-    /// Whether it is exact: a list, no filter.
-    pub fn is_exact(&self) -> bool {
-        matches!(self.entries, Entries::List(_))
-    }
-
-    /// Keeps the newer of the two: usage information arrives in any order.
-    pub fn update(&mut self, other: Self) {
-        if other.as_of > self.as_of {
-            *self = other;
+    /// Takes what was told later. News arrive in any order, and the older ones are still true.
+    pub fn update(&mut self, other: &Self) {
+        if other.as_of >= self.as_of {
+            self.clone_from(other);
         }
     }
 }
@@ -80,30 +106,57 @@ impl Usage {
 mod tests {
     use super::*;
 
-    fn in_use(number: u64) -> InUse {
-        InUse { chunk: number % 2, version: Timestamp { clock: number, ..Timestamp::ZERO } }
+    fn time(clock: u64) -> Timestamp {
+        Timestamp { clock, ..Timestamp::ZERO }
+    }
+
+    fn usage(as_of: u64, moments: &[u64]) -> Usage {
+        Usage::new(time(as_of), moments.iter().map(|clock| time(*clock)))
     }
 
     /// V2.
     #[test]
-    fn up_to_64_entries_are_a_list_and_more_are_a_filter() {
-        let at = Timestamp::ZERO;
-        let list = Usage::new(at, (0..64).map(in_use).chain([in_use(3)]).collect());
-        assert!(list.is_exact() && list.contains(in_use(63)) && !list.contains(in_use(64)));
-        let filter = Usage::new(at, (0..65).map(in_use).collect());
-        assert!(!filter.is_exact() && (0..65).all(|number| filter.contains(in_use(number))));
-        let taken = (65..10_065).filter(|number| filter.contains(in_use(*number))).count();
-        assert!(taken < 40, "{taken} of ten thousand");
+    fn a_version_is_needed_at_a_moment_that_is_told_and_from_the_last_news_on() {
+        let usage = usage(90, &[40, 55]);
+        let needs = |from, until| usage.needs(time(from), time(until));
+        assert!(needs(40, 41) && needs(30, 50) && needs(55, 80) && needs(30, 200));
+        assert!(needs(60, 91) && needs(90, 91) && needs(200, 300));
+        assert!(!needs(30, 40) && !needs(41, 55) && !needs(56, 90) && !needs(60, 60));
+        assert_eq!((usage.oldest(), self::usage(90, &[]).oldest()), (time(40), time(90)));
+    }
+
+    /// V2.
+    #[test]
+    fn of_more_than_64_moments_the_oldest_are_told_and_all_from_the_next_one_on() {
+        let all: Vec<u64> = (1..=65).map(|number| 10 * number).collect();
+        let exact = usage(900, &all[..64]);
+        assert_eq!((exact.as_of(), exact.moments().len()), (time(900), 64));
+        let more = usage(900, &all);
+        assert_eq!((more.as_of(), more.moments().len()), (time(650), 64));
+        assert!(all.iter().all(|at| more.needs(time(*at), time(at + 1))));
+        assert!(!more.needs(time(11), time(20)) && more.needs(time(660), time(670)));
+        let fewer = more.within(63);
+        assert_eq!((fewer.as_of(), fewer.moments()), (time(10), &[][..]));
+    }
+
+    /// V2.
+    #[test]
+    fn two_managers_together_know_the_snapshots_of_both_and_the_older_news() {
+        let both = usage(90, &[40, 55, 85]).and(&usage(80, &[20, 55]));
+        assert_eq!(both, usage(80, &[20, 40, 55]));
+        let many: Vec<u64> = (1..=64).map(|number| 10 * number).collect();
+        let both = usage(900, &many).and(&usage(901, &[15]));
+        assert_eq!((both.as_of(), both.moments().len()), (time(640), 64));
     }
 
     /// V2.
     #[test]
     fn older_usage_that_arrives_late_changes_nothing() {
-        let at = |clock| Timestamp { clock, ..Timestamp::ZERO };
-        let mut usage = Usage::new(at(5), vec![in_use(1)]);
-        usage.update(Usage::new(at(4), vec![in_use(2)]));
-        assert!(usage.contains(in_use(1)));
-        usage.update(Usage::new(at(6), vec![in_use(3)]));
-        assert!(usage.contains(in_use(3)) && usage.as_of() == at(6));
+        let mut known = usage(50, &[10]);
+        known.update(&usage(40, &[10, 20]));
+        assert_eq!(known, usage(50, &[10]));
+        known.update(&usage(50, &[]));
+        known.update(&usage(60, &[55]));
+        assert_eq!(known, usage(60, &[55]));
     }
 }

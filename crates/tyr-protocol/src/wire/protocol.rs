@@ -14,13 +14,13 @@ use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
-use crate::level::LEVEL_EXPECTING;
+use crate::level::{LEVEL_EXPECTING, LEVEL_MOMENTS};
 use crate::message::{
     Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
 };
 use crate::movement;
 use crate::read::Kind;
-use crate::versions::{Bloom, Entries, InUse, LIST_MAX, Usage};
+use crate::versions::{MOMENTS_MAX, Usage};
 
 impl Encoded for Cow<'static, str> {
     const LEN_MIN: usize = 1;
@@ -96,61 +96,41 @@ impl Encoded for Chain {
     }
 }
 
-encoded_struct!(InUse, 15, { chunk, version });
-
-impl Encoded for Bloom {
-    const LEN_MIN: usize = 9;
-
-    #[inline]
-    fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        debug_assert!(!self.words().is_empty(), "a filter without a word is refused");
-        output.varint(self.words().len() as u64);
-        for word in self.words() {
-            output.raw(&word.to_le_bytes());
-        }
-    }
-
-    #[inline]
-    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let count = input.count(8)?;
-        let mut words = Vec::with_capacity(count);
-        for _ in 0..count {
-            words.push(u64::from_le_bytes(input.array()?));
-        }
-        Self::from_words(words).ok_or_else(|| input.malformed_last("a filter without a word"))
-    }
-}
-
-encoded_enum!(Entries, "form of usage", { 0 => List(list), 1 => Filter(filter) });
-
+/// Each moment is only told: programs of before are told the oldest, below which nobody reads, and
+/// a list that was always empty.
 impl Encoded for Usage {
     const LEN_MIN: usize = 16;
 
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        let Self { as_of, entries } = self;
-        if let Entries::List(list) = entries {
-            debug_assert!(list.len() <= LIST_MAX, "a longer one is refused");
-            debug_assert!(list.is_sorted_by(|left, right| left < right), "else it is refused");
+        let Self { as_of, moments } = self;
+        moments.first().unwrap_or(as_of).encode(output);
+        output.raw(&NO_LIST);
+        if output.tells(LEVEL_MOMENTS) {
+            debug_assert!(moments.len() <= MOMENTS_MAX, "more are refused");
+            as_of.encode(output);
+            moments.encode(output);
         }
-        as_of.encode(output);
-        entries.encode(output);
     }
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let usage = Self { as_of: Encoded::decode(input)?, entries: Encoded::decode(input)? };
-        match &usage.entries {
-            Entries::List(list) if list.len() > LIST_MAX => {
-                Err(input.malformed("the list before is longer than a list of usage may be"))
-            }
-            Entries::List(list) if !list.is_sorted_by(|left, right| left < right) => {
-                Err(input.malformed("the list before is not in ascending order"))
-            }
-            Entries::List(_) | Entries::Filter(_) => Ok(usage),
+        let oldest = Timestamp::decode(input)?;
+        if input.array()? != NO_LIST {
+            return Err(input.malformed_last("versions in use, where nobody tells any"));
         }
+        let (as_of, moments) = match input.is_told(LEVEL_MOMENTS) {
+            true => (Encoded::decode(input)?, Encoded::decode(input)?),
+            false => (oldest, Vec::new()),
+        };
+        Usage::checked(as_of, moments).filter(|usage| usage.oldest() == oldest).ok_or_else(|| {
+            input.malformed("the moments before are too many, out of order, or not from the oldest")
+        })
     }
 }
+
+/// The form of a list, and that there is nothing in it.
+const NO_LIST: [u8; 2] = [0, 0];
 
 encoded_struct!(Attempt, 3, { epoch, number, coordinator });
 encoded_enum!(Decision, "decision", { 0 => Commit(at), 1 => Abort(abort) });
@@ -232,8 +212,7 @@ encoded_enum!(movement::Message, "message of data movement", {
 });
 
 const _: () = {
-    assert!(InUse::LEN_MIN == 1 + Timestamp::LEN_MIN);
-    assert!(Usage::LEN_MIN == Timestamp::LEN_MIN + 1 + 1, "a moment and an empty list");
+    assert!(Usage::LEN_MIN == Timestamp::LEN_MIN + NO_LIST.len(), "of a program of before");
     assert!(Piece::LEN_MIN == BlobName::LEN_MIN + ByteRange::LEN_MIN + 1 + 1 + NodeId::LEN_MIN);
     assert!(ListedBlob::LEN_MIN == 1 + 1 + Timestamp::LEN_MIN);
     assert!(Chain::LEN_MIN == 1 + Hop::LEN_MIN + 1, "hops, of which there is one, and no guess");

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -33,7 +33,7 @@ use crate::message::{
 };
 use crate::movement::{self, ChunkCopy, ChunkName, ChunkVersion};
 use crate::read::Kind;
-use crate::versions::{InUse, Usage};
+use crate::versions::Usage;
 
 pub mod map;
 pub mod scan;
@@ -129,11 +129,11 @@ pub fn placements() -> BoxedStrategy<Placements> {
     vec(placed, 0..3).prop_map(SmallVec::from_vec).boxed()
 }
 
-/// What is in use: a short list, or so much that it is a filter.
+/// What is in use: few moments, or as many as are told.
 pub fn usage() -> BoxedStrategy<Usage> {
-    let in_use = (number_u64(), timestamp()).prop_map(|(chunk, version)| InUse { chunk, version });
-    let list = prop_oneof![4 => vec(in_use.clone(), 0..4), 1 => vec(in_use, 65..90)];
-    (timestamp(), list).prop_map(|(as_of, list)| Usage::new(as_of, list)).boxed()
+    let moments =
+        prop_oneof![4 => btree_set(timestamp(), 0..4), 1 => btree_set(timestamp(), 65..90)];
+    (timestamp(), moments).prop_map(|(as_of, moments)| Usage::new(as_of, moments)).boxed()
 }
 
 /// What is in use of several blobs.

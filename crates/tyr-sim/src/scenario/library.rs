@@ -109,6 +109,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "stamps-older",
     "holes",
     "holes-older",
+    "real-snapshots",
+    "held-snapshots",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -88,9 +88,11 @@ const KINDS: [Kind; 14] = [
     },
     Kind {
         name: "snapshots",
-        parameters: &[("blobs", 4), ("pause", 20)],
+        parameters: &[("blobs", 4), ("pause", 20), ("readers", 1_000)],
         make: |space, values| {
-            Box::new(Snapshots::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
+            let pause_us = values[1].saturating_mul(1_000);
+            let readers = u16::try_from(values[2]).unwrap_or(u16::MAX);
+            Box::new(Snapshots::new(space, values[0] as usize, pause_us).with_readers(readers))
         },
     },
     Kind {

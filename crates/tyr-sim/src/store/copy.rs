@@ -11,25 +11,22 @@ use super::chunk::{Cause, Chunk, Oldest};
 use super::content::Content;
 
 impl Chunk {
-    /// The share of `range` as it is at `at`, with those of the versions before that `is_needed`
-    /// says; `None` when what there was at `at` is gone.
+    /// The share of `range` as it is at `at`, with the versions from the oldest on that `is_needed`
+    /// says: between two of them a read would take the first for what it asks for. `None` when what
+    /// there was at `at` is gone.
     pub fn export(
         &self,
         range: ByteRange,
         at: Timestamp,
         mut is_needed: impl FnMut(Oldest) -> bool,
     ) -> Option<ChunkCopy> {
-        let mut kept = vec![at];
-        let mut next = None;
-        for version in self.kept().filter(|version| *version <= at).rev() {
-            if let Some(superseded_at) = next
-                && is_needed(Oldest { version, superseded_at })
-            {
-                kept.push(version);
-            }
-            next = Some(version);
-        }
-        kept.reverse();
+        let mut kept: Vec<Timestamp> = self.kept().filter(|version| *version <= at).collect();
+        let first = kept
+            .windows(2)
+            .position(|pair| is_needed(Oldest { version: pair[0], superseded_at: pair[1] }));
+        kept.drain(..first.unwrap_or(kept.len()));
+        kept.retain(|version| *version < at);
+        kept.push(at);
         let versions: Option<Vec<ChunkVersion>> =
             kept.into_iter().map(|at| self.version(range, at)).collect();
         let mut versions = versions?;

@@ -209,7 +209,7 @@ impl SimStore {
             return Err(damaged(&name.0));
         }
         let usage = self.usages.get(&name.0);
-        let is_needed = |oldest| !self.may_go(name.1, oldest, usage, at, false);
+        let is_needed = |oldest| !self.may_go(oldest, usage, at, false);
         chunk.export(range, at, is_needed).ok_or_else(|| too_old(&name.0))
     }
 
@@ -231,7 +231,7 @@ impl SimStore {
                 let mut seen = 0;
                 gone += chunk.remove_versions(|oldest| {
                     seen += 1;
-                    self.may_go(name.1, oldest, usage, now, seen <= surplus)
+                    self.may_go(oldest, usage, now, seen <= surplus)
                 });
             }
             self.chunks.insert(name, chunk);
@@ -241,14 +241,13 @@ impl SimStore {
 
     fn may_go(
         &self,
-        chunk: u64,
         oldest: Oldest,
         usage: Option<&Usage>,
         now: Timestamp,
         is_memory_short: bool,
     ) -> bool {
         let Oldest { version, superseded_at } = oldest;
-        let version = Version { chunk, version, superseded_at: Some(superseded_at) };
+        let version = Version { version, superseded_at: Some(superseded_at) };
         let StoreConfig { policy, broken, .. } = self.config;
         versions::may_go_without(broken, &version, usage, now, policy, is_memory_short)
     }
@@ -310,6 +309,8 @@ impl SimStore {
         let chunks = self.written(entry, part);
         let start = self.start(&entry.blob, part, guess);
         let mut outcomes = Vec::new();
+        let (mut is_crowded, crowd) =
+            (false, self.config.versions_max + self.config.versions_max / 4);
         for number in chunks {
             let name = (entry.blob.clone(), number);
             self.done.push(Done::Applied(id, at, name.clone()));
@@ -317,9 +318,13 @@ impl SimStore {
             let chunk = self.chunk_mut(&name);
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
             let answers: Answers = chunk.apply(at, cause);
+            is_crowded |= chunk.versions() > crowd;
             outcomes.extend(answers.into_iter().filter_map(|(operation, outcome)| {
                 Answered::at_chunk(blob, number, operation, outcome)
             }));
+        }
+        if is_crowded {
+            self.remove_versions_of(&entry.blob, at); // As a node does between news.
         }
         outcomes.sort_unstable_by_key(|answered| answered.operation);
         outcomes
@@ -391,7 +396,7 @@ impl Store for SimStore {
 
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         match self.usages.get_mut(blob) {
-            Some(known) => known.update(usage.clone()),
+            Some(known) => known.update(usage),
             None => {
                 self.usages.insert(blob.clone(), usage.clone());
             }

@@ -378,8 +378,7 @@ fn a_copy_goes_under_what_was_applied_above_it_and_takes_the_place_of_what_was_b
 fn a_copy_takes_the_versions_along_that_are_in_use() {
     let append = |number| Operation::Append { payload: payload(number, 4), expected: None };
     let mut from = single(&[1, 2, 3, 4, 5].map(|number| (number, append(number))));
-    let in_use = versions::InUse { chunk: 0, version: time(2) };
-    from.usage(&name(), &Usage::new(time(5), vec![in_use]));
+    from.usage(&name(), &Usage::new(time(5), [time(2)]));
     let to = copied(&from, time(5), &[]);
     let whole = ByteRange { start: 0, end: CHUNK };
     assert_eq!(to.read(&name(), whole, Some(time(2))).unwrap().bytes.len(), 8);
@@ -400,8 +399,7 @@ fn versions_that_nobody_uses_go_and_those_in_use_stay() {
     let append = |number| Operation::Append { payload: payload(number, 1), expected: None };
     let all: Vec<_> = (1..=20).map(|number| (number, append(number))).collect();
     let mut store = single(&all);
-    let in_use = versions::InUse { chunk: 0, version: time(12) };
-    store.usage(&name(), &Usage::new(time(20), vec![in_use]));
+    store.usage(&name(), &Usage::new(time(20), [time(12)]));
     let whole = ByteRange { start: 0, end: CHUNK };
     let len = |store: &SimStore, at| {
         store.read(&name(), whole, Some(time(at))).map(|reading| reading.bytes.len())

@@ -16,13 +16,22 @@ pub struct Snapshots {
     space: Space,
     blobs: usize,
     pause_us: u64,
+    /// So many clients read; the others only write.
+    readers: u16,
     unique: Unique,
 }
 
 impl Snapshots {
     /// So many blobs, read by snapshots that pause so long before each but the first.
     pub fn new(space: Space, blobs: usize, pause_us: u64) -> Self {
-        Self { space, blobs: blobs.max(1), pause_us, unique: Unique::new(b's') }
+        let (readers, unique) = (u16::MAX, Unique::new(b's'));
+        Self { space, blobs: blobs.max(1), pause_us, readers, unique }
+    }
+
+    /// The same, read by the first so many clients only.
+    #[must_use]
+    pub fn with_readers(self, readers: u16) -> Self {
+        Self { readers, ..self }
     }
 
     fn write(&mut self) -> Vec<BlobOperations> {
@@ -50,9 +59,10 @@ impl Workload for Snapshots {
         vec![self.write()]
     }
 
-    fn next(&mut self, _client: u16, random: &mut Random) -> Work {
+    fn next(&mut self, client: u16, random: &mut Random) -> Work {
         match random.below(100) {
             0..75 => Work::Commit(self.write()),
+            _ if client >= self.readers => Work::Commit(self.write()),
             75..85 => Work::ReadMany(self.wants()),
             _ => {
                 // The one that it began with again in the end: that version is in use (V1).

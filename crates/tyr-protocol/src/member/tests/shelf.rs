@@ -269,7 +269,7 @@ impl Store for Shelf {
 
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         let known = self.usages.entry(blob.clone()).or_insert_with(|| usage.clone());
-        known.update(usage.clone());
+        known.update(usage);
     }
 
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {

@@ -1,15 +1,16 @@
 //! What programs of other releases wrote: what is older is read, what is newer is told from damage.
 
-use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy};
+use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy, Timestamp};
 
 use super::*;
 use crate::abort::Abort;
 use crate::level::{
-    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_PLACED,
-    LEVEL_STAMPING, level_of,
+    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_MOMENTS,
+    LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAMPING, level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
+use crate::versions::Usage;
 use crate::wire::encoded::{encoded_enum, encoded_struct};
 
 /// Records and a map as they were before there were feature levels.
@@ -165,6 +166,47 @@ fn an_abort_reaches_a_program_of_before_without_the_operation_that_it_is_about()
     encode(envelope, &mut outgoing).unwrap();
     assert_eq!(outgoing.take_bytes(), unhex(ABORT_OF_LEVEL_1), "as it was before");
     assert_eq!(older, Abort { operation: None, ..whole });
+}
+
+/// V2: what level 6 brought is only told. A program of before is told that somebody reads at any
+/// moment from the oldest on, in the bytes that it always got.
+#[test]
+fn a_program_of_before_is_told_the_oldest_snapshot_and_tells_no_more() {
+    let at = |clock| Timestamp { clock, ..Timestamp::ZERO };
+    let usage = Usage::new(at(9), [at(5), at(7)]);
+    let read = |level: u8| {
+        let mut outgoing = Outgoing::speaking(level);
+        let needed = Output::put(&usage, &mut outgoing);
+        let bytes = outgoing.take_bytes();
+        (bytes.clone(), Input::new(&bytes, None, 0, needed).all::<Usage>(0).unwrap())
+    };
+    assert_eq!(read(LEVEL_MOMENTS).1, usage);
+    let (bytes, older) = read(LEVEL_SCANNING);
+    assert_eq!(older, Usage::new(at(5), []));
+    assert_eq!(bytes, [&timestamp_bytes(at(5))[..], &[0, 0]].concat(), "and an empty list");
+}
+
+/// A moment in the bytes of a message.
+fn timestamp_bytes(at: Timestamp) -> Vec<u8> {
+    let mut outgoing = Outgoing::new();
+    Output::put(&at, &mut outgoing);
+    outgoing.take_bytes().to_vec()
+}
+
+/// V2.
+#[test]
+fn usage_whose_moments_are_not_in_order_from_the_oldest_on_is_refused() {
+    let at = |clock| timestamp_bytes(Timestamp { clock, ..Timestamp::ZERO });
+    let read = |oldest: u64, list: u8, as_of: u64, moments: &[u64]| {
+        let mut bytes = [&at(oldest)[..], &[0, list], &at(as_of), &[moments.len() as u8]].concat();
+        moments.iter().for_each(|moment| bytes.extend(at(*moment)));
+        Input::new(&Bytes::from(bytes), None, 0, LEVEL_MOMENTS).all::<Usage>(0).is_ok()
+    };
+    assert!(read(5, 0, 9, &[5, 7]) && read(9, 0, 9, &[]));
+    let many: Vec<u64> = (5..70).collect();
+    assert!(read(5, 0, 90, &many[..64]) && !read(5, 0, 90, &many));
+    assert!(!read(5, 0, 9, &[5, 5]) && !read(5, 0, 9, &[5, 9]) && !read(5, 0, 9, &[6]));
+    assert!(!read(4, 0, 9, &[5]) && !read(5, 0, 9, &[]) && !read(9, 1, 9, &[]));
 }
 
 /// A node that goes back to its release of before reads its log.

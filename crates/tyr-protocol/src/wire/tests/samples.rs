@@ -23,7 +23,7 @@ use crate::message::{
 };
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
-use crate::versions::{InUse, Usage};
+use crate::versions::Usage;
 
 const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
 const ATTEMPT: Attempt = Attempt { epoch: Epoch(7), number: 1, coordinator: NodeId(2) };
@@ -150,10 +150,8 @@ fn outcomes() -> commit::Outcomes {
 }
 
 fn usages() -> commit::Usages {
-    let in_use = |chunk: u64| InUse { chunk, version: at(chunk) };
-    let list = Usage::new(at(50), vec![in_use(1), in_use(2)]);
-    let filter = Usage::new(at(50), (0..65).map(in_use).collect());
-    vec![(blob("eins"), list), (blob("acht"), filter)]
+    let moments = Usage::new(at(50), [at(1), at(2)]);
+    vec![(blob("eins"), moments), (blob("acht"), Usage::new(at(51), []))]
 }
 
 fn map() -> Arc<ClusterMap> {
