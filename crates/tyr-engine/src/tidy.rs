@@ -23,12 +23,20 @@ pub struct Tidying {
     left_in_memory: usize,
     /// How many chunks are left to be looked at in this round.
     round_left: usize,
+    /// The most older versions that a chunk had left.
+    versions_most: usize,
 }
 
 impl Tidying {
     /// How short memory is.
     pub fn shortage(&self, store: &Store, limits: Limits) -> Shortage {
         limits.shortage(store.recent().memory(), self.left_in_memory)
+    }
+
+    /// The most older versions that a chunk had left after it was looked at: of bytes, and of
+    /// attributes.
+    pub fn versions_most(&self) -> usize {
+        self.versions_most
     }
 
     /// Whether a round over all chunks with older versions is to begin.
@@ -46,7 +54,8 @@ impl Tidying {
             self.round_left = recent.holding();
         }
         let count = self.round_left.min(COLLECT_MAX);
-        recent.collect_chunks(count, |stored| holdings.readers_now(stored, clock));
+        let left = recent.collect_chunks(count, |stored| holdings.readers_now(stored, clock));
+        self.versions_most = self.versions_most.max(left);
         self.round_left -= count;
         self.round_left == 0
     }

@@ -48,6 +48,8 @@ pub struct Counters {
     pub folds: u64,
     /// Logs that were cut.
     pub cuts: u64,
+    /// The most older versions that a chunk of a real store had left when it was looked at.
+    pub versions_most: u64,
     /// Faults that happened.
     pub faults: u64,
     /// Epochs of the cluster map.

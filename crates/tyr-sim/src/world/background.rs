@@ -168,6 +168,8 @@ impl World {
         let again = || Happening::Cut { node, start };
         let Some(real) = self.real(node, start, again) else { return };
         let (progress, next_us) = real.keep(now_us, floor);
+        let versions = real.versions_most() as u64;
+        self.counters.versions_most = self.counters.versions_most.max(versions);
         match progress {
             Some(Progress::Folded) => self.counters.folds += 1,
             Some(Progress::Ended { .. }) => self.counters.cuts += 1,

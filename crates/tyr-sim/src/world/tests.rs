@@ -1,6 +1,7 @@
 //! The world runs, the same way each time, and notices what is wrong.
 
 use crate::report::Report;
+use crate::scenario::run_setup::run_setup;
 use crate::scenario::{library, parse};
 use crate::trial::{self, Manner};
 
@@ -42,6 +43,28 @@ fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
     let report = run("real-away", 0);
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert!(report.counters.epochs > 5, "down and up, and again: {:?}", report.counters);
+}
+
+/// V2: snapshots that last, beside a blob that nobody stops writing, over the store itself. What is
+/// between their moments goes. In a cluster of nodes that are told of the oldest only, all stays.
+#[test]
+fn beside_long_snapshots_a_hot_blob_keeps_few_versions_and_each_snapshot_finds_its_own() {
+    let run = |older: &str| {
+        let text = format!(
+            "nodes 3, replication 3, clients 8, rest 0..1 ms, {older} 10 s; store real\n\
+             disks checkpoint never; workload snapshots blobs 1 pause 4000 readers 3"
+        );
+        let mut setup = run_setup(&parse::parse(&text).unwrap(), 1).unwrap();
+        (setup.versions.linger_us, setup.network.encoded) = (100_000, 1_000_000);
+        let report = super::run(setup);
+        assert!(report.is_clean(), "{older}: {:#?}", report.violations);
+        report.counters
+    };
+    let counters = run("");
+    // Each has its bytes and its attributes; a snapshot lasts for nearly half of the run.
+    let (versions, written) = (counters.versions_most, counters.committed);
+    assert!(versions > 50 && versions < written / 5, "{versions} of {written} versions stay");
+    run("older,");
 }
 
 /// A run in which this goes wrong, and nothing else.

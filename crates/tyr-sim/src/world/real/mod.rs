@@ -252,6 +252,11 @@ impl Real {
         self.process.as_ref().map(|process| process.engine.member())
     }
 
+    /// The most older versions that a chunk had left since the process started.
+    pub fn versions_most(&self) -> usize {
+        self.process.as_ref().map_or(0, |process| process.tidying.versions_most())
+    }
+
     /// Records that were given to the log, and are not lost.
     pub fn log_len(&self) -> usize {
         self.log_len
