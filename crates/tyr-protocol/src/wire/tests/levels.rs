@@ -168,7 +168,7 @@ fn an_abort_reaches_a_program_of_before_without_the_operation_that_it_is_about()
     assert_eq!(older, Abort { operation: None, ..whole });
 }
 
-/// V2: what level 6 brought is only told. A program of before is told that somebody reads at any
+/// V2: what level 8 brought is only told. A program of before is told that somebody reads at any
 /// moment from the oldest on, in the bytes that it always got.
 #[test]
 fn a_program_of_before_is_told_the_oldest_snapshot_and_tells_no_more() {
