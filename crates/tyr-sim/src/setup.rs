@@ -15,8 +15,8 @@ pub struct Setup {
     pub seed: u64,
     /// Nodes 0 to `nodes - 1` form the cluster at the start.
     pub nodes: u16,
-    /// Whether they begin with the program of the feature level before this one's.
-    pub is_older: bool,
+    /// The highest feature level of the program that they begin with, if it is an older one.
+    pub older: Option<u8>,
     /// Sessions of clients.
     pub clients: u16,
     /// The keyspaces there are from the start, numbered from 1.
@@ -135,7 +135,7 @@ impl Setup {
         Self {
             seed,
             nodes: 5,
-            is_older: false,
+            older: None,
             clients: 8,
             keyspaces: vec![keyspace],
             duration_us: 30_000_000,

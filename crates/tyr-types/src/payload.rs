@@ -14,7 +14,7 @@ pub struct ExtentRef {
     pub file: u32,
     /// Where in the file the extent begins, in bytes; a multiple of the frame size.
     pub position: u64,
-    /// Bytes of payload; at most [`limits::EXTENT_LEN_MAX`].
+    /// Bytes of payload; at most [`EXTENT_LEN_MAX`](crate::limits::EXTENT_LEN_MAX).
     pub len: u32,
     /// Bytes stored, when it is compressed; 0 when it is stored as it is.
     pub compressed_len: u32,

@@ -55,9 +55,9 @@ pub struct Scenario {
     pub clients: Span<u16>,
     /// How long a client rests between two things.
     pub rest: Span<Micros>,
-    /// Whether the nodes begin with the program of the feature level before; each has this one
-    /// when it starts again.
-    pub is_older: bool,
+    /// The highest feature level of the program that the nodes begin with, if it is an older one;
+    /// each has this one when it starts again.
+    pub older: Option<u8>,
     /// So long clients begin new work.
     pub length: Micros,
     /// The keyspaces, numbered from 1; the first is [`MAIN`].
@@ -181,7 +181,7 @@ impl Default for Scenario {
             replication: Span::exactly(3),
             clients: Span::exactly(8),
             rest: span(0, 60_000),
-            is_older: false,
+            older: None,
             length: Micros::seconds(30),
             keyspaces: vec![Keyspace::named(MAIN)],
             workloads: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tyr_protocol::wire::{LEVEL, LEVEL_MIN};
 use tyr_types::{Durability, NodeId, Result, limits};
 
 use crate::fault::{Group, Upset};
@@ -108,7 +109,8 @@ fn cluster(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
         } else if words.take("rest") {
             scenario.rest = words.times()?;
         } else if words.take("older") {
-            scenario.is_older = true;
+            let level = words.number(LEVEL_MIN.into(), u64::from(LEVEL) - 1)?;
+            scenario.older = Some(level as u8);
         } else {
             scenario.length = words.time()?;
             if !(Micros::seconds(1)..=LENGTH_MAX).contains(&scenario.length) {

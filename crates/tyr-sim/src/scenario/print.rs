@@ -32,8 +32,8 @@ impl fmt::Display for Scenario {
         if self.rest != Self::default().rest {
             write!(f, "rest {}, ", self.rest)?;
         }
-        if self.is_older {
-            f.write_str("older, ")?;
+        if let Some(level) = self.older {
+            write!(f, "older {level}, ")?;
         }
         writeln!(f, "{}", self.length)?;
         for (place, keyspace) in self.keyspaces.iter().enumerate() {

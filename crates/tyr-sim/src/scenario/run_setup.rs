@@ -37,7 +37,7 @@ pub fn run_setup(scenario: &Scenario, seed: u64) -> Result<Setup> {
     let mut setup = Setup::new(seed);
     setup.nodes = drawn.nodes.low;
     setup.clients = drawn.clients.low;
-    setup.is_older = drawn.is_older;
+    setup.older = drawn.older;
     setup.pause_us = (drawn.rest.low.0, drawn.rest.high.0);
     setup.keyspaces = keyspaces;
     setup.duration_us = drawn.length.0;

@@ -24,7 +24,7 @@ fn error_of(text: &str) -> String {
 fn every_statement() -> &'static str {
     "# All that there is.\n\
      # Twice.\n\
-     nodes 3..7, replication 2, clients 4..8, rest 0..5 ms, older, 40 s\n\
+     nodes 3..7, replication 2, clients 4..8, rest 0..5 ms, older 1, 40 s\n\
      keyspace chunk 64 KiB, live 2, single version\n\
      keyspace one chunk 4 KiB, replication 1, memory\n\
      keyspace two chunk 8 KiB, buffered\n\

@@ -49,7 +49,6 @@ use tyr_engine::reads::Fetch;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{Effect, Event};
 use tyr_protocol::message::{Address, Envelope};
-use tyr_protocol::wire::LEVEL;
 use tyr_types::NodeId;
 
 use self::client::Client;
@@ -148,7 +147,10 @@ impl World {
     fn new(mut setup: Setup) -> Self {
         let seed = setup.seed;
         let map = ClusterMap::of(setup.nodes, &setup.keyspaces);
-        let map = Arc::new(if setup.is_older { map.speaking(LEVEL - 1) } else { map });
+        let map = Arc::new(match setup.older {
+            Some(level) => map.speaking(level),
+            None => map,
+        });
         let added = setup.faults.faults().iter().filter_map(|(_, fault)| match fault {
             Fault::Add(node) => Some(node.0 + 1),
             _ => None,

@@ -43,8 +43,8 @@ pub struct Node {
     scrub: ScrubConfig,
     /// Ballots that it asks about at a time: as many as it may, or so few that most are put off.
     ballots_max: usize,
-    /// Whether its first process is of the feature level before.
-    is_older: bool,
+    /// The highest feature level of its first process, if that is an older one.
+    older: Option<u8>,
 }
 
 /// A disk, and what runs on it.
@@ -86,7 +86,7 @@ impl Node {
             scrub: setup.scrub,
             ballots_max: Random::of(setup.seed, "ballots", id.0.into())
                 .pick(&[BALLOTS_FEW, BALLOTS_MAX]),
-            is_older: setup.is_older && id.0 < setup.nodes,
+            older: setup.older.filter(|_| id.0 < setup.nodes),
         }
     }
 
@@ -118,7 +118,7 @@ impl Node {
 
     /// The highest feature level that its program speaks.
     pub fn level(&self) -> u8 {
-        if self.is_older && self.starts <= 1 { LEVEL - 1 } else { LEVEL }
+        self.older.filter(|_| self.starts <= 1).unwrap_or(LEVEL)
     }
 
     /// Hands an event to a process over a model; nothing comes of it where none runs.

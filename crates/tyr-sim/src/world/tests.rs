@@ -64,7 +64,7 @@ fn beside_long_snapshots_a_hot_blob_keeps_few_versions_and_each_snapshot_finds_i
     // Each has its bytes and its attributes; a snapshot lasts for nearly half of the run.
     let (versions, written) = (counters.versions_most, counters.committed);
     assert!(versions > 50 && versions < written / 5, "{versions} of {written} versions stay");
-    run("older,");
+    run("older 7,");
 }
 
 /// A run in which this goes wrong, and nothing else.
