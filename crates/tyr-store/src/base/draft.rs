@@ -92,13 +92,7 @@ impl<'a> Draft<'a> {
         if cut >= self.stored_end {
             return Ok(());
         }
-        let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
-        let edge = ByteRange { start: cut.saturating_sub(1), end: cut };
-        let mut load = |offset, segment| {
-            self.load(offset, segment);
-            Ok(())
-        };
-        base.overlapping(blob, &keys, edge, &mut load)?;
+        self.load_overlapping(ByteRange { start: cut.saturating_sub(1), end: cut })?;
         self.forget(ByteRange::from(cut))?;
         self.carve(ByteRange::from(cut));
         debug_assert!(self.segments.range(cut..).next().is_none(), "nothing is left from {cut} on");
@@ -111,14 +105,8 @@ impl<'a> Draft<'a> {
     pub fn clear(&mut self, range: ByteRange) -> Result<()> {
         let stored = range.intersection(ByteRange { start: 0, end: self.stored_end });
         if !stored.is_empty() {
-            let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
             for byte in [stored.start.saturating_sub(1), stored.end] {
-                let mut load = |offset, segment| {
-                    self.load(offset, segment);
-                    Ok(())
-                };
-                let edge = ByteRange { start: byte, end: byte + 1 };
-                base.overlapping(blob, &keys, edge, &mut load)?;
+                self.load_overlapping(ByteRange { start: byte, end: byte + 1 })?;
             }
             self.forget(stored)?;
         }
@@ -186,6 +174,16 @@ impl<'a> Draft<'a> {
         range.end <= end
     }
 
+    /// Loads the segments that hold a byte of `range`.
+    fn load_overlapping(&mut self, range: ByteRange) -> Result<()> {
+        let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
+        let mut load = |offset, segment| {
+            self.load(offset, segment);
+            Ok(())
+        };
+        base.overlapping(blob, &keys, range, &mut load)
+    }
+
     fn load(&mut self, offset: u64, segment: PieceData) {
         if self.removed.contains(&offset) {
             return;
@@ -208,12 +206,7 @@ impl<'a> Draft<'a> {
                 continue;
             }
             done = range.end;
-            let (base, blob, keys) = (self.base, self.blob, self.keys.clone());
-            let mut load = |offset, segment| {
-                self.load(offset, segment);
-                Ok(())
-            };
-            base.overlapping(blob, &keys, range, &mut load)?;
+            self.load_overlapping(range)?;
         }
         Ok(())
     }
