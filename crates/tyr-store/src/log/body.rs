@@ -318,15 +318,18 @@ impl<'a> Reader<'a> {
         Ok(Operation::Apply { offset, transform })
     }
 
-    fn inline(&mut self) -> Result<Payload> {
+    /// A copy of its own: a slice of the record would keep the whole record in memory.
+    fn bytes(&mut self) -> Result<Bytes> {
         let len = self.count()?;
-        // A copy of its own: a slice of the record would keep the whole record in memory.
-        Ok(Payload::Inline(Bytes::copy_from_slice(self.take(len)?)))
+        Ok(Bytes::copy_from_slice(self.take(len)?))
+    }
+
+    fn inline(&mut self) -> Result<Payload> {
+        Ok(Payload::Inline(self.bytes()?))
     }
 
     fn stamped(&mut self) -> Result<Payload> {
-        let len = self.count()?;
-        let bytes = Bytes::copy_from_slice(self.take(len)?);
+        let bytes = self.bytes()?;
         let count = self.count()?;
         let places: Vec<u32> = (0..count).map(|_| self.u32()).collect::<Result<_>>()?;
         let stamped = Stamped::from_parts(bytes, &places);
