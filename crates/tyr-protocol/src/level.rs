@@ -10,6 +10,7 @@
 //! | 6 | [`LEVEL_STAMPING`]: payloads with places that the commit timestamp fills |
 //! | 7 | [`LEVEL_CLEARING`]: the operation that makes holes |
 //! | 8 | [`LEVEL_MOMENTS`]: each moment at which a snapshot in use reads |
+//! | 9 | [`LEVEL_LEASING`]: leases of keys |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -23,7 +24,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_MOMENTS;
+pub const LEVEL: u8 = LEVEL_LEASING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -59,6 +60,9 @@ pub const LEVEL_CLEARING: u8 = 7;
 /// of before is told the oldest only, and tells no more.
 pub const LEVEL_MOMENTS: u8 = 8;
 
+/// From this level on nodes give leases of keys (K1).
+pub const LEVEL_LEASING: u8 = 9;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -75,6 +79,7 @@ const _: () = assert!(LEVEL_EXPECTING < LEVEL_SCANNING, "levels only come");
 const _: () = assert!(LEVEL_SCANNING < LEVEL_STAMPING, "levels only come");
 const _: () = assert!(LEVEL_STAMPING < LEVEL_CLEARING, "levels only come");
 const _: () = assert!(LEVEL_CLEARING < LEVEL_MOMENTS, "levels only come");
+const _: () = assert!(LEVEL_MOMENTS < LEVEL_LEASING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

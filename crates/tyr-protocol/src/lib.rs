@@ -21,9 +21,9 @@
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
 //! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
 //! cluster has beside: the feature [`level`] in use, the [`map`], the commit machine's
-//! [`commit::recovery`], [`lease`], [`movement`]; the two machines that put them together,
-//! [`member`] and [`session`]; what they say to each other, [`message`], and as bytes, [`wire`].
-//! Each page of `docs/internals` of the same name states the rules in full.
+//! [`commit::recovery`], [`lease`], [`key_lease`], [`movement`]; the two machines that put them
+//! together, [`member`] and [`session`]; what they say to each other, [`message`], and as bytes,
+//! [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
 //!
 //! A folder uses those below it, never one above; the files beside the folders lie below all of
 //! them, but for [`message`], which puts together what each has to say:
@@ -31,7 +31,7 @@
 //! ```text
 //!   wire
 //!   member │ session
-//!   movement │ lease
+//!   movement │ lease │ key_lease
 //!   read
 //!   commit
 //!   map │ versions
@@ -43,6 +43,7 @@ pub mod abort;
 pub mod chain;
 pub mod commit;
 pub mod footprint;
+pub mod key_lease;
 pub mod lease;
 pub mod level;
 pub mod map;

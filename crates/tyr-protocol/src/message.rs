@@ -11,6 +11,7 @@
 //!   node   ◄──Read (to compare), Part, Refused, NotUnderstood───► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
+//!   client ◄──KeyLease──────────────────────────────────────────► node
 //! ```
 //!
 //! Before there was `Scan`, answered by `Scanned`, there was `ListKeys`, answered by `Keys`: it is
@@ -30,6 +31,7 @@ use crate::chain::Ends;
 use crate::commit::OutcomeRetention;
 use crate::commit::recovery;
 use crate::commit::{self, Decision, Outcomes};
+use crate::key_lease;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::read::Kind;
@@ -313,6 +315,10 @@ pub enum Body {
     /// A page of the blobs that the node is the authority of, please (Q2). Answered by `Scanned`,
     /// `Refused`, or `NotHere` with the number of a read.
     Scan(Arc<ScanRequest>),
+
+    // Between clients and nodes.
+    /// About a lease of a key (K1).
+    KeyLease(key_lease::Message),
 
     // From a node to a client.
     /// What became of a transaction.

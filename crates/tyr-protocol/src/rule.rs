@@ -83,6 +83,10 @@ pub enum Rule {
     Q1,
     /// What is listed of a blob, attributes and bytes, is of one moment.
     Q2,
+    /// The authority counts with a lease longer than its holder.
+    K1,
+    /// A new authority gives no lease before what its predecessor gave is over.
+    K3,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -148,6 +152,8 @@ impl Rule {
         Self::R7,
         Self::Q1,
         Self::Q2,
+        Self::K1,
+        Self::K3,
         Self::V1,
         Self::V2,
         Self::V3,

@@ -20,11 +20,14 @@ use parking_lot::RwLock;
 use tyr_protocol::Abort;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{Decision, Outcomes};
+use tyr_protocol::key_lease;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::wire::Unread;
-use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction};
+use tyr_types::{
+    BlobName, Error, KeyspaceId, LeaseMode, NodeId, Operation, Result, Timestamp, Transaction,
+};
 
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
@@ -147,6 +150,7 @@ impl Gate {
             | Body::Prepare(_)
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::Effective(_) => false,
@@ -197,6 +201,7 @@ impl Gate {
                 .map(|error| refused(request, &error)),
             Body::ListKeys(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::Scan(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
+            Body::KeyLease(message) => self.refused_lease(caller, message),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -293,6 +298,17 @@ impl Gate {
             caller.refusal(&self.name_of(keyspace), Right::Read)
         };
         Some(Body::Refused { read, abort: abort(&error, None) })
+    }
+
+    /// Who keeps others from writing may write.
+    fn refused_lease(&self, caller: &Caller, message: &key_lease::Message) -> Option<Body> {
+        let key_lease::Message::Ask { lease, blob, mode, .. } = message else { return None };
+        let right = match mode {
+            LeaseMode::Shared => Right::Read,
+            LeaseMode::Exclusive => Right::Write,
+        };
+        let error = self.permit(caller, blob, right).err()?;
+        Some(Body::Refused { read: *lease, abort: abort(&error, Some(blob)) })
     }
 
     fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {

@@ -111,6 +111,7 @@ impl Watch {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }
@@ -207,6 +208,7 @@ impl Watch {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }

@@ -7,15 +7,16 @@
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`payload`] and [`stamped`] are the
 //! bytes that it carries, [`operation`] puts them into transactions, [`chunk`] says what they do,
-//! [`scan`] what is listed, [`keyspace`] is what a namespace is created with, [`usage`] how much of
-//! it there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go
-//! wrong.
+//! [`scan`] what is listed, [`lease`] how keys are leased, [`keyspace`] is what a namespace is
+//! created with, [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds
+//! every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
 pub mod expected;
 pub mod id;
 pub mod keyspace;
+pub mod lease;
 pub mod limits;
 pub mod location;
 pub mod operation;
@@ -33,6 +34,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use expected::{Expected, Relation};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
+pub use lease::LeaseMode;
 pub use location::{ChunkLocation, Replica};
 pub use operation::{
     BlobOperations, Existence, Operation, OperationId, Outcome, ReadCheck, Stat, Transaction,

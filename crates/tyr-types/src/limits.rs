@@ -1,5 +1,7 @@
 //! Every bound that a user can meet, in one place, with where it comes from.
 
+use std::time::Duration;
+
 /// A blob's largest size: 2^63-1 bytes, so that offsets fit the signed 64-bit ones of POSIX.
 pub const BLOB_SIZE_MAX: u64 = i64::MAX as u64;
 
@@ -69,7 +71,26 @@ pub const SCAN_DELIMITER_LEN_MAX: usize = 64;
 /// The most blobs of one `read_many`.
 pub const READ_MANY_MAX: usize = 10_000;
 
+/// The shortest that a lease of a key lasts without being renewed: a few times what a renewal
+/// takes on a slow day.
+pub const LEASE_DURATION_MIN: Duration = Duration::from_secs(1);
+
+/// The longest, and what is taken where nothing is said. Whoever becomes the authority of keys
+/// waits for as long, and a tenth longer, before it gives leases of them (K3).
+pub const LEASE_DURATION_MAX: Duration = Duration::from_secs(10);
+
+/// Leases that one client, or one embedded store, holds or waits for: a file system's directories.
+pub const LEASES_OF_CLIENT_MAX: usize = 65_536;
+
+/// Leases that one node gives at a time, of some 200 bytes each.
+pub const LEASES_OF_NODE_MAX: usize = 1 << 20;
+
+/// Those that wait for a lease at one node.
+pub const LEASES_WAITING_MAX: usize = 65_536;
+
 const _: () = {
+    assert!(LEASE_DURATION_MIN.as_micros() <= LEASE_DURATION_MAX.as_micros());
+    assert!(LEASES_OF_CLIENT_MAX <= LEASES_OF_NODE_MAX);
     assert!(CHUNK_SIZE_MIN.is_power_of_two() && CHUNK_SIZE_MAX.is_power_of_two());
     assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_DEFAULT && CHUNK_SIZE_DEFAULT <= CHUNK_SIZE_MAX);
     assert!(SCAN_LIMIT_DEFAULT <= SCAN_LIMIT_MAX);

@@ -242,6 +242,7 @@ impl<'a> Term<'a> {
             | Body::SnapshotEnded { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Reply { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. }

@@ -6,6 +6,7 @@ use tyr_types::{Epoch, ErrorKind, NodeId};
 
 use super::{HELD_MAX, Store, Turn};
 use crate::commit;
+use crate::key_lease;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope, ListForm, Unread};
 
@@ -170,6 +171,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for a node to say to a node.
         }
@@ -182,34 +184,7 @@ impl<S: Store> Turn<'_, S> {
         {
             self.show_map(from, map);
         }
-        let asked = match &body {
-            Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),
-            Body::Read(request) => Some(Asked::Read(request.read)),
-            Body::ListKeys(request) => Some(Asked::Read(request.number)),
-            Body::Scan(request) => Some(Asked::Read(request.number)),
-            Body::Commit(_)
-            | Body::Recovery(_)
-            | Body::Movement(_)
-            | Body::CancelRead { .. }
-            | Body::SnapshotEnded { .. }
-            | Body::FetchMap
-            | Body::Reply { .. }
-            | Body::Part(_)
-            | Body::Refused { .. }
-            | Body::NewerMap(_)
-            | Body::NotHere(_)
-            | Body::NotUnderstood { .. }
-            | Body::Renew { .. }
-            | Body::Granted { .. }
-            | Body::Prepare(_)
-            | Body::Prepared { .. }
-            | Body::Effective(_)
-            | Body::CaughtUp { .. }
-            | Body::Return { .. }
-            | Body::Keys { .. }
-            | Body::Scanned { .. } => None,
-        };
-        if let (Some(asked), false) = (asked, self.member.has_lease()) {
+        if let (Some(asked), false) = (question(&body), self.member.has_lease()) {
             return self.send(from, Body::NotHere(asked));
         }
         self.catch_up_commit();
@@ -224,6 +199,7 @@ impl<S: Store> Turn<'_, S> {
             }
             Body::Scan(request) => self.list_blobs(client, epoch, request, ListForm::Page),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
+            Body::KeyLease(message) => self.hear_key_lease(client, message),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -280,6 +256,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for the monitors to say.
         }
@@ -288,5 +265,38 @@ impl<S: Store> Turn<'_, S> {
     /// Whether what these maps take away concerns the chain that `affects` looks at.
     pub(super) fn is_planned_away(&self, affects: impl Fn(&Arc<ClusterMap>) -> bool) -> bool {
         self.member.planned.iter().any(|planned| affects(&planned.map))
+    }
+}
+
+/// What a client waits for an answer about.
+fn question(body: &Body) -> Option<Asked> {
+    match body {
+        Body::Submit { transaction, .. } => Some(Asked::Transaction(transaction.id)),
+        Body::Read(request) => Some(Asked::Read(request.read)),
+        Body::ListKeys(request) => Some(Asked::Read(request.number)),
+        Body::Scan(request) => Some(Asked::Read(request.number)),
+        Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
+        Body::Commit(_)
+        | Body::Recovery(_)
+        | Body::Movement(_)
+        | Body::CancelRead { .. }
+        | Body::SnapshotEnded { .. }
+        | Body::FetchMap
+        | Body::Reply { .. }
+        | Body::Part(_)
+        | Body::Refused { .. }
+        | Body::NewerMap(_)
+        | Body::NotHere(_)
+        | Body::NotUnderstood { .. }
+        | Body::Renew { .. }
+        | Body::Granted { .. }
+        | Body::Prepare(_)
+        | Body::Prepared { .. }
+        | Body::Effective(_)
+        | Body::CaughtUp { .. }
+        | Body::Return { .. }
+        | Body::KeyLease(_)
+        | Body::Keys { .. }
+        | Body::Scanned { .. } => None,
     }
 }

@@ -152,7 +152,9 @@ impl<S: Store> Turn<'_, S> {
             self.forget_stored(&map, is_anew);
         }
         if !is_same && (old.is_some() || self.member.has_disk) {
-            self.member.usage.change(); // In a cluster that forms nothing is in use.
+            // In a cluster that forms nothing is in use.
+            self.member.usage.change();
+            self.member.place_key_leases(old.filter(|_| !is_anew));
         }
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
@@ -251,6 +253,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.in_use = super::InUse::new(self.member.config.read_timeout_us);
         self.member.usage = super::UsageOnItsWay::default();
         self.member.usage.change();
+        self.member.forget_key_leases();
         self.member.aside = super::Aside::default();
         self.member.misplaced.clear();
         self.member.unanswered.clear();

@@ -61,6 +61,7 @@ impl Member {
         self.lease.invariants();
         self.asked.invariants();
         self.in_use.invariants();
+        self.check_key_leases();
         let is_waiting = !self.aside.chunks().any(|chunk| self.recipient.has(chunk));
         assert!(is_waiting, "L3: what is laid aside waits for a base that is not here");
         let asked = self.asked.len() + self.listings.len();

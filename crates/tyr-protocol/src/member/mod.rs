@@ -12,6 +12,7 @@
 //!              ├► reading, listing ► Reads ◄──Moved───┘
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
+//!              ├► key_leasing ─► Table (key_lease)
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
 //!   tick ───────► tick ────────► lease, questions, time-outs
 //!   log ────────► replay
@@ -34,6 +35,7 @@ pub mod event;
 mod execution;
 mod in_use;
 mod invariants;
+mod key_leasing;
 mod listing;
 mod reading;
 pub mod record;
@@ -60,6 +62,7 @@ pub use self::event::Event;
 use self::execution::Promise;
 use self::in_use::InUse;
 use self::invariants::Grown;
+use self::key_leasing::KeyLeases;
 use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
@@ -178,6 +181,7 @@ pub struct Member {
     listings: Listings,
     recipient: Recipient,
     scrubber: Scrubber,
+    key_leases: KeyLeases,
     in_use: InUse,
     usage: UsageOnItsWay,
     /// What was applied to chunks whose base is awaited.
@@ -241,6 +245,7 @@ impl Member {
             listings: Listings::default(),
             recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
             scrubber: Scrubber::new(node, incarnation, config.scrub),
+            key_leases: KeyLeases::default(),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             aside: Aside::default(),

@@ -103,6 +103,8 @@ impl<S: Store> Turn<'_, S> {
             self.member.incarnation = self.member.incarnation.max(map_node.incarnation + 1);
             debug_assert!(!self.member.is_member(), "M4: nobody takes it for the process before");
             self.member.usage.change();
+            // What the process before gave it does not know (K3).
+            self.member.place_key_leases(None);
         }
     }
 

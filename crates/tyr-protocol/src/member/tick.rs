@@ -41,6 +41,7 @@ impl<S: Store> Turn<'_, S> {
         self.catch_up_commit();
         self.supply(movement::Event::Tick);
         self.scrub();
+        self.tick_key_leases();
         if self.member.planned.is_empty() {
             self.commit(commit::Event::Tick { elapsed_us: now_us });
             self.note_done();

@@ -76,6 +76,13 @@ pub enum Answer {
     },
     /// What a scan found.
     Page(ScanPage),
+    /// The lease is held.
+    Leased {
+        /// The number by which it is given back, and by which news of it come.
+        lease: u64,
+        /// Until when it is held, by the monotonic clock, unless it is renewed.
+        until_us: u64,
+    },
     /// What was to be ended is on its way to the nodes.
     Ended,
     /// Nothing came of it, and nothing changed.
@@ -99,4 +106,25 @@ pub enum Effect {
         /// The answer.
         answer: Answer,
     },
+    /// Tell who holds the lease.
+    Lease {
+        /// The lease.
+        lease: u64,
+        /// What there is to tell.
+        news: LeaseNews,
+    },
+}
+
+/// What becomes of a lease that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseNews {
+    /// It was renewed.
+    Held {
+        /// Until when, by the monotonic clock.
+        until_us: u64,
+    },
+    /// Somebody waits for it. Told once.
+    Recalled,
+    /// It is over.
+    Lost,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, KeyspaceId, NodeId, ReadCheck, Scan, Timestamp,
+    BlobName, BlobOperations, ByteRange, KeyspaceId, LeaseMode, NodeId, ReadCheck, Scan, Timestamp,
     Transaction,
 };
 
@@ -62,6 +62,19 @@ pub struct Began {
     pub nodes: SmallVec<[NodeId; 3]>,
 }
 
+/// A lease that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseCall {
+    /// Of which key.
+    pub blob: BlobName,
+    /// How it is to be held.
+    pub mode: LeaseMode,
+    /// How long it lasts without being renewed, in microseconds.
+    pub duration_us: u64,
+    /// How long to wait where others are in the way, in microseconds; `None` for not at all.
+    pub wait_us: Option<u64>,
+}
+
 /// What a user of the session can ask for.
 #[derive(Clone, Debug)]
 pub enum Call {
@@ -98,6 +111,13 @@ pub enum Call {
         scan: Box<Scan>,
         /// When: at a timestamp that an earlier answer said, or each node now.
         at: Option<Timestamp>,
+    },
+    /// Hold a lease of a key (K1).
+    Lease(LeaseCall),
+    /// A lease is not needed any more.
+    GiveBack {
+        /// The lease, as the answer named it.
+        lease: u64,
     },
     /// A transaction or snapshot is over: what it kept may go (V1).
     End {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tyr_types::Epoch;
 
+use super::event::CallId;
 use super::numbers::Numbers;
 use super::timer::Timer;
 use super::{InFlight, QUESTIONS_MAX, Session, Task};
@@ -25,20 +26,12 @@ impl Session {
     /// When it does not.
     pub fn invariants(&self) {
         assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
-        let (mut asked, mut scans, mut resumed, mut sent) = (0, 0, 0, BTreeMap::new());
+        let (mut asked, mut scans, mut leases, mut resumed) = (0, 0, 0, 0);
+        let mut sent = BTreeMap::new();
         for (call, in_flight) in &self.calls {
-            assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
+            self.check_call(*call, in_flight);
             asked += in_flight.questions.len();
-            for number in &in_flight.questions {
-                let open = self.questions.get(number).expect("what a call asked is open");
-                assert_eq!(open.call, *call, "a question is of one call");
-            }
-            let deadline = (in_flight.deadline_us, Timer::Deadline(*call));
-            assert!(self.timers.contains(deadline.0, deadline.1), "every call ends");
-            if let Some(due_us) = in_flight.due_us {
-                resumed += 1;
-                assert!(self.timers.contains(due_us, Timer::Resume(*call)), "it goes on");
-            }
+            resumed += usize::from(in_flight.due_us.is_some());
             match &in_flight.task {
                 Task::Read(reading) => {
                     assert_eq!(reading.pending(), in_flight.questions.len(), "each is answered");
@@ -50,6 +43,10 @@ impl Session {
                     assert!(open > 0 || in_flight.stuck.is_some(), "a scan waits for a page");
                     assert!(in_flight.due_us.is_some(), "a scan is asked again");
                     scans += open;
+                }
+                Task::Lease(_) => {
+                    assert!(in_flight.due_us.is_some(), "a lease is asked for again");
+                    leases += 1;
                 }
                 Task::Commit(submission) => {
                     if let Some(head) = submission.waits_for() {
@@ -63,6 +60,7 @@ impl Session {
         }
         assert_eq!(sent, self.limits.in_flight().collect(), "what nodes were sent is counted");
         assert_eq!(scans, self.scans.len(), "every page is for a call");
+        assert_eq!(leases, self.leases.asking.len(), "every lease is for a call");
         assert_eq!(asked, self.questions.len(), "every question is of a call");
         let last = self.questions.last_key_value().map_or(0, |(number, _)| *number);
         assert!(
@@ -82,14 +80,29 @@ impl Session {
             let is_due = self.timers.contains(open.due_us, Timer::Question(*number));
             assert!(is_due, "every question is asked again");
         }
-        let timers = self.calls.len() + resumed + self.questions.len();
+        let renewing = usize::from(self.leases.due_us.is_some());
+        let timers = self.calls.len() + resumed + self.questions.len() + renewing;
         assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
         for (_, call) in self.unsettled.calls() {
             let in_flight = self.calls.get(&call).expect("a call waits for its transaction");
             assert!(matches!(in_flight.task, Task::Commit(_)), "it commits");
         }
+        self.leases.invariants();
         self.limits.invariants();
         self.unsettled.invariants();
         self.sizes.invariants();
+    }
+    /// What a call asked is open, and it ends in time.
+    fn check_call(&self, call: CallId, in_flight: &InFlight) {
+        assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
+        for number in &in_flight.questions {
+            let open = self.questions.get(number).expect("what a call asked is open");
+            assert_eq!(open.call, call, "a question is of one call");
+        }
+        let deadline = (in_flight.deadline_us, Timer::Deadline(call));
+        assert!(self.timers.contains(deadline.0, deadline.1), "every call ends");
+        if let Some(due_us) = in_flight.due_us {
+            assert!(self.timers.contains(due_us, Timer::Resume(call)), "it goes on");
+        }
     }
 }

@@ -15,10 +15,12 @@
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that
-//! lists is a [`scanning`]; a call that commits is a [`submission`]; [`numbers`] names them.
-//! [`question`] sends questions to replicas until one answers, [`routing`] chooses them, [`limits`]
-//! knows how much nodes take, [`unsettled`] whose outcome may still be asked for, [`clock`] the
-//! cluster's time, [`sizes`] how long blobs were. [`timer`] says when to try again.
+//! lists is a [`scanning`]; one that wants a lease is a [`leasing`]; a call that commits is a
+//! [`submission`]; [`numbers`] names them.
+//! [`map_news`] is what a newer map changes, [`question`] sends questions to replicas until one
+//! answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose
+//! outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were.
+//! [`timer`] says when to try again.
 //!
 //! It must not know how messages travel, nor what a node does with them.
 
@@ -28,7 +30,9 @@ pub mod effect;
 pub mod event;
 mod gather;
 mod invariants;
+mod leasing;
 mod limits;
+mod map_news;
 mod numbers;
 mod question;
 mod reading;
@@ -46,13 +50,14 @@ use std::sync::Arc;
 
 use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp};
 
-pub use self::effect::{Answer, Effect, Seen};
-pub use self::event::{Began, Call, CallId, Event, Place, Want};
+pub use self::effect::{Answer, Effect, LeaseNews, Seen};
+pub use self::event::{Began, Call, CallId, Event, LeaseCall, Place, Want};
 pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
 pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
 
 use self::clock::Clock;
 pub use self::config::SessionConfig;
+use self::leasing::{Leases, Leasing};
 use self::limits::Limits;
 use self::numbers::Numbers;
 use self::question::Open;
@@ -70,15 +75,13 @@ use crate::message::{Address, Asked, Body, Envelope, Now};
 use crate::rule::Rule;
 use crate::rule::Rules;
 
-/// So many nodes must not know a keyspace before it counts as absent: some are behind.
-const CONFIRMED_MIN: u32 = 3;
-
 /// What a call is busy with.
 #[derive(Debug)]
 enum Task {
     Read(Reading),
     Scan(Scanning),
     Commit(Submission),
+    Lease(Leasing),
 }
 
 /// A call in flight.
@@ -110,6 +113,7 @@ pub struct Session {
     /// The calls that scan, by the numbers of their questions without an answer. Bounded by the
     /// calls, and the nodes of the map.
     scans: BTreeMap<u64, CallId>,
+    leases: Leases,
     questions_begun: u64,
     numbers: Numbers,
     timers: Timers,
@@ -139,6 +143,7 @@ impl Session {
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
             scans: BTreeMap::new(),
+            leases: Leases::default(),
             questions_begun: 0,
             numbers: Numbers::new(client),
             timers: Timers::default(),
@@ -213,6 +218,11 @@ impl Session {
             effects.push(Effect::Done { call, answer: Answer::Ended });
             return;
         }
+        if let Call::GiveBack { lease } = what {
+            self.give_back(lease, effects);
+            effects.push(Effect::Done { call, answer: Answer::Ended });
+            return;
+        }
         if self.calls.len() >= self.config.in_flight_max {
             let reason = "too many calls of this client are in flight; retry when some are done";
             return fail(call, Abort::new(ErrorKind::Unavailable, reason), effects);
@@ -231,7 +241,8 @@ impl Session {
                 self.enter(call, Task::Scan(Scanning::new(keyspace, *scan, at)));
                 self.scan(call, effects);
             }
-            Call::End { .. } => unreachable!("it was handled above"),
+            Call::Lease(what) => self.lease(call, what, effects),
+            Call::End { .. } | Call::GiveBack { .. } => unreachable!("it was handled above"),
         }
     }
 
@@ -242,7 +253,11 @@ impl Session {
 
     /// A call is in flight from now on.
     fn enter(&mut self, call: CallId, task: Task) {
-        let deadline_us = self.now_us + self.config.deadline_us;
+        self.enter_until(call, task, self.now_us + self.config.deadline_us);
+    }
+
+    /// A call is in flight from now on, for so long at most.
+    fn enter_until(&mut self, call: CallId, task: Task, deadline_us: u64) {
         let questions = BTreeSet::new();
         self.timers.set(deadline_us, Timer::Deadline(call));
         let (due_us, stuck) = (None, None);
@@ -269,6 +284,7 @@ impl Session {
                 self.withdraw_listers(&open, effects);
             }
             Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
+            Task::Lease(leasing) => self.withdraw_lease(leasing, effects),
         }
         Some(task)
     }
@@ -304,7 +320,7 @@ impl Session {
     fn cancel(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.abandon(&submission),
-            Some(Task::Read(_) | Task::Scan(_)) | None => {}
+            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_)) | None => {}
         }
     }
 
@@ -328,6 +344,7 @@ impl Session {
                 self.listed(from, number, (keys, is_end), effects);
             }
             Body::Scanned { number, page } => self.scanned(from, number, page, effects),
+            Body::KeyLease(message) => self.hear_of_lease(from, message, effects),
             Body::NewerMap(map) => self.install(map, effects),
             Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
             // Not for clients.
@@ -354,64 +371,12 @@ impl Session {
         }
     }
 
-    /// Asks for the newest map, of this node or of one that lives, unless it is asked for already.
-    fn fetch_map(&mut self, from: Option<NodeId>, effects: &mut Vec<Effect>) {
-        if self.now_us < self.fetching_until_us {
-            return;
-        }
-        let live: Vec<NodeId> = self.map.live().collect();
-        let chosen = self.routing.choose(&live, &routing::Tries::new(), self.now_us);
-        if let Some(to) = from.or(chosen) {
-            self.fetching_until_us = self.now_us + self.config.read_retry_us;
-            self.send(to, Body::FetchMap, effects);
-        }
-    }
-
-    /// A node said its newest map: what waited for a newer one goes on.
-    fn install(&mut self, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
-        self.fetching_until_us = 0;
-        let is_newer = map.epoch > self.map.epoch;
-        if is_newer {
-            self.map = map;
-            self.reroute_questions(effects);
-        }
-        let waiting: Vec<CallId> = self.calls.keys().copied().collect();
-        for call in waiting {
-            self.reroute_call(call, is_newer, effects);
-        }
-    }
-
-    fn reroute_call(&mut self, call: CallId, is_newer: bool, effects: &mut Vec<Effect>) {
-        let Some(in_flight) = self.calls.get_mut(&call) else { return };
-        match (&in_flight.task, &mut in_flight.stuck) {
-            (Task::Commit(submission), _) if is_newer && submission.needs_resend(&self.map) => {
-                self.submit(call, effects);
-            }
-            (Task::Read(_), Some(_)) if is_newer => self.advance(call, effects),
-            (Task::Scan(_), _) if is_newer => self.reroute_scan(call, effects),
-            (_, Some(confirmed)) if *confirmed + 1 >= CONFIRMED_MIN => {
-                let reason = "there is no such keyspace; create it, or look its name up again";
-                self.give_up(call, Abort::new(ErrorKind::NotFound, reason), effects);
-            }
-            (_, Some(confirmed)) => *confirmed += 1,
-            (_, None) => {}
-        }
-    }
-
-    /// The map does not know a keyspace. One that was just created may be in a newer one.
-    fn is_stuck(&mut self, call: CallId, effects: &mut Vec<Effect>) {
-        let Some(in_flight) = self.calls.get_mut(&call) else { return };
-        in_flight.stuck.get_or_insert(0);
-        self.resume_in(call, self.config.read_retry_us);
-        self.fetch_map(None, effects);
-    }
-
     /// A call ends without what was asked for. What became of a transaction that was sent is
     /// unknown, whatever the reason.
     fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
-            Some(Task::Read(_) | Task::Scan(_)) => fail(call, abort, effects),
+            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_)) => fail(call, abort, effects),
             None => {}
         }
     }
@@ -427,6 +392,7 @@ impl Session {
                     self.give_up(call, abort, effects);
                 }
                 Timer::Question(number) => self.is_late(number, effects),
+                Timer::Leases => self.renew_leases(effects),
                 Timer::Resume(call) => {
                     let Some(in_flight) = self.calls.get_mut(&call) else { continue };
                     in_flight.due_us = None;
@@ -441,6 +407,7 @@ impl Session {
                         }
                         Task::Read(_) => self.advance(call, effects),
                         Task::Scan(_) => self.resume_scan(call, effects),
+                        Task::Lease(_) => self.resume_lease(call, effects),
                     }
                 }
             }
@@ -480,6 +447,7 @@ impl Session {
         let mut open = in_flight.questions.iter().filter_map(|number| self.questions.get(number));
         match &in_flight.task {
             Task::Commit(submission) => submission.refusal.clone(),
+            Task::Lease(leasing) => leasing.lateness(),
             Task::Read(_) | Task::Scan(_) => open.find_map(|open| open.refusal.clone()),
         }
     }

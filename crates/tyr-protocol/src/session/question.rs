@@ -133,8 +133,8 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&open.call) else { return };
         let taken = match &mut in_flight.task {
             Task::Read(reading) => reading.take(open.target, &open.question, part, began),
-            Task::Scan(_) => return,   // It asks otherwise.
-            Task::Commit(_) => return, // The time; it was observed.
+            Task::Scan(_) | Task::Lease(_) => return, // They ask otherwise.
+            Task::Commit(_) => return,                // The time; it was observed.
         };
         match taken {
             Ok(()) => self.advance(open.call, effects),
@@ -151,6 +151,7 @@ impl Session {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.questions.get_mut(&number) else {
+            self.lease_refused(number, abort.clone(), effects);
             return self.scan_refused(number, abort, effects);
         };
         let call = open.call;
@@ -175,6 +176,7 @@ impl Session {
     /// A node does not hold what is asked for, or has no lease.
     pub(super) fn not_here(&mut self, from: NodeId, number: u64, effects: &mut Vec<Effect>) {
         self.scan_not_here(from, number);
+        self.lease_not_here(from, number);
         self.ask_another(from, number, effects);
     }
 

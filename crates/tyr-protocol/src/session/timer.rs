@@ -13,9 +13,12 @@ pub(super) enum Timer {
     Question(u64),
     /// A call goes on by itself.
     Resume(CallId),
+    /// Leases are renewed, or over.
+    Leases,
 }
 
-/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind.
+/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind, and the
+/// leases have one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers(BTreeSet<(u64, Timer)>);
 

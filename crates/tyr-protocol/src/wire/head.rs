@@ -6,6 +6,7 @@ use tyr_types::{Epoch, TransactionId};
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use crate::commit::{self, recovery};
+use crate::key_lease;
 use crate::level::LEVEL_FIRST;
 use crate::message::{Address, Asked, Body, Envelope, Unread};
 
@@ -37,6 +38,7 @@ impl About {
             Body::Recovery(recovery::Message::Ask { .. }) => Self::Asked(2),
             Body::Submit { .. } => Self::Asked(1),
             Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) => Self::Read(1),
+            Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
             // Answers, and what is said again until it shows that it was heard.
             Body::Commit(_)
             | Body::Recovery(_)
@@ -50,6 +52,7 @@ impl About {
             | Body::NewerMap(_)
             | Body::NotHere(_)
             | Body::NotUnderstood { .. }
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::Renew { .. }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Key, NodeId, OperationId, ScanEntry, ScanPage, Stat, Timestamp,
+    BlobName, ByteRange, Bytes, Key, LeaseMode, NodeId, OperationId, ScanEntry, ScanPage, Stat,
+    Timestamp,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
@@ -14,6 +15,7 @@ use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
+use crate::key_lease::{self, Wish};
 use crate::level::{LEVEL_EXPECTING, LEVEL_MOMENTS};
 use crate::message::{
     Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
@@ -201,6 +203,19 @@ encoded_struct!(ReadRequest, 9, { read, asker, blob, range, is_attributes, kind,
 encoded_struct!(ReadPart, 34, { read, range, at, version, bytes, size, clock });
 encoded_enum!(Asked, "kind of question", { 0 => Transaction(id), 1 => Read(read) });
 
+encoded_enum!(LeaseMode, "mode of lease", { 0 => Shared, 1 => Exclusive });
+encoded_enum!(Wish, "wish for a lease", { 0 => Wait, 1 => Try, 2 => Keep });
+
+encoded_enum!(key_lease::Message, "message about a lease", {
+    0 => Ask { lease, blob, mode, duration_us, sent_us, wish },
+    1 => Renew { sent_us, leases },
+    2 => GiveBack { lease },
+    3 => Granted { lease, sent_us },
+    4 => Waits { lease },
+    5 => Renewed { sent_us, held, unknown },
+    6 => Recall { lease },
+});
+
 encoded_struct!(OutcomeRetention, 4, { clock_us, done_to_us, window_us, slowest });
 
 encoded_enum!(movement::Message, "message of data movement", {
@@ -274,4 +289,5 @@ encoded_enum!(Body, "message", {
     22 => NotUnderstood { asked, level },
     23 @ 5 => Scan(request),
     24 @ 5 => Scanned { number, page },
+    25 @ 9 => KeyLease(message),
 });

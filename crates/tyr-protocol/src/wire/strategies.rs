@@ -3,7 +3,7 @@
 //! Values are valid: what a constructor or `Transaction::validate` would refuse is never made.
 //! Numbers are small, large or anything; lists are short; some payloads are long enough to be
 //! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps, [`scan`]
-//! pages of blobs; here are the protocols' values and messages.
+//! pages of blobs, [`key_lease`] leases of keys; here are the protocols' values and messages.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ use crate::movement::{self, ChunkCopy, ChunkName, ChunkVersion};
 use crate::read::Kind;
 use crate::versions::Usage;
 
+pub mod key_lease;
 pub mod map;
 pub mod scan;
 pub mod words;
@@ -359,6 +360,11 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
     .boxed()
 }
 
+/// What later feature levels brought.
+fn of_later_levels() -> BoxedStrategy<Body> {
+    prop_oneof![scan::message(), key_lease::message().prop_map(Body::KeyLease)].boxed()
+}
+
 /// A message of any kind.
 pub fn body() -> BoxedStrategy<Body> {
     let map = || cluster_map().prop_map(Arc::new);
@@ -400,7 +406,7 @@ pub fn body() -> BoxedStrategy<Body> {
         keys_asked(),
         (read(), vec(listed_blob(), 0..3), any::<bool>())
             .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
-        scan::message(),
+        of_later_levels(),
     ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),

@@ -75,6 +75,7 @@ impl Stopwatch {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }
@@ -121,6 +122,7 @@ impl Stopwatch {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }

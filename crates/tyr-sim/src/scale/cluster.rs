@@ -229,6 +229,7 @@ impl Cluster {
             match effect {
                 session::Effect::Send { to, envelope } => self.send(Address::Node(to), envelope),
                 session::Effect::Done { call: _, answer } => self.done(client, answer),
+                session::Effect::Lease { .. } => unreachable!("nobody asks for a lease"),
             }
         }
     }
@@ -242,7 +243,11 @@ impl Cluster {
                 self.outcome.latencies_us.push(self.now_us - begun_us);
             }
             Answer::Aborted { .. } | Answer::Failed(_) => self.outcome.aborted += 1,
-            Answer::Read(_) | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => {
+            Answer::Read(_)
+            | Answer::Many { .. }
+            | Answer::Page(_)
+            | Answer::Leased { .. }
+            | Answer::Ended => {
                 unreachable!("clients only commit")
             }
         }

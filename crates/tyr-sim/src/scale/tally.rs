@@ -83,6 +83,7 @@ impl Kind {
             | Body::Return { .. }
             | Body::ListKeys { .. }
             | Body::Scan(_)
+            | Body::KeyLease(_)
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::FetchMap

@@ -115,6 +115,7 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         | Body::Return { .. }
         | Body::ListKeys { .. }
         | Body::Scan(_)
+        | Body::KeyLease(_)
         | Body::Keys { .. }
         | Body::Scanned { .. } => None,
     }

@@ -94,6 +94,7 @@ impl Receive for Waiting {
                 | Body::Return { .. }
                 | Body::ListKeys { .. }
                 | Body::Scan(_)
+                | Body::KeyLease(_)
                 | Body::Keys { .. }
                 | Body::Scanned { .. } => {}
             }

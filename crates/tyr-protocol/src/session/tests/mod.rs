@@ -2,6 +2,7 @@
 
 mod commits;
 mod failures;
+mod leases;
 mod reads;
 mod scans;
 mod seeds;
@@ -66,6 +67,7 @@ struct Client {
     now: Now,
     sent: Vec<(NodeId, Body)>,
     done: Vec<(CallId, Answer)>,
+    news: Vec<(u64, LeaseNews)>,
     calls: u64,
 }
 
@@ -77,7 +79,8 @@ impl Client {
     fn with(map: ClusterMap, config: SessionConfig) -> Self {
         let session = Session::with_config(CLIENT, Arc::new(map), config);
         let now = Now { wall_us: 0, monotonic_us: 1_000 };
-        Self { session, now, sent: Vec::new(), done: Vec::new(), calls: 0 }
+        let (sent, done, news) = (Vec::new(), Vec::new(), Vec::new());
+        Self { session, now, sent, done, news, calls: 0 }
     }
 
     /// A client that has heard the cluster's clock already.
@@ -99,6 +102,7 @@ impl Client {
                     self.sent.push((to, envelope.body));
                 }
                 Effect::Done { call, answer } => self.done.push((call, answer)),
+                Effect::Lease { lease, news } => self.news.push((lease, news)),
             }
         }
     }

@@ -227,7 +227,11 @@ impl Run {
                     assert_eq!(self.decided[&transaction.id].0, at, "as it was decided");
                     continue;
                 }
-                Answer::Page(_) | Answer::Ended | Answer::Aborted { .. } | Answer::Failed(_) => {
+                Answer::Page(_)
+                | Answer::Leased { .. }
+                | Answer::Ended
+                | Answer::Aborted { .. }
+                | Answer::Failed(_) => {
                     panic!("nothing fails for good here: {answer:?}")
                 }
             };

@@ -4,6 +4,7 @@ use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy, Timestamp};
 
 use super::*;
 use crate::abort::Abort;
+use crate::key_lease;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_MOMENTS,
     LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAMPING, level_of,
@@ -255,6 +256,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::Read(request) => (Some(Asked::Read(request.read)), false),
         Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
+        Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
         _ => (None, false),
     }
 }

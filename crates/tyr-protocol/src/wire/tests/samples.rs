@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
-    ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, Operation,
+    ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode, NodeId, Number, Operation,
     OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage,
     Stamped, Stat, Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
@@ -16,6 +16,7 @@ use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Remembered, Singles};
+use crate::key_lease::{self, Wish};
 use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
@@ -369,10 +370,26 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("scan", scan()),
         ("scanned", scanned()),
     ];
+    let leases = lease_messages().map(|(name, message)| (name, Body::KeyLease(message)));
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
     let of_nodes = commits.chain(recoveries).chain(movements);
-    of_nodes.chain(bodies_of_reads()).chain(others).collect()
+    of_nodes.chain(bodies_of_reads()).chain(others).chain(leases).collect()
+}
+
+fn lease_messages() -> [(&'static str, key_lease::Message); 7] {
+    use key_lease::Message::{Ask, GiveBack, Granted, Recall, Renew, Renewed, Waits};
+    let (lease, mode, wish) = (7, LeaseMode::Exclusive, Wish::Wait);
+    let (duration_us, sent_us) = (10_000_000, 300);
+    [
+        ("lease-ask", Ask { lease, blob: blob("a"), mode, duration_us, sent_us, wish }),
+        ("lease-renew", Renew { sent_us, leases: vec![7, 300] }),
+        ("lease-give-back", GiveBack { lease }),
+        ("lease-granted", Granted { lease, sent_us }),
+        ("lease-waits", Waits { lease }),
+        ("lease-renewed", Renewed { sent_us, held: vec![7], unknown: vec![300] }),
+        ("lease-recall", Recall { lease }),
+    ]
 }
 
 fn scan() -> Body {

@@ -1,0 +1,213 @@
+//! Leases of keys that this node gives, and when it may (K1, K3).
+//!
+//! It gives those of the keys that it is the authority of by the newest map, while it has a lease
+//! of its own (M3) and no planned map gives them to another. Of a key that another looked after
+//! before, it gives none until what that one gave is over; who holds something of it may hold it on
+//! meanwhile (K3).
+
+use std::sync::Arc;
+
+use tyr_types::limits::{LEASE_DURATION_MAX, LEASE_DURATION_MIN};
+use tyr_types::{BlobName, ErrorKind, NodeId};
+
+use super::{Member, Store, Turn};
+use crate::abort::Abort;
+use crate::key_lease::{Ask, Message, RENEWED_MAX, Table, counted_us};
+use crate::level::LEVEL_LEASING;
+use crate::map::{ClusterMap, DROPPED};
+use crate::message::{Address, Asked, Body};
+use crate::rule::Rule;
+
+/// What an earlier authority gave is over after so long, in microseconds (K3).
+pub(super) const GRACE_US: u64 = counted_us(LEASE_DURATION_MAX.as_micros() as u64);
+
+/// Maps of before that are looked at at a time; beyond, any key may have been another's.
+const BEFORE_MAX: usize = 16;
+
+/// What is to be said, and to which client.
+type Said = Vec<(u64, Message)>;
+
+/// A change of placement that is not long ago.
+#[derive(Debug)]
+struct Moved {
+    /// The map of before; `None` where that is not known.
+    before: Option<Arc<ClusterMap>>,
+    /// Until then what was given by it may be held; `None` until the first tick after it, which
+    /// knows the time.
+    until_us: Option<u64>,
+}
+
+impl Moved {
+    /// Whether by the map of before another may have given leases of this key.
+    fn was_others(&self, blob: &BlobName, node: NodeId) -> bool {
+        let Some(map) = &self.before else { return true };
+        map.keyspaces.contains_key(&blob.keyspace) && authority(map, blob) != Some(node)
+    }
+}
+
+/// The leases that this node gives.
+#[derive(Debug, Default)]
+pub(super) struct KeyLeases {
+    table: Table,
+    /// At most [`BEFORE_MAX`].
+    moved: Vec<Moved>,
+}
+
+/// Who gives leases of this key.
+fn authority(map: &ClusterMap, blob: &BlobName) -> Option<NodeId> {
+    map.holders(blob, 0).first().copied()
+}
+
+impl Member {
+    /// The leases of keys that this node has given, and those who wait for one here.
+    pub fn key_leases(&self) -> (usize, usize) {
+        (self.key_leases.table.held(), self.key_leases.table.waiting())
+    }
+
+    /// It has given no leases of keys, as far as it knows.
+    pub(super) fn forget_key_leases(&mut self) {
+        self.key_leases.table = Table::default();
+    }
+
+    /// Chunks are placed by the newest map from now on; `before` where this node went by that one
+    /// up to now.
+    pub(super) fn place_key_leases(&mut self, before: Option<Arc<ClusterMap>>) {
+        let Some(map) = self.map.clone() else { return };
+        let KeyLeases { table, moved } = &mut self.key_leases;
+        table.retain(|blob| authority(&map, blob) == Some(self.node));
+        let is_said = |it: &Moved| it.before.is_none() && it.until_us.is_none();
+        if before.is_none() && moved.last().is_some_and(is_said) {
+            return;
+        }
+        if moved.len() == BEFORE_MAX {
+            moved.remove(0);
+            moved[0].before = None;
+        }
+        moved.push(Moved { before, until_us: None });
+    }
+
+    /// Whether a planned map makes another the authority of this key: that one may give leases of
+    /// it from when this node has prepared.
+    fn is_leaving(&self, blob: &BlobName) -> bool {
+        self.planned.iter().any(|planned| authority(&planned.map, blob) != Some(self.node))
+    }
+
+    /// Whether nobody holds a lease of this key that another node gave (K3).
+    fn is_clear(&self, moved: &[Moved], blob: &BlobName) -> bool {
+        let is_clear = !moved.iter().any(|moved| moved.was_others(blob, self.node));
+        is_clear || !self.commit.rules.hold(Rule::K3)
+    }
+
+    pub(super) fn check_key_leases(&self) {
+        self.key_leases.table.invariants();
+        assert!(self.key_leases.moved.len() <= BEFORE_MAX, "maps of before are bounded");
+    }
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// A client says something about a lease of a key.
+    pub(super) fn hear_key_lease(&mut self, client: u64, message: Message) {
+        let now_us = self.member.now.monotonic_us;
+        match message {
+            Message::Ask { lease, blob, mode, duration_us, sent_us, wish } => {
+                let ask = Ask { client, lease, blob, mode, duration_us, sent_us, wish };
+                self.ask_key_lease(ask);
+            }
+            // What is not renewed is over in time.
+            Message::Renew { .. } if !self.member.has_lease() => {}
+            Message::Renew { sent_us, mut leases } => {
+                leases.truncate(RENEWED_MAX);
+                self.lease_keys(|member, table, _, said| {
+                    let is_renewed = |blob: &BlobName| !member.is_leaving(blob);
+                    table.renew(now_us, (client, sent_us), &leases, is_renewed, said);
+                });
+            }
+            Message::GiveBack { lease } => {
+                self.lease_keys(|_, table, is_open, said| {
+                    table.give_back(now_us, (client, lease), is_open, said);
+                });
+            }
+            // Not for a client to say.
+            Message::Granted { .. }
+            | Message::Waits { .. }
+            | Message::Renewed { .. }
+            | Message::Recall { .. } => {}
+        }
+    }
+
+    /// A client asks for a lease. Who is refused has nothing; `NotHere` says that another knows.
+    fn ask_key_lease(&mut self, mut ask: Ask) {
+        let (client, lease, now_us) = (ask.client, ask.lease, self.member.now.monotonic_us);
+        let Some(map) = self.member.map.clone() else { return };
+        let is_here = authority(&map, &ask.blob) == Some(self.member.node);
+        let asked = match check(&map, &ask) {
+            Ok(()) if !is_here || self.member.is_leaving(&ask.blob) => {
+                return self.not_here(client, Asked::Read(lease));
+            }
+            Ok(()) => {
+                if !self.member.commit.rules.hold(Rule::K1) {
+                    ask.duration_us /= 4; // The authority counts less than the holder.
+                }
+                self.lease_keys(|_, table, is_open, said| {
+                    let is_open = is_open(&ask.blob);
+                    table.ask(now_us, ask, is_open, said)
+                })
+            }
+            Err(abort) => Err(abort),
+        };
+        if let Err(abort) = asked {
+            self.send(Address::Client(client), Body::Refused { read: lease, abort });
+        }
+    }
+
+    /// Time has passed.
+    pub(super) fn tick_key_leases(&mut self) {
+        let now_us = self.member.now.monotonic_us;
+        let until_us = now_us.saturating_add(GRACE_US);
+        let moved = &mut self.member.key_leases.moved;
+        moved.iter_mut().for_each(|moved| {
+            moved.until_us.get_or_insert(until_us);
+        });
+        moved.retain(|moved| moved.until_us.is_none_or(|until_us| until_us > now_us));
+        self.lease_keys(|_, table, is_open, said| table.tick(now_us, is_open, said));
+    }
+
+    /// Does something with the table of leases; then says what is to be said. `act` is told of
+    /// which keys leases may be given.
+    fn lease_keys<A>(
+        &mut self,
+        act: impl FnOnce(&Member, &mut Table, &dyn Fn(&BlobName) -> bool, &mut Said) -> A,
+    ) -> A {
+        let mut leases = std::mem::take(&mut self.member.key_leases);
+        let KeyLeases { table, moved } = &mut leases;
+        let (member, mut said) = (&*self.member, Vec::new());
+        let is_open = |blob: &BlobName| {
+            member.has_lease() && !member.is_leaving(blob) && member.is_clear(moved, blob)
+        };
+        let done = act(member, table, &is_open, &mut said);
+        self.member.key_leases = leases;
+        for (client, message) in said {
+            self.send(Address::Client(client), Body::KeyLease(message));
+        }
+        done
+    }
+}
+
+/// Whether there may be such a lease at all.
+fn check(map: &ClusterMap, ask: &Ask) -> Result<(), Abort> {
+    let refuse = |kind, reason: &'static str| Err(Abort::at(&ask.blob, kind, reason));
+    if map.is_dropped(ask.blob.keyspace) {
+        return refuse(ErrorKind::NotFound, DROPPED);
+    }
+    if map.chunk_size(ask.blob.keyspace).is_none() {
+        return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
+    }
+    let durations = LEASE_DURATION_MIN.as_micros()..=LEASE_DURATION_MAX.as_micros();
+    if !durations.contains(&u128::from(ask.duration_us)) {
+        return refuse(ErrorKind::InvalidArgument, "the lease's duration is out of range");
+    }
+    map.check_level(LEVEL_LEASING).map_err(|error| {
+        let abort = Abort::new(error.kind(), error.message().to_owned());
+        Abort { blob: Some(ask.blob.clone()), ..abort }
+    })
+}

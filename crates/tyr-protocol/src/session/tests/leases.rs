@@ -1,0 +1,214 @@
+//! Leases: when they are asked for, held, renewed and over (K1, K3).
+
+use super::*;
+use crate::key_lease::{Message, Wish};
+use crate::level::LEVEL_MOMENTS;
+use tyr_types::LeaseMode;
+
+const SECOND_US: u64 = 1_000_000;
+const DURATION_US: u64 = 10 * SECOND_US;
+
+impl Client {
+    fn lease(&mut self, key: &str, wait_us: Option<u64>) -> CallId {
+        let (blob, mode, duration_us) = (blob(key), LeaseMode::Exclusive, DURATION_US);
+        self.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }))
+    }
+
+    /// What was said about leases since the last look; everything else sent is forgotten.
+    fn said(&mut self) -> Vec<(NodeId, Message)> {
+        let of_lease = |(to, body)| match body {
+            Body::KeyLease(message) => Some((to, message)),
+            _ => None,
+        };
+        std::mem::take(&mut self.sent).into_iter().filter_map(of_lease).collect()
+    }
+
+    /// The only lease asked for since the last look: of whom, its number, and when.
+    fn asked_for(&mut self) -> (NodeId, u64, u64, Wish) {
+        match &self.said()[..] {
+            [(to, Message::Ask { lease, sent_us, wish, .. })] => (*to, *lease, *sent_us, *wish),
+            said => panic!("one lease is asked for, not {said:?}"),
+        }
+    }
+
+    fn hear(&mut self, from: NodeId, message: Message) {
+        self.receive(from, Body::KeyLease(message));
+    }
+
+    /// A lease that is held, with who gave it.
+    fn held(&mut self, key: &str) -> (NodeId, u64) {
+        self.lease(key, None);
+        let (to, lease, sent_us, _) = self.asked_for();
+        self.hear(to, Message::Granted { lease, sent_us });
+        let Answer::Leased { lease: given, .. } = self.answer() else { panic!("it was granted") };
+        assert_eq!(given, lease);
+        (to, lease)
+    }
+}
+
+#[test]
+fn a_lease_is_held_from_when_it_was_asked_for_and_renewed_with_all_others_of_the_node() {
+    let mut client = Client::new();
+    client.lease("a", None);
+    let (authority, first, asked_us, wish) = client.asked_for();
+    assert_eq!(wish, Wish::Try);
+    assert_eq!(authority, client.replicas("a", 0)[0]);
+    client.pass(SECOND_US / 2);
+    client.hear(authority, Message::Granted { lease: first, sent_us: asked_us });
+    let Answer::Leased { until_us, .. } = client.answer() else { panic!("it is held") };
+    assert_eq!(until_us, asked_us + DURATION_US);
+    let second = client.held("a").1;
+    client.pass(2 * SECOND_US);
+    let said = client.said();
+    let [(to, Message::Renew { leases, sent_us })] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((*to, &leases[..]), (authority, &[first, second][..]));
+    let (held, sent_us) = (leases.clone(), *sent_us);
+    client.hear(authority, Message::Renewed { sent_us, held, unknown: vec![] });
+    let until_us = sent_us + DURATION_US;
+    let news = [first, second].map(|lease| (lease, LeaseNews::Held { until_us }));
+    assert_eq!(std::mem::take(&mut client.news), news);
+}
+
+/// K1: the holder knows by itself.
+#[test]
+fn what_nobody_renews_is_over_for_its_holder_after_its_duration() {
+    let mut client = Client::new();
+    let (_, lease) = client.held("a");
+    client.pass(DURATION_US - 1);
+    assert!(client.news.is_empty());
+    let renewals = client.said().len();
+    assert!((20..40).contains(&renewals), "it was asked for all the time: {renewals}");
+    client.pass(1);
+    assert_eq!(client.news, [(lease, LeaseNews::Lost)]);
+    client.said();
+    client.pass(DURATION_US);
+    assert!(client.said().is_empty() && client.news.len() == 1, "nothing is left of it");
+}
+
+/// K1: an answer that comes late counts from its question.
+#[test]
+fn an_answer_to_an_old_question_holds_nothing_longer_than_that_question_asked_for() {
+    let mut client = Client::new();
+    client.lease("a", Some(60 * SECOND_US));
+    let (to, lease, first_us, _) = client.asked_for();
+    client.pass(DURATION_US);
+    client.said();
+    client.hear(to, Message::Granted { lease, sent_us: first_us });
+    assert!(client.done.is_empty(), "that is over already");
+    let now_us = client.now.monotonic_us;
+    client.hear(to, Message::Granted { lease, sent_us: now_us + 1 });
+    assert!(client.done.is_empty(), "nobody asked for that");
+    client.hear(to, Message::Granted { lease, sent_us: now_us });
+    assert!(matches!(client.answer(), Answer::Leased { .. }));
+}
+
+#[test]
+fn who_waits_in_line_asks_again_and_gives_up_in_time_or_when_nobody_waits_any_more() {
+    let mut client = Client::new();
+    client.lease("a", Some(5 * SECOND_US));
+    let (to, lease, _, wish) = client.asked_for();
+    assert_eq!(wish, Wish::Wait);
+    client.hear(to, Message::Waits { lease });
+    client.pass(5 * SECOND_US - 1);
+    assert_eq!(client.said().len(), 4);
+    client.pass(1);
+    let Answer::Failed(abort) = client.answer() else { panic!("it was not given") };
+    assert_eq!(abort.kind, ErrorKind::Conflict);
+    assert_eq!(client.said(), [(to, Message::GiveBack { lease })]);
+    let call = client.lease("a", Some(u64::MAX));
+    let (to, lease, ..) = client.asked_for();
+    client.hear(to, Message::Waits { lease });
+    client.pass(100 * SECOND_US);
+    assert!(client.done.is_empty(), "for as long as it takes");
+    client.said();
+    client.step(Event::Cancel { call });
+    assert_eq!(client.said(), [(to, Message::GiveBack { lease })]);
+    client.hear(to, Message::Granted { lease, sent_us: client.now.monotonic_us });
+    assert_eq!(client.said(), [(to, Message::GiveBack { lease })], "it crossed");
+}
+
+#[test]
+fn a_holder_is_told_once_that_somebody_waits_and_gives_back_what_it_does_not_hold() {
+    let mut client = Client::new();
+    let (to, lease) = client.held("a");
+    client.hear(to, Message::Recall { lease });
+    client.hear(to, Message::Recall { lease });
+    assert_eq!(std::mem::take(&mut client.news), [(lease, LeaseNews::Recalled)]);
+    client.call(Call::GiveBack { lease });
+    assert_eq!(client.answer(), Answer::Ended);
+    assert_eq!(client.said(), [(to, Message::GiveBack { lease })]);
+    client.hear(to, Message::Recall { lease });
+    assert_eq!(client.said(), [(to, Message::GiveBack { lease })], "that was lost");
+    client.pass(DURATION_US);
+    assert!(client.said().is_empty() && client.news.is_empty());
+}
+
+/// K3.
+#[test]
+fn what_is_held_is_held_on_at_a_new_authority_or_lost() {
+    let mut client = Client::new();
+    let (first, lease) = client.held("a");
+    let (_, refused) = client.held("a");
+    let change = crate::map::Change::Down(first);
+    let without = client.session.map.changed(&change).unwrap();
+    client.receive(first, Body::NewerMap(Arc::new(without)));
+    let second = client.replicas("a", 0)[0];
+    assert_ne!(first, second);
+    let said = client.said();
+    let [(to, Message::Renew { leases, sent_us })] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(*to, second, "at once");
+    let (unknown, sent_us) = (leases.clone(), *sent_us);
+    client.hear(second, Message::Renewed { sent_us, held: vec![], unknown });
+    let said = client.said();
+    let keeps: Vec<_> = said
+        .iter()
+        .map(|said| match said {
+            (to, Message::Ask { lease, wish: Wish::Keep, sent_us, .. }) => (*to, *lease, *sent_us),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        keeps.iter().map(|it| (it.0, it.1)).collect::<Vec<_>>(),
+        [(second, lease), (second, refused)]
+    );
+    client.news.clear();
+    client.pass(1_000);
+    client.hear(second, Message::Granted { lease, sent_us: keeps[0].2 });
+    let abort = Abort::new(ErrorKind::Conflict, "it was over");
+    client.receive(second, Body::Refused { read: refused, abort });
+    assert_eq!(client.news, [(refused, LeaseNews::Lost)], "both were asked about at one moment");
+    client.call(Call::GiveBack { lease });
+    client.answer();
+    assert!(client.said().contains(&(second, Message::GiveBack { lease })));
+}
+
+#[test]
+fn a_node_that_gives_none_just_now_is_asked_again_soon_and_one_that_refuses_ends_it() {
+    let mut client = Client::new();
+    client.lease("a", None);
+    let (to, lease, ..) = client.asked_for();
+    client.receive(to, Body::NotHere(Asked::Read(lease)));
+    client.pass(20_000);
+    assert_eq!(client.asked_for().1, lease);
+    let abort = Abort::at(&blob("a"), ErrorKind::Conflict, "another holds it");
+    client.receive(to, Body::Refused { read: lease, abort: abort.clone() });
+    assert_eq!(client.answer(), Answer::Failed(abort));
+}
+
+#[test]
+fn a_lease_out_of_range_or_in_an_older_cluster_is_refused_in_words() {
+    let mut client = Client::new();
+    let (blob, mode, wait_us) = (blob("a"), LeaseMode::Shared, None);
+    for duration_us in [0, DURATION_US + 1] {
+        let blob = blob.clone();
+        client.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }));
+        let Answer::Failed(abort) = client.answer() else { panic!("that is out of range") };
+        assert!(abort.reason.contains("1 to 10 s"), "{}", abort.reason);
+    }
+    let older = later(&map(), 1).speaking(LEVEL_MOMENTS);
+    client.receive(NodeId(1), Body::NewerMap(Arc::new(older)));
+    client.lease("a", None);
+    let Answer::Failed(abort) = client.answer() else { panic!("not all nodes have that") };
+    assert_eq!(abort.kind, ErrorKind::Unavailable);
+    assert!(abort.reason.contains("feature level 9"), "{}", abort.reason);
+}
