@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use tyr_protocol::Rule;
 use tyr_sim::report::Report;
 use tyr_sim::scenario::library;
+use tyr_sim::scenario::parse::parse;
 use tyr_sim::trial::{self, Manner};
 
 /// A rule to take away, and where that is noticed.
@@ -61,6 +62,9 @@ const VERSIONS: &[Missing] = &[
     missing(Rule::V3, "held-snapshots", 0, 20),
     missing(Rule::V4, "long-snapshots", 0, 20),
 ];
+
+const KEY_LEASES: &[Missing] =
+    &[missing(Rule::K1, "locks", 0, 10), missing(Rule::K3, "locks", 0, 20)];
 
 const RECOVERY: &[Missing] = &[
     missing(Rule::F1, "hot-join", 9, 60),
@@ -143,6 +147,24 @@ fn the_rules_of_commit_are_missed_when_they_are_taken_away() {
 }
 
 #[test]
+fn the_rules_of_key_leases_are_missed_when_they_are_taken_away() {
+    are_noticed(KEY_LEASES);
+}
+
+/// K4 is of the public crate: here who holds a lock does without.
+#[test]
+fn without_fences_two_holders_of_a_lock_write_the_same() {
+    let named = library::named("locks").expect("the library has it");
+    let unfenced = named.text.replace("workload locks locks 3", "workload locks locks 3 fenced 0");
+    let scenario = parse(&unfenced).expect("it is a scenario");
+    let is_noticed = |seed| {
+        let report = trial::run(&scenario, seed, Manner::default()).expect("it runs");
+        report.violations.iter().any(|violation| violation.contains("both made cell"))
+    };
+    assert!((0..20).any(is_noticed), "nobody misses K4");
+}
+
+#[test]
 fn the_rules_of_reads_are_missed_when_they_are_taken_away() {
     are_noticed(READS);
 }
@@ -168,7 +190,10 @@ fn the_rules_of_checkpoints_are_missed_when_they_are_taken_away() {
 }
 
 fn tables() -> impl Iterator<Item = Missing> {
-    [COMMIT, READS, VERSIONS, RECOVERY, MAPS, CHECKPOINTS].into_iter().flatten().copied()
+    [COMMIT, READS, VERSIONS, RECOVERY, MAPS, CHECKPOINTS, KEY_LEASES]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 #[test]

@@ -5,13 +5,32 @@
 
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
-use tyr_types::{BlobOperations, Bytes, Outcome, Scan, ScanPage, Timestamp, TransactionId};
+use tyr_types::{
+    BlobName, BlobOperations, Bytes, Outcome, Scan, ScanPage, Timestamp, TransactionId,
+};
 
 /// What clients did and saw, in the order in which it began.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// One entry for each thing that a client did.
     pub entries: Vec<Entry>,
+    /// The exclusive leases that clients held.
+    pub holdings: Vec<Holding>,
+}
+
+/// An exclusive lease that a client held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holding {
+    /// The client.
+    pub client: u16,
+    /// The number by which it knows the lease.
+    pub lease: u64,
+    /// The key.
+    pub blob: BlobName,
+    /// When it heard that it holds it.
+    pub from_us: u64,
+    /// When it gave it back, or took it for over by its own clock.
+    pub until_us: u64,
 }
 
 /// Something that a client did.

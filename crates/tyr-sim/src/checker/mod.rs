@@ -3,6 +3,7 @@
 //! ```text
 //!   history ─┬─► answers: everything ended; acknowledged is applied, aborted is not; refusals
 //!            │            are legitimate; reads repeat
+//!            ├─► leases: held by one at a time
 //!            └─► timeline ─► replay ─┬─► unexplained: conditions, answers, reads at a timestamp
 //!     applied ─────┘                 ├─► replicas: every holder, byte for byte
 //!                                    ├─► fresh: read_many
@@ -16,6 +17,7 @@
 pub mod answers;
 pub mod fresh;
 pub mod history;
+pub mod leases;
 pub mod model;
 pub mod order;
 pub mod place;
@@ -27,7 +29,9 @@ mod tests;
 pub mod timeline;
 
 pub use self::answers::Allowed;
-pub use self::history::{Answer, Attempted, Deed, Entry, Fate, Found, History, Listed, Seen};
+pub use self::history::{
+    Answer, Attempted, Deed, Entry, Fate, Found, History, Holding, Listed, Seen,
+};
 pub use self::replay::Replayed;
 pub use self::replicas::{HeldChunk, Replica, Replicas};
 pub use self::served::probes_are_served;
@@ -46,6 +50,7 @@ pub fn check<'a>(
         answers::effects_are_as_told(history, applied),
         answers::refusals_are_legitimate(history, allowed),
         answers::reads_repeat(history),
+        leases::exclusive_leases_are_held_by_one(history),
     ]
     .into_iter()
     .filter_map(Result::err)

@@ -111,6 +111,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "holes-older",
     "real-snapshots",
     "held-snapshots",
+    "locks",
+    "real-locks",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

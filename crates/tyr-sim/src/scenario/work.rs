@@ -8,6 +8,7 @@ use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
 use crate::workload::holes::Holes;
 use crate::workload::lists::Lists;
+use crate::workload::locks::Locks;
 use crate::workload::log::Log;
 use crate::workload::pages::Pages;
 use crate::workload::registers::Registers;
@@ -28,7 +29,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -58,6 +59,11 @@ const KINDS: [Kind; 14] = [
         name: "lists",
         parameters: &[("blobs", 12)],
         make: |space, values| Box::new(Lists::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "locks",
+        parameters: &[("locks", 3), ("fenced", 1)],
+        make: |space, values| Box::new(Locks::new(space, values[0] as usize, values[1] != 0)),
     },
     Kind {
         name: "log",

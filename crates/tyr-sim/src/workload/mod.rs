@@ -6,8 +6,8 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`] and [`stocks`] are the workloads; [`probe`] is what every
-//! run ends with.
+//! [`pages`], [`sides`], [`snapshots`], [`stocks`] and [`locks`] are the workloads; [`locking`] is
+//! what is done with a lock, [`probe`] what every run ends with.
 
 pub mod bank;
 pub mod borders;
@@ -15,6 +15,8 @@ pub mod counters;
 pub mod ends;
 pub mod holes;
 pub mod lists;
+pub mod locking;
+pub mod locks;
 pub mod log;
 pub mod pages;
 mod paging;
@@ -37,6 +39,7 @@ use tyr_types::{
 use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
 
+use self::locking::Locked;
 pub use self::runner::{Next, Runner};
 
 /// Something that clients do, with its own idea of what must come of it.
@@ -99,6 +102,8 @@ pub enum Work {
     },
     /// Read all at one timestamp, no older than now.
     ReadMany(Vec<Want>),
+    /// Take a lock, read and write under it, and give it back.
+    Locked(Locked),
 }
 
 /// Bytes of a cell: what workloads mostly write, one number at a time.

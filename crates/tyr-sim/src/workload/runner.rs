@@ -2,19 +2,23 @@
 //!
 //! A client does one thing after the other: reads, waits for the answer, reads on, commits, asks
 //! what became of it if nobody told. Between two things it rests for a moment. All of this is
-//! decided here and nothing of it is known to the session below, nor to the checkers.
+//! decided here and nothing of it is known to the session below, nor to the checkers. [`locked`] is
+//! what is done under locks.
+
+mod answers;
+mod locked;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tyr_protocol::Abort;
-use tyr_protocol::commit::Outcomes;
-use tyr_protocol::session::{self, Answer, Began, Call, Place, Want};
-use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Transaction};
+use tyr_protocol::session::{Answer, Began, Call, Place, Want};
+use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Transaction};
 
+use self::answers::{aborted, committed, failed, read, saw, seen_of};
+use super::locking::Locking;
 use super::paging::Paging;
 use super::{Then, Work, Workload, probe};
-use crate::checker::{self, Attempted, Deed, Entry, Fate, Found, History, Replayed, Seen};
+use crate::checker::{Attempted, Deed, Entry, Fate, History, Replayed, Seen};
 use crate::random::Random;
 use crate::setup::Setup;
 
@@ -67,10 +71,14 @@ struct Doing {
 struct Client {
     random: Random,
     doing: Option<Doing>,
+    /// The lock that it wants, or has, and the workload that wants it to.
+    locking: Option<(usize, Locking)>,
     /// What has to be ended before anything else.
     began: Vec<Began>,
     /// Whether an answer is due that belongs to no deed.
     is_ending: bool,
+    /// Whether an answer is due about a lock.
+    is_locking: bool,
     /// No sooner than this it does something.
     next_us: u64,
     /// Its stream for each workload.
@@ -107,8 +115,10 @@ impl Runner {
         let client = |number: u64| Client {
             random: Random::of(seed, "client", number),
             doing: None,
+            locking: None,
             began: Vec::new(),
             is_ending: false,
+            is_locking: false,
             next_us: 0,
             streams: names.iter().map(|name| Random::of(seed, name, number)).collect(),
         };
@@ -155,7 +165,7 @@ impl Runner {
 
     /// Whether everything that was begun has ended.
     pub fn is_idle(&self) -> bool {
-        self.clients.iter().all(|client| client.doing.is_none())
+        self.clients.iter().all(|client| client.doing.is_none() && client.locking.is_none())
     }
 
     /// What was done so far.
@@ -184,10 +194,23 @@ impl Runner {
         if now_us < client.next_us {
             return Next::Wait(client.next_us);
         }
-        if client.doing.is_none() && !self.begin(number, now_us) {
+        if client.doing.is_none()
+            && let Some(call) = self.go_on_locked(number, now_us)
+        {
+            return Next::Call(call);
+        }
+        let is_busy = self.clients[usize::from(number)].doing.is_some();
+        if !is_busy && !self.begin(number, now_us) {
             return match self.is_stopped {
                 true => Next::Nothing,
                 false => Next::Wait(now_us + SET_UP_US),
+            };
+        }
+        if self.clients[usize::from(number)].doing.is_none() {
+            // It wants a lock.
+            return match self.go_on_locked(number, now_us) {
+                Some(call) => Next::Call(call),
+                None => Next::Wait(now_us + SET_UP_US),
             };
         }
         Next::Call(self.go_on(number, now_us))
@@ -243,6 +266,11 @@ impl Runner {
                 (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
             }
             Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
+            Work::Locked(locked) => {
+                let locking = Locking::new(locked);
+                self.clients[usize::from(client)].locking = Some((workload, locking));
+                return;
+            }
         };
         let pages = Vec::new();
         let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
@@ -321,6 +349,9 @@ impl Runner {
         if std::mem::take(&mut client.is_ending) {
             return;
         }
+        if std::mem::take(&mut client.is_locking) {
+            return self.locked(number, &answer, now_us);
+        }
         let Some(doing) = client.doing.as_mut() else { return };
         let Entry { deed, pages, .. } = &mut self.history.entries[doing.entry];
         let is_done = match answer {
@@ -348,7 +379,7 @@ impl Runner {
                 }
                 doing.listing.is_over()
             }
-            Answer::Ended => false,
+            Answer::Ended | Answer::Leased { .. } => false,
             Answer::Failed(abort) => {
                 if let Deed::Snapshot(all) = deed {
                     all.extend(doing.listing.refused(&abort, now_us));
@@ -376,6 +407,10 @@ impl Runner {
         client.next_us = now_us + client.random.between(low, high);
         let entry = &mut self.history.entries[doing.entry];
         entry.end_us = Some(now_us);
+        if let Some((_, locking)) = &mut client.locking {
+            locking.heard(entry);
+            client.next_us = now_us + locking.pause_us();
+        }
         let is_committed =
             matches!(&entry.deed, Deed::Transaction(attempted) if attempted.is_committed());
         if doing.is_set_up && is_committed {
@@ -386,83 +421,5 @@ impl Runner {
         if let Some(workload) = workload.filter(|_| !doing.is_set_up) {
             workload.answered(number, entry);
         }
-    }
-}
-
-fn committed(deed: &mut Deed, transaction: &Transaction, at: Timestamp, outcomes: Outcomes) {
-    if let Deed::Transaction(attempted) = deed {
-        attempted.id = Some(transaction.id);
-        attempted.fate = Fate::Committed(at);
-        attempted.answers = outcomes
-            .iter()
-            .map(|answered| checker::Answer {
-                blob: answered.blob as usize,
-                operation: answered.operation as usize,
-                outcome: answered.outcome,
-            })
-            .collect();
-    }
-}
-
-/// Whether that was the last word.
-fn aborted(
-    deed: &mut Deed,
-    doing: &mut Doing,
-    transaction: Arc<Transaction>,
-    abort: Abort,
-) -> bool {
-    let Deed::Transaction(attempted) = deed else { return true };
-    attempted.id = Some(transaction.id);
-    let is_unknown = abort.kind == ErrorKind::TimedOut;
-    if is_unknown && doing.asks < ASKS_MAX {
-        doing.asks += 1;
-        doing.asked = Some(transaction);
-        return false;
-    }
-    attempted.fate = if is_unknown { Fate::Unknown } else { Fate::Aborted(abort) };
-    true
-}
-
-fn read(deed: &mut Deed, doing: &mut Doing, seen: session::Seen, now_us: u64) {
-    if let Some(mine) = seen_of(deed).last_mut() {
-        saw(mine, &seen, now_us);
-    }
-    doing.checks.extend(seen.check());
-    doing.began.extend(seen.began);
-}
-
-fn saw(mine: &mut Seen, seen: &session::Seen, now_us: u64) {
-    let want = &mine.want;
-    let is_sized = want.is_attributes || (seen.bytes.len() as u64) < want.range.len();
-    mine.end_us = Some(now_us);
-    mine.at = seen.at;
-    mine.found = match seen.is_absent() {
-        true => Found::Absent,
-        false => {
-            let size = if is_sized { seen.size.flatten() } else { None };
-            Found::Bytes { bytes: seen.bytes.clone(), size }
-        }
-    };
-}
-
-fn failed(deed: &mut Deed, abort: Abort, now_us: u64) {
-    if let Deed::Transaction(attempted) = deed
-        && attempted.fate == Fate::Pending
-    {
-        // It was not even named: the session did not take it in.
-        attempted.fate = Fate::Aborted(abort);
-        return;
-    }
-    for seen in seen_of(deed).iter_mut().filter(|seen| seen.end_us.is_none()) {
-        seen.end_us = Some(now_us);
-        seen.found = Found::Refused(abort.clone());
-    }
-}
-
-fn seen_of(deed: &mut Deed) -> &mut [Seen] {
-    match deed {
-        Deed::Transaction(attempted) => &mut attempted.reads,
-        Deed::Read(seen) => std::slice::from_mut(seen),
-        Deed::Snapshot(seen) | Deed::ReadMany(seen) => seen,
     }
 }

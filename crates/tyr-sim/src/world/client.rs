@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Envelope, Now};
-use tyr_protocol::session::{CallId, Effect, Event, Session};
+use tyr_protocol::session::{Answer, CallId, Effect, Event, LeaseNews, Session};
 
 use super::clock::Clock;
 use super::{Happening, World};
@@ -38,6 +38,11 @@ impl Client {
         }
         let clock = Clock::new(setup.clocks, &mut Random::of(setup.seed, "client", client as u64));
         Self { session, clock, tick_at_us: None, asleep_until_us: 0 }
+    }
+
+    /// When, by the run's time, its monotonic clock shows that.
+    fn run_us(&self, now_us: u64, monotonic_us: u64) -> u64 {
+        now_us + self.clock.lasts_us(monotonic_us - self.clock.monotonic_us(now_us))
     }
 
     fn now(&self, now_us: u64) -> Now {
@@ -112,11 +117,25 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Send { to, envelope } => self.send(Address::Node(to), envelope),
-                Effect::Done { call, answer } => {
+                Effect::Done { call, mut answer } => {
+                    if let Answer::Leased { until_us, .. } = &mut answer {
+                        *until_us = self.clients[client].run_us(self.now_us, *until_us);
+                    }
                     self.tracer.note((self.now_us, client, call));
                     let number = u16::try_from(client).expect("clients are numbered by u16");
                     self.runner.answered(number, answer, self.now_us);
                     self.queue.push(self.now_us, Happening::Begin { client });
+                }
+                Effect::Lease { lease, news } => {
+                    let number = u16::try_from(client).expect("clients are numbered by u16");
+                    match news {
+                        LeaseNews::Held { until_us } => {
+                            let until_us = self.clients[client].run_us(self.now_us, until_us);
+                            self.runner.hold_on(number, lease, until_us);
+                        }
+                        LeaseNews::Lost => self.runner.end_holding(number, lease, self.now_us),
+                        LeaseNews::Recalled => {} // It gives back when it is done.
+                    }
                 }
             }
         }

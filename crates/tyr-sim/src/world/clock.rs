@@ -43,6 +43,13 @@ impl Clock {
         self.uptime_us + with_drift(now_us, self.monotonic_drift)
     }
 
+    /// How long it takes, by the run's time, until the monotonic clock has gone on by so much.
+    pub fn lasts_us(&self, monotonic_us: u64) -> u64 {
+        let speed = 1_000_000_u64.saturating_add_signed(self.monotonic_drift);
+        let lasts_us = u128::from(monotonic_us) * 1_000_000 / u128::from(speed);
+        u64::try_from(lasts_us).expect("leases last for seconds")
+    }
+
     /// The wall clock is set forward or back.
     pub fn jump(&mut self, by_us: i64) {
         self.offset_us = self.offset_us.saturating_add(by_us);

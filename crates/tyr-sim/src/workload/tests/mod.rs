@@ -11,6 +11,7 @@ use super::counters::Counters;
 use super::ends::Ends;
 use super::holes::Holes;
 use super::lists::Lists;
+use super::locks::Locks;
 use super::log::Log;
 use super::pages::Pages;
 use super::registers::Registers;
@@ -39,6 +40,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Lists::new(space.clone(), 6)),
         Box::new(Registers::new(space.clone(), 10)),
         Box::new(Counters::new(space.clone(), 6)),
+        Box::new(Locks::new(space.clone(), 2, true)),
         Box::new(Log::new(space.clone(), 2)),
         Box::new(Rewrites::new(space.clone(), 2)),
         Box::new(Ends::new(space.clone(), 2)),

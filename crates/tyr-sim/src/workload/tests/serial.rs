@@ -25,6 +25,8 @@ use crate::setup::Setup;
 pub enum Flaw {
     /// Single reads show what was there some versions ago.
     StaleReads,
+    /// Leases are given to several.
+    TwoHolders,
     /// What transactions read is not validated.
     NoValidation,
     /// Conditions are not looked at.
@@ -55,7 +57,8 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
+        Self::TwoHolders,
         Self::StaleReads,
         Self::NoValidation,
         Self::NoConditions,
@@ -90,6 +93,8 @@ enum Step {
 pub struct Serial {
     runner: Runner,
     blobs: BTreeMap<BlobName, Vec<Version>>,
+    /// The leases that are held.
+    leases: BTreeMap<BlobName, u64>,
     chunk_size: u64,
     clock: u64,
     sequence: u64,
@@ -109,6 +114,7 @@ impl Serial {
         let mut this = Self {
             runner: Runner::new(&mut setup),
             blobs: BTreeMap::new(),
+            leases: BTreeMap::new(),
             chunk_size,
             clock: 0,
             sequence: 0,
@@ -180,6 +186,21 @@ impl Serial {
             Call::Commit { blobs, reads } => self.commit(now_us, blobs, reads),
             Call::Ask { .. } => panic!("this store never leaves an outcome open"),
             Call::End { .. } => Answer::Ended,
+            Call::GiveBack { lease } => {
+                self.leases.retain(|_, held| *held != lease);
+                Answer::Ended
+            }
+            Call::Lease(what) => {
+                let is_held = self.leases.contains_key(&what.blob);
+                if is_held && !self.is_flawed(Flaw::TwoHolders, 50) {
+                    let reason = "another holds it";
+                    return Answer::Failed(Abort::new(ErrorKind::Conflict, reason));
+                }
+                self.sequence += 1;
+                let (lease, until_us) = (self.sequence, now_us + what.duration_us);
+                self.leases.insert(what.blob, lease);
+                Answer::Leased { lease, until_us }
+            }
             Call::Read { want, place } => {
                 let mut at = match place {
                     Place::Newest | Place::Transaction | Place::Snapshot => self.now(),

@@ -1,0 +1,168 @@
+//! What a client does with a lock: waits for its lease, takes a token, reads and writes under the
+//! token a few times, and gives the lease back (K1, K4).
+//!
+//! ```text
+//!   Lease ─► token: add 1 to the lock's number ─► read, then write if the number is the token ─►…
+//!                                                 ─► GiveBack
+//! ```
+//!
+//! It goes on though its lease may be over, as a program does that does not look: what it writes
+//! then is refused, since whoever came after it has taken a token.
+
+use tyr_protocol::session::{Call, LeaseCall, Want};
+use tyr_types::{
+    BlobName, BlobOperations, Expected, LeaseMode, Number, Operation, Outcome, Relation, Transform,
+};
+
+use super::{Work, on};
+use crate::checker::{Attempted, Deed, Entry};
+
+/// What is written by who has read these bytes.
+pub type Write = Box<dyn Fn(&[u8]) -> Vec<BlobOperations>>;
+
+/// What is done under a lock.
+pub struct Locked {
+    /// Whose number is the token of who holds the lease of it.
+    pub lock: BlobName,
+    /// How long the lease lasts, in microseconds.
+    pub duration_us: u64,
+    /// How long it is waited for; not at all if that is `None`.
+    pub wait_us: Option<u64>,
+    /// So often it reads and writes.
+    pub times: u32,
+    /// What it reads.
+    pub want: Want,
+    /// What it writes then.
+    pub write: Write,
+    /// Whether it writes only if nobody has taken a token since.
+    pub is_fenced: bool,
+    /// The pause before each thing that it does, in microseconds.
+    pub pause_us: u64,
+}
+
+/// What is done next.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    Ask,
+    Asked,
+    Token,
+    Read(u64),
+    Write(u64, Vec<u8>),
+    GiveBack,
+    Over,
+}
+
+/// A client that has a lock, or wants it.
+pub struct Locking {
+    what: Locked,
+    phase: Phase,
+    lease: Option<u64>,
+    left: u32,
+}
+
+/// What a client with a lock does next.
+pub enum LockStep {
+    /// This call, which belongs to no deed.
+    Call(Call),
+    /// This deed.
+    Work(Work),
+    /// Nothing any more.
+    Over,
+}
+
+impl Locking {
+    /// A client that wants the lock.
+    pub fn new(what: Locked) -> Self {
+        let left = what.times;
+        Self { what, phase: Phase::Ask, lease: None, left }
+    }
+
+    /// The pause before the next thing.
+    pub fn pause_us(&self) -> u64 {
+        self.what.pause_us
+    }
+
+    /// The key that the lease is of.
+    pub fn lock(&self) -> &BlobName {
+        &self.what.lock
+    }
+
+    /// Whether it is this lease.
+    pub fn has(&self, lease: u64) -> bool {
+        self.lease == Some(lease)
+    }
+
+    /// What is done next.
+    pub fn step(&mut self) -> LockStep {
+        let Locked { lock, duration_us, wait_us, want, write, is_fenced, .. } = &self.what;
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Ask => {
+                self.phase = Phase::Asked;
+                let (blob, mode) = (lock.clone(), LeaseMode::Exclusive);
+                let (duration_us, wait_us) = (*duration_us, *wait_us);
+                LockStep::Call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }))
+            }
+            Phase::Token => {
+                self.phase = Phase::Token;
+                let add = Transform::add(Number::U64(1));
+                let take = Operation::Apply { offset: 0, transform: add };
+                LockStep::Work(Work::Commit(vec![on(lock, [take])]))
+            }
+            Phase::Read(token) => {
+                self.phase = Phase::Read(token);
+                LockStep::Work(Work::Read(want.clone()))
+            }
+            Phase::Write(token, seen) => {
+                let mut blobs = write(&seen);
+                if *is_fenced {
+                    let expected =
+                        Expected::Number { relation: Relation::Equal, value: Number::U64(token) };
+                    blobs.push(on(lock, [Operation::Compare { offset: 0, expected }]));
+                }
+                self.phase = Phase::Write(token, seen);
+                LockStep::Work(Work::Commit(blobs))
+            }
+            Phase::GiveBack => {
+                let lease = self.lease.take().expect("it was given");
+                LockStep::Call(Call::GiveBack { lease })
+            }
+            Phase::Asked | Phase::Over => LockStep::Over,
+        }
+    }
+
+    /// The lease is given, or not.
+    pub fn leased(&mut self, lease: Option<u64>) {
+        self.lease = lease;
+        self.phase = if lease.is_some() { Phase::Token } else { Phase::Over };
+    }
+
+    /// A deed under the lock has ended.
+    pub fn heard(&mut self, entry: &Entry) {
+        self.phase = match (&self.phase, &entry.deed) {
+            (Phase::Token, Deed::Transaction(attempted)) => match token(attempted) {
+                Some(token) => Phase::Read(token),
+                None => Phase::GiveBack,
+            },
+            (Phase::Read(token), Deed::Read(seen)) if seen.is_answered() => {
+                Phase::Write(*token, seen.bytes().to_vec())
+            }
+            (Phase::Write(token, _), Deed::Transaction(attempted)) => {
+                self.left = self.left.saturating_sub(1);
+                match attempted.is_committed() && self.left > 0 {
+                    true => Phase::Read(*token),
+                    false => Phase::GiveBack,
+                }
+            }
+            _ => Phase::GiveBack,
+        };
+    }
+}
+
+/// The lock's number after one was added.
+fn token(attempted: &Attempted) -> Option<u64> {
+    let answer = attempted.answers.first().filter(|_| attempted.is_committed())?;
+    match answer.outcome {
+        Outcome::Value(Number::U64(token)) => Some(token),
+        _ => None,
+    }
+}

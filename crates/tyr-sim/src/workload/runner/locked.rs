@@ -1,0 +1,66 @@
+//! What clients do under locks: one step after the other, and for how long they held leases.
+
+use tyr_protocol::session::{Answer, Call};
+
+use super::Runner;
+use crate::checker::Holding;
+use crate::workload::locking::LockStep;
+
+impl Runner {
+    /// The next thing that a client does under a lock, if that is a call of its own; a deed is
+    /// taken up.
+    pub(super) fn go_on_locked(&mut self, number: u16, now_us: u64) -> Option<Call> {
+        let client = &mut self.clients[usize::from(number)];
+        let (workload, locking) = client.locking.as_mut()?;
+        let workload = *workload;
+        match locking.step() {
+            LockStep::Call(call) => {
+                if let Call::GiveBack { lease } = call {
+                    self.end_holding(number, lease, now_us);
+                }
+                self.clients[usize::from(number)].is_locking = true;
+                Some(call)
+            }
+            LockStep::Work(work) => {
+                self.take_up(number, workload, work, now_us, false);
+                None
+            }
+            LockStep::Over => {
+                client.locking = None;
+                None
+            }
+        }
+    }
+
+    /// A lease of a client is held until then, unless it is over already.
+    pub fn hold_on(&mut self, client: u16, lease: u64, until_us: u64) {
+        let mut held = self.history.holdings.iter_mut().rev();
+        if let Some(held) = held.find(|it| it.client == client && it.lease == lease) {
+            held.until_us = held.until_us.max(until_us);
+        }
+    }
+
+    /// A client takes a lease for over.
+    pub fn end_holding(&mut self, client: u16, lease: u64, now_us: u64) {
+        let mut held = self.history.holdings.iter_mut().rev();
+        if let Some(held) = held.find(|it| it.client == client && it.lease == lease) {
+            held.until_us = held.until_us.min(now_us);
+        }
+    }
+
+    /// The answer to a call about a lock.
+    pub(super) fn locked(&mut self, number: u16, answer: &Answer, now_us: u64) {
+        let client = &mut self.clients[usize::from(number)];
+        let Some((_, locking)) = client.locking.as_mut() else { return };
+        client.next_us = now_us + locking.pause_us();
+        match *answer {
+            Answer::Leased { lease, until_us } => {
+                locking.leased(Some(lease));
+                let blob = locking.lock().clone();
+                let holding = Holding { client: number, lease, blob, from_us: now_us, until_us };
+                self.history.holdings.push(holding);
+            }
+            _ => locking.leased(None),
+        }
+    }
+}
