@@ -14,6 +14,8 @@ use tyr_types::{
 
 use super::driver::Driver;
 use super::end;
+use super::key_lease::KeyLease;
+use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::ticket::{self, Committed};
 
 /// A snapshot that nodes keep for a read. Dropping it tells them that it is over (V1).
@@ -85,6 +87,8 @@ pub(super) enum Waiter {
     Many(oneshot::Sender<Result<Many>>),
     /// A scan.
     Scan(oneshot::Sender<Result<ScanPage>>),
+    /// A lease, with what its holder will know of it.
+    Lease(oneshot::Sender<Result<KeyLease>>, LeaseState),
     /// Nobody.
     Nobody,
 }
@@ -107,6 +111,10 @@ impl Waiter {
             Self::Scan(sender) => {
                 let _ = sender.send(page(answer));
             }
+            Self::Lease(sender, state) => {
+                // Who does not wait any more lets it go: it is given back.
+                let _ = sender.send(leased(driver, answer, state));
+            }
             Self::Nobody => {}
         }
     }
@@ -118,6 +126,7 @@ impl Waiter {
             Self::Read(sender) => drop(sender.send(Err(error))),
             Self::Many(sender) => drop(sender.send(Err(error))),
             Self::Scan(sender) => drop(sender.send(Err(error))),
+            Self::Lease(sender, _) => drop(sender.send(Err(error))),
             Self::Nobody => {}
         }
     }
@@ -136,7 +145,11 @@ fn committed(answer: Answer) -> Result<Committed> {
             Err(Error::from(abort).with_source(Unresolved(transaction)))
         }
         Answer::Aborted { abort, .. } | Answer::Failed(abort) => Err(abort.into()),
-        Answer::Read(_) | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => Err(mistaken()),
+        Answer::Read(_)
+        | Answer::Many { .. }
+        | Answer::Page(_)
+        | Answer::Leased { .. }
+        | Answer::Ended => Err(mistaken()),
     }
 }
 
@@ -148,9 +161,11 @@ fn sight(driver: &Weak<Driver>, answer: Answer) -> Result<Sight> {
             Ok(Sight { lease: began.map(lease), seen })
         }
         Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. } | Answer::Many { .. } | Answer::Page(_) | Answer::Ended => {
-            Err(mistaken())
-        }
+        Answer::Committed { .. }
+        | Answer::Many { .. }
+        | Answer::Page(_)
+        | Answer::Leased { .. }
+        | Answer::Ended => Err(mistaken()),
     }
 }
 
@@ -158,9 +173,11 @@ fn many(answer: Answer) -> Result<Many> {
     match answer {
         Answer::Many { at, seen } => Ok((at, seen)),
         Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. } | Answer::Read(_) | Answer::Page(_) | Answer::Ended => {
-            Err(mistaken())
-        }
+        Answer::Committed { .. }
+        | Answer::Read(_)
+        | Answer::Page(_)
+        | Answer::Leased { .. }
+        | Answer::Ended => Err(mistaken()),
     }
 }
 
@@ -168,9 +185,23 @@ fn page(answer: Answer) -> Result<ScanPage> {
     match answer {
         Answer::Page(page) => Ok(page),
         Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. } | Answer::Read(_) | Answer::Many { .. } | Answer::Ended => {
-            Err(mistaken())
-        }
+        Answer::Committed { .. }
+        | Answer::Read(_)
+        | Answer::Many { .. }
+        | Answer::Leased { .. }
+        | Answer::Ended => Err(mistaken()),
+    }
+}
+
+fn leased(driver: &Weak<Driver>, answer: Answer, state: LeaseState) -> Result<KeyLease> {
+    match answer {
+        Answer::Leased { lease, .. } => Ok(KeyLease::new(Weak::clone(driver), lease, state)),
+        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
+        Answer::Committed { .. }
+        | Answer::Read(_)
+        | Answer::Many { .. }
+        | Answer::Page(_)
+        | Answer::Ended => Err(mistaken()),
     }
 }
 

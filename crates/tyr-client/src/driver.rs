@@ -10,7 +10,9 @@ use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Envelope, Now};
-use tyr_protocol::session::{Answer, Began, Call, CallId, Effect, Event, Session, SessionConfig};
+use tyr_protocol::session::{
+    Answer, Began, Call, CallId, Effect, Event, LeaseNews, Session, SessionConfig,
+};
 use tyr_types::{Epoch, Error, Result};
 
 use super::Transport;
@@ -18,6 +20,7 @@ use super::answer::{Waiter, closed};
 use super::clock::Alarm;
 use super::work_queue::{Put, Work, WorkQueue};
 use tyr_runtime::clock;
+use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 
 /// Rounds that a caller drives for others before it hands over to the clock's thread: about a
@@ -33,6 +36,8 @@ struct State {
     epoch: Epoch,
     /// Those whose calls are in flight; bounded as the session's calls are.
     waiters: HashMap<CallId, Waiter, FixedState>,
+    /// What the holders of leases know; bounded as the session's leases are.
+    leases: HashMap<u64, LeaseState, FixedState>,
     /// Kept for their memory.
     effects: Vec<Effect>,
 }
@@ -87,7 +92,8 @@ impl Driver {
     ) -> Self {
         let epoch = map.epoch;
         let session = Session::with_config(number, map, config);
-        let state = State { session, epoch, waiters: HashMap::default(), effects: Vec::new() };
+        let (waiters, leases) = (HashMap::default(), HashMap::default());
+        let state = State { session, epoch, waiters, leases, effects: Vec::new() };
         let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
         let (process, ended) = (std::process::id(), OnceLock::new());
@@ -232,20 +238,33 @@ impl Driver {
                     }
                     Work::Event(event) => event,
                 };
-                if let Event::Cancel { call } = &event {
-                    state.waiters.remove(call);
+                match &event {
+                    Event::Cancel { call } => drop(state.waiters.remove(call)),
+                    Event::Call { what: Call::GiveBack { lease }, .. } => {
+                        state.leases.remove(lease);
+                    }
+                    Event::Call { .. } | Event::Receive(_) | Event::Learn(_) | Event::Tick => {}
                 }
                 state.session.step(now, event, &mut state.effects);
             }
             debug_assert!(round.work.is_empty(), "all of a round is worked off");
             for effect in state.effects.drain(..) {
                 match effect {
+                    Effect::Lease { lease, news } => {
+                        self.tell_holder(&mut state.leases, lease, news)
+                    }
                     Effect::Send { to, envelope } => {
                         is_sending = true;
                         self.transport.send(to, envelope);
                     }
                     Effect::Done { call, answer } => {
                         let waiter = state.waiters.remove(&call);
+                        if let (Answer::Leased { lease, until_us }, Some(Waiter::Lease(_, it))) =
+                            (&answer, &waiter)
+                        {
+                            it.hold_until(self.instant(*until_us));
+                            state.leases.insert(*lease, it.clone());
+                        }
                         round.done.extend(waiter.map(|waiter| (waiter, answer)));
                     }
                 }
@@ -270,6 +289,24 @@ impl Driver {
         }
     }
 
+    /// There is news of a lease.
+    fn tell_holder(
+        &self,
+        leases: &mut HashMap<u64, LeaseState, FixedState>,
+        lease: u64,
+        news: LeaseNews,
+    ) {
+        let Some(state) = leases.get(&lease) else { return }; // It was given back just now.
+        match news {
+            LeaseNews::Held { until_us } => state.hold_until(self.instant(until_us)),
+            LeaseNews::Recalled => state.recall(),
+            LeaseNews::Lost => {
+                state.lose();
+                leases.remove(&lease);
+            }
+        }
+    }
+
     fn count(&self, answer: &Answer) {
         let (counter, n) = match answer {
             Answer::Committed { .. } => (&self.counts.commits, 1),
@@ -277,7 +314,7 @@ impl Driver {
             Answer::Read(_) => (&self.counts.reads, 1),
             Answer::Many { seen, .. } => (&self.counts.reads, seen.len() as u64),
             Answer::Page(_) => (&self.counts.reads, 1),
-            Answer::Failed(_) | Answer::Ended => return,
+            Answer::Leased { .. } | Answer::Failed(_) | Answer::Ended => return,
         };
         counter.fetch_add(n, Ordering::Relaxed);
     }
@@ -285,8 +322,12 @@ impl Driver {
     /// Lets everybody go who waits: their ends of the line hear that it was closed.
     fn abandon(&self) {
         debug_assert!(self.queue.lock().is_closed(), "whoever comes now would wait for ever");
-        let waiters = std::mem::take(&mut self.state.lock().waiters);
+        let (waiters, leases) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.waiters), std::mem::take(&mut state.leases))
+        };
         drop(waiters);
+        leases.values().for_each(LeaseState::lose);
         let mut waiting = Vec::new();
         self.queue.lock().take(&mut waiting);
     }

@@ -13,7 +13,8 @@
 //! times, and then hands over to the [`clock`], the one thread that a client has.
 //!
 //! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
-//! it says, [`answer`] is how callers wait, [`clock`] wakes the session when it asked for that.
+//! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`clock`] wakes the
+//! session when it asked for that.
 //! [`snapshot_timestamp`] places a snapshot, [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
 //! asked there.
@@ -28,6 +29,7 @@ mod clock;
 mod connecting;
 pub mod control;
 mod driver;
+mod key_lease;
 mod keyspaces;
 mod locations;
 mod metadata;
@@ -46,21 +48,23 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Envelope;
-use tyr_protocol::session::{Began, Call, Event, REMEMBERED_US, SessionConfig};
+use tyr_protocol::session::{Began, Call, Event, LeaseCall, REMEMBERED_US, SessionConfig};
 use tyr_types::{
-    BlobOperations, Error, ErrorKind, KeyspaceId, NodeId, ReadCheck, Result, Scan, ScanPage,
-    Timestamp, Transaction,
+    BlobName, BlobOperations, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, ReadCheck, Result,
+    Scan, ScanPage, Timestamp, Transaction,
 };
 
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
 pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
+pub use self::key_lease::KeyLease;
 pub use self::tls::TlsOptions;
 pub use tyr_protocol::session::{Place, Seen, Want};
 pub use tyr_runtime::waiting::block_on;
 
 use self::answer::Waiter;
 use self::driver::Driver;
+use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 
@@ -245,6 +249,23 @@ impl Client {
         let (answer, receiver) = oneshot::channel();
         let what = Call::Scan { keyspace, scan: Box::new(scan), at };
         let call = self.driver.call(what, Waiter::Scan(answer));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// A lease of a key, which is renewed from then on (K1). `wait` is how long to wait where
+    /// others are in the way; `None` for not at all.
+    pub fn lease(
+        &self,
+        blob: BlobName,
+        mode: LeaseMode,
+        duration: Duration,
+        wait: Option<Duration>,
+    ) -> Waiting<KeyLease> {
+        let (answer, receiver) = oneshot::channel();
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let (duration_us, wait_us) = (us(duration), wait.map(us));
+        let what = Call::Lease(LeaseCall { blob, mode, duration_us, wait_us });
+        let call = self.driver.call(what, Waiter::Lease(answer, LeaseState::default()));
         Waiting::new(&self.driver, call, receiver)
     }
 

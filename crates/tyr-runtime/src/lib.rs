@@ -6,13 +6,14 @@
 //! any of them: no socket, no disk.
 //!
 //! Reading order: [`clock`], [`priority`], [`cache`] and [`marking`] are the machine's; [`ticket`]
-//! is how threads wait, with [`waiting`], [`statistics`] what is counted for them, [`repeats`] what
-//! is logged no more than now and then.
+//! is how threads wait, with [`waiting`], [`lease_state`] what a holder knows of its lease,
+//! [`statistics`] what is counted for them, [`repeats`] what is logged no more than now and then.
 
 #[cfg(feature = "broken-rules")]
 pub mod broken;
 pub mod cache;
 pub mod clock;
+pub mod lease_state;
 pub mod marking;
 pub mod priority;
 pub mod repeats;
