@@ -20,6 +20,7 @@ use tyr_types::{Error, Result, TransactionId};
 
 use crate::arbiter::Arbiter;
 use crate::keyspaces::Keyspaces;
+use crate::leases::Leases;
 use crate::metadata::Metadata;
 use crate::options::Options;
 use crate::snapshot::Snapshots;
@@ -33,6 +34,7 @@ pub struct Inner {
     pub(crate) keyspaces: Keyspaces,
     pub(crate) snapshots: Snapshots,
     pub(crate) metadata: Metadata,
+    pub(crate) leases: Leases,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) arbiter: Mutex<Arbiter>,
@@ -103,6 +105,7 @@ impl Inner {
             keyspaces,
             snapshots: Snapshots::new(timeout_us),
             metadata: Metadata::default(),
+            leases: Leases::default(),
             counters: Counters::default(),
             options,
             arbiter: Mutex::new(arbiter),

@@ -13,7 +13,7 @@
 //! not know of other nodes: no socket, no message.
 //!
 //! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
-//! kept beside the keyspaces.
+//! kept beside the keyspaces, `leases` are those of keys.
 
 mod arbiter;
 mod commit;
@@ -21,6 +21,7 @@ mod committer;
 mod folder;
 mod inner;
 mod keyspaces;
+mod leases;
 mod metadata;
 pub mod options;
 mod read;
@@ -29,6 +30,7 @@ pub mod store;
 
 pub use commit::Held;
 pub use keyspaces::KeyspaceEntry;
+pub use leases::{AwaitedLease, EmbeddedLease};
 pub use metadata::MetadataWatch;
 pub use options::Options;
 pub use snapshot::SnapshotGuard;

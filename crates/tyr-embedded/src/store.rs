@@ -114,6 +114,7 @@ impl EmbeddedStore {
         let refusal = self.inner.refusal.lock().replace(Refusal::Closed);
         self.inner.is_closed.store(true, Ordering::Release);
         self.inner.metadata.wake();
+        self.inner.leases.close();
         self.inner.arbiter.lock().is_stopping = true;
         self.inner.sync_wanted.notify_all();
         self.inner.folding.state.lock().is_stopping = true;
