@@ -16,7 +16,7 @@
 //! # let path = folder.path();
 //! use std::io::Read;
 //!
-//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Number, Relation, Scan, Tyr};
+//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, LeaseOptions, Number, Relation, Scan, Tyr};
 //! use tyr::{Transform, TransformKind};
 //!
 //! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
@@ -76,6 +76,15 @@
 //! let snapshot = tyr.snapshot().await?;
 //! data.put("log", "rewritten").await?;
 //! assert_eq!(snapshot.get(&data, "log").await?, "FIRST");
+//!
+//! // A lock, and a transaction that takes effect only while nobody else has got it since.
+//! let lock = data.lock("locks/nightly", &LeaseOptions::exclusive().no_wait()).await?;
+//! let mut fenced = tyr.begin();
+//! fenced.fence(&lock)?;
+//! fenced.append(&data, "log", " by night")?;
+//! fenced.commit().await?;
+//! lock.unlock().await?;
+//! data.delete("locks/nightly").await?;
 //!
 //! // Listings are in key order, with sizes and versions.
 //! let keys = data.scan(b"", None, 100).await?;
@@ -162,6 +171,7 @@ mod committed;
 mod connect;
 mod key;
 mod keyspace;
+mod lease;
 pub mod metadata;
 mod offload;
 mod overlay;
@@ -179,6 +189,7 @@ pub use committed::Committed;
 pub use connect::ConnectOptions;
 pub use key::ToKey;
 pub use keyspace::Keyspace;
+pub use lease::{Lease, LeaseOptions, Lock, LockInfo};
 pub use reader::Reader;
 pub use snapshot::Snapshot;
 #[cfg(feature = "embedded")]
@@ -191,7 +202,7 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
-    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, Number, NumberType, OperationId,
-    PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp,
-    Transform, TransformKind, limits,
+    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Number, NumberType,
+    OperationId, PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat,
+    Timestamp, Transform, TransformKind, limits,
 };

@@ -9,7 +9,7 @@ use tyr_types::{
 
 use crate::committed::Committed;
 use crate::key::ToKey;
-use crate::{Keyspace, blocking};
+use crate::{Keyspace, Lock, blocking};
 
 /// Operations on any blobs of any keyspaces that take effect together or not at all.
 ///
@@ -102,6 +102,15 @@ impl Transaction {
         /// Adds a condition: the commit fails with `NotFound` unless there is a blob, after what
         /// this transaction did to it before.
         expect_present()
+    }
+
+    /// Adds the condition that nobody has got the lock since (K4): the commit fails with `Conflict`
+    /// if somebody has, whatever this process thinks that it holds.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits.
+    pub fn fence(&mut self, lock: &Lock) -> Result<OperationId> {
+        lock.fence(&mut self.inner)
     }
 
     /// Adds a condition: the commit fails with `Conflict` if anything of the blob was written after

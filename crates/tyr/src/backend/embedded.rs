@@ -1,13 +1,16 @@
 //! A store in this process. Every call may block for the disk, but for what memory answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tyr_embedded::{Attributes, Held, KeyspaceEntry};
-pub(crate) use tyr_embedded::{EmbeddedStore, ExtentLease, MetadataWatch, SnapshotGuard};
+use tyr_embedded::{Attributes, AwaitedLease, Held, KeyspaceEntry};
+pub(crate) use tyr_embedded::{
+    EmbeddedLease, EmbeddedStore, ExtentLease, MetadataWatch, SnapshotGuard,
+};
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, ReadCheck, Result, Scan, ScanPage,
-    Stat, Timestamp, Transaction, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, LeaseMode, ReadCheck, Result, Scan,
+    ScanPage, Stat, Timestamp, Transaction, limits,
 };
 
 use super::{Answer, Found, ReadVersions};
@@ -61,6 +64,15 @@ impl EmbeddedSpace {
     pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
         let attributes = self.store.attributes(&self.entry, name, Timestamp::MAX)?;
         Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    pub fn lease(
+        &self,
+        name: BlobName,
+        mode: LeaseMode,
+        wait: Option<Duration>,
+    ) -> Result<AwaitedLease> {
+        self.store.lease(name, mode, wait)
     }
 
     /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.

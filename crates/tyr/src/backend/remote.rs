@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) use tyr_client::{Client, Lease, Unresolved};
+pub(crate) use tyr_client::{Client, KeyLease as RemoteLease, Lease, Unresolved};
 use tyr_client::{Place, Seen, Want};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo, KeyspaceName, Result,
-    Scan, ScanPage, Stat, Timestamp, limits,
+    BlobName, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo, KeyspaceName,
+    LeaseMode, Result, Scan, ScanPage, Stat, Timestamp, limits,
 };
 
 use super::{Answer, BlobPart, Found, Moment, VersionedRead};
@@ -68,6 +69,16 @@ impl RemoteSpace {
         let want = Want { blob: name.clone(), range, is_attributes };
         let sight = self.client.read(want, Place::Newest).answer().await?;
         Ok(found(&sight.seen))
+    }
+
+    pub async fn lease(
+        &self,
+        name: BlobName,
+        mode: LeaseMode,
+        duration: Duration,
+        wait: Option<Duration>,
+    ) -> Result<RemoteLease> {
+        self.client.lease(name, mode, duration, wait).answer().await
     }
 
     pub async fn read_whole(&self, name: &BlobName) -> Result<Answer> {

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
+use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp, Transaction,
+    KeyspaceInfo, KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
+    Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -24,6 +27,10 @@ pub(crate) enum RemoteSpace {}
 /// No moment of one.
 #[derive(Clone, Debug)]
 pub(crate) enum RemoteView {}
+
+/// No lease of a key of one.
+#[derive(Debug)]
+pub(crate) enum RemoteLease {}
 
 /// No snapshot that nodes keep.
 #[derive(Clone, Debug)]
@@ -104,6 +111,12 @@ impl Client {
     }
 }
 
+impl RemoteLease {
+    pub fn state(&self) -> &LeaseState {
+        match *self {}
+    }
+}
+
 impl RemoteSpace {
     pub fn new(client: &Arc<Client>, _: KeyspaceInfo) -> Self {
         match **client {}
@@ -114,6 +127,16 @@ impl RemoteSpace {
     }
 
     pub fn info(&self) -> &KeyspaceInfo {
+        match *self {}
+    }
+
+    pub async fn lease(
+        &self,
+        _: BlobName,
+        _: LeaseMode,
+        _: Duration,
+        _: Option<Duration>,
+    ) -> Result<RemoteLease> {
         match *self {}
     }
 

@@ -1,13 +1,16 @@
 //! What stands for a store in this process in a build without it: types that have no value.
 
+use std::future::Ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
+use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
+    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
 };
 
 use super::{Answer, ReadVersions};
@@ -23,6 +26,10 @@ pub(crate) enum EmbeddedSpace {}
 /// No moment of one.
 #[derive(Clone, Debug)]
 pub(crate) enum EmbeddedView {}
+
+/// No lease of a key of one.
+#[derive(Debug)]
+pub(crate) enum EmbeddedLease {}
 
 /// No piece of a payload on its disk.
 #[derive(Clone, Debug)]
@@ -97,7 +104,22 @@ impl MetadataWatch {
     }
 }
 
+impl EmbeddedLease {
+    pub fn state(&self) -> &LeaseState {
+        match *self {}
+    }
+}
+
 impl EmbeddedSpace {
+    pub fn lease(
+        &self,
+        _: BlobName,
+        _: LeaseMode,
+        _: Option<Duration>,
+    ) -> Result<Ready<Result<EmbeddedLease>>> {
+        match *self {}
+    }
+
     pub fn new(_: &Arc<EmbeddedStore>, space: Self) -> Self {
         space
     }

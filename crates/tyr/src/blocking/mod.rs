@@ -4,6 +4,7 @@
 //! once: [`Tyr::into_async`] and [`crate::Tyr::blocking`] lead from one to the other.
 
 mod keyspace;
+mod lease;
 mod metadata;
 mod reader;
 mod snapshot;
@@ -12,6 +13,7 @@ mod transaction;
 mod upload;
 
 pub use keyspace::Keyspace;
+pub use lease::{Lease, Lock};
 pub use metadata::{Metadata, MetadataWatch};
 pub use reader::Reader;
 pub use snapshot::Snapshot;

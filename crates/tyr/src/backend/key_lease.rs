@@ -1,0 +1,53 @@
+//! Leases of keys, of a store in this process or a cluster.
+
+use std::time::Duration;
+
+use tyr_runtime::lease_state::LeaseState;
+use tyr_types::lease::check_duration;
+use tyr_types::{BlobName, LeaseMode, Result};
+
+use super::Space;
+use super::embedded::EmbeddedLease;
+use super::remote::RemoteLease;
+
+/// A lease of a key. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) enum KeyLease {
+    Embedded(EmbeddedLease),
+    Remote(RemoteLease),
+}
+
+impl KeyLease {
+    /// What is known of it.
+    pub fn state(&self) -> &LeaseState {
+        match self {
+            Self::Embedded(lease) => lease.state(),
+            Self::Remote(lease) => lease.state(),
+        }
+    }
+}
+
+impl Space {
+    /// A lease of a key; `wait` is how long to wait where others are in the way, `None` for not at
+    /// all.
+    pub async fn lease(
+        &self,
+        name: BlobName,
+        mode: LeaseMode,
+        duration: Duration,
+        wait: Option<Duration>,
+    ) -> Result<KeyLease> {
+        check_duration(duration)?;
+        let lease = match self {
+            Self::Embedded(space) => match space.lease(name, mode, wait) {
+                Ok(awaited) => awaited.await.map(KeyLease::Embedded),
+                Err(error) => Err(error),
+            },
+            Self::Remote(space) => {
+                let lease = space.lease(name, mode, duration, wait).await;
+                lease.map(KeyLease::Remote)
+            }
+        };
+        lease.map_err(|error| self.named(error))
+    }
+}
