@@ -22,6 +22,7 @@ use crate::payload::{ExtentRef, Payload};
 use crate::range::ByteRange;
 use crate::timestamp::Timestamp;
 use crate::transform::Transform;
+use crate::uploaded::{PieceContent, Uploaded, UploadedPiece};
 
 /// Which bytes of its blob a chunk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +236,26 @@ impl<C: ChunkContent> Run<'_, C> {
             Payload::Inline(bytes) => self.content.put(offset, bytes),
             Payload::Extents(extents) => self.content.put_extents(offset, extents),
             Payload::Stamped(stamped) => self.content.put(offset, &stamped.filled(self.at)),
+            Payload::Uploaded(uploaded) => self.put_pieces(offset, uploaded),
+        }
+    }
+
+    /// The pieces that lie in the chunk. Whoever applies has looked them up: bytes that are nowhere
+    /// cannot be applied (U1).
+    fn put_pieces(&mut self, offset: u64, uploaded: &Uploaded) {
+        for (start, UploadedPiece { piece, content }) in uploaded.placed() {
+            let start = offset + start;
+            let span = ByteRange { start, end: start + u64::from(piece.len) };
+            if !span.overlaps(self.place.range) {
+                continue;
+            }
+            match content {
+                PieceContent::Bytes(bytes) => self.content.put(start, bytes),
+                PieceContent::Extents(extents) => self.content.put_extents(start, extents),
+                PieceContent::Elsewhere => {
+                    panic!("U1: {:?} is applied without its bytes", piece.id)
+                }
+            }
         }
     }
 

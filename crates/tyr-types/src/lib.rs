@@ -5,11 +5,11 @@
 //! wire is the protocol's.
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
-//! say what an operation touches, computes and compares, [`payload`] and [`stamped`] are the
-//! bytes that it carries, [`operation`] puts them into transactions, [`chunk`] says what they do,
-//! [`scan`] what is listed, [`lease`] how keys are leased, [`keyspace`] is what a namespace is
-//! created with, [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds
-//! every bound, [`error`] what can go wrong.
+//! say what an operation touches, computes and compares, [`payload`], [`stamped`] and
+//! [`uploaded`] are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`]
+//! says what they do, [`scan`] what is listed, [`lease`] how keys are leased, [`keyspace`] is what
+//! a namespace is created with, [`usage`] how much of it there is, [`location`] where it lies,
+//! [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -27,6 +27,7 @@ pub mod scan;
 pub mod stamped;
 pub mod timestamp;
 pub mod transform;
+pub mod uploaded;
 pub mod usage;
 
 pub use bytes::Bytes;
@@ -46,4 +47,5 @@ pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};
 pub use stamped::{Data, Stamped};
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
+pub use uploaded::{PieceContent, PieceId, PieceRef, Uploaded, UploadedPiece};
 pub use usage::KeyspaceUsage;

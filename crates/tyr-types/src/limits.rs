@@ -42,6 +42,17 @@ pub const EXTENT_PAYLOAD_MIN: usize = 32 << 10;
 /// The largest piece of an extent payload: one write, one checksum pass, one reference.
 pub const EXTENT_LEN_MAX: u32 = 4 << 20;
 
+/// The largest piece that is uploaded ahead of its transaction: it becomes one extent.
+pub const PIECE_LEN_MAX: u32 = EXTENT_LEN_MAX;
+
+/// A payload of a cluster of at least this size is uploaded ahead of its transaction: below it the
+/// trip ahead costs more than carrying the bytes through the chain.
+pub const UPLOAD_MIN: usize = 1 << 20;
+
+/// How long a piece that was uploaded ahead is kept without its transaction, in microseconds: a
+/// day, so that a slow source can be uploaded; uploading it again begins it anew.
+pub const PIECE_KEPT_US: u64 = 24 * 3_600 * 1_000_000;
+
 /// Places of a payload that the commit timestamp fills: a batch of log entries has one each, or a
 /// header has a few.
 pub const STAMPS_MAX: usize = 16;
@@ -96,4 +107,5 @@ const _: () = {
     assert!(SCAN_LIMIT_DEFAULT <= SCAN_LIMIT_MAX);
     assert!(EXTENT_PAYLOAD_MIN < TRANSACTION_INLINE_MAX);
     assert!(EXTENT_PAYLOAD_MIN as u64 <= EXTENT_LEN_MAX as u64);
+    assert!(UPLOAD_MIN <= TRANSACTION_INLINE_MAX);
 };

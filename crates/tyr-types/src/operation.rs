@@ -8,6 +8,7 @@ use crate::payload::{ExtentRef, Payload};
 use crate::range::ByteRange;
 use crate::timestamp::Timestamp;
 use crate::transform::{Number, Transform};
+use crate::uploaded::Uploaded;
 
 /// One operation on one blob.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,7 @@ impl Operation {
             Self::Compare { expected, .. } => expected.len(),
             Self::Write { payload, .. }
             | Self::Append { payload, .. }
-            | Self::Replace { payload } => payload.len(),
+            | Self::Replace { payload } => payload.carried_len(),
             Self::Create
             | Self::Truncate { .. }
             | Self::Clear { .. }
@@ -265,8 +266,27 @@ impl Operation {
     pub fn has_extents(&self) -> bool {
         match self.payload() {
             Some(Payload::Extents(_)) => true,
-            Some(Payload::Inline(_) | Payload::Stamped(_)) | None => false,
+            Some(Payload::Inline(_) | Payload::Stamped(_) | Payload::Uploaded(_)) | None => false,
         }
+    }
+
+    /// The payload that was uploaded ahead, and where in the blob it begins (U1); an append says
+    /// where it expects that.
+    pub fn uploaded(&self) -> Option<(u64, &Uploaded)> {
+        let Some(Payload::Uploaded(uploaded)) = self.payload() else { return None };
+        let start = match self {
+            Self::Write { offset, .. } => *offset,
+            Self::Append { expected, .. } => expected.unwrap_or(0),
+            Self::Replace { .. }
+            | Self::Create
+            | Self::Truncate { .. }
+            | Self::Clear { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Compare { .. }
+            | Self::Expect { .. } => 0,
+        };
+        Some((start, uploaded))
     }
 
     /// Bytes that it carries by value, references to extents among them.
@@ -279,6 +299,7 @@ impl Operation {
                 Payload::Inline(bytes) => bytes.len(),
                 Payload::Stamped(stamped) => stamped.bytes().len(),
                 Payload::Extents(extents) => extents.len() * size_of::<ExtentRef>(),
+                Payload::Uploaded(_) => payload.carried_len() as usize,
             },
             Self::Compare { expected: Expected::Number { .. }, .. }
             | Self::Create
@@ -298,6 +319,11 @@ impl Operation {
         match self {
             Self::Write { offset, payload } => {
                 ByteRange::at(*offset, payload.len())?;
+            }
+            Self::Append { payload: Payload::Uploaded(_), expected: None } => {
+                return Err(Error::invalid(
+                    "an append of what was uploaded ahead says where it expects the blob to end",
+                ));
             }
             Self::Append { payload, expected } => {
                 ByteRange::at(expected.unwrap_or(0), payload.len())?;
@@ -390,6 +416,11 @@ impl Transaction {
                 "a transaction names each blob once, with all its operations",
             ));
         }
+        if has_piece_twice(&self.blobs) {
+            return Err(Error::invalid(
+                "a transaction names each piece that was uploaded ahead once",
+            ));
+        }
         let mut inline = 0;
         for operation in self.blobs.iter().flat_map(|blob| &blob.operations) {
             operation.validate()?;
@@ -405,6 +436,16 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// Whether a piece that was uploaded ahead is named twice.
+fn has_piece_twice(blobs: &[BlobOperations]) -> bool {
+    let operations = blobs.iter().flat_map(|entry| &entry.operations);
+    let uploads = operations.filter_map(Operation::uploaded);
+    let pieces = uploads.flat_map(|(_, uploaded)| uploaded.pieces());
+    let mut ids: Vec<_> = pieces.map(|it| it.piece.id).collect();
+    ids.sort_unstable();
+    ids.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// Whether two entries are of the same blob.

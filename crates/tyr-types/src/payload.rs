@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::stamped::Stamped;
+use crate::uploaded::{PieceRef, Uploaded};
 
 /// Where one piece of a large payload lies on disk; written before the record that refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +30,8 @@ pub enum Payload {
     Extents(Vec<ExtentRef>),
     /// By value, with places that the commit timestamp fills (C10).
     Stamped(Arc<Stamped>),
+    /// In pieces that were uploaded ahead of the transaction (U1).
+    Uploaded(Arc<Uploaded>),
 }
 
 /// Printed with the first few of its bytes.
@@ -43,6 +46,10 @@ impl fmt::Debug for Payload {
             Self::Stamped(stamped) => {
                 write!(f, "Stamped({} bytes at {:?})", stamped.bytes().len(), stamped.places())
             }
+            Self::Uploaded(uploaded) => {
+                let pieces = uploaded.pieces().len();
+                write!(f, "Uploaded({} bytes in {pieces} pieces)", uploaded.len())
+            }
         }
     }
 }
@@ -54,6 +61,16 @@ impl Payload {
             Self::Inline(bytes) => bytes.len() as u64,
             Self::Stamped(stamped) => stamped.bytes().len() as u64,
             Self::Extents(extents) => extents.iter().map(|extent| u64::from(extent.len)).sum(),
+            Self::Uploaded(uploaded) => uploaded.len(),
+        }
+    }
+
+    /// Bytes that a transaction with it takes in memory and on its way: of what was uploaded
+    /// ahead only the names.
+    pub fn carried_len(&self) -> u64 {
+        match self {
+            Self::Inline(_) | Self::Stamped(_) | Self::Extents(_) => self.len(),
+            Self::Uploaded(uploaded) => (uploaded.pieces().len() * size_of::<PieceRef>()) as u64,
         }
     }
 
