@@ -11,6 +11,7 @@
 //! | 7 | [`LEVEL_CLEARING`]: the operation that makes holes |
 //! | 8 | [`LEVEL_MOMENTS`]: each moment at which a snapshot in use reads |
 //! | 9 | [`LEVEL_LEASING`]: leases of keys |
+//! | 10 | [`LEVEL_STAGING`]: payloads uploaded ahead of their transaction, in pieces |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -24,7 +25,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_LEASING;
+pub const LEVEL: u8 = LEVEL_STAGING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -63,6 +64,10 @@ pub const LEVEL_MOMENTS: u8 = 8;
 /// From this level on nodes give leases of keys (K1).
 pub const LEVEL_LEASING: u8 = 9;
 
+/// From this level on payloads may be uploaded ahead of their transaction (U1). Below it they
+/// travel in it, and have a bound.
+pub const LEVEL_STAGING: u8 = 10;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -80,6 +85,7 @@ const _: () = assert!(LEVEL_SCANNING < LEVEL_STAMPING, "levels only come");
 const _: () = assert!(LEVEL_STAMPING < LEVEL_CLEARING, "levels only come");
 const _: () = assert!(LEVEL_CLEARING < LEVEL_MOMENTS, "levels only come");
 const _: () = assert!(LEVEL_MOMENTS < LEVEL_LEASING, "levels only come");
+const _: () = assert!(LEVEL_LEASING < LEVEL_STAGING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
@@ -111,6 +117,7 @@ fn level_of_payload(payload: &Payload) -> u8 {
     match payload {
         Payload::Inline(_) | Payload::Extents(_) => BEFORE_LEVELS,
         Payload::Stamped(_) => LEVEL_STAMPING,
+        Payload::Uploaded(_) => LEVEL_STAGING,
     }
 }
 

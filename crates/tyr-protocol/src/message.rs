@@ -5,8 +5,9 @@
 //! at the client, `member` at a node, `lease` at the monitors), how it looks as bytes of `wire`.
 //!
 //! ```text
-//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, Scan─────► node
-//!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Scanned── node
+//!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, Scan, Upload──► node
+//!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Scanned, Upload── node
+//!   node   ◄──Upload────────────────────────────────────────────► node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
 //!   node   ◄──Read (to compare), Part, Refused, NotUnderstood───► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
@@ -35,6 +36,7 @@ use crate::key_lease;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::read::Kind;
+use crate::upload;
 
 /// The time as a driver passes it in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,6 +278,8 @@ pub enum Body {
     Recovery(recovery::Message),
     /// About chunks that move.
     Movement(movement::Message),
+    /// About pieces that are uploaded ahead of their transaction; also from and to clients.
+    Upload(upload::Message),
 
     // From a client to a node.
     /// A transaction, to the head of its chain.

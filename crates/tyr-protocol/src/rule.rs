@@ -95,6 +95,14 @@ pub enum Rule {
     V3,
     /// Versions that nobody is known to use stay for a while.
     V4,
+    /// A transaction is validated where every uploaded byte of it is that will lie there.
+    U1,
+    /// What was uploaded outlives the log that had it, and is kept for its transaction.
+    U2,
+    /// Who lacks pieces of what is decided takes it in without: a copy has them.
+    U3,
+    /// Pieces that a node lacks are asked for from others.
+    U4,
     /// Recipients get what chains bring.
     D1,
     /// A copy is read as any snapshot is: what is in flight is waited for.
@@ -158,6 +166,10 @@ impl Rule {
         Self::V2,
         Self::V3,
         Self::V4,
+        Self::U1,
+        Self::U2,
+        Self::U3,
+        Self::U4,
         Self::D1,
         Self::D2,
         Self::D3,

@@ -317,6 +317,7 @@ impl Commit {
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
         record.unstable = authorities;
+        self.claim_pieces(slot, view);
     }
 
     /// How the transaction stands to others has changed: where they are many, that is kept.
@@ -358,6 +359,7 @@ impl Commit {
         view: &impl View,
         effects: &mut Vec<Effect>,
     ) {
+        self.claim_pieces(slot, view); // Another may have had them, and is over.
         let mut verdict = self.verdict(slot, view);
         if let Verdict::NeedsEnd(indexes) = verdict {
             let record = &self.records[slot];
@@ -421,8 +423,8 @@ impl Commit {
 
     fn verdict(&self, slot: Slot, view: &impl View) -> Verdict {
         let (node, rules) = (self.node, self.rules);
-        let (records, in_flight) = (&self.records, &self.in_flight);
-        Validation { node, records, in_flight, rules, view }.verdict(slot)
+        let (records, in_flight, pieces) = (&self.records, &self.in_flight, &self.pieces);
+        Validation { node, records, in_flight, pieces, rules, view }.verdict(slot)
     }
 
     /// It is validated here with this proposal, once that is durable.

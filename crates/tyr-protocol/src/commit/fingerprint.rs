@@ -38,7 +38,8 @@ impl Commit {
             moved: _,   // Empty between steps.
             waiting: _, // Found among the records.
             recovery,
-            rules: _, // The same in the whole search.
+            pieces: _, // None is uploaded in a search.
+            rules: _,  // The same in the whole search.
         } = self;
         (node, clock, is_resuming).hash(hasher);
         for (slot, record) in records.iter() {

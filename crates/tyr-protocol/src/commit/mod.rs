@@ -42,6 +42,7 @@ mod invariants;
 mod memory;
 pub(crate) mod namesake;
 mod outcomes;
+mod pieces;
 pub(crate) mod question;
 pub(crate) mod record;
 pub mod recovery;
@@ -67,6 +68,7 @@ use self::recovery::{Inquiries, Recovery};
 pub use self::retention::OutcomeRetention;
 use crate::abort::Abort;
 use crate::rule::{Rule, Rules};
+use crate::upload::Pieces;
 use crate::view::View;
 
 /// The most transactions in flight that a head takes; further ones are refused as `Unavailable`.
@@ -102,6 +104,8 @@ pub struct Commit {
     moved: SmallVec<[TransactionId; 2]>,
     /// What a node of a cluster has beside; an embedded store has nobody to lose.
     pub(crate) recovery: Option<Box<Recovery>>,
+    /// What was uploaded here ahead of its transaction; an embedded store has no such.
+    pub(crate) pieces: Pieces,
     pub(crate) rules: Rules,
 }
 
@@ -121,6 +125,7 @@ impl Commit {
             is_resuming: false,
             moved: SmallVec::new(),
             recovery: None,
+            pieces: Pieces::default(),
             rules: Rules::default(),
         }
     }

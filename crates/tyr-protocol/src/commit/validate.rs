@@ -41,6 +41,7 @@ use super::record::{Record, Records, Slot, State};
 use crate::abort::Abort;
 use crate::footprint::Footprint;
 use crate::rule::{Rule, Rules};
+use crate::upload::Pieces;
 use crate::view::View;
 
 /// The text of an abort whose reads are stale.
@@ -70,6 +71,7 @@ pub(crate) struct Validation<'a, V> {
     pub node: NodeId,
     pub records: &'a Records,
     pub in_flight: &'a InFlight,
+    pub pieces: &'a Pieces,
     pub rules: Rules,
     pub view: &'a V,
 }
@@ -115,7 +117,10 @@ impl<V: View> Validation<'_, V> {
         }
         match self.conditions(slot, record) {
             Ok(placed) => match self.misplaced(record, &placed) {
-                None => Verdict::Valid(placed),
+                None => match self.lacking(record) {
+                    None => Verdict::Valid(placed),
+                    Some(abort) => Verdict::Abort(abort),
+                },
                 Some((blob, end)) => Verdict::Misplaced { blob, end },
             },
             Err(abort) => Verdict::Abort(abort),

@@ -9,6 +9,7 @@ use crate::commit;
 use crate::key_lease;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope, ListForm, Unread};
+use crate::upload;
 
 /// The newest map is asked for again after so long without an answer, in microseconds.
 const FETCH_AGAIN_US: u64 = 100_000;
@@ -143,6 +144,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Read(request) => self.read(Address::Node(from), request),
             Body::CancelRead { read } => self.cancel_read(Address::Node(from), read),
             Body::Movement(message) => self.hear_movement(from, epoch, message),
+            Body::Upload(message) => self.hear_passed(from, message),
             Body::NotHere(Asked::Read(read)) => self.no_copy(read),
             Body::Refused { read, abort } => {
                 self.no_copy(read);
@@ -200,6 +202,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Scan(request) => self.list_blobs(client, epoch, request, ListForm::Page),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
             Body::KeyLease(message) => self.hear_key_lease(client, message),
+            Body::Upload(message) => self.hear_uploader(client, message),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -239,6 +242,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }
@@ -276,7 +280,9 @@ fn question(body: &Body) -> Option<Asked> {
         Body::ListKeys(request) => Some(Asked::Read(request.number)),
         Body::Scan(request) => Some(Asked::Read(request.number)),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
-        Body::Commit(_)
+        Body::Upload(upload::Message::Stage { number, .. }) => Some(Asked::Read(*number)),
+        Body::Upload(_)
+        | Body::Commit(_)
         | Body::Recovery(_)
         | Body::Movement(_)
         | Body::CancelRead { .. }

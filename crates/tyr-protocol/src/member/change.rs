@@ -207,6 +207,7 @@ impl<S: Store> Turn<'_, S> {
             | Promise::Recalled { .. }
             | Promise::Map
             | Promise::Prepared(_)
+            | Promise::Staged { .. }
             | Promise::Done => true,
         };
         self.member.promises.retain(|_, promise| is_kept(promise));
@@ -241,6 +242,7 @@ impl<S: Store> Turn<'_, S> {
         let kept = self.member.kept_alone(map);
         let (node, clock) = (self.member.node, self.member.commit.clock());
         let (commit_rules, reads_rules) = (self.member.commit.rules, self.member.reads.rules);
+        let pieces = std::mem::take(&mut self.member.commit.pieces);
         let old = std::mem::replace(&mut self.member.commit, Commit::clustered(node));
         self.member.commit.rules = commit_rules;
         self.member.commit.observe(clock);
@@ -255,6 +257,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage.change();
         self.member.forget_key_leases();
         self.member.aside = super::Aside::default();
+        self.member.uploads = super::Uploads::default();
         self.member.misplaced.clear();
         self.member.unanswered.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
@@ -268,8 +271,10 @@ impl<S: Store> Turn<'_, S> {
         debug_assert!(self.member.commit.clock() >= clock, "C8: the clock stays");
         debug_assert!(self.member.commit.is_empty(), "M4: nothing counts of what it had validated");
         debug_assert_eq!(self.member.reads.len(), self.member.asked.len(), "nobody waits any more");
-        if map.held_alone(node).next().is_none() {
-            self.store.clear(); // Else chunk by chunk, as what is not held any more.
+        match map.held_alone(node).next().is_none() {
+            true => self.store.clear(),
+            // Chunk by chunk, as what is not held any more.
+            false => self.keep_pieces(pieces, map),
         }
         kept
     }

@@ -54,6 +54,9 @@ impl Member {
     /// log up to here besides what the base holds. What is written to the log from the next step on
     /// follows it.
     ///
+    /// Of pieces that were uploaded ahead it has the names: the caller adds what is in them
+    /// ([`Record::with_content`]).
+    ///
     /// Pieces that were copied of a chunk do not count before the last one is here: chunks in the
     /// middle of that begin anew.
     pub fn checkpoint(&mut self, after: u64) -> Vec<Record> {
@@ -71,6 +74,9 @@ impl Member {
             clock: self.commit.clock(),
             floor: self.commit.recovery.as_deref().map_or(0, |it| it.memory.floor()),
         });
+        if self.commit.rules.hold(Rule::U2) {
+            records.extend(self.staged_records());
+        }
         if self.commit.rules.hold(Rule::L3) {
             records.extend(self.aside.records());
         }

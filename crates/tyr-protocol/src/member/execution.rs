@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tyr_types::{
-    Epoch, ErrorKind, NodeId, Operation, Payload, Timestamp, Transaction, TransactionId,
+    Epoch, ErrorKind, NodeId, Operation, Payload, PieceId, Timestamp, Transaction, TransactionId,
 };
 
 use super::submission::lacks_answers;
@@ -39,6 +39,8 @@ pub(super) enum Promise {
     Map,
     /// The monitors: the node has prepared for the map of this epoch.
     Prepared(Epoch),
+    /// Who passed on a piece, or its client: it is staged (U1).
+    Staged { id: PieceId, passed_by: Option<NodeId>, is_new: bool },
     /// Nobody but those who want to know how far the log is durable.
     Done,
 }
@@ -134,7 +136,8 @@ impl<S: Store> Turn<'_, S> {
         let (clock, rules) = (self.member.commit.clock(), self.member.commit.rules);
         debug_assert!(at <= clock || !rules.hold(Rule::C8), "C8: {at} is shown above the clock");
         self.hear_of_chunks(chain);
-        if self.lay_aside(transaction, chain, at) {
+        let is_laid_aside = self.lay_aside(transaction, chain, at);
+        if is_laid_aside {
             self.member.unanswered.insert(transaction.id);
         }
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
@@ -154,6 +157,7 @@ impl<S: Store> Turn<'_, S> {
             outcomes = all.filter(|it| self.member.is_placed_here(transaction, it)).collect();
             self.release_strays(chain);
         }
+        self.use_pieces(transaction, is_laid_aside);
         self.member.commit.answered(transaction.id, outcomes);
         self.use_alone(transaction, chain);
     }
@@ -167,10 +171,12 @@ impl<S: Store> Turn<'_, S> {
         at: Timestamp,
     ) {
         self.hear_of_chunks(chain);
-        if self.lay_aside(transaction, chain, at) {
+        let is_laid_aside = self.lay_aside(transaction, chain, at);
+        if is_laid_aside {
             self.member.unanswered.insert(transaction.id);
         }
         self.store.apply_to_awaited(transaction, chain, at);
+        self.use_pieces(transaction, is_laid_aside);
         self.use_alone(transaction, chain);
     }
 
@@ -279,6 +285,9 @@ impl<S: Store> Turn<'_, S> {
             }
             Some(Promise::Stored(chunk)) => self.supply(movement::Event::Stored(chunk)),
             Some(Promise::Prepared(epoch)) => self.prepared_durably(epoch),
+            Some(Promise::Staged { id, passed_by, is_new: _ }) => {
+                self.staged_durably(id, passed_by);
+            }
             Some(Promise::Map | Promise::Done) | None => {}
         }
     }
@@ -292,6 +301,7 @@ impl<S: Store> Turn<'_, S> {
                 self.member.is_broken = true;
                 self.prepared_durably(epoch);
             }
+            Some(Promise::Staged { id, passed_by: _, is_new }) => self.not_staged(id, is_new),
             Some(Promise::Validated(id, _)) => {
                 let record = self.member.commit.records.slot(id);
                 let is_known = |slot| self.member.commit.records[slot].known.is_some();
@@ -327,13 +337,13 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn hear_commit(&mut self, message: Message) {
         if !self.is_refused(&message) {
             self.take_usages(&message);
-            self.commit(commit::Event::Receive(message));
+            self.commit_with_pieces(commit::Event::Receive(message));
         }
     }
 
     /// Whether it asks for something to be validated on a chain that a planned map changes, after
     /// the monitors may have been told that this ends (M3).
-    fn is_refused(&self, message: &Message) -> bool {
+    pub(super) fn is_refused(&self, message: &Message) -> bool {
         let Message::Forward { transaction, chain, attempt, .. } = message else { return false };
         let prepared = self.member.planned.iter().filter(|planned| planned.is_prepared);
         let mut maps = prepared.map(|planned| &planned.map);
@@ -344,7 +354,7 @@ impl<S: Store> Turn<'_, S> {
     /// driven anew under a map that ends.
     pub(super) fn hear_recovery(&mut self, message: recovery::Message) {
         if self.member.planned.is_empty() {
-            self.commit(commit::Event::Recover(message));
+            self.commit_with_pieces(commit::Event::Recover(message));
         }
     }
 }
@@ -379,7 +389,7 @@ pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> 
 }
 
 /// Whose transaction it is.
-fn client_of(id: TransactionId) -> u64 {
+pub(super) fn client_of(id: TransactionId) -> u64 {
     u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits")
 }
 

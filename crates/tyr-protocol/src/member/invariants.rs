@@ -91,6 +91,8 @@ impl Member {
         assert!(last <= self.records, "C3: what is waited for was written");
         self.done.invariants(self.records);
         self.aside.invariants();
+        self.uploads.invariants();
+        self.commit.pieces.invariants();
         assert!(self.commit_epoch.is_none_or(|known| known <= epoch), "no map is made up");
         let clock = self.commit.clock();
         assert!(clock.epoch <= epoch, "F1: no timestamp is of an epoch that is not known here");

@@ -13,6 +13,7 @@
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
 //!              ├► key_leasing ─► Table (key_lease)
+//!              ├► uploading ───► pieces ahead of their transactions
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
 //!   tick ───────► tick ────────► lease, questions, time-outs
 //!   log ────────► replay
@@ -33,6 +34,7 @@ mod durably_done;
 pub mod effect;
 pub mod event;
 mod execution;
+mod fetching;
 mod in_use;
 mod invariants;
 mod key_leasing;
@@ -48,6 +50,7 @@ mod supply;
 #[cfg(test)]
 mod tests;
 mod tick;
+mod uploading;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,6 +70,7 @@ use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
 pub use self::store::{LateAnswers, Store};
+use self::uploading::Uploads;
 use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
 use crate::commit::recovery::BALLOTS_MAX;
@@ -184,6 +188,7 @@ pub struct Member {
     key_leases: KeyLeases,
     in_use: InUse,
     usage: UsageOnItsWay,
+    uploads: Uploads,
     /// What was applied to chunks whose base is awaited.
     aside: Aside,
     /// In flight here, and applied to chunks whose base was awaited: what they answered is to come
@@ -248,6 +253,7 @@ impl Member {
             key_leases: KeyLeases::default(),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
+            uploads: Uploads::default(),
             aside: Aside::default(),
             unanswered: BTreeSet::new(),
             has_recipients: false,

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use tyr_types::{BlobName, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, PieceContent, PieceId, Timestamp, Transaction, TransactionId};
 
 use crate::abort::Abort;
 use crate::chain::Chain;
 use crate::commit::{Attempt, Kept, Marked, Outcomes, Placements, Remembered};
 use crate::map::ClusterMap;
 use crate::movement::ChunkCopy;
+use crate::upload::StagedPiece;
 
 /// A record of a node's log.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +107,20 @@ pub enum Record {
         /// Attempts that began at or before this clock may be forgotten.
         floor: u64,
     },
+    /// A piece was staged here ahead of its transaction, or its time began anew (U1, U2).
+    Staged {
+        /// The piece.
+        staged: StagedPiece,
+        /// Until which clock it is promised, in microseconds.
+        until_us: u64,
+        /// What is in it; in the log of a node with extents, where that lies.
+        content: PieceContent,
+    },
+    /// These pieces are gone without a transaction: dropped by their client, or late (U2).
+    Unstaged {
+        /// Which.
+        ids: Vec<PieceId>,
+    },
     /// Of a checkpoint: a transaction that was applied to a chunk whose base was awaited.
     Aside {
         /// The transaction.
@@ -115,4 +130,17 @@ pub enum Record {
         /// Its timestamp.
         at: Timestamp,
     },
+}
+
+impl Record {
+    /// The record of a checkpoint with what there is of a piece, if it is of one.
+    pub fn with_content(self, content: impl Fn(PieceId) -> PieceContent) -> Self {
+        match self {
+            Self::Staged { staged, until_us, content: PieceContent::Elsewhere } => {
+                let content = content(staged.piece.id);
+                Self::Staged { staged, until_us, content }
+            }
+            other => other,
+        }
+    }
 }

@@ -80,6 +80,7 @@ impl<S: Store> Turn<'_, S> {
                 self.store.install(&chunk, &copy);
                 if copy.is_last {
                     self.member.aside.forget(&chunk);
+                    self.use_laid_aside();
                     self.supply(movement::Event::Stored(chunk));
                 }
             }
@@ -88,6 +89,10 @@ impl<S: Store> Turn<'_, S> {
                 self.member.remember(entries.into_iter().map(unmarked));
             }
             Record::Marked { entries } => self.member.remember(entries),
+            Record::Staged { staged, until_us, content } => {
+                self.restage(staged, until_us, &content);
+            }
+            Record::Unstaged { ids } => self.unstaged(ids),
             Record::Standing { map, has_disk, clock, floor } => {
                 self.stand(map, has_disk, clock, floor);
             }

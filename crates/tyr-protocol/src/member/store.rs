@@ -1,10 +1,11 @@
 //! What a node needs of the store below it.
 
-use tyr_types::{BlobName, Outcome, Timestamp, Transaction};
+use tyr_types::{BlobName, Bytes, Outcome, PieceContent, PieceId, Result, Timestamp, Transaction};
 
 use crate::chain::Chain;
 use crate::commit::Outcomes;
 use crate::movement::{ChunkCopy, ChunkName};
+use crate::upload::StagedPiece;
 use crate::versions::Usage;
 use crate::view::View;
 
@@ -22,6 +23,9 @@ pub trait Store: View {
     /// [awaited](Store::await_base) it comes in any order, and is laid aside, without answers,
     /// until the base is installed. What is at or below an installed base is in it, and is dropped.
     /// Nothing else comes twice.
+    ///
+    /// Of what was uploaded ahead it looks up the pieces that lie here, by their names; those of
+    /// what is in a base already may be gone.
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes;
 
     /// The same for what was applied here, by a node that keeps some chunks as they are and gets
@@ -46,7 +50,23 @@ pub trait Store: View {
     /// This node does not hold the chunk any more. Nothing of it is left.
     fn release(&mut self, chunk: &ChunkName);
 
-    /// Nothing of anything is left.
+    /// A piece is uploaded ahead of its transaction: its content is kept under its name, until
+    /// [`Store::unstage`]. The same again changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses; then nothing is kept.
+    fn keep_piece(&mut self, staged: &StagedPiece, content: &PieceContent) -> Result<()>;
+
+    /// These pieces are not needed any more. What [`Store::apply`] made part of a chunk stays.
+    fn unstage(&mut self, ids: &[PieceId]);
+
+    /// What there is of a piece that is staged, as the log has it.
+    fn staged_content(&self, id: PieceId) -> PieceContent;
+
+    /// The bytes of a piece that is staged; `None` when they cannot be read.
+    fn staged_bytes(&self, id: PieceId) -> Option<Bytes>;
+
+    /// Nothing of anything is left, of pieces neither.
     fn clear(&mut self);
 
     /// The chunks of which something is here, also those awaited, in order, after `after`; at most

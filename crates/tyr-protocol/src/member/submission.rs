@@ -101,7 +101,7 @@ impl<S: Store> Turn<'_, S> {
             return self.reply(id, refused(ErrorKind::TimedOut, reason), Outcomes::new());
         }
         self.member.commit.observe(begun);
-        self.commit(match (is_partial, is_retry) {
+        self.commit_with_pieces(match (is_partial, is_retry) {
             (true, _) => {
                 commit::Event::Recover(recovery::Message::Ask { transaction, chain, begun })
             }

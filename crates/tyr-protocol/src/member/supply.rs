@@ -80,6 +80,7 @@ impl<S: Store> Turn<'_, S> {
         late.into_iter().for_each(|it| self.answer_late(chunk, it));
         if copy.is_last {
             self.member.aside.forget(chunk);
+            self.use_laid_aside();
             debug_assert!(!self.store.is_awaited(chunk), "D2: its base is here: {chunk:?}");
         }
     }
@@ -137,6 +138,7 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn release(&mut self, chunk: &ChunkName) {
         self.store.release(chunk);
         self.member.aside.forget(chunk);
+        self.use_laid_aside();
     }
 
     /// Keeps in mind what is about to be applied to chunks whose base is awaited; answers whether

@@ -12,6 +12,7 @@ mod maps;
 mod restarts;
 mod shelf;
 mod stand;
+mod uploads;
 mod usage;
 mod world;
 

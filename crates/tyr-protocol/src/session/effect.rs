@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Bytes, NodeId, ReadCheck, ScanPage, Timestamp, Transaction};
+use tyr_types::{ByteRange, Bytes, NodeId, PieceRef, ReadCheck, ScanPage, Timestamp, Transaction};
 
 use super::event::{Began, CallId, Want};
 use crate::abort::Abort;
@@ -83,6 +83,8 @@ pub enum Answer {
         /// Until when it is held, by the monotonic clock, unless it is renewed.
         until_us: u64,
     },
+    /// The piece is durable wherever its chunk is: a transaction may refer to it so.
+    Staged(PieceRef),
     /// What was to be ended is on its way to the nodes.
     Ended,
     /// Nothing came of it, and nothing changed.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, KeyspaceId, LeaseMode, NodeId, ReadCheck, Scan, Timestamp,
-    Transaction,
+    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, NodeId, PieceId, ReadCheck,
+    Scan, Timestamp, Transaction,
 };
 
 use crate::map::ClusterMap;
@@ -118,6 +118,25 @@ pub enum Call {
     GiveBack {
         /// The lease, as the answer named it.
         lease: u64,
+    },
+    /// Upload a piece of a payload ahead of its transaction (U1). The session names it; the answer
+    /// says how. It is kept for a day, or until [`Call::Unstage`].
+    Stage {
+        /// The blob that it will be written to.
+        blob: BlobName,
+        /// The chunk in which it will lie, from its first to its last byte.
+        chunk: u64,
+        /// What is in it: at most [`tyr_types::limits::PIECE_LEN_MAX`].
+        bytes: Bytes,
+    },
+    /// Pieces of a chunk are not needed, and there will be no transaction that refers to them.
+    Unstage {
+        /// The blob.
+        blob: BlobName,
+        /// The chunk.
+        chunk: u64,
+        /// The pieces.
+        ids: Vec<PieceId>,
     },
     /// A transaction or snapshot is over: what it kept may go (V1).
     End {

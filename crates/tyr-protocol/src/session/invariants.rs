@@ -48,6 +48,7 @@ impl Session {
                     assert!(in_flight.due_us.is_some(), "a lease is asked for again");
                     leases += 1;
                 }
+                Task::Stage(_) => assert!(in_flight.due_us.is_some(), "a piece is sent again"),
                 Task::Commit(submission) => {
                     if let Some(head) = submission.waits_for() {
                         *sent.entry(head).or_default() += 1;
@@ -67,6 +68,7 @@ impl Session {
             last < Numbers::least(self.questions_begun + 1),
             "a number that is open is not given again"
         );
+        self.check_stagings();
         let is_commit = |it: &&InFlight| matches!(it.task, Task::Commit(_));
         let commits = self.calls.values().filter(is_commit).count();
         assert_eq!(self.unsettled.calls().count(), commits, "F4: one call waits for each");
@@ -104,5 +106,15 @@ impl Session {
         if let Some(due_us) = in_flight.due_us {
             assert!(self.timers.contains(due_us, Timer::Resume(call)), "it goes on");
         }
+    }
+
+    /// Each piece on its way is of one call, which its answers name.
+    fn check_stagings(&self) {
+        let number = |(call, it): (&CallId, &InFlight)| match &it.task {
+            Task::Stage(staging) => Some((staging.number, *call)),
+            Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Commit(_) => None,
+        };
+        let staging: BTreeMap<u64, CallId> = self.calls.iter().filter_map(number).collect();
+        assert_eq!(staging, self.stagings, "an answer is of one piece");
     }
 }

@@ -51,6 +51,9 @@ impl Session {
             (Task::Read(_), Some(_)) if is_newer => self.advance(call, effects),
             (Task::Scan(_), _) if is_newer => self.reroute_scan(call, effects),
             (Task::Lease(_), _) if is_newer => self.ask_for_lease(call, effects),
+            // By another map it may have to be elsewhere: it is sent there, for the nodes that
+            // pass it on do not wait for maps.
+            (Task::Stage(_), _) if is_newer => self.send_piece(call, effects),
             (_, Some(confirmed)) if *confirmed + 1 >= CONFIRMED_MIN => {
                 let reason = "there is no such keyspace; create it, or look its name up again";
                 self.give_up(call, Abort::new(ErrorKind::NotFound, reason), effects);

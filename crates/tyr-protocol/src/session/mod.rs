@@ -15,8 +15,8 @@
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that
-//! lists is a [`scanning`]; one that wants a lease is a [`leasing`]; a call that commits is a
-//! [`submission`]; [`numbers`] names them.
+//! lists is a [`scanning`]; one that wants a lease is a [`leasing`]; one that uploads a piece is a
+//! [`staging`]; a call that commits is a [`submission`]; [`numbers`] names them.
 //! [`map_news`] is what a newer map changes, [`question`] sends questions to replicas until one
 //! answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose
 //! outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were.
@@ -39,6 +39,7 @@ mod reading;
 mod routing;
 mod scanning;
 mod sizes;
+mod staging;
 mod submission;
 #[cfg(test)]
 mod tests;
@@ -65,6 +66,7 @@ use self::reading::Reading;
 use self::routing::Routing;
 use self::scanning::Scanning;
 use self::sizes::Sizes;
+use self::staging::Staging;
 use self::submission::Submission;
 use self::timer::{Timer, Timers};
 use self::unsettled::Unsettled;
@@ -74,6 +76,7 @@ use crate::message::{Address, Asked, Body, Envelope, Now};
 #[cfg(feature = "broken-rules")]
 use crate::rule::Rule;
 use crate::rule::Rules;
+use crate::upload;
 
 /// What a call is busy with.
 #[derive(Debug)]
@@ -82,6 +85,7 @@ enum Task {
     Scan(Scanning),
     Commit(Submission),
     Lease(Leasing),
+    Stage(Staging),
 }
 
 /// A call in flight.
@@ -114,6 +118,8 @@ pub struct Session {
     /// calls, and the nodes of the map.
     scans: BTreeMap<u64, CallId>,
     leases: Leases,
+    /// The calls that upload a piece, by the numbers that answers name.
+    stagings: BTreeMap<u64, CallId>,
     questions_begun: u64,
     numbers: Numbers,
     timers: Timers,
@@ -144,6 +150,7 @@ impl Session {
             questions: BTreeMap::new(),
             scans: BTreeMap::new(),
             leases: Leases::default(),
+            stagings: BTreeMap::new(),
             questions_begun: 0,
             numbers: Numbers::new(client),
             timers: Timers::default(),
@@ -223,6 +230,11 @@ impl Session {
             effects.push(Effect::Done { call, answer: Answer::Ended });
             return;
         }
+        if let Call::Unstage { blob, chunk, ids } = what {
+            self.unstage((blob, chunk), ids, effects);
+            effects.push(Effect::Done { call, answer: Answer::Ended });
+            return;
+        }
         if self.calls.len() >= self.config.in_flight_max {
             let reason = "too many calls of this client are in flight; retry when some are done";
             return fail(call, Abort::new(ErrorKind::Unavailable, reason), effects);
@@ -242,7 +254,12 @@ impl Session {
                 self.scan(call, effects);
             }
             Call::Lease(what) => self.lease(call, what, effects),
-            Call::End { .. } | Call::GiveBack { .. } => unreachable!("it was handled above"),
+            Call::Stage { blob, chunk, bytes } => {
+                self.begin_staging(call, (blob, chunk), bytes, effects);
+            }
+            Call::End { .. } | Call::GiveBack { .. } | Call::Unstage { .. } => {
+                unreachable!("it was handled above")
+            }
         }
     }
 
@@ -285,6 +302,9 @@ impl Session {
             }
             Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
             Task::Lease(leasing) => self.withdraw_lease(leasing, effects),
+            Task::Stage(staging) => {
+                self.stagings.remove(&staging.number);
+            }
         }
         Some(task)
     }
@@ -320,6 +340,10 @@ impl Session {
     fn cancel(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.abandon(&submission),
+            Some(Task::Stage(staging)) => {
+                let (chunk, id) = staging.of();
+                self.unstage(chunk, vec![id], effects);
+            }
             Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_)) | None => {}
         }
     }
@@ -346,11 +370,13 @@ impl Session {
             Body::Scanned { number, page } => self.scanned(from, number, page, effects),
             Body::KeyLease(message) => self.hear_of_lease(from, message, effects),
             Body::NewerMap(map) => self.install(map, effects),
+            Body::Upload(upload::Message::Staged { number }) => self.staged(from, number, effects),
             Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
             // Not for clients.
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }
@@ -376,7 +402,9 @@ impl Session {
     fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
-            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_)) => fail(call, abort, effects),
+            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Stage(_)) => {
+                fail(call, abort, effects)
+            }
             None => {}
         }
     }
@@ -408,6 +436,7 @@ impl Session {
                         Task::Read(_) => self.advance(call, effects),
                         Task::Scan(_) => self.resume_scan(call, effects),
                         Task::Lease(_) => self.resume_lease(call, effects),
+                        Task::Stage(_) => self.send_piece(call, effects),
                     }
                 }
             }
@@ -448,6 +477,7 @@ impl Session {
         match &in_flight.task {
             Task::Commit(submission) => submission.refusal.clone(),
             Task::Lease(leasing) => leasing.lateness(),
+            Task::Stage(staging) => staging.refusal.clone(),
             Task::Read(_) | Task::Scan(_) => open.find_map(|open| open.refusal.clone()),
         }
     }

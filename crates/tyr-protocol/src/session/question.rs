@@ -133,8 +133,8 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&open.call) else { return };
         let taken = match &mut in_flight.task {
             Task::Read(reading) => reading.take(open.target, &open.question, part, began),
-            Task::Scan(_) | Task::Lease(_) => return, // They ask otherwise.
-            Task::Commit(_) => return,                // The time; it was observed.
+            Task::Scan(_) | Task::Lease(_) | Task::Stage(_) => return, // They ask otherwise.
+            Task::Commit(_) => return,                                 // The time; it was observed.
         };
         match taken {
             Ok(()) => self.advance(open.call, effects),

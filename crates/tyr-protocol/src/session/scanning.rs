@@ -268,15 +268,20 @@ impl Session {
 
     /// A node refuses to list, or does not know the question: it would again.
     pub(super) fn scan_refused(&mut self, number: u64, abort: Abort, effects: &mut Vec<Effect>) {
-        if let Some(call) = self.scans.get(&number).copied() {
-            self.leave(call, effects);
-            fail(call, abort, effects);
+        match self.scans.get(&number).copied() {
+            Some(call) => {
+                self.leave(call, effects);
+                fail(call, abort, effects);
+            }
+            None => self.piece_refused(number, abort, effects),
         }
     }
 
     /// A node does not list just now: it has no lease, or goes by another map.
     pub(super) fn scan_not_here(&mut self, from: NodeId, number: u64) {
-        let Some(call) = self.scans.get(&number).copied() else { return };
+        let Some(call) = self.scans.get(&number).copied() else {
+            return self.piece_not_here(number);
+        };
         let due_us = self.now_us + PAUSE_US;
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Scan(scanning) = &mut in_flight.task else { return };

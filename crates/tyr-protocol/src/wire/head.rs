@@ -9,6 +9,7 @@ use crate::commit::{self, recovery};
 use crate::key_lease;
 use crate::level::LEVEL_FIRST;
 use crate::message::{Address, Asked, Body, Envelope, Unread};
+use crate::upload;
 
 /// What a message is about: where in it, from its tag on, the id or the number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +40,12 @@ impl About {
             Body::Submit { .. } => Self::Asked(1),
             Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) => Self::Read(1),
             Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
+            Body::Upload(upload::Message::Stage { .. }) => Self::Read(2),
             // Answers, and what is said again until it shows that it was heard.
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
             | Body::FetchMap

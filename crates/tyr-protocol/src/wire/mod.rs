@@ -15,8 +15,8 @@
 //! ones never.
 //!
 //! The parts: [`encoded`] is how plain things are written, with two macros for all others;
-//! [`input`] and [`output`] are the two ends; [`words`], [`protocol`], [`map`] and [`record`] say
-//! what each type looks like; [`frame`], [`head`] and [`hello`] are what is around.
+//! [`input`] and [`output`] are the two ends; [`words`], [`pieces`], [`protocol`], [`map`] and
+//! [`record`] say what each type looks like; [`frame`], [`head`] and [`hello`] are what is around.
 //! [`crate::level`] says what came when. `docs/internals/wire.md` has the format byte for byte, and
 //! how to change it.
 //!
@@ -29,6 +29,7 @@ mod hello;
 mod input;
 mod map;
 mod output;
+mod pieces;
 mod protocol;
 mod record;
 mod words;

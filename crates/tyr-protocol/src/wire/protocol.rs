@@ -290,4 +290,5 @@ encoded_enum!(Body, "message", {
     23 @ 5 => Scan(request),
     24 @ 5 => Scanned { number, page },
     25 @ 9 => KeyLease(message),
+    26 @ 10 => Upload(message),
 });

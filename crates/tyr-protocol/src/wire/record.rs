@@ -36,6 +36,8 @@ encoded_enum!(Record, "kind of record", {
     10 => Aside { transaction, chain, at },
     11 => Finished { but },
     12 @ 2 => Marked { entries },
+    13 @ 10 => Staged { staged, until_us, content },
+    14 @ 10 => Unstaged { ids },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

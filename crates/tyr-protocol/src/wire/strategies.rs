@@ -1,9 +1,7 @@
 //! Any value of any type that travels, for property tests here and in other crates.
 //!
-//! Values are valid: what a constructor or `Transaction::validate` would refuse is never made.
-//! Numbers are small, large or anything; lists are short; some payloads are long enough to be
-//! shared instead of copied. [`words`] has the words of `tyr-types`, [`map`] cluster maps, [`scan`]
-//! pages of blobs, [`key_lease`] leases of keys; here are the protocols' values and messages.
+//! Values are valid: what a constructor would refuse is never made. Some payloads are long enough to
+//! be shared. [`words`] has the words of `tyr-types`, other modules what they are named for.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +14,7 @@ use smallvec::SmallVec;
 use tyr_types::{ErrorKind, KeyspaceId, OperationId, Outcome};
 
 pub use self::map::{change, cluster_map, keyspace_config};
+pub use self::upload::{staged, upload_message, upload_record};
 pub use self::words::{
     blob_name, byte_range, bytes, epoch, key, node, number, number_u32, number_u64, operation,
     payload, timestamp, transaction, transaction_id, transform,
@@ -38,6 +37,7 @@ use crate::versions::Usage;
 pub mod key_lease;
 pub mod map;
 pub mod scan;
+pub mod upload;
 pub mod words;
 
 /// Guesses of where blobs end.
@@ -403,6 +403,7 @@ pub fn body() -> BoxedStrategy<Body> {
         )
             .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
         movement_message().prop_map(Body::Movement),
+        upload_message().prop_map(Body::Upload),
         keys_asked(),
         (read(), vec(listed_blob(), 0..3), any::<bool>())
             .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
@@ -493,6 +494,7 @@ pub fn record() -> BoxedStrategy<Record> {
             Record::Aside { transaction: Arc::new(transaction), chain, at }
         }),
         vec(transaction_id(), 0..4).prop_map(|but| Record::Finished { but }),
+        upload_record(),
     ]
     .boxed()
 }

@@ -17,6 +17,7 @@ use crate::map::ClusterMap;
 use crate::member::Record;
 use crate::message::{Address, Body, Envelope};
 use crate::movement;
+use crate::upload;
 
 /// Name and bytes in hexadecimal, a line each. The test that compares prints what differs.
 const GOLDEN: &str = include_str!("tests/golden.txt");
@@ -150,6 +151,11 @@ fn there_is_a_sample_of_every_kind() {
         _ => None,
     });
     assert!(has_all_tags::<movement::Message>(movements));
+    let uploads = bodies().filter_map(|body| match body {
+        Body::Upload(message) => Some(message),
+        _ => None,
+    });
+    assert!(has_all_tags::<upload::Message>(uploads));
     let transactions = bodies().filter_map(|body| match body {
         Body::Submit { transaction, .. } => Some(transaction),
         _ => None,

@@ -227,6 +227,7 @@ encoded_enum!(Payload, "form of payload", {
     0 => Inline(bytes),
     1 => Extents(extents),
     2 @ 6 => Stamped(stamped),
+    3 @ 10 => Uploaded(uploaded),
 });
 
 /// The type of the number at this place of [`NumberType::ALL`].

@@ -140,6 +140,7 @@ fn form(payload: &Payload, codes: [u8; 3], seen: &mut Seen) -> u8 {
             extents
         }
         Payload::Stamped(_) => stamped,
+        Payload::Uploaded(_) => unreachable!("an embedded store writes its payloads itself"),
     }
 }
 
@@ -155,6 +156,7 @@ fn encode_payload(payload: &Payload, out: &mut Vec<u8>) {
                 varint(out, u64::from(extent.compressed_len));
             }
         }
+        Payload::Uploaded(_) => unreachable!("an embedded store writes its payloads itself"),
         Payload::Stamped(stamped) => {
             bytes(out, stamped.bytes());
             varint(out, stamped.places().len() as u64);

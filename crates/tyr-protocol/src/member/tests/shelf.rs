@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use tyr_types::{
     BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, NumberType, Operation, Outcome,
-    Payload, Timestamp, Transaction,
+    Payload, PieceContent, PieceId, PieceRef, Result, Timestamp, Transaction,
 };
 
 use crate::chain::Chain;
 use crate::commit::{Answered, Outcomes};
 use crate::member::{ChunkName, LateAnswers, Store};
 use crate::movement::{ChunkCopy, ChunkVersion};
+use crate::upload::{self, StagedPiece};
 use crate::versions::Usage;
 use crate::view::View;
 
@@ -40,11 +41,13 @@ pub struct Shelf {
     node: NodeId,
     chunks: BTreeMap<ChunkName, Chunk>,
     pub usages: BTreeMap<BlobName, Usage>,
+    pub pieces: BTreeMap<PieceId, PieceContent>,
 }
 
 impl Shelf {
     pub fn new(node: NodeId) -> Self {
-        Self { node, chunks: BTreeMap::new(), usages: BTreeMap::new() }
+        let (chunks, usages, pieces) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { node, chunks, usages, pieces }
     }
 
     /// What the chunk was like at `at`; at the end without. `None` when that is gone.
@@ -77,7 +80,8 @@ impl Shelf {
             let chunk = Chunk { base, base_at: at, base_version, ..Chunk::default() };
             (name.clone(), chunk)
         });
-        Self { node: self.node, chunks: folded.collect(), usages: BTreeMap::new() }
+        let (usages, pieces) = (BTreeMap::new(), BTreeMap::new());
+        Self { node: self.node, chunks: folded.collect(), usages, pieces }
     }
 
     pub fn base_at(&self, name: &ChunkName) -> Timestamp {
@@ -114,6 +118,18 @@ fn operate(
                     if chunk == *number {
                         let bytes = bytes.as_ref().try_into().unwrap();
                         content[slot] = u64::from_le_bytes(bytes);
+                    }
+                }
+                Operation::Write { offset, payload: Payload::Uploaded(uploaded) } => {
+                    for (start, it) in uploaded.placed() {
+                        let (chunk, slot) = place(offset + start);
+                        if chunk == *number {
+                            let PieceContent::Bytes(bytes) = &it.content else {
+                                panic!("U1: {:?} is applied without its bytes", it.piece.id)
+                            };
+                            let bytes = bytes.as_ref().try_into().unwrap();
+                            content[slot] = u64::from_le_bytes(bytes);
+                        }
                     }
                 }
                 Operation::Apply { offset, transform } => {
@@ -186,6 +202,11 @@ impl Store for Shelf {
     fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
         let mut outcomes = Vec::new();
         let hop = &chain.hops()[chain.position(self.node).unwrap()];
+        let content = |piece: &PieceRef| self.staged_content(piece.id);
+        let mut resolved = transaction.clone();
+        for entry in &mut resolved.blobs {
+            entry.operations = upload::with_content(&entry.operations, content);
+        }
         for name in touched(transaction) {
             let range = ByteRange { start: name.1 * CHUNK, end: (name.1 + 1) * CHUNK };
             let is_held =
@@ -207,14 +228,14 @@ impl Store for Shelf {
                 assert!(is_same && *last == at, "{name:?}: {at} is applied after {last}");
                 continue;
             }
-            chunk.applied.insert(at, Arc::new(transaction.clone()));
+            chunk.applied.insert(at, Arc::new(resolved.clone()));
             if !chunk.is_awaited {
                 // What it answers is what it computes on what lies below it.
                 let mut below = chunk.base;
                 for other in chunk.applied.range(..at).map(|(_, other)| other) {
                     operate(&mut below, &name, other);
                 }
-                outcomes.extend(operate(&mut below, &name, transaction));
+                outcomes.extend(operate(&mut below, &name, &resolved));
             }
         }
         outcomes.into()
@@ -258,8 +279,29 @@ impl Store for Shelf {
         self.chunks.remove(chunk);
     }
 
+    fn keep_piece(&mut self, staged: &StagedPiece, content: &PieceContent) -> Result<()> {
+        self.pieces.entry(staged.piece.id).or_insert_with(|| content.clone());
+        Ok(())
+    }
+
+    fn unstage(&mut self, ids: &[PieceId]) {
+        ids.iter().for_each(|id| drop(self.pieces.remove(id)));
+    }
+
+    fn staged_content(&self, id: PieceId) -> PieceContent {
+        self.pieces.get(&id).cloned().unwrap_or(PieceContent::Elsewhere)
+    }
+
+    fn staged_bytes(&self, id: PieceId) -> Option<Bytes> {
+        match self.pieces.get(&id)? {
+            PieceContent::Bytes(bytes) => Some(bytes.clone()),
+            PieceContent::Elsewhere | PieceContent::Extents(_) => None,
+        }
+    }
+
     fn clear(&mut self) {
         self.chunks.clear();
+        self.pieces.clear();
     }
 
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {

@@ -6,6 +6,7 @@ mod leases;
 mod reads;
 mod scans;
 mod seeds;
+mod uploads;
 
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Key, KeyspaceConfig, KeyspaceId, Operation,

@@ -229,6 +229,7 @@ impl Run {
                 }
                 Answer::Page(_)
                 | Answer::Leased { .. }
+                | Answer::Staged(_)
                 | Answer::Ended
                 | Answer::Aborted { .. }
                 | Answer::Failed(_) => {

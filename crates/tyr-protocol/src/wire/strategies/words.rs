@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, Expected, ExtentRef, Key,
-    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, ReadCheck, Relation, Stamped,
-    Timestamp, Transaction, TransactionId, Transform, TransformKind, limits,
+    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, PieceContent, PieceId, PieceRef,
+    ReadCheck, Relation, Stamped, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    Uploaded, limits,
 };
 
 use crate::level::{LEVEL, level_of_transform};
@@ -129,6 +130,33 @@ pub fn payload() -> BoxedStrategy<Payload> {
         4 => bytes().prop_map(Payload::Inline),
         1 => vec(extent, 0..4).prop_map(Payload::Extents),
         1 => stamped().prop_map(|stamped| Payload::Stamped(Arc::new(stamped))),
+        1 => vec(piece_ref(), 1..4).prop_map(|pieces| {
+            Payload::Uploaded(Arc::new(Uploaded::of(pieces).expect("they have bytes")))
+        }),
+    ]
+    .boxed()
+}
+
+/// The name of a piece.
+pub fn piece_id() -> BoxedStrategy<PieceId> {
+    any::<u128>().prop_map(PieceId).boxed()
+}
+
+/// A piece of a payload.
+pub fn piece_ref() -> BoxedStrategy<PieceRef> {
+    (piece_id(), 1..=limits::PIECE_LEN_MAX, any::<u64>())
+        .prop_map(|(id, len, sum)| PieceRef { id, len, sum })
+        .boxed()
+}
+
+/// What there is of a piece.
+pub fn piece_content() -> BoxedStrategy<PieceContent> {
+    let extent = (number_u32(), number_u64(), 0..=limits::EXTENT_LEN_MAX)
+        .prop_map(|(file, position, len)| ExtentRef { file, position, len, compressed_len: 0 });
+    prop_oneof![
+        Just(PieceContent::Elsewhere),
+        bytes().prop_map(PieceContent::Bytes),
+        vec(extent, 0..3).prop_map(PieceContent::Extents),
     ]
     .boxed()
 }
@@ -147,8 +175,12 @@ pub fn operation() -> BoxedStrategy<Operation> {
     prop_oneof![
         Just(Operation::Create),
         (offset(), payload()).prop_map(|(offset, payload)| Operation::Write { offset, payload }),
-        (payload(), option::of(offset()))
-            .prop_map(|(payload, expected)| Operation::Append { payload, expected }),
+        (payload(), option::of(offset())).prop_map(|(payload, expected)| {
+            // What was uploaded ahead goes where it was uploaded for.
+            let is_uploaded = matches!(payload, Payload::Uploaded(_));
+            let expected = if is_uploaded { expected.or(Some(7)) } else { expected };
+            Operation::Append { payload, expected }
+        }),
         offset().prop_map(|len| Operation::Truncate { len }),
         (offset(), offset()).prop_map(|(start, len)| {
             Operation::Clear { range: ByteRange { start, end: start + len } }

@@ -7,7 +7,7 @@ use crate::abort::Abort;
 use crate::key_lease;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_MOMENTS,
-    LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAMPING, level_of,
+    LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING, level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -124,6 +124,7 @@ fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so(
         (samples::expecting(), "expect", LEVEL_EXPECTING),
         (samples::stamping(), "stamp", LEVEL_STAMPING),
         (samples::clearing(), "clear", LEVEL_CLEARING),
+        (samples::uploading(), "uploaded", LEVEL_STAGING),
     ] {
         assert_eq!(level_of(&transaction), level);
         assert_eq!(written(&*transaction).0, level);
@@ -257,6 +258,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
+        Body::Upload(upload::Message::Stage { number, .. }) => (Some(Asked::Read(*number)), false),
         _ => (None, false),
     }
 }

@@ -7,8 +7,9 @@ use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
     ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode, NodeId, Number, Operation,
-    OperationId, Outcome, Payload, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage,
-    Stamped, Stat, Timestamp, Transaction, TransactionId, Transform, TransformKind,
+    OperationId, Outcome, Payload, PieceContent, PieceId, PieceRef, PlacedBy, ReadCheck, Relation,
+    Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp, Transaction, TransactionId, Transform,
+    TransformKind, Uploaded,
 };
 
 use crate::abort::Abort;
@@ -24,6 +25,7 @@ use crate::message::{
 };
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
+use crate::upload::{self, StagedPiece};
 use crate::versions::Usage;
 
 const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
@@ -367,6 +369,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("submit-expect", submit(expecting())),
         ("submit-stamp", submit(stamping())),
         ("submit-clear", submit(clearing())),
+        ("submit-uploaded", submit(uploading())),
         ("scan", scan()),
         ("scanned", scanned()),
     ];
@@ -374,7 +377,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
     let of_nodes = commits.chain(recoveries).chain(movements);
-    of_nodes.chain(bodies_of_reads()).chain(others).chain(leases).collect()
+    of_nodes.chain(bodies_of_reads()).chain(others).chain(leases).chain(uploads()).collect()
 }
 
 fn lease_messages() -> [(&'static str, key_lease::Message); 7] {
@@ -451,7 +454,48 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("validated-expect", validated(expecting())),
         ("validated-stamp", validated(stamping())),
         ("validated-clear", validated(clearing())),
+        ("validated-uploaded", validated(uploading())),
+        ("staged", Record::Staged { staged: staged(), until_us: 1 << 40, content: in_extents() }),
+        ("unstaged", Record::Unstaged { ids: vec![PIECE, PieceId(3)] }),
     ]
+}
+
+const PIECE: PieceId = PieceId(0xFEDC_BA98_7654_3210_0000_0000_0000_0007);
+
+fn staged() -> StagedPiece {
+    let piece = PieceRef { id: PIECE, len: 3, sum: 0x1122_3344_5566_7788 };
+    StagedPiece { piece, blob: blob("acht"), chunk: 300 }
+}
+
+fn in_extents() -> PieceContent {
+    let extent = ExtentRef { file: 3, position: 1 << 20, len: 3, compressed_len: 0 };
+    PieceContent::Extents(vec![extent])
+}
+
+/// A transaction of level 10.
+pub fn uploading() -> Arc<Transaction> {
+    let other = PieceRef { id: PieceId(3), len: 1 << 22, sum: 9 };
+    let uploaded = Uploaded::of([staged().piece, other]).unwrap();
+    let operations = vec![Operation::Replace { payload: Payload::Uploaded(Arc::new(uploaded)) }];
+    let blobs = vec![BlobOperations { blob: blob("eins"), operations }];
+    Arc::new(Transaction { id: ID, blobs, reads: vec![] })
+}
+
+/// What is said of pieces.
+fn uploads() -> Vec<(&'static str, Body)> {
+    use upload::Message;
+    let bytes = Bytes::from_static(b"abc");
+    let (transaction, ids) = (ID, vec![PIECE]);
+    let messages = vec![
+        ("stage", Message::Stage { number: 9, staged: staged(), bytes: bytes.clone() }),
+        ("staged", Message::Staged { number: 9 }),
+        ("pass", Message::Pass { staged: staged(), bytes }),
+        ("passed", Message::Passed { id: PIECE }),
+        ("fetch", Message::Fetch { id: PIECE, transaction }),
+        ("lacking", Message::Lacking { id: PIECE, transaction }),
+        ("drop", Message::Drop { blob: blob("acht"), chunk: 300, ids }),
+    ];
+    messages.into_iter().map(|(name, message)| (name, Body::Upload(message))).collect()
 }
 
 fn marked() -> Vec<Marked> {

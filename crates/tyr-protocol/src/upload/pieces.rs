@@ -1,0 +1,153 @@
+//! The pieces that a node has staged: which they are, until when, and which transaction has them.
+//!
+//! ```text
+//!   staged ──claimed by a transaction in flight──► applied ──► gone: its bytes are the blob's
+//!      └──── late, or dropped by its client ────────────────► gone: its space is given back
+//! ```
+//!
+//! A piece is of one transaction. The first that comes in has it for as long as it is in flight
+//! here; another finds that out when it is validated.
+
+use std::collections::BTreeMap;
+
+use tyr_types::{PieceId, PieceRef, Transaction, TransactionId};
+
+use super::message::StagedPiece;
+use super::wanted::Wanted;
+
+/// A piece that is staged here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The piece and its chunk.
+    pub staged: StagedPiece,
+    /// Until which clock it is promised, in microseconds (U2).
+    pub until_us: u64,
+    /// The transaction that refers to it. It counts while that is in flight here.
+    pub claimed_by: Option<TransactionId>,
+    /// Whether that transaction was applied here, to a chunk whose base is still to come.
+    pub is_laid_aside: bool,
+}
+
+/// What stands in a transaction's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The piece is not here.
+    Missing,
+    /// It is another one than the transaction means, or of another chunk.
+    Other,
+    /// Another transaction in flight has it.
+    Taken,
+}
+
+/// The pieces of a node; bounded by quota and disk.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    by_id: BTreeMap<PieceId, Kept>,
+    /// Bytes of all of them.
+    bytes: u64,
+}
+
+impl Pieces {
+    /// The number of pieces.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether none is staged.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The piece of this name.
+    pub fn get(&self, id: PieceId) -> Option<&Kept> {
+        self.by_id.get(&id)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&PieceId, &Kept)> {
+        self.by_id.iter()
+    }
+
+    /// A piece is staged, or its time begins anew.
+    pub fn stage(&mut self, staged: StagedPiece, until_us: u64) {
+        let (id, len) = (staged.piece.id, u64::from(staged.piece.len));
+        match self.by_id.get_mut(&id) {
+            Some(kept) => {
+                debug_assert_eq!(kept.staged, staged, "what is in a piece never changes");
+                kept.until_us = kept.until_us.max(until_us);
+            }
+            None => {
+                self.bytes += len;
+                let (claimed_by, is_laid_aside) = (None, false);
+                self.by_id.insert(id, Kept { staged, until_us, claimed_by, is_laid_aside });
+            }
+        }
+    }
+
+    /// A piece is gone.
+    pub fn remove(&mut self, id: PieceId) -> Option<Kept> {
+        let kept = self.by_id.remove(&id)?;
+        self.bytes -= u64::from(kept.staged.piece.len);
+        Some(kept)
+    }
+
+    /// All are gone, but those that `is_kept` says.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&Kept) -> bool) -> Vec<PieceId> {
+        let gone = self.by_id.iter().filter(|(_, kept)| !is_kept(kept));
+        let gone: Vec<PieceId> = gone.map(|(id, _)| *id).collect();
+        gone.iter().for_each(|id| drop(self.remove(*id)));
+        gone
+    }
+
+    /// A transaction has come in that refers to these pieces: it has those that no other has of
+    /// which `is_in_flight` says that it is.
+    pub fn claim(
+        &mut self,
+        id: TransactionId,
+        wanted: &[Wanted<'_>],
+        is_in_flight: impl Fn(TransactionId) -> bool,
+    ) {
+        for want in wanted {
+            let Some(kept) = self.by_id.get_mut(&want.piece.id) else { continue };
+            let is_free = kept.claimed_by.is_none_or(|by| by == id || !is_in_flight(by));
+            if is_free && !kept.is_laid_aside {
+                kept.claimed_by = Some(id);
+            }
+        }
+    }
+
+    /// What stands in the way of this transaction, which has claimed what it could.
+    pub fn lack(&self, id: TransactionId, want: &Wanted<'_>) -> Option<Lack> {
+        let Some(kept) = self.by_id.get(&want.piece.id) else { return Some(Lack::Missing) };
+        let StagedPiece { piece, blob, chunk } = &kept.staged;
+        let is_meant = *piece == want.piece && *blob == *want.blob && *chunk == want.chunk;
+        match kept.claimed_by {
+            _ if !is_meant || !want.is_in_one_chunk => Some(Lack::Other),
+            Some(by) if by != id => Some(Lack::Taken),
+            Some(_) | None => None,
+        }
+    }
+
+    /// The transaction was applied to a chunk that waits for its base: its pieces are needed until
+    /// that is here.
+    pub fn lay_aside(&mut self, transaction: &Transaction) {
+        for PieceRef { id, .. } in super::wanted::pieces_of(transaction) {
+            if let Some(kept) = self.by_id.get_mut(&id) {
+                kept.is_laid_aside = true;
+            }
+        }
+    }
+
+    /// Checks what must hold between steps.
+    pub fn invariants(&self) {
+        let bytes: u64 = self.by_id.values().map(|it| u64::from(it.staged.piece.len)).sum();
+        assert_eq!(self.bytes, bytes, "what is staged is counted");
+        let is_named = self.by_id.iter().all(|(id, kept)| *id == kept.staged.piece.id);
+        assert!(is_named, "a piece is kept under its name");
+    }
+}
