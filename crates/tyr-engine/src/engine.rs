@@ -102,7 +102,9 @@ impl<H: Held> Engine<H> {
 
     /// What the log's end so far stands for, after the pages up to the clock `after`.
     pub fn checkpoint(&mut self, after: u64) -> Vec<Record> {
-        self.member.checkpoint(after)
+        let records = self.member.checkpoint(after).into_iter();
+        let held = &self.held;
+        records.map(|record| record.with_content(|id| held.staged_content(id))).collect()
     }
 
     /// The extents that the member's transactions refer to: those that the log told of. What is
@@ -271,6 +273,8 @@ impl<H: Held> Engine<H> {
             | Record::Marked { .. }
             | Record::Standing { .. }
             | Record::Aside { .. }
+            | Record::Staged { .. }
+            | Record::Unstaged { .. }
             | Record::Installed { .. } => Ok(None),
         }
     }

@@ -30,6 +30,9 @@ pub struct Tally {
     /// Whether any keyspace is counted: nearly always none is.
     is_any: AtomicBool,
     counts: Mutex<BTreeMap<KeyspaceId, Count>>,
+    /// Bytes that were uploaded ahead of their transactions to chunks that this node is the
+    /// authority of (U2); of all keyspaces.
+    staged: Mutex<BTreeMap<KeyspaceId, u64>>,
 }
 
 /// What counts of a keyspace.
@@ -91,6 +94,20 @@ impl Tally {
         }
     }
 
+    /// So many bytes were uploaded ahead of their transaction.
+    pub fn stage(&self, keyspace: KeyspaceId, len: u64) {
+        *self.staged.lock().entry(keyspace).or_default() += len;
+    }
+
+    /// So many of those are a blob's now, or were given back.
+    pub fn unstage(&self, keyspace: KeyspaceId, len: u64) {
+        let mut staged = self.staged.lock();
+        if let Some(known) = staged.get_mut(&keyspace) {
+            debug_assert!(*known >= len, "what goes was counted when it came");
+            *known -= len;
+        }
+    }
+
     /// Nothing is here any more: everything is counted anew.
     pub fn restart(&self) {
         self.counts.lock().values_mut().for_each(|count| *count = Count::default());
@@ -132,14 +149,22 @@ impl Tally {
 
     /// What counts here. Before the first round over a keyspace has ended: what it met so far.
     pub fn totals(&self) -> BTreeMap<KeyspaceId, KeyspaceUsage> {
-        let counts = self.counts.lock();
-        counts.iter().map(|(id, count)| (*id, count.known())).collect()
+        let (counts, staged) = (self.counts.lock(), self.staged.lock());
+        let all = |id: &KeyspaceId, count: &Count| with_staged(count.known(), staged.get(id));
+        counts.iter().map(|(id, count)| (*id, all(id, count))).collect()
     }
 
     /// The same of one keyspace.
     pub fn of(&self, keyspace: KeyspaceId) -> KeyspaceUsage {
-        self.counts.lock().get(&keyspace).map_or_else(KeyspaceUsage::default, Count::known)
+        let known = self.counts.lock().get(&keyspace).map_or_else(Default::default, Count::known);
+        with_staged(known, self.staged.lock().get(&keyspace))
     }
+}
+
+/// What is used, with what was uploaded ahead.
+fn with_staged(usage: KeyspaceUsage, staged: Option<&u64>) -> KeyspaceUsage {
+    let bytes = usage.bytes.saturating_add(staged.copied().unwrap_or_default());
+    KeyspaceUsage { bytes, ..usage }
 }
 
 impl Count {

@@ -3,15 +3,18 @@
 //! Must not know: where the transaction comes from, and who else applies it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_protocol::commit::Answered;
+use tyr_protocol::upload::with_content;
 use tyr_protocol::{Part, View};
 use tyr_store::recent::{Attributes, BlobState};
 use tyr_store::store::chunks::stored_name;
+use tyr_types::PieceContent::Elsewhere;
 use tyr_types::chunk::Start;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, ExtentRef, Operation, Timestamp, TransactionId,
+    BlobName, BlobOperations, ByteRange, ExtentRef, Operation, PieceContent, Timestamp,
+    TransactionId, UploadedPiece,
 };
 
 use super::Holdings;
@@ -58,7 +61,47 @@ impl Holdings {
                 }
             },
         };
+        let operations = match operations.iter().any(|it| it.uploaded().is_some()) {
+            true => Cow::Owned(self.with_pieces(&operations)),
+            false => operations,
+        };
         Applied { operations, spans, written }
+    }
+
+    /// The operations with what is here of pieces that were uploaded ahead: by reference, or where
+    /// something is computed over them, by value.
+    fn with_pieces(&mut self, operations: &[Operation]) -> Vec<Operation> {
+        let is_computed = operations.iter().any(|it| matches!(it, Operation::Apply { .. }));
+        let mut failure = None;
+        let mut read = BTreeMap::new();
+        if is_computed {
+            let uploads = operations.iter().filter_map(Operation::uploaded);
+            for it in uploads.flat_map(|(_, uploaded)| uploaded.pieces()) {
+                match self.pieces.bytes(&self.store, it.piece.id) {
+                    Ok(bytes) => drop(read.insert(it.piece.id, bytes)),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+        }
+        if let Some(error) = failure {
+            self.note::<()>(Err(error));
+        }
+        with_content(operations, |piece| match is_computed {
+            true => read.get(&piece.id).cloned().flatten().map_or(Elsewhere, PieceContent::Bytes),
+            false => self.pieces.content(piece.id),
+        })
+    }
+
+    /// The pieces that lie in these chunks are the chunks' now.
+    fn adopt_pieces(&self, operations: &[Operation], chunk_size: u64, chunks: &BTreeSet<u64>) {
+        for (offset, uploaded) in operations.iter().filter_map(Operation::uploaded) {
+            for (start, UploadedPiece { piece, content }) in uploaded.placed() {
+                let is_here = chunks.contains(&((offset + start) / chunk_size));
+                if is_here && matches!(content, PieceContent::Extents(_)) {
+                    self.pieces.adopt(piece.id);
+                }
+            }
+        }
     }
 
     /// Applies what the transaction does to its blob number `place_in`, and adds what that
@@ -88,16 +131,15 @@ impl Holdings {
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
                 self.store.apply_chunk(&cell, place, &operations, start, at, readers)
             });
-            if written.is_some() {
-                here.insert(*number);
-            }
+            here.insert(*number);
             let all = self.note(applied).unwrap_or_default().into_iter();
             answers.extend(all.filter_map(|(operation, outcome)| {
                 Answered::at_chunk(place_in, *number, operation, outcome)
             }));
         }
+        let chunk_size = self.chunk_size(blob.keyspace);
+        self.adopt_pieces(&operations, chunk_size, &here);
         if let Some(written) = written {
-            let chunk_size = self.chunk_size(blob.keyspace);
             let is_here = |(_, span): &&(_, ByteRange)| here.contains(&(span.start / chunk_size));
             written.adopt(&spans.iter().filter(is_here).map(|(extent, _)| *extent).collect());
         }
@@ -141,8 +183,32 @@ impl Holdings {
     ) {
         let inlined = staging::inline(&self.store, &entry.operations);
         let Some(operations) = self.note(inlined) else { return };
+        let place = self.place(blob.keyspace, chunk).range;
+        let operations = match operations.iter().any(|it| it.uploaded().is_some()) {
+            true => self.with_bytes_in(&operations, place),
+            false => operations,
+        };
         if let Some(expected) = self.expected.get_mut(&(blob.clone(), chunk)) {
             expected.lay_aside(at, operations, start);
         }
+    }
+
+    /// The operations with the bytes of pieces that lie in `place` of the blob. What is not here is
+    /// in the base that is to come (U3).
+    fn with_bytes_in(&mut self, operations: &[Operation], place: ByteRange) -> Vec<Operation> {
+        let mut read = BTreeMap::new();
+        for (offset, uploaded) in operations.iter().filter_map(Operation::uploaded) {
+            for (start, it) in uploaded.placed() {
+                let start = offset + start;
+                let span = ByteRange { start, end: start + u64::from(it.piece.len) };
+                if span.overlaps(place) {
+                    let bytes = self.pieces.bytes(&self.store, it.piece.id);
+                    read.insert(it.piece.id, self.note(bytes).flatten());
+                }
+            }
+        }
+        with_content(operations, |piece| {
+            read.get(&piece.id).cloned().flatten().map_or(Elsewhere, PieceContent::Bytes)
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tyr_protocol::movement::ChunkCopy;
 use tyr_types::chunk::Start;
-use tyr_types::{Operation, Timestamp};
+use tyr_types::{Operation, Payload, PieceContent, Timestamp};
 
 /// What was applied to a chunk before its base came.
 #[derive(Clone, Debug)]
@@ -64,8 +64,17 @@ impl Expected {
         let copied = |copy: &ChunkCopy| -> usize {
             copy.versions.iter().map(|version| version.bytes.len()).sum()
         };
-        let payload =
-            |operation: &Operation| operation.payload().map_or(0, |payload| payload.len() as usize);
+        let payload = |operation: &Operation| match operation.payload() {
+            Some(Payload::Uploaded(uploaded)) => {
+                let held = uploaded.pieces().iter().map(|it| match &it.content {
+                    PieceContent::Bytes(bytes) => bytes.len(),
+                    PieceContent::Elsewhere | PieceContent::Extents(_) => 0,
+                });
+                held.sum()
+            }
+            Some(payload) => payload.len() as usize,
+            None => 0,
+        };
         let laid = |it: &LaidAside| -> usize {
             it.operations.iter().map(|operation| size_of::<Operation>() + payload(operation)).sum()
         };

@@ -16,7 +16,9 @@
 mod applying;
 mod expected;
 mod floor;
+mod held;
 mod listing;
+mod pieces;
 mod reading;
 pub(crate) mod staging;
 mod touched;
@@ -30,6 +32,7 @@ use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::{ClusterMap, MapKeyspace};
 use tyr_protocol::member::{self, ChunkName, LateAnswers, Record};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
+use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, Part, View};
 use tyr_store::recent::Readers;
@@ -38,12 +41,14 @@ use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::chunk::Place;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Error, ExtentRef, KeyspaceId, NodeId, Operation, Result,
-    Timestamp, Transaction, TransactionId, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ExtentRef, KeyspaceId, NodeId, Operation,
+    PieceContent, PieceId, Result, Timestamp, Transaction, TransactionId, limits,
 };
 
 use self::expected::Expected;
 pub use self::floor::{Floors, Retention, Shortage};
+pub use self::held::Held;
+use self::pieces::HeldPieces;
 pub use self::reading::refusal;
 use self::staging::Staging;
 pub use self::touched::Chunks;
@@ -69,6 +74,7 @@ pub struct Holdings {
     /// What was deleted before this may have been held by somebody else.
     known_from: Timestamp,
     staging: Staging,
+    pieces: HeldPieces,
     tally: Arc<Tally>,
     failure: Option<Error>,
 }
@@ -82,6 +88,7 @@ impl std::fmt::Debug for Holdings {
 impl Holdings {
     /// What the node has in `store`.
     pub fn new(node: NodeId, store: Arc<Store>, retention: Retention) -> Self {
+        let tally: Arc<Tally> = Arc::default();
         Self {
             node,
             store,
@@ -91,7 +98,8 @@ impl Holdings {
             floors: Floors::new(retention),
             known_from: Timestamp::ZERO,
             staging: Staging::default(),
-            tally: Arc::default(),
+            pieces: HeldPieces::new(Arc::clone(&tally)),
+            tally,
             failure: None,
         }
     }
@@ -184,7 +192,10 @@ impl Holdings {
                 extents.extend(staging::extents(transaction));
             }
             Record::Standing { map, .. } => map.iter().for_each(|map| self.learn(map)),
-            Record::Fenced { .. }
+            Record::Staged { content: PieceContent::Extents(staged), .. } => extents.extend(staged),
+            Record::Staged { .. }
+            | Record::Unstaged { .. }
+            | Record::Fenced { .. }
             | Record::Decided { .. }
             | Record::Answered { .. }
             | Record::Aborted { .. }
@@ -315,25 +326,6 @@ impl Holdings {
     }
 }
 
-/// What an engine has its member's chunks in.
-pub trait Held: member::Store {
-    /// The chunks.
-    fn holdings(&self) -> &Holdings;
-
-    /// The same, to be changed.
-    fn holdings_mut(&mut self) -> &mut Holdings;
-}
-
-impl Held for Holdings {
-    fn holdings(&self) -> &Holdings {
-        self
-    }
-
-    fn holdings_mut(&mut self) -> &mut Holdings {
-        self
-    }
-}
-
 /// The chunks that a transaction is applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
@@ -436,9 +428,33 @@ impl member::Store for Holdings {
         self.note(released);
     }
 
+    fn keep_piece(&mut self, staged: &StagedPiece, content: &PieceContent) -> Result<()> {
+        let keyspace = self.keyspaces.get(&staged.blob.keyspace);
+        let is_compressed = keyspace.is_some_and(|it| it.is_compressed);
+        let is_first = |map: &Arc<ClusterMap>| {
+            map.holders(&staged.blob, staged.chunk).first() == Some(&self.node)
+        };
+        let is_counted = self.map.as_ref().is_some_and(is_first);
+        self.pieces.stage(&self.store, staged, content, is_compressed, is_counted)
+    }
+
+    fn unstage(&mut self, ids: &[PieceId]) {
+        self.pieces.unstage(ids);
+    }
+
+    fn staged_content(&self, id: PieceId) -> PieceContent {
+        self.pieces.content(id)
+    }
+
+    fn staged_bytes(&self, id: PieceId) -> Option<Bytes> {
+        // What cannot be read here may be elsewhere: who asks does so there.
+        self.pieces.bytes(&self.store, id).ok().flatten()
+    }
+
     fn clear(&mut self) {
         self.expected.clear();
         self.staging.clear();
+        self.pieces.clear();
         self.floors.clear();
         self.tally.restart();
         let cleared = self.store.clear_chunks();

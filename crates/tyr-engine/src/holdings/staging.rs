@@ -191,7 +191,7 @@ pub fn extents(transaction: &Transaction) -> impl Iterator<Item = &ExtentRef> {
     let payloads = operations.filter_map(|operation| operation.payload());
     payloads.flat_map(|payload| match payload {
         Payload::Extents(extents) => &extents[..],
-        Payload::Inline(_) | Payload::Stamped(_) => &[],
+        Payload::Inline(_) | Payload::Stamped(_) | Payload::Uploaded(_) => &[],
     })
 }
 
@@ -211,7 +211,11 @@ fn large(operation: &Operation) -> Option<&Bytes> {
     match operation.payload() {
         Some(Payload::Inline(bytes)) if bytes.len() >= limits::EXTENT_PAYLOAD_MIN => Some(bytes),
         // What a stamp is filled with is known when it is applied, and extents are written before.
-        Some(Payload::Inline(_) | Payload::Extents(_) | Payload::Stamped(_)) | None => None,
+        // What was uploaded ahead is there already.
+        Some(
+            Payload::Inline(_) | Payload::Extents(_) | Payload::Stamped(_) | Payload::Uploaded(_),
+        )
+        | None => None,
     }
 }
 
