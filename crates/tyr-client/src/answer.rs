@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 use tyr_protocol::session::{Answer, Began, CallId, Seen};
 use tyr_types::{
-    BlobOperations, Error, ErrorKind, Outcome, Result, ScanPage, Timestamp, Transaction,
+    BlobOperations, Error, ErrorKind, Outcome, PieceRef, Result, ScanPage, Timestamp, Transaction,
 };
 
 use super::driver::Driver;
@@ -89,6 +89,8 @@ pub(super) enum Waiter {
     Scan(oneshot::Sender<Result<ScanPage>>),
     /// A lease, with what its holder will know of it.
     Lease(oneshot::Sender<Result<KeyLease>>, LeaseState),
+    /// A piece that is uploaded.
+    Piece(oneshot::Sender<Result<PieceRef>>),
     /// Nobody.
     Nobody,
 }
@@ -115,6 +117,9 @@ impl Waiter {
                 // Who does not wait any more lets it go: it is given back.
                 let _ = sender.send(leased(driver, answer, state));
             }
+            Self::Piece(sender) => {
+                let _ = sender.send(staged(answer));
+            }
             Self::Nobody => {}
         }
     }
@@ -127,6 +132,7 @@ impl Waiter {
             Self::Many(sender) => drop(sender.send(Err(error))),
             Self::Scan(sender) => drop(sender.send(Err(error))),
             Self::Lease(sender, _) => drop(sender.send(Err(error))),
+            Self::Piece(sender) => drop(sender.send(Err(error))),
             Self::Nobody => {}
         }
     }
@@ -149,6 +155,7 @@ fn committed(answer: Answer) -> Result<Committed> {
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
+        | Answer::Staged(_)
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -165,6 +172,7 @@ fn sight(driver: &Weak<Driver>, answer: Answer) -> Result<Sight> {
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
+        | Answer::Staged(_)
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -177,6 +185,7 @@ fn many(answer: Answer) -> Result<Many> {
         | Answer::Read(_)
         | Answer::Page(_)
         | Answer::Leased { .. }
+        | Answer::Staged(_)
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -189,6 +198,7 @@ fn page(answer: Answer) -> Result<ScanPage> {
         | Answer::Read(_)
         | Answer::Many { .. }
         | Answer::Leased { .. }
+        | Answer::Staged(_)
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -201,6 +211,20 @@ fn leased(driver: &Weak<Driver>, answer: Answer, state: LeaseState) -> Result<Ke
         | Answer::Read(_)
         | Answer::Many { .. }
         | Answer::Page(_)
+        | Answer::Staged(_)
+        | Answer::Ended => Err(mistaken()),
+    }
+}
+
+fn staged(answer: Answer) -> Result<PieceRef> {
+    match answer {
+        Answer::Staged(piece) => Ok(piece),
+        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
+        Answer::Committed { .. }
+        | Answer::Read(_)
+        | Answer::Many { .. }
+        | Answer::Page(_)
+        | Answer::Leased { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }

@@ -46,12 +46,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tyr_protocol::level::LEVEL_STAGING;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Envelope;
 use tyr_protocol::session::{Began, Call, Event, LeaseCall, REMEMBERED_US, SessionConfig};
 use tyr_types::{
-    BlobName, BlobOperations, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, ReadCheck, Result,
-    Scan, ScanPage, Timestamp, Transaction,
+    BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, PieceId,
+    PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction,
 };
 
 pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
@@ -267,6 +268,26 @@ impl Client {
         let what = Call::Lease(LeaseCall { blob, mode, duration_us, wait_us });
         let call = self.driver.call(what, Waiter::Lease(answer, LeaseState::default()));
         Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// Uploads a piece of at most 4 MiB ahead of its transaction, to the nodes of the chunk that it
+    /// will lie in (U1); the answer names it. It is kept for a day, or until it is
+    /// [dropped](Client::drop_pieces).
+    pub fn upload(&self, blob: BlobName, chunk: u64, bytes: Bytes) -> Waiting<PieceRef> {
+        let (answer, receiver) = oneshot::channel();
+        let call = Call::Stage { blob, chunk, bytes };
+        let call = self.driver.call(call, Waiter::Piece(answer));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// Whether all nodes take payloads ahead of their transactions.
+    pub fn may_upload(&self) -> bool {
+        self.map().level >= LEVEL_STAGING
+    }
+
+    /// Pieces of a chunk are not needed: their space is given back (U2).
+    pub fn drop_pieces(&self, blob: BlobName, chunk: u64, ids: Vec<PieceId>) {
+        self.driver.call(Call::Unstage { blob, chunk, ids }, Waiter::Nobody);
     }
 
     /// The newest map that it knows.

@@ -92,6 +92,7 @@ impl Watch {
                 | recovery::Message::Aborted { .. },
             )
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Read(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
@@ -192,6 +193,7 @@ impl Watch {
             | Body::Submit { .. }
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Read(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
@@ -287,6 +289,8 @@ impl Watch {
             | Record::Finished { .. }
             | Record::Remembered { .. }
             | Record::Marked { .. }
+            | Record::Staged { .. }
+            | Record::Unstaged { .. }
             | Record::Standing { .. }
             | Record::Aside { .. } => {}
         }

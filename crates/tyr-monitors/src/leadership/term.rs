@@ -236,6 +236,7 @@ impl<'a> Term<'a> {
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }

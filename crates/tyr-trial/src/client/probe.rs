@@ -78,6 +78,7 @@ impl Receive for Waiting {
                 | Body::Commit(_)
                 | Body::Recovery(_)
                 | Body::Movement(_)
+                | Body::Upload(_)
                 | Body::Submit { .. }
                 | Body::Read(_)
                 | Body::CancelRead { .. }
