@@ -24,6 +24,7 @@ use tyr_protocol::key_lease;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
+use tyr_protocol::upload::{self, StagedPiece};
 use tyr_protocol::wire::Unread;
 use tyr_types::{
     BlobName, Error, KeyspaceId, LeaseMode, NodeId, Operation, Result, Timestamp, Transaction,
@@ -59,6 +60,10 @@ pub(crate) struct Gate {
     map: RwLock<Option<Arc<ClusterMap>>>,
     pub refused: Refused,
 }
+
+/// Why nothing that needs room is let in.
+const DISK_FULL: &str =
+    "the node's disk is nearly full; nothing was written. Delete something, or add a node";
 
 /// What is behind the gate; it is there before anybody is let in.
 struct Parts {
@@ -136,6 +141,7 @@ impl Gate {
             | Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }
@@ -202,9 +208,14 @@ impl Gate {
             Body::ListKeys(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::Scan(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::KeyLease(message) => self.refused_lease(caller, message),
+            Body::Upload(upload::Message::Stage { number, staged, .. }) => self
+                .admit_piece(parts, caller, staged)
+                .err()
+                .map(|error| Body::Refused { read: *number, abort: abort(&error, None) }),
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
             | Body::FetchMap
@@ -246,6 +257,17 @@ impl Gate {
         count(parts.memory.check(chain), &self.refused.overload)?;
         count(parts.quotas.admit(transaction, Instant::now), &self.refused.quota)?;
         Ok(has_room)
+    }
+
+    /// Whether a piece may be uploaded ahead of its transaction now. Its client asks on where there
+    /// is no room just now.
+    fn admit_piece(&self, parts: &Parts, caller: &Caller, staged: &StagedPiece) -> Result<()> {
+        self.permit(caller, &staged.blob, Right::Write)?;
+        self.check(!parts.driver.has_room(), || crowded(parts.driver.backlog()))?;
+        self.check(self.is_disk_full(), || Error::unavailable(DISK_FULL))?;
+        let len = u64::from(staged.piece.len);
+        let admitted = parts.quotas.admit_bytes(staged.blob.keyspace, len);
+        count(admitted, &self.refused.quota)
     }
 
     /// Lets a client's transaction wait until there is room for it; `None` when that is so.
@@ -332,9 +354,7 @@ impl Gate {
             return Ok(());
         }
         self.refused.overload.fetch_add(1, Ordering::Relaxed);
-        Err(Error::unavailable(
-            "the node's disk is nearly full; nothing was written. Delete something, or add a node",
-        ))
+        Err(Error::unavailable(DISK_FULL))
     }
 
     fn admit_read(&self, parts: &Parts, keyspace: KeyspaceId) -> Result<()> {

@@ -31,6 +31,7 @@ use tyr_engine::{Engine, Holdings};
 use tyr_protocol::commit::Message;
 use tyr_protocol::member::Event;
 use tyr_protocol::message::{Address, Body, Envelope};
+use tyr_protocol::upload;
 use tyr_protocol::wire::Unread;
 use tyr_store::log::Preparation;
 use tyr_store::store::Store;
@@ -176,6 +177,9 @@ impl Carried {
             Body::Commit(Message::Forward { transaction, .. }) => {
                 Self { len: transaction.payload_len(), ..Self::default() }
             }
+            Body::Upload(
+                upload::Message::Stage { bytes, .. } | upload::Message::Pass { bytes, .. },
+            ) => Self { len: bytes.len() as u64, ..Self::default() },
             _ => Self::default(),
         }
     }

@@ -58,6 +58,7 @@ impl Stopwatch {
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::SnapshotEnded { .. }
             | Body::FetchMap
             | Body::Reply { .. }
@@ -107,6 +108,7 @@ impl Stopwatch {
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }

@@ -42,7 +42,10 @@ impl Growth {
             };
             debug_assert!((-1..=1).contains(&blobs), "an entry is of one blob");
             growth.blobs += blobs;
-            growth.bytes += bytes;
+            // What was uploaded ahead counts already.
+            let uploaded = entry.operations.iter().filter_map(Operation::uploaded);
+            let uploaded: u64 = uploaded.map(|(_, uploaded)| uploaded.len()).sum();
+            growth.bytes += bytes - i128::from(uploaded);
         }
         growth
     }

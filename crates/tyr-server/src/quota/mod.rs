@@ -165,6 +165,24 @@ impl Quotas {
         self.spend(&named, now)
     }
 
+    /// Lets so many bytes be uploaded ahead of their transaction, or not (U2).
+    ///
+    /// # Errors
+    /// `QuotaExceeded` that names the keyspace and its limit.
+    pub fn admit_bytes(&self, keyspace: KeyspaceId, len: u64) -> Result<()> {
+        if !self.is_any.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let state = self.state.lock();
+        let Some(kept) = state.kept.get(&keyspace) else { return Ok(()) };
+        let used = kept.elsewhere.plus(self.tally.of(keyspace));
+        let growth = Growth { blobs: 0, bytes: i128::from(len) };
+        match exceeded(&kept.quota, used, growth) {
+            None => Ok(()),
+            Some(limit) => Err(limit.refusal(&name_of(state.map.as_deref(), keyspace))),
+        }
+    }
+
     /// Lets a read in, or not.
     ///
     /// # Errors

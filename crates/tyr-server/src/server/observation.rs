@@ -112,6 +112,8 @@ pub struct NodeStatistics {
     pub dirty_bytes: u64,
     /// Bytes of memory that wait for the bases of chunks that move here.
     pub expected_bytes: u64,
+    /// Pieces that were uploaded ahead of their transactions and not used yet, and their bytes.
+    pub staged: (u64, u64),
     /// Older versions held for readers.
     pub versions_held: u64,
     /// Folds since the start.
@@ -226,6 +228,7 @@ struct Seen {
     progress: Progress,
     scrub: ScrubStatistics,
     expected_bytes: u64,
+    staged: (u64, u64),
     log_records: u64,
     log_bytes: u64,
 }
@@ -237,9 +240,21 @@ fn see(engine: &mut Engine) -> Seen {
     let progress = engine.member().progress();
     let scrub = engine.member().scrubbed().into();
     let expected_bytes = engine.holdings().expected_bytes() as u64;
+    let (pieces, staged_bytes) = engine.member().staged();
+    let staged = (pieces as u64, staged_bytes);
     let journal = engine.journal();
     let (log_records, log_bytes) = (journal.next_sequence(), journal.bytes());
-    Seen { map, lease_left_us, health, progress, scrub, expected_bytes, log_records, log_bytes }
+    Seen {
+        map,
+        lease_left_us,
+        health,
+        progress,
+        scrub,
+        expected_bytes,
+        staged,
+        log_records,
+        log_bytes,
+    }
 }
 
 fn reasons(engine: &Engine, map: Option<&ClusterMap>) -> Vec<String> {
@@ -342,6 +357,7 @@ impl Observer {
             memory_bytes: store.recent().memory() as u64,
             dirty_bytes: store.recent().dirty_memory() as u64,
             expected_bytes: seen.expected_bytes,
+            staged: seen.staged,
             versions_held: store.recent().versions() as u64,
             folds,
             is_fold_failing: fold_failure.is_some(),
