@@ -15,6 +15,7 @@ use crate::blocking::{self, Upload};
 use crate::key::ToKey;
 use crate::offload::offload;
 use crate::pages::{Entries, ScanPages};
+use crate::pending::Target;
 
 /// A namespace of blobs. Clone it freely.
 #[derive(Clone, Debug)]
@@ -78,9 +79,28 @@ impl Keyspace {
         key: impl ToKey,
         stream: impl Stream<Item = io::Result<Bytes>>,
     ) -> Result<u64> {
-        let upload = self.upload(stream).await?;
-        let len = upload.len();
-        self.inner.finish(key, upload, |payload| Operation::Replace { payload })?.await?;
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Replace, stream).await?;
+        let (inner, len) = (self.inner.clone(), upload.len());
+        offload(move || inner.finish(key, upload)).await?.await?;
+        Ok(len)
+    }
+
+    /// Writes everything from a stream at `offset`, in one transaction. Answers its length.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_stream`].
+    pub async fn write_stream(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        stream: impl Stream<Item = io::Result<Bytes>>,
+    ) -> Result<u64> {
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Write(offset), stream).await?;
+        let (inner, len) = (self.inner.clone(), upload.len());
+        ByteRange::at(offset, len)?;
+        offload(move || inner.finish(key, upload)).await?.await?;
         Ok(len)
     }
 
@@ -135,9 +155,10 @@ impl Keyspace {
         key: impl ToKey,
         stream: impl Stream<Item = io::Result<Bytes>>,
     ) -> Result<u64> {
-        let upload = self.upload(stream).await?;
-        let append = |payload| Operation::Append { payload, expected: None };
-        blocking::offset(&self.inner.finish(key, upload, append)?.await?)
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Append(None), stream).await?;
+        let inner = self.inner.clone();
+        blocking::offset(&offload(move || inner.finish(key, upload)).await?.await?)
     }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
@@ -297,8 +318,13 @@ impl Keyspace {
     }
 
     /// Takes a whole stream to disk. One piece at a time is in memory.
-    async fn upload(&self, stream: impl Stream<Item = io::Result<Bytes>>) -> Result<Upload> {
-        let mut upload = Upload::new(self.inner.space.clone());
+    async fn upload(
+        &self,
+        key: &Key,
+        target: Target,
+        stream: impl Stream<Item = io::Result<Bytes>>,
+    ) -> Result<Upload> {
+        let mut upload = Upload::new(self.inner.space.clone(), self.inner.blob(key)?, target);
         let mut stream = pin!(stream);
         while let Some(piece) = next(stream.as_mut()).await {
             let piece = piece.map_err(|error| Error::io("reading the data to store", error))?;

@@ -126,8 +126,11 @@
 //!
 //! - A commit may end as [`ErrorKind::TimedOut`]: nobody said in time what became of it.
 //!   [`Tyr::outcome`] asks again; it takes effect once at most.
-//! - A transaction carries at most 16 MiB of payload, streams too, and touches at most 65,536
-//!   chunks. A number that is changed in place lies in one chunk: put it at a multiple of its size.
+//! - A transaction carries at most 16 MiB of small and of stamped payloads. Where its payloads come
+//!   to 1 MiB, those of 32 KiB and more are uploaded ahead of it. It touches at most 65,536 chunks.
+//!   An append of more than 16 MiB expects the blob to end where it did, and may end as
+//!   [`ErrorKind::Conflict`]. A number that is changed in place lies in one chunk: put it at a
+//!   multiple of its size.
 //! - Inside a transaction each blob is read at one version; that those of several blobs belong
 //!   together shows at the commit, which fails with `Conflict` otherwise.
 //! - A snapshot over several nodes is one moment for what is read of it, but what other programs

@@ -73,6 +73,8 @@ impl View {
     fn write(&mut self, backend: &Backend, offset: u64, payload: &Payload) -> Result<()> {
         match payload {
             Payload::Inline(bytes) => self.write_bytes(offset, bytes),
+            // It goes ahead when the transaction commits, and is by value until then.
+            Payload::Uploaded(_) => unreachable!("nothing is read behind an upload"),
             Payload::Extents(extents) => self.write_extents(backend, offset, extents)?,
             // Zeros are where stamps will be (C10).
             Payload::Stamped(stamped) => self.write_bytes(offset, stamped.bytes()),

@@ -8,7 +8,7 @@ use tyr_types::{
     limits,
 };
 
-use crate::backend::{Backend, Commit, ExtentLease, ReadVersions, Space};
+use crate::backend::{Backend, Commit, ExtentLease, ReadVersions, RemoteUpload, Space};
 
 /// Transactions of up to this many blobs look for a blob by comparing names.
 const FEW_BLOBS: usize = 8;
@@ -24,17 +24,42 @@ pub(crate) struct Pending {
     /// What it read at a moment that needs no validation while it only reads.
     settled: Vec<ReadCheck>,
     leases: Vec<Arc<ExtentLease>>,
+    /// What was uploaded ahead of it, to a cluster.
+    upload: Option<RemoteUpload>,
     operations: usize,
     /// Bytes that a transaction of a cluster carries.
     carried: usize,
+}
+
+/// Where a payload goes in its blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// It is all that the blob has.
+    Replace,
+    /// To this offset.
+    Write(u64),
+    /// To the blob's end, which is expected to be there if that is said.
+    Append(Option<u64>),
+}
+
+impl Target {
+    /// What puts the payload there.
+    pub fn operation(self, payload: Payload) -> Operation {
+        match self {
+            Self::Replace => Operation::Replace { payload },
+            Self::Write(offset) => Operation::Write { offset, payload },
+            Self::Append(expected) => Operation::Append { payload, expected },
+        }
+    }
 }
 
 /// Refuses more bytes than a transaction of a cluster carries.
 pub(crate) fn check_carried(len: usize) -> Result<()> {
     if len > limits::TRANSACTION_INLINE_MAX {
         return Err(Error::invalid(format!(
-            "a transaction of a cluster carries at most {} bytes (16 MiB), this one has {len}; \
-             split it (`tyr put`, `write` and `append` do with --pieces)",
+            "a transaction of a cluster carries at most {} bytes (16 MiB) of small payloads, \
+             stamped ones and appends, this one has {len}; split it. In a cluster whose nodes are \
+             not all of this release that goes for all payloads: upgrade them",
             limits::TRANSACTION_INLINE_MAX
         )));
     }
@@ -67,8 +92,10 @@ impl Pending {
     /// # Errors
     /// `Unavailable` when the disk is full or fails; `InvalidArgument` beyond what a transaction of
     /// a cluster carries.
-    pub fn payload(&mut self, space: &Space, data: Data) -> Result<Payload> {
-        if let Space::Remote(_) = space {
+    pub fn payload(&mut self, space: &Space, data: Data, target: Target) -> Result<Payload> {
+        if let Space::Remote(space) = space
+            && !(goes_ahead(&data, target) && space.may_upload())
+        {
             self.carried += data.len();
             check_carried(self.carried)?;
         }
@@ -90,9 +117,10 @@ impl Pending {
         Ok(Payload::Extents(extents))
     }
 
-    /// Takes responsibility for extents written by somebody else.
-    pub fn hold(&mut self, leases: Vec<Arc<ExtentLease>>) {
+    /// Takes responsibility for what was written by somebody else, to extents or to a cluster.
+    pub fn hold(&mut self, leases: Vec<Arc<ExtentLease>>, upload: Option<RemoteUpload>) {
         self.leases.extend(leases);
+        self.upload = self.upload.take().or(upload);
     }
 
     /// Notes what was read, to be validated at commit; what is `settled`, only if the transaction
@@ -121,7 +149,7 @@ impl Pending {
         if !self.blobs.is_empty() {
             self.reads.append(&mut self.settled);
         }
-        backend.commit(self.blobs, self.reads, versions, self.leases)
+        backend.commit(self.blobs, self.reads, versions, self.leases, self.upload)
     }
 
     /// Operations per blob, to find an outcome by its id later.
@@ -151,5 +179,17 @@ impl Pending {
         }
         let position = self.blobs.iter().position(|entry| entry.blob == *name);
         position.map(|position| position as u32)
+    }
+}
+
+/// Whether a transaction of a cluster may leave these bytes to be uploaded ahead of it. What is
+/// appended wherever the blob ends is, beyond what it carries: then it expects an end.
+fn goes_ahead(data: &Data, target: Target) -> bool {
+    let Data::Bytes(bytes) = data else { return false };
+    match target {
+        Target::Append(None) => bytes.len() > limits::TRANSACTION_INLINE_MAX,
+        Target::Replace | Target::Write(_) | Target::Append(Some(_)) => {
+            bytes.len() >= limits::EXTENT_PAYLOAD_MIN
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fixtures::{Kind, Opened, Store, stores};
 use tyr::blocking::Tyr;
 use tyr::{
-    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Scan, Transform,
+    ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Scan, Stamped, Transform,
     TransformKind, limits,
 };
 
@@ -468,14 +468,14 @@ fn what_only_one_kind_can_do_says_so_on_the_other() {
     let refused = store.tyr().check(&mut |_| {}).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert!(store.tyr().damage().is_none());
-    let long = vec![1; limits::TRANSACTION_INLINE_MAX + 1];
-    for refused in [
-        store.keyspace.put("a", long.clone()).unwrap_err(),
-        store.keyspace.put_reader("a", &long[..]).unwrap_err(),
-    ] {
-        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-        assert!(refused.message().contains("16 MiB"), "{refused}");
-    }
+    // What is stamped travels in its transaction, and has a bound there.
+    let stamped = || Stamped::new(vec![1; limits::TRANSACTION_INLINE_MAX / 2 + 1], [0]).unwrap();
+    let mut transaction = store.tyr().begin();
+    transaction.put(&store.keyspace, "a", stamped()).unwrap();
+    let refused = transaction.put(&store.keyspace, "b", stamped()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.message().contains("16 MiB"), "{refused}");
+    drop(transaction);
     let before = store.tyr().statistics().commits;
     store.keyspace.put("a", "1").unwrap();
     let conflict = store.keyspace.append_at("a", 9, "x").unwrap_err();

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tyr_runtime::ticket::{Answering, Committed, Ticket};
 use tyr_types::Result;
 
-use super::Backend;
+use super::{Backend, RemoteUpload};
 
 /// A commit under way. Wait for it in a thread with [`Commit::wait`], or `.await` it.
 #[derive(Debug)]
@@ -15,22 +15,26 @@ pub(crate) struct Commit {
     ticket: Ticket,
     /// Who knows the names, where the answer is still to come.
     names: Option<Backend>,
+    /// What was uploaded ahead, to be dropped if it is not used.
+    upload: Option<RemoteUpload>,
 }
 
 impl Commit {
-    pub(super) fn new(backend: &Backend, ticket: Ticket) -> Self {
+    pub(super) fn new(backend: &Backend, ticket: Ticket, upload: Option<RemoteUpload>) -> Self {
         match ticket.known() {
             Ok(answer) => {
                 let answer = answer.map_err(|error| backend.named(error));
-                Self { ticket: Ticket::ready(answer), names: None }
+                Self { ticket: Ticket::ready(answer), names: None, upload }
             }
-            Err(ticket) => Self { ticket, names: Some(backend.clone()) },
+            Err(ticket) => Self { ticket, names: Some(backend.clone()), upload },
         }
     }
 
     /// Waits for the answer, blocking the thread.
-    pub fn wait(self) -> Result<Committed> {
-        named(self.names.as_ref(), self.ticket.wait())
+    pub fn wait(mut self) -> Result<Committed> {
+        let answer = self.ticket.wait();
+        self.upload.iter_mut().for_each(|upload| upload.end(&answer));
+        named(self.names.as_ref(), answer)
     }
 }
 
@@ -39,7 +43,7 @@ impl IntoFuture for Commit {
     type IntoFuture = Committing;
 
     fn into_future(self) -> Committing {
-        Committing { answer: self.ticket.into_future(), names: self.names }
+        Committing { answer: self.ticket.into_future(), names: self.names, upload: self.upload }
     }
 }
 
@@ -49,6 +53,7 @@ impl IntoFuture for Commit {
 pub(crate) struct Committing {
     answer: Answering,
     names: Option<Backend>,
+    upload: Option<RemoteUpload>,
 }
 
 impl Future for Committing {
@@ -56,7 +61,10 @@ impl Future for Committing {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = Pin::new(&mut self.answer).poll(context);
-        polled.map(|answer| named(self.names.as_ref(), answer))
+        polled.map(|answer| {
+            self.upload.iter_mut().for_each(|upload| upload.end(&answer));
+            named(self.names.as_ref(), answer)
+        })
     }
 }
 

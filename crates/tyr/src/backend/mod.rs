@@ -32,6 +32,8 @@ mod remote;
 #[cfg(not(feature = "cluster"))]
 #[path = "without_cluster.rs"]
 mod remote;
+#[cfg(feature = "cluster")]
+mod remote_upload;
 mod view;
 
 use std::collections::BTreeSet;
@@ -54,6 +56,7 @@ pub(crate) use self::read_versions::{Moment, ReadVersions, VersionedRead};
 pub(crate) use self::view::View;
 
 use self::embedded::{EmbeddedSpace, EmbeddedView};
+pub(crate) use self::remote::RemoteUpload;
 use self::remote::{Client, RemoteSpace, RemoteView, Unresolved};
 use crate::Committed;
 use crate::offload::offload;
@@ -230,12 +233,13 @@ impl Backend {
         reads: Vec<ReadCheck>,
         versions: ReadVersions,
         leases: Vec<Arc<ExtentLease>>,
+        upload: Option<RemoteUpload>,
     ) -> Commit {
         let ticket = match self {
             Self::Embedded(store) => embedded::commit(store, blobs, reads, versions, leases),
-            Self::Remote(client) => client.commit(blobs, reads, versions.into_leases()),
+            Self::Remote(client) => remote::commit(client, blobs, reads, versions.into_leases()),
         };
-        Commit::new(self, ticket)
+        Commit::new(self, ticket, upload)
     }
 
     /// The error as its user reads it: of a blob, with the name of its keyspace.
@@ -259,7 +263,7 @@ impl Backend {
         match (self, Unresolved::of(error)) {
             (Self::Remote(client), Some(transaction)) => {
                 let shape = transaction.blobs.iter().map(|it| it.operations.len() as u32).collect();
-                Ok(Asked { commit: Commit::new(self, client.ask(transaction)), shape })
+                Ok(Asked { commit: Commit::new(self, client.ask(transaction), None), shape })
             }
             (Self::Embedded(_) | Self::Remote(_), _) => Err(Error::invalid(
                 "this error leaves nothing open: ask with the `TimedOut` error of a commit to a \

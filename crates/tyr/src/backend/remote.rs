@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use super::remote_upload::RemoteUpload;
 pub(crate) use tyr_client::{Client, KeyLease as RemoteLease, Lease, Unresolved};
 use tyr_client::{Place, Seen, Want};
+use tyr_runtime::ticket::Ticket;
+use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo, KeyspaceName,
-    LeaseMode, Result, Scan, ScanPage, Stat, Timestamp, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo,
+    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp, limits,
 };
 
+use super::remote_upload;
 use super::{Answer, BlobPart, Found, Moment, VersionedRead};
 
 /// A keyspace of a cluster.
@@ -83,6 +87,25 @@ impl RemoteSpace {
 
     pub async fn read_whole(&self, name: &BlobName) -> Result<Answer> {
         self.read(name, ByteRange { start: 0, end: limits::READ_LEN_MAX }, true).await
+    }
+
+    /// Whether payloads may be uploaded ahead of their transactions.
+    pub fn may_upload(&self) -> bool {
+        self.client.may_upload()
+    }
+
+    /// Where what is uploaded goes: to `offset` of the blob, or to where it ends now.
+    pub async fn upload(
+        &self,
+        name: &BlobName,
+        offset: Option<u64>,
+    ) -> Result<(RemoteUpload, u64)> {
+        let offset = match offset {
+            Some(offset) => offset,
+            None => remote_upload::size_of(&self.client, name).await?.unwrap_or(0),
+        };
+        let chunk_size = self.info.config.chunk_size;
+        Ok((RemoteUpload::new(&self.client, name.clone(), chunk_size, offset), offset))
     }
 
     pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
@@ -181,6 +204,27 @@ impl RemoteVersions {
         self.leases.extend(sight.lease);
         Ok(VersionedRead { answer: found(&sight.seen), check })
     }
+}
+
+/// Commits a transaction, its large payloads ahead of it.
+pub(super) fn commit(
+    client: &Arc<Client>,
+    blobs: Vec<BlobOperations>,
+    reads: Vec<ReadCheck>,
+    leases: Vec<Lease>,
+) -> Ticket {
+    if !remote_upload::is_large(client, &blobs) {
+        return client.commit(blobs, reads, leases);
+    }
+    let (answer, ticket) = Ticket::waiting();
+    let client = Arc::clone(client);
+    let work = move || {
+        let committed = block_on(remote_upload::commit(&client, blobs, reads, leases));
+        // Who does not wait has let it go on by itself.
+        let _ = answer.send(committed);
+    };
+    ::blocking::unblock(work).detach();
+    ticket
 }
 
 /// Reads parts of many blobs at one moment (R6).

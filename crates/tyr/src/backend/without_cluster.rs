@@ -7,11 +7,11 @@ use std::time::Duration;
 use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
-use tyr_runtime::ticket::Ticket;
+use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
-    Transaction,
+    KeyspaceInfo, KeyspaceName, LeaseMode, Payload, ReadCheck, Result, Scan, ScanPage, Stat,
+    Timestamp, Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -40,6 +40,10 @@ pub(crate) enum Lease {}
 #[derive(Debug)]
 pub(crate) struct RemoteVersions;
 
+/// Nothing is uploaded.
+#[derive(Debug)]
+pub(crate) enum RemoteUpload {}
+
 /// No error leaves anything open.
 pub(crate) enum Unresolved {}
 
@@ -66,10 +70,6 @@ impl Client {
     }
 
     pub async fn drop_keyspace(&self, _: &KeyspaceName) -> Result<()> {
-        match *self {}
-    }
-
-    pub fn commit(&self, _: Vec<BlobOperations>, _: Vec<ReadCheck>, _: Vec<Lease>) -> Ticket {
         match *self {}
     }
 
@@ -148,7 +148,29 @@ impl RemoteSpace {
         match *self {}
     }
 
+    pub fn may_upload(&self) -> bool {
+        match *self {}
+    }
+
+    pub async fn upload(&self, _: &BlobName, _: Option<u64>) -> Result<(RemoteUpload, u64)> {
+        match *self {}
+    }
+
     pub async fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+}
+
+impl RemoteUpload {
+    pub async fn push(&mut self, _: Bytes) -> Result<()> {
+        match *self {}
+    }
+
+    pub async fn payload(&mut self) -> Result<Payload> {
+        match *self {}
+    }
+
+    pub fn end(&mut self, _: &Result<Committed>) {
         match *self {}
     }
 }
@@ -207,6 +229,15 @@ impl Unresolved {
     pub fn of(_: &Error) -> Option<Arc<Transaction>> {
         None
     }
+}
+
+pub(super) fn commit(
+    client: &Arc<Client>,
+    _: Vec<BlobOperations>,
+    _: Vec<ReadCheck>,
+    _: Vec<Lease>,
+) -> Ticket {
+    match **client {}
 }
 
 pub(super) async fn read_many(client: &Arc<Client>, _: &[BlobPart]) -> Result<Vec<Option<Bytes>>> {

@@ -6,14 +6,15 @@ use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId,
-    Number, Operation, Outcome, Payload, Result, Scan, ScanPage, Stat, Transform, limits,
+    Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Transform, limits,
 };
 
 use super::snapshot::pages;
+use super::upload::Finished;
 use super::{Reader, Snapshot, Upload};
 use crate::backend::{Answer, Commit, ReadVersions, Space};
 use crate::key::ToKey;
-use crate::pending::Pending;
+use crate::pending::{Pending, Target};
 
 /// A namespace of blobs. Clone it freely.
 #[derive(Clone, Debug)]
@@ -69,9 +70,23 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put`]; `Unavailable` when `source` fails. The blob stays as it was.
     pub fn put_reader(&self, key: impl ToKey, source: impl Read) -> Result<u64> {
-        let upload = self.upload(source)?;
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Replace, source)?;
         let len = upload.len();
-        self.finish(key, upload, |payload| Operation::Replace { payload })?.wait()?;
+        self.finish(key, upload)?.wait()?;
+        Ok(len)
+    }
+
+    /// Writes everything from a reader at `offset`, in one transaction. Answers its length.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_reader`].
+    pub fn write_reader(&self, key: impl ToKey, offset: u64, source: impl Read) -> Result<u64> {
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Write(offset), source)?;
+        let len = upload.len();
+        ByteRange::at(offset, len)?;
+        self.finish(key, upload)?.wait()?;
         Ok(len)
     }
 
@@ -109,9 +124,24 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put_reader`].
     pub fn append_reader(&self, key: impl ToKey, source: impl Read) -> Result<u64> {
-        let upload = self.upload(source)?;
-        let append = |payload| Operation::Append { payload, expected: None };
-        offset(&self.finish(key, upload, append)?.wait()?)
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Append(None), source)?;
+        offset(&self.finish(key, upload)?.wait()?)
+    }
+
+    /// The same if the blob ends at `expected_offset` (0 for an absent one).
+    ///
+    /// # Errors
+    /// `Conflict` if it does not; else as [`Keyspace::put_reader`].
+    pub fn append_reader_at(
+        &self,
+        key: impl ToKey,
+        expected_offset: u64,
+        source: impl Read,
+    ) -> Result<u64> {
+        let key = key.to_key()?;
+        let upload = self.upload(&key, Target::Append(Some(expected_offset)), source)?;
+        offset(&self.finish(key, upload)?.wait()?)
     }
 
     /// Reads up to `len` bytes at `offset`; fewer where the blob ends.
@@ -286,7 +316,7 @@ impl Keyspace {
 
     pub(crate) fn begin_put(&self, key: impl ToKey, data: Data) -> Result<Commit> {
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.space, data)?;
+            let payload = pending.payload(&self.space, data, Target::Replace)?;
             Ok(Operation::Replace { payload })
         })
     }
@@ -294,7 +324,7 @@ impl Keyspace {
     pub(crate) fn begin_write(&self, key: impl ToKey, offset: u64, data: Data) -> Result<Commit> {
         ByteRange::at(offset, data.len() as u64)?;
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.space, data)?;
+            let payload = pending.payload(&self.space, data, Target::Write(offset))?;
             Ok(Operation::Write { offset, payload })
         })
     }
@@ -306,7 +336,7 @@ impl Keyspace {
         expected: Option<u64>,
     ) -> Result<Commit> {
         self.begin(key, |pending| {
-            let payload = pending.payload(&self.space, data)?;
+            let payload = pending.payload(&self.space, data, Target::Append(expected))?;
             Ok(Operation::Append { payload, expected })
         })
     }
@@ -321,22 +351,17 @@ impl Keyspace {
         let name = self.blob(key)?;
         let mut pending = Pending::default();
         pending.add(name.clone(), Operation::Compare { offset, expected: expected.into() })?;
-        let payload = pending.payload(&self.space, new)?;
+        let payload = pending.payload(&self.space, new, Target::Write(offset))?;
         pending.add(name, Operation::Write { offset, payload })?;
         Ok(self.commit(pending))
     }
 
     /// Commits an upload as one operation.
-    pub(crate) fn finish(
-        &self,
-        key: impl ToKey,
-        upload: Upload,
-        operation: impl FnOnce(Payload) -> Operation,
-    ) -> Result<Commit> {
+    pub(crate) fn finish(&self, key: impl ToKey, upload: Upload) -> Result<Commit> {
         self.begin(key, |pending| {
-            let (payload, leases) = upload.finish()?;
-            pending.hold(leases);
-            Ok(operation(payload))
+            let Finished { operation, leases, remote } = upload.finish()?;
+            pending.hold(leases, remote);
+            Ok(operation)
         })
     }
 
@@ -345,8 +370,8 @@ impl Keyspace {
         pending.commit(&backend, ReadVersions::new(&backend, None))
     }
 
-    fn upload(&self, mut source: impl Read) -> Result<Upload> {
-        let mut upload = Upload::new(self.space.clone());
+    fn upload(&self, key: &Key, target: Target, mut source: impl Read) -> Result<Upload> {
+        let mut upload = Upload::new(self.space.clone(), self.blob(key)?, target);
         upload.fill_from(&mut source)?;
         Ok(upload)
     }

@@ -13,7 +13,7 @@ use crate::backend::{Backend, Commit, Found, Moment, ReadVersions, VersionedRead
 use crate::committed::Committed;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
-use crate::pending::Pending;
+use crate::pending::{Pending, Target};
 
 /// Operations on any blobs of any keyspaces that take effect together or not at all.
 ///
@@ -73,7 +73,7 @@ impl Transaction {
         data: impl Into<Data>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;
-        let payload = self.pending.payload(&keyspace.space, data.into())?;
+        let payload = self.pending.payload(&keyspace.space, data.into(), Target::Replace)?;
         self.pending.add(name, Operation::Replace { payload })
     }
 
@@ -90,7 +90,7 @@ impl Transaction {
     ) -> Result<OperationId> {
         let (name, data) = (keyspace.blob(key)?, data.into());
         ByteRange::at(offset, data.len() as u64)?;
-        let payload = self.pending.payload(&keyspace.space, data)?;
+        let payload = self.pending.payload(&keyspace.space, data, Target::Write(offset))?;
         self.pending.add(name, Operation::Write { offset, payload })
     }
 
@@ -130,7 +130,7 @@ impl Transaction {
         expected: Option<u64>,
     ) -> Result<OperationId> {
         let name = keyspace.blob(key)?;
-        let payload = self.pending.payload(&keyspace.space, data)?;
+        let payload = self.pending.payload(&keyspace.space, data, Target::Append(expected))?;
         self.pending.add(name, Operation::Append { payload, expected })
     }
 
