@@ -14,7 +14,6 @@ pub mod keyspace;
 pub mod listing;
 pub mod locations;
 pub mod metadata;
-pub mod pieces;
 pub mod reading;
 pub mod reference;
 pub mod removal;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use clap::Args;
 use tyr::{Error, Result};
 
@@ -61,35 +60,4 @@ fn open_file(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     // Pipes and devices say 0.
     let len = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(file), len))
-}
-
-/// Hands `take` what `reader` has, `len_max` bytes at a time, with how many came before; nothing at
-/// all is one piece, too. Answers how many bytes it was.
-pub fn each_piece(
-    reader: &mut impl Read,
-    len_max: usize,
-    mut take: impl FnMut(u64, Bytes) -> Result<()>,
-) -> Result<u64> {
-    let mut len = 0;
-    loop {
-        let mut piece = Vec::new();
-        let count = read_piece(reader, &mut piece, len_max)?;
-        if count > 0 || len == 0 {
-            take(len, Bytes::from(piece))?;
-        }
-        len += count as u64;
-        if count < len_max {
-            return Ok(len);
-        }
-    }
-}
-
-/// Fills `piece` from `reader` as far as it goes; answers how many bytes came.
-pub fn read_piece(reader: &mut impl Read, piece: &mut Vec<u8>, len_max: usize) -> Result<usize> {
-    piece.clear();
-    reader
-        .by_ref()
-        .take(len_max as u64)
-        .read_to_end(piece)
-        .map_err(|error| Error::io("cannot read the data to write", error))
 }

@@ -19,7 +19,7 @@ fn by_keyspace(
 }
 
 /// The metrics of a node.
-pub static METRICS: [Metric<NodeStatistics>; 66] = [
+pub static METRICS: [Metric<NodeStatistics>; 68] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -170,6 +170,12 @@ pub static METRICS: [Metric<NodeStatistics>; 66] = [
         "Those of them that are only in the log besides.",
         Level(|it| it.dirty_bytes as f64),
     ),
+    metric(
+        "tyr_staged_pieces",
+        "Pieces that were uploaded ahead of their transactions and are not used yet.",
+        Level(|it| it.staged.0 as f64),
+    ),
+    metric("tyr_staged_bytes", "Bytes of those pieces.", Level(|it| it.staged.1 as f64)),
     metric(
         "tyr_versions_held",
         "Older versions held for readers.",

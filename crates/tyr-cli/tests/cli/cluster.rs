@@ -87,19 +87,17 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
 }
 
 #[test]
-fn what_is_too_long_for_a_transaction_of_a_cluster_is_written_in_pieces() {
+fn a_file_of_any_length_is_written_to_a_cluster_in_one_transaction() {
     let cluster = Cluster::form(3, false);
     cluster.text(&["keyspace", "create", "notes"]);
     let content = noise((17 << 20) + 3, 1);
     let file = cluster.shell.path("long");
     std::fs::write(&file, &content).unwrap();
     let file = file.to_str().unwrap();
-    let refused = cluster.refused("", &["put", "notes", "long", file]);
-    assert_eq!(refused, (9, "InvalidArgument".to_owned()));
-    let put = cluster.json(&["put", "--pieces", "notes", "long", file]);
+    let put = cluster.json(&["put", "notes", "long", file]);
     assert_eq!(put[0]["size"], content.len());
-    assert_eq!(cluster.text(&["append", "--pieces", "notes", "long", file]), "17825795\n");
-    let written = cluster.json(&["write", "--pieces", "notes", "long", "1", file]);
+    assert_eq!(cluster.text(&["append", "notes", "long", file]), "17825795\n");
+    let written = cluster.json(&["write", "notes", "long", "1", file]);
     assert_eq!(written[0]["len"], content.len());
     let out = cluster.shell.path("out");
     cluster.text(&["get", "notes", "long", "--output", out.to_str().unwrap()]);

@@ -106,11 +106,11 @@ fn a_commit_without_an_answer_has_a_code_of_its_own() {
     let data = format!("tyr://{}/?timeout=2s", nodes.listen[0]);
     succeeded(shell.run(["keyspace", "create", "ks", "--data", &data]));
 
-    let mut write = shell.start(["write", "ks", "a", "0", "--pieces", "--json", "--data", &data]);
+    let mut write = shell.start(["write", "ks", "a", "0", "--json", "--data", &data]);
     let mut input = write.stdin.take().unwrap();
-    // The pipe holds far less than what is beyond the first piece of 4 MiB: when all of it is
-    // written, that piece is committed, and the next one is being read.
-    input.write_all(&noise(5 << 20, 1)).unwrap();
+    // The pipe holds far less: when all of it is written, the keyspace is open, and what comes is
+    // being read. It is too little to be uploaded ahead.
+    input.write_all(&noise(512 << 10, 1)).unwrap();
     nodes.processes[0].signal(Signal::STOP);
     drop(input);
     let (code, kind, text) = refusal(&write.wait_with_output().unwrap());
