@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 use tyr_types::{
-    ByteRange, Existence, Expected, Number, Operation, Outcome, Payload, Relation, Timestamp,
+    ByteRange, Existence, Expected, Number, Operation, Outcome, Payload, PieceContent, Relation,
+    Timestamp, UploadedPiece,
 };
 
 /// Stands for size and existence among the ranges of a blob: a byte that no blob has.
@@ -170,6 +171,15 @@ fn stored(payload: &Payload, at: Timestamp) -> Cow<'_, [u8]> {
     match payload {
         Payload::Inline(bytes) => Cow::Borrowed(bytes),
         Payload::Extents(_) => panic!("clients of the simulator send payloads by value"),
+        Payload::Uploaded(uploaded) => {
+            let bytes = |it: &UploadedPiece| match &it.content {
+                PieceContent::Bytes(bytes) => bytes.clone(),
+                PieceContent::Elsewhere | PieceContent::Extents(_) => {
+                    panic!("clients of the simulator know what they uploaded")
+                }
+            };
+            Cow::Owned(uploaded.pieces().iter().flat_map(bytes).collect())
+        }
         Payload::Stamped(stamped) => {
             let (epoch, clock) = (at.epoch.0.to_be_bytes(), at.clock.to_be_bytes());
             let stamp = [&epoch[..], &clock, &at.node.to_be_bytes(), &[0, 0]].concat();

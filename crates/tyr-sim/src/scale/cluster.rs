@@ -247,6 +247,7 @@ impl Cluster {
             | Answer::Many { .. }
             | Answer::Page(_)
             | Answer::Leased { .. }
+            | Answer::Staged(_)
             | Answer::Ended => {
                 unreachable!("clients only commit")
             }

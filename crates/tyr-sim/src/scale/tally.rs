@@ -91,6 +91,7 @@ impl Kind {
             Body::Submit { is_retry: true, .. }
             | Body::Recovery(_)
             | Body::Movement(_)
+            | Body::Upload(_)
             | Body::Read(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }

@@ -17,6 +17,7 @@ use crate::workload::sides::Sides;
 use crate::workload::snapshots::Snapshots;
 use crate::workload::stamps::Stamps;
 use crate::workload::stocks::Stocks;
+use crate::workload::uploads::Uploads;
 use crate::workload::{Space, Workload};
 
 use super::WorkloadLine;
@@ -29,7 +30,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -94,11 +95,12 @@ const KINDS: [Kind; 15] = [
     },
     Kind {
         name: "snapshots",
-        parameters: &[("blobs", 4), ("pause", 20), ("readers", 1_000)],
+        parameters: &[("blobs", 4), ("pause", 20), ("readers", 1_000), ("moments", 0)],
         make: |space, values| {
             let pause_us = values[1].saturating_mul(1_000);
             let readers = u16::try_from(values[2]).unwrap_or(u16::MAX);
-            Box::new(Snapshots::new(space, values[0] as usize, pause_us).with_readers(readers))
+            let snapshots = Snapshots::new(space, values[0] as usize, pause_us);
+            Box::new(snapshots.with_readers(readers).with_moments(values[3]))
         },
     },
     Kind {
@@ -110,6 +112,11 @@ const KINDS: [Kind; 15] = [
         name: "stocks",
         parameters: &[("cells", 4)],
         make: |space, values| Box::new(Stocks::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "uploads",
+        parameters: &[("blobs", 3)],
+        make: |space, values| Box::new(Uploads::new(space, values[0] as usize)),
     },
 ];
 

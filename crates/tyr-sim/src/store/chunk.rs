@@ -9,12 +9,17 @@
 //! before. What is below the floor is gone (V3, V4). While the chunk is on its way here by copy,
 //! effects come before the base that they lie over: they wait, and are done again on top of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use tyr_protocol::Footprint;
 use tyr_protocol::movement::ChunkCopy;
+use tyr_protocol::upload::with_content;
 use tyr_types::chunk::{Answers, Place, Start};
-use tyr_types::{ByteRange, Operation, Timestamp, TransactionId};
+use tyr_types::{
+    ByteRange, Bytes, Operation, PieceContent, PieceId, PieceRef, Timestamp, TransactionId,
+};
 
 use super::content::{Content, Written};
 
@@ -67,6 +72,8 @@ pub struct Chunk {
     /// Up to where it was copied from elsewhere, or folded before a restart: what is at or below is
     /// in the base.
     copied: Option<Timestamp>,
+    /// What came without all of its pieces: a base that has it must follow (U3), or the chunk goes.
+    hollow: BTreeSet<Timestamp>,
 }
 
 /// A version of a chunk that could go.
@@ -91,6 +98,7 @@ impl Chunk {
             latest: Arc::default(),
             awaited: None,
             copied: None,
+            hollow: BTreeSet::new(),
         }
     }
 
@@ -115,9 +123,12 @@ impl Chunk {
     ///
     /// # Panics
     /// When something newer was applied that it overlaps (C6).
-    pub fn apply(&mut self, at: Timestamp, cause: Cause) -> Answers {
+    pub fn apply(&mut self, at: Timestamp, mut cause: Cause) -> Answers {
         if self.copied.is_some_and(|copied| at <= copied) {
             return Answers::new();
+        }
+        if cause.fill(self.place) {
+            self.hollow.insert(at);
         }
         let place = self.effects.partition_point(|other| other.at < at);
         let is_again = self.effects.get(place).is_some_and(|other| other.at == at);
@@ -270,6 +281,7 @@ impl Chunk {
             checkpoints: Vec::new(),
             awaited: None,
             copied: Some(at),
+            hollow: BTreeSet::new(),
         }
     }
 
@@ -293,6 +305,19 @@ impl Chunk {
         self.awaited = Some(pieces);
     }
 
+    /// Whether it has all that was applied to it, or is to get it with its base.
+    ///
+    /// # Panics
+    /// When bytes are nowhere (U1).
+    pub fn check_whole(&self) {
+        let lacking = self.hollow.first();
+        assert!(
+            self.is_awaited() || lacking.is_none(),
+            "violation: {lacking:?} is applied to {:?} without its bytes (U1)",
+            self.place.range
+        );
+    }
+
     /// The pieces of the base that came.
     pub(super) fn take_pieces(&mut self) -> Vec<ChunkCopy> {
         self.awaited.take().unwrap_or_default()
@@ -300,6 +325,13 @@ impl Chunk {
 
     /// Takes away everything, and answers what was applied above `at`.
     pub(super) fn detach(&mut self, at: Timestamp) -> Vec<(Timestamp, Cause)> {
+        let above = (Bound::Excluded(at), Bound::Unbounded);
+        let lacking = self.hollow.range(above).next();
+        assert!(
+            lacking.is_none(),
+            "violation: {lacking:?} has no bytes, nor the copy at {at} (U3)"
+        );
+        self.hollow.clear();
         self.checkpoints.clear();
         let effects = std::mem::take(&mut self.effects).into_iter();
         effects.filter(|effect| effect.at > at).map(|effect| (effect.at, effect.cause)).collect()
@@ -364,6 +396,36 @@ impl Effect {
 }
 
 impl Cause {
+    /// Puts zeros in the place of pieces of the chunk that are not here; answers whether there were
+    /// such.
+    fn fill(&mut self, place: Place) -> bool {
+        let Self::Transaction { operations, .. } = self else { return false };
+        let mut is_lacking = false;
+        for (offset, uploaded) in operations.iter().filter_map(Operation::uploaded) {
+            is_lacking |= uploaded.placed().any(|(start, it)| {
+                let start = offset + start;
+                let span = ByteRange { start, end: start + u64::from(it.piece.len) };
+                it.content == PieceContent::Elsewhere && span.overlaps(place.range)
+            });
+        }
+        if is_lacking {
+            let held: BTreeMap<PieceId, PieceContent> = operations
+                .iter()
+                .filter_map(Operation::uploaded)
+                .flat_map(|(_, uploaded)| uploaded.pieces())
+                .map(|it| (it.piece.id, it.content.clone()))
+                .collect();
+            let content = |piece: &PieceRef| match held.get(&piece.id) {
+                Some(PieceContent::Elsewhere) | None => {
+                    PieceContent::Bytes(Bytes::from(vec![0; piece.len as usize]))
+                }
+                Some(held) => held.clone(),
+            };
+            *operations = with_content(operations, content).into();
+        }
+        is_lacking
+    }
+
     fn name(&self) -> String {
         match self {
             Self::Transaction { id, .. } => format!("transaction {:x}", id.0),

@@ -14,6 +14,7 @@ mod copy;
 mod rot;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +22,13 @@ use std::sync::Arc;
 use tyr_protocol::commit::{Answered, Outcomes};
 use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
+use tyr_protocol::upload::{self, StagedPiece};
 use tyr_protocol::versions::{self, Policy, Usage, Version};
 use tyr_protocol::{Abort, Chain, Part, Rule, View};
 use tyr_types::chunk::{Answers, Start};
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Number, NumberType,
-    Operation, Timestamp, Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation,
+    PieceContent, PieceId, PieceRef, Timestamp, Transaction, TransactionId,
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
@@ -52,10 +54,15 @@ pub struct SimStore {
     node: NodeId,
     config: StoreConfig,
     chunks: BTreeMap<ChunkName, Chunk>,
+    /// What was uploaded ahead of its transaction.
+    pieces: BTreeMap<PieceId, PieceContent>,
     usages: BTreeMap<BlobName, Usage>,
     rot: Rot,
     /// What was done since [`SimStore::take_done`].
     done: Vec<Done>,
+    /// Whether a log is being read: to chunks that went to others since it was cut, things are
+    /// done that count for nothing.
+    is_replaying: bool,
 }
 
 /// Something that changes which transactions are in what is here.
@@ -85,8 +92,19 @@ pub struct Reading {
 impl SimStore {
     /// An empty store of this node.
     pub fn new(node: NodeId, config: StoreConfig) -> Self {
-        let (chunks, usages, rot) = (BTreeMap::new(), BTreeMap::new(), Rot::default());
-        Self { node, config, chunks, usages, rot, done: Vec::new() }
+        let (chunks, pieces) = (BTreeMap::new(), BTreeMap::new());
+        let (usages, rot) = (BTreeMap::new(), Rot::default());
+        let (done, is_replaying) = (Vec::new(), true);
+        Self { node, config, chunks, pieces, usages, rot, done, is_replaying }
+    }
+
+    /// The log is read: from now on everything counts.
+    ///
+    /// # Panics
+    /// When a chunk lacks bytes of what was applied to it (U1).
+    pub fn end_replay(&mut self) {
+        self.is_replaying = false;
+        self.chunks.values().for_each(Chunk::check_whole);
     }
 
     /// What was done since this was asked last, for the checker.
@@ -117,8 +135,10 @@ impl SimStore {
     pub fn folded(&self, at: Timestamp) -> Self {
         let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited());
         let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at))).collect();
-        let (usages, rot, done) = (BTreeMap::new(), Rot::default(), Vec::new());
-        Self { node: self.node, config: self.config.clone(), chunks, usages, rot, done }
+        let (pieces, usages) = (BTreeMap::new(), BTreeMap::new());
+        let (config, rot, done) = (self.config.clone(), Rot::default(), Vec::new());
+        let is_replaying = true;
+        Self { node: self.node, config, chunks, pieces, usages, rot, done, is_replaying }
     }
 
     /// A chunk is not in this base any more.
@@ -305,10 +325,13 @@ impl SimStore {
         part: &Part,
         guess: u64,
     ) -> Vec<Answered> {
-        let operations: Arc<[Operation]> = entry.operations.as_slice().into();
+        let content = |piece: &PieceRef| self.staged_content(piece.id);
+        let operations = upload::with_content(&entry.operations, content);
+        let operations: Arc<[Operation]> = operations.into();
         let chunks = self.written(entry, part);
         let start = self.start(&entry.blob, part, guess);
         let mut outcomes = Vec::new();
+        let is_replaying = self.is_replaying;
         let (mut is_crowded, crowd) =
             (false, self.config.versions_max + self.config.versions_max / 4);
         for number in chunks {
@@ -318,6 +341,9 @@ impl SimStore {
             let chunk = self.chunk_mut(&name);
             let cause = Cause::Transaction { id, operations: Arc::clone(&operations), start };
             let answers: Answers = chunk.apply(at, cause);
+            if !is_replaying {
+                chunk.check_whole();
+            }
             is_crowded |= chunk.versions() > crowd;
             outcomes.extend(answers.into_iter().filter_map(|(operation, outcome)| {
                 Answered::at_chunk(blob, number, operation, outcome)
@@ -380,8 +406,33 @@ impl Store for SimStore {
         self.done.push(Done::Released(name.clone()));
     }
 
+    fn keep_piece(
+        &mut self,
+        staged: &StagedPiece,
+        content: &PieceContent,
+    ) -> tyr_types::Result<()> {
+        self.pieces.entry(staged.piece.id).or_insert_with(|| content.clone());
+        Ok(())
+    }
+
+    fn unstage(&mut self, ids: &[PieceId]) {
+        ids.iter().for_each(|id| drop(self.pieces.remove(id)));
+    }
+
+    fn staged_content(&self, id: PieceId) -> PieceContent {
+        self.pieces.get(&id).cloned().unwrap_or(PieceContent::Elsewhere)
+    }
+
+    fn staged_bytes(&self, id: PieceId) -> Option<Bytes> {
+        match self.pieces.get(&id)? {
+            PieceContent::Bytes(bytes) => Some(bytes.clone()),
+            PieceContent::Elsewhere | PieceContent::Extents(_) => None,
+        }
+    }
+
     fn clear(&mut self) {
         self.chunks.clear();
+        self.pieces.clear();
         self.usages.clear();
         self.rot.clear();
         self.done.push(Done::Cleared);
@@ -406,66 +457,6 @@ impl Store for SimStore {
 
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
         self.usages.get(blob).map(Usage::as_of)
-    }
-}
-
-impl View for SimStore {
-    fn newest_overlapping(
-        &self,
-        blob: &BlobName,
-        range: ByteRange,
-        is_attributes: bool,
-    ) -> Timestamp {
-        let chunk_size = self.chunk_size(blob.keyspace);
-        let last = range.end.saturating_sub(1).max(range.start) / chunk_size;
-        let first = if is_attributes { 0 } else { range.start / chunk_size };
-        let names = (blob.clone(), first)..=(blob.clone(), last);
-        let chunks = self.chunks.range(names).map(|(_, chunk)| chunk);
-        let newest = |chunk: &Chunk| chunk.newest(range, is_attributes, Timestamp::MAX);
-        chunks.map(newest).max().unwrap_or(Timestamp::ZERO)
-    }
-
-    fn stat(&self, blob: &BlobName) -> Option<u64> {
-        self.chunks.get(&(blob.clone(), 0)).and_then(|chunk| chunk.latest().size)
-    }
-
-    fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
-        let chunk_size = self.chunk_size(blob.keyspace);
-        // Known at version managers only. Elsewhere what is not held counts as the end, not as a
-        // hole: then a condition fails that might hold, never the other way round.
-        let size = self.stat(blob);
-        let is_short = size.map(|size| offset + expected.len() as u64 > size);
-        if is_short.unwrap_or(expected.is_empty()) {
-            return false;
-        }
-        let mut at = offset;
-        let mut rest = expected;
-        while !rest.is_empty() {
-            let name = (blob.clone(), at / chunk_size);
-            let range = self.chunk_range(&name);
-            let (piece, next) = rest.split_at(rest.len().min((range.end - at) as usize));
-            let held = self.chunks.get(&name).map_or(&[][..], |chunk| &chunk.latest().bytes);
-            let held = held.get((at - range.start) as usize..).unwrap_or(&[]);
-            let (there, beyond) = piece.split_at(piece.len().min(held.len()));
-            let is_hole = size.is_some() && beyond.iter().all(|byte| *byte == 0);
-            if *there != held[..there.len()] || !beyond.is_empty() && !is_hole {
-                return false;
-            }
-            (at, rest) = (range.end, next);
-        }
-        true
-    }
-
-    fn number(&self, blob: &BlobName, offset: u64, number_type: NumberType) -> Option<Number> {
-        let name = (blob.clone(), offset / self.chunk_size(blob.keyspace));
-        let at = (offset - self.chunk_range(&name).start) as usize;
-        let held = self.chunks.get(&name).map_or(&[][..], |chunk| &chunk.latest().bytes);
-        let held = held.get(at..).unwrap_or(&[]);
-        Some(Number::load_written(number_type, &held[..held.len().min(number_type.width())]))
-    }
-
-    fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
-        *self.config.chunk_sizes.get(&keyspace).expect("only keyspaces of the run are named")
     }
 }
 

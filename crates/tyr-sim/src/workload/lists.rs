@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_protocol::session::Want;
-use tyr_types::{BlobOperations, Operation};
+use tyr_types::{BlobOperations, Operation, Payload};
 
 use super::{Space, Unique, Work, Workload, cell, cells, numbers, numbers_of, on};
 use crate::checker::{Deed, Entry, Replayed, Seen};
@@ -113,7 +113,7 @@ fn appended<'a>(
     let entries = committed.flat_map(|attempted| &attempted.blobs);
     let operations = entries.filter(|entry| entry.blob == *blob).flat_map(|it| &it.operations);
     operations.filter_map(|operation| match operation.payload() {
-        Some(tyr_types::Payload::Inline(bytes)) => numbers_of(bytes).next(),
-        Some(tyr_types::Payload::Extents(_) | tyr_types::Payload::Stamped(_)) | None => None,
+        Some(Payload::Inline(bytes)) => numbers_of(bytes).next(),
+        Some(Payload::Extents(_) | Payload::Stamped(_) | Payload::Uploaded(_)) | None => None,
     })
 }

@@ -6,8 +6,9 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`], [`stocks`] and [`locks`] are the workloads; [`locking`] is
-//! what is done with a lock, [`probe`] what every run ends with.
+//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`] and [`uploads`] are the workloads;
+//! [`locking`] is what is done with a lock, [`uploading`] what goes ahead of a transaction,
+//! [`probe`] what every run ends with.
 
 pub mod bank;
 pub mod borders;
@@ -30,6 +31,8 @@ pub mod stamps;
 pub mod stocks;
 #[cfg(test)]
 mod tests;
+mod uploading;
+pub mod uploads;
 
 use tyr_protocol::session::Want;
 use tyr_types::{

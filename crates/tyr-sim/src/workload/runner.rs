@@ -17,6 +17,7 @@ use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Transaction};
 use self::answers::{aborted, committed, failed, read, saw, seen_of};
 use super::locking::Locking;
 use super::paging::Paging;
+use super::uploading::Uploading;
 use super::{Then, Work, Workload, probe};
 use crate::checker::{Attempted, Deed, Entry, Fate, History, Replayed, Seen};
 use crate::random::Random;
@@ -64,6 +65,8 @@ struct Doing {
     /// A transaction of unknown outcome, to ask for.
     asked: Option<Arc<Transaction>>,
     asks: u32,
+    /// What is uploaded ahead of its transaction.
+    uploading: Option<Uploading>,
     /// Whether it is a part of the setting up.
     is_set_up: bool,
 }
@@ -285,6 +288,7 @@ impl Runner {
             began: Vec::new(),
             asked: None,
             asks: 0,
+            uploading: None,
             is_set_up,
         });
     }
@@ -334,9 +338,14 @@ impl Runner {
                     if let Some(then) = doing.then.take() {
                         attempted.blobs = then(&attempted.reads);
                     }
+                    let uploading =
+                        doing.uploading.get_or_insert_with(|| Uploading::of(&attempted.blobs));
+                    if let Some(upload) = uploading.next() {
+                        return upload;
+                    }
                     attempted.fate = Fate::Pending;
                     let reads = std::mem::take(&mut doing.checks);
-                    Call::Commit { blobs: attempted.blobs.clone(), reads }
+                    Call::Commit { blobs: uploading.named(&attempted.blobs), reads }
                 }
             },
         }
@@ -378,6 +387,10 @@ impl Runner {
                     all.extend(seen);
                 }
                 doing.listing.is_over()
+            }
+            Answer::Staged(piece) => {
+                doing.uploading.iter_mut().for_each(|it| it.uploaded(piece));
+                false
             }
             Answer::Ended | Answer::Leased { .. } => false,
             Answer::Failed(abort) => {

@@ -10,7 +10,7 @@
 //! A crash may come between any two: what is under way is gone with the process, what is on the
 //! disk is there. Chunks are folded all at once, up to one timestamp.
 
-use tyr_protocol::member::Record;
+use tyr_protocol::member::{Record, Store};
 use tyr_types::{NodeId, Timestamp};
 
 use super::disk::Base;
@@ -133,7 +133,9 @@ impl World {
                     records.push(record);
                     return Cutting::Paging { records, after };
                 }
-                records.extend(member.checkpoint(after));
+                let store = &process.store;
+                let rest = member.checkpoint(after).into_iter();
+                records.extend(rest.map(|it| it.with_content(|id| store.staged_content(id))));
                 let (end, clock) = (model.disk.len(), member.clock());
                 Cutting::Applying { records, end, clock }
             }

@@ -94,6 +94,8 @@ impl Knowledge {
             | Record::Aborted { .. }
             | Record::Answered { .. }
             | Record::Finished { .. }
+            | Record::Staged { .. }
+            | Record::Unstaged { .. }
             | Record::Installed { .. } => {}
             Record::Remembered { .. }
             | Record::Marked { .. }

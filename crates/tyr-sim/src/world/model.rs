@@ -58,6 +58,7 @@ impl Model {
         for record in records {
             member.replay(record.clone(), &mut store);
         }
+        store.end_replay();
         self.process = Some(Process { member, store, cutting: Cutting::Idle });
     }
 

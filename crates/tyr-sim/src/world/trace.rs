@@ -100,6 +100,7 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         | Body::NotUnderstood { asked: Asked::Read(_), .. }
         | Body::Read(_)
         | Body::Movement(_)
+        | Body::Upload(_)
         | Body::CancelRead { .. }
         | Body::SnapshotEnded { .. }
         | Body::FetchMap
@@ -157,6 +158,8 @@ pub fn record_subject(record: &Record) -> Option<TransactionId> {
         | Record::Aborted { id, .. } => Some(*id),
         Record::Aside { transaction, .. } => Some(transaction.id),
         Record::Map(_)
+        | Record::Staged { .. }
+        | Record::Unstaged { .. }
         | Record::Recalled { .. }
         | Record::Installed { .. }
         | Record::Finished { .. }
@@ -262,6 +265,10 @@ impl Display for Load<'_> {
             }
             Payload::Extents(_) => Ok(()),
             Payload::Stamped(stamped) => write!(f, " stamped at {:?}", stamped.places()),
+            Payload::Uploaded(uploaded) => {
+                let ids = uploaded.pieces().iter().map(|it| it.piece.id.0 as u64 & 0xF_FFFF);
+                write!(f, " pieces {:x?}", ids.collect::<Vec<_>>())
+            }
         }
     }
 }
@@ -289,7 +296,12 @@ impl Display for BriefRecord<'_> {
             Record::Aside { transaction, at, .. } => {
                 write!(f, "Aside {} at {at}", Name(transaction.id))
             }
-            Record::Fenced { .. }
+            Record::Staged { staged, .. } => {
+                let id = staged.piece.id.0 as u64 & 0xF_FFFF;
+                write!(f, "Staged {id:x} of \"{}\" chunk {}", staged.blob.key, staged.chunk)
+            }
+            Record::Unstaged { .. }
+            | Record::Fenced { .. }
             | Record::Decided { .. }
             | Record::Answered { .. }
             | Record::Aborted { .. } => f.write_str(&cut(format!("{:?}", self.0))),

@@ -4,10 +4,12 @@ use tyr_engine::{Held, Holdings};
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
+use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, View};
 use tyr_types::{
-    BlobName, ByteRange, KeyspaceId, NodeId, Number, NumberType, Operation, Timestamp, Transaction,
+    BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, NumberType, Operation, PieceContent,
+    PieceId, Result, Timestamp, Transaction,
 };
 
 use crate::store::Done;
@@ -87,6 +89,22 @@ impl Store for Watched {
     fn release(&mut self, chunk: &ChunkName) {
         self.done.push(Done::Released(chunk.clone()));
         self.holdings.release(chunk);
+    }
+
+    fn keep_piece(&mut self, staged: &StagedPiece, content: &PieceContent) -> Result<()> {
+        self.holdings.keep_piece(staged, content)
+    }
+
+    fn unstage(&mut self, ids: &[PieceId]) {
+        self.holdings.unstage(ids);
+    }
+
+    fn staged_content(&self, id: PieceId) -> PieceContent {
+        self.holdings.staged_content(id)
+    }
+
+    fn staged_bytes(&self, id: PieceId) -> Option<Bytes> {
+        self.holdings.staged_bytes(id)
     }
 
     fn clear(&mut self) {
