@@ -19,6 +19,7 @@ use crate::commands::inspect::{self, InspectArguments};
 use crate::commands::keyspace::{self, KeyspaceCommand};
 use crate::commands::listing::{self, ListArguments, StatArguments};
 use crate::commands::locations::{self, LocationsArguments};
+use crate::commands::lock::{self, LockArguments};
 use crate::commands::metadata::{self, MetadataCommand};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
@@ -110,6 +111,8 @@ pub enum Command {
     Rm(RemoveArguments),
     /// Run a transaction from a script on standard input, all or nothing
     Txn(TxnArguments),
+    /// Run a command while this process holds a lock, or show the lock
+    Lock(LockArguments),
     /// Service metadata: what services agree on beside their data
     #[command(subcommand)]
     Meta(MetadataCommand),
@@ -168,6 +171,7 @@ impl Command {
             Self::Locations(arguments) => locations::run(session, &arguments),
             Self::Rm(arguments) => removal::remove(session, &arguments),
             Self::Txn(arguments) => txn::run(session, &arguments),
+            Self::Lock(arguments) => lock::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),

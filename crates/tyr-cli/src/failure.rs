@@ -28,6 +28,8 @@ pub enum Failure {
     Output(io::Error),
     /// A signal of this number asked to stop.
     Interrupted(i32),
+    /// A command that was run ended with this exit code, and has said why.
+    Command(u8),
 }
 
 impl Failure {
@@ -39,6 +41,7 @@ impl Failure {
             Self::Differences(_) => 1,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Output(_) => 1,
+            Self::Command(code) => *code,
             Self::Interrupted(signal) => 128_u8.saturating_add(u8::try_from(*signal).unwrap_or(0)),
         }
     }
@@ -51,13 +54,17 @@ impl Failure {
             Self::Differences(_) => "Differences",
             Self::Output(_) => "Output",
             Self::Interrupted(_) => "Interrupted",
+            Self::Command(_) => "Command",
         }
     }
 
-    /// Whether the user should not hear of it: the reader of a pipe had enough.
+    /// Whether the user should not hear of it: the reader of a pipe had enough, or has heard.
     pub fn is_quiet(&self) -> bool {
-        let Self::Output(error) = self else { return false };
-        error.kind() == io::ErrorKind::BrokenPipe
+        match self {
+            Self::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Self::Command(_) => true,
+            Self::Store(_) | Self::Usage(_) | Self::Differences(_) | Self::Interrupted(_) => false,
+        }
     }
 
     /// Tells the user on standard error, as one line of text or one JSON object.
@@ -97,6 +104,7 @@ impl fmt::Display for Failure {
             Self::Usage(message) | Self::Differences(message) => f.write_str(message),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::Interrupted(signal) => write!(f, "stopped by signal {signal}"),
+            Self::Command(code) => write!(f, "the command ended with exit code {code}"),
         }
     }
 }

@@ -120,7 +120,10 @@ fn wait_out(inbox: &Receiver<Event>, signal: i32, abandon: impl FnOnce()) -> Res
         Ok(Event::Done(Ok(()))) => Ok(Err(interrupted)),
         Ok(Event::Done(Err(failure))) => Ok(Err(match failure {
             Failure::Store(_) | Failure::Output(_) => interrupted,
-            Failure::Usage(_) | Failure::Differences(_) | Failure::Interrupted(_) => failure,
+            Failure::Usage(_)
+            | Failure::Differences(_)
+            | Failure::Interrupted(_)
+            | Failure::Command(_) => failure,
         })),
         Ok(Event::Panicked) => Err(PANIC_CODE),
         Ok(Event::Signal(_)) => Err(interrupted.exit_code()),

@@ -13,6 +13,7 @@ pub mod inspect;
 pub mod keyspace;
 pub mod listing;
 pub mod locations;
+pub mod lock;
 pub mod metadata;
 pub mod reading;
 pub mod reference;

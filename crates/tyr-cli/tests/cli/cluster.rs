@@ -87,6 +87,31 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
 }
 
 #[test]
+fn a_lock_is_held_by_one_process_of_a_cluster_while_its_command_runs() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "jobs"]);
+    let held = ["lock", "jobs", "nightly", "--data", &cluster.address, "--", "cat"];
+    let mut holder = cluster.shell.start(held);
+    // It ends when its standard input does.
+    let input = holder.stdin.take();
+    let show = ["lock", "jobs", "nightly", "--data", &cluster.address];
+    let shown = loop {
+        let shown = cluster.shell.run(show);
+        if shown.status.success() {
+            break String::from_utf8(shown.stdout).unwrap();
+        }
+    };
+    assert!(shown.starts_with("1\tprocess "), "{shown}");
+    let other = ["lock", "jobs", "nightly", "--data", &cluster.address, "--json"];
+    let refused = cluster.shell.run(other.iter().chain(&["--no-wait", "--", "true"]));
+    assert_eq!((refusal(&refused).0, refusal(&refused).1), (5, "Conflict".to_owned()));
+    drop(input);
+    assert!(holder.wait().unwrap().success());
+    cluster.shell.ok(other.iter().chain(&["--", "true"]));
+    assert_eq!(cluster.text(&["lock", "jobs", "nightly"]), "2\tfree\n");
+}
+
+#[test]
 fn a_file_of_any_length_is_written_to_a_cluster_in_one_transaction() {
     let cluster = Cluster::form(3, false);
     cluster.text(&["keyspace", "create", "notes"]);

@@ -8,6 +8,7 @@ mod cluster;
 mod demonstration;
 mod exit_codes;
 mod lifecycle;
+mod locks;
 mod loss;
 mod membership;
 mod metadata;
