@@ -23,6 +23,8 @@ pub struct Tidying {
     left_in_memory: usize,
     /// How many chunks are left to be looked at in this round.
     round_left: usize,
+    /// Older versions left of those looked at in this round.
+    versions: usize,
     /// The most older versions that a chunk had left.
     versions_most: usize,
 }
@@ -51,13 +53,18 @@ impl Tidying {
         holdings.floors().set_shortage(shortage);
         let recent = holdings.store().recent();
         if self.round_left == 0 {
-            self.round_left = recent.holding();
+            (self.round_left, self.versions) = (recent.holding(), 0);
         }
         let count = self.round_left.min(COLLECT_MAX);
         let left = recent.collect_chunks(count, |stored| holdings.readers_now(stored, clock));
-        self.versions_most = self.versions_most.max(left);
+        self.versions += left.sum;
+        self.versions_most = self.versions_most.max(left.most);
         self.round_left -= count;
-        self.round_left == 0
+        let is_over = self.round_left == 0;
+        if is_over {
+            recent.note_versions(self.versions);
+        }
+        is_over
     }
 
     /// Forgets what was not used for longest, beyond so many bytes.

@@ -45,6 +45,7 @@ use tyr_types::{BlobName, Key, KeyRange, KeyspaceId, Result, Timestamp};
 pub use apply::Applying;
 pub use blob::{Attributes, BlobState};
 pub use lease::{DeadExtents, ExtentLease};
+pub use older::Left;
 pub use readers::Readers;
 
 /// Shards of the table: so many that a reader of a few hot blobs seldom finds that a writer of
@@ -357,33 +358,6 @@ impl Recent {
         self.holding.lock().extend(kept);
         self.versions.store(versions, Ordering::Relaxed);
         versions
-    }
-
-    /// The same for chunks, at most `limit` of them, each with its own readers; answers how many
-    /// are left of the one that has most. The rest has its turn the next time.
-    pub fn collect_chunks<'a>(
-        &self,
-        limit: usize,
-        readers: impl Fn(&BlobName) -> Readers<'a>,
-    ) -> usize {
-        let mut most = 0;
-        let mut cells = {
-            let mut holding = self.holding.lock();
-            let count = holding.len().min(limit);
-            holding.drain(..count).collect::<Vec<_>>()
-        };
-        cells.retain(|cell| {
-            let readers = readers(&cell.name);
-            let mut state = cell.lock();
-            let left = self.change(cell, &mut state, |state| state.collect_chunk(readers));
-            most = most.max(left);
-            if left == 0 {
-                cell.is_holding.store(false, Ordering::Relaxed);
-            }
-            left > 0
-        });
-        self.holding.lock().extend(cells);
-        most
     }
 
     /// Forgets what has not been used for longest until at most `budget` bytes are held, or only
