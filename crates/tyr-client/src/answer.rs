@@ -48,6 +48,10 @@ pub struct Sight {
     pub lease: Option<Lease>,
 }
 
+/// A moment of everything, and what has to stay alive as long as anything is read there; `None` in
+/// a cluster without a keyspace.
+pub type Moment = Option<(Timestamp, Option<Lease>)>;
+
 /// What a read of many blobs saw: its timestamp, and each blob in the order of the wants.
 pub type Many = (Timestamp, Vec<Seen>);
 
@@ -91,6 +95,8 @@ pub(super) enum Waiter {
     Lease(oneshot::Sender<Result<KeyLease>>, LeaseState),
     /// A piece that is uploaded.
     Piece(oneshot::Sender<Result<PieceRef>>),
+    /// A moment of everything.
+    Moment(oneshot::Sender<Result<Moment>>),
     /// Nobody.
     Nobody,
 }
@@ -120,6 +126,9 @@ impl Waiter {
             Self::Piece(sender) => {
                 let _ = sender.send(staged(answer));
             }
+            Self::Moment(sender) => {
+                let _ = sender.send(moment(driver, answer));
+            }
             Self::Nobody => {}
         }
     }
@@ -133,6 +142,7 @@ impl Waiter {
             Self::Scan(sender) => drop(sender.send(Err(error))),
             Self::Lease(sender, _) => drop(sender.send(Err(error))),
             Self::Piece(sender) => drop(sender.send(Err(error))),
+            Self::Moment(sender) => drop(sender.send(Err(error))),
             Self::Nobody => {}
         }
     }
@@ -156,6 +166,7 @@ fn committed(answer: Answer) -> Result<Committed> {
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Staged(_)
+        | Answer::Moment { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -173,6 +184,7 @@ fn sight(driver: &Weak<Driver>, answer: Answer) -> Result<Sight> {
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Staged(_)
+        | Answer::Moment { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -186,6 +198,7 @@ fn many(answer: Answer) -> Result<Many> {
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Staged(_)
+        | Answer::Moment { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -199,6 +212,7 @@ fn page(answer: Answer) -> Result<ScanPage> {
         | Answer::Many { .. }
         | Answer::Leased { .. }
         | Answer::Staged(_)
+        | Answer::Moment { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -212,6 +226,7 @@ fn leased(driver: &Weak<Driver>, answer: Answer, state: LeaseState) -> Result<Ke
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Staged(_)
+        | Answer::Moment { .. }
         | Answer::Ended => Err(mistaken()),
     }
 }
@@ -223,6 +238,25 @@ fn staged(answer: Answer) -> Result<PieceRef> {
         Answer::Committed { .. }
         | Answer::Read(_)
         | Answer::Many { .. }
+        | Answer::Page(_)
+        | Answer::Leased { .. }
+        | Answer::Moment { .. }
+        | Answer::Ended => Err(mistaken()),
+    }
+}
+
+fn moment(driver: &Weak<Driver>, answer: Answer) -> Result<Moment> {
+    match answer {
+        Answer::Moment { at, began } => {
+            let lease = |began| Lease { driver: Weak::clone(driver), began: Some(began) };
+            Ok(at.map(|at| (at, began.map(lease))))
+        }
+        // Of a cluster that counts no moments of everything.
+        Answer::Many { at, .. } => Ok(Some((at, None))),
+        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
+        Answer::Committed { .. }
+        | Answer::Read(_)
+        | Answer::Staged(_)
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Ended => Err(mistaken()),

@@ -314,7 +314,11 @@ impl Driver {
             Answer::Read(_) => (&self.counts.reads, 1),
             Answer::Many { seen, .. } => (&self.counts.reads, seen.len() as u64),
             Answer::Page(_) => (&self.counts.reads, 1),
-            Answer::Leased { .. } | Answer::Failed(_) | Answer::Staged(_) | Answer::Ended => return,
+            Answer::Leased { .. }
+            | Answer::Moment { .. }
+            | Answer::Staged(_)
+            | Answer::Failed(_)
+            | Answer::Ended => return,
         };
         counter.fetch_add(n, Ordering::Relaxed);
     }

@@ -14,8 +14,7 @@
 //!
 //! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
 //! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`clock`] wakes the
-//! session when it asked for that.
-//! [`snapshot_timestamp`] places a snapshot, [`control`] is what a client needs of the monitors,
+//! session when it asked for that. [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
 //! asked there.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
@@ -34,7 +33,6 @@ mod keyspaces;
 mod locations;
 mod metadata;
 mod network_transport;
-mod snapshot_timestamp;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -55,7 +53,7 @@ use tyr_types::{
     PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction,
 };
 
-pub use self::answer::{Lease, Many, Sight, Unresolved, Waiting};
+pub use self::answer::{Lease, Many, Moment, Sight, Unresolved, Waiting};
 pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
 pub use self::key_lease::KeyLease;
@@ -174,7 +172,6 @@ pub struct Client {
     driver: Arc<Driver>,
     control: Arc<dyn Control>,
     clock: Mutex<Option<JoinHandle<()>>>,
-    probes: snapshot_timestamp::AuthorityProbes,
 }
 
 impl fmt::Debug for Client {
@@ -202,8 +199,7 @@ impl Client {
                     .with_source(error)
             })?;
         let clock = Mutex::new(Some(clock));
-        let probes = snapshot_timestamp::AuthorityProbes::default();
-        Ok(Arc::new(Self { driver, control, clock, probes }))
+        Ok(Arc::new(Self { driver, control, clock }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.
@@ -237,6 +233,16 @@ impl Client {
     pub fn read_many(&self, wants: Vec<Want>) -> Waiting<Many> {
         let (answer, receiver) = oneshot::channel();
         let call = self.driver.call(Call::ReadMany { wants }, Waiter::Many(answer));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// A moment of everything: all that was acknowledged before is at or below it, and all that
+    /// this client begins after it is above. What is read there stays as long as the lease is kept,
+    /// or until the read timeout (V5); of a cluster some node of which is of a release that counts
+    /// no such moments there is no lease, and it stays for as long as versions linger (V4).
+    pub fn moment(&self) -> Waiting<Moment> {
+        let (answer, receiver) = oneshot::channel();
+        let call = self.driver.call(Call::Moment, Waiter::Moment(answer));
         Waiting::new(&self.driver, call, receiver)
     }
 

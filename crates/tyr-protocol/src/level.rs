@@ -12,6 +12,7 @@
 //! | 8 | [`LEVEL_MOMENTS`]: each moment at which a snapshot in use reads |
 //! | 9 | [`LEVEL_LEASING`]: leases of keys |
 //! | 10 | [`LEVEL_STAGING`]: payloads uploaded ahead of their transaction, in pieces |
+//! | 11 | [`LEVEL_EVERYTHING`]: moments of everything, of which all nodes know |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -25,7 +26,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_STAGING;
+pub const LEVEL: u8 = LEVEL_EVERYTHING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -68,6 +69,11 @@ pub const LEVEL_LEASING: u8 = 9;
 /// travel in it, and have a bound.
 pub const LEVEL_STAGING: u8 = 10;
 
+/// From this level on a moment of everything is taken at the nodes, which count it for all blobs
+/// that they manage (V5). Below it, it is the highest clock of the authorities of some blobs, and
+/// nobody counts it.
+pub const LEVEL_EVERYTHING: u8 = 11;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -86,6 +92,7 @@ const _: () = assert!(LEVEL_STAMPING < LEVEL_CLEARING, "levels only come");
 const _: () = assert!(LEVEL_CLEARING < LEVEL_MOMENTS, "levels only come");
 const _: () = assert!(LEVEL_MOMENTS < LEVEL_LEASING, "levels only come");
 const _: () = assert!(LEVEL_LEASING < LEVEL_STAGING, "levels only come");
+const _: () = assert!(LEVEL_STAGING < LEVEL_EVERYTHING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

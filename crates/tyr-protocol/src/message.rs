@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   client ──Submit, Read, CancelRead, SnapshotEnded, FetchMap, Scan, Upload──► node
+//!   client ──Moment──────────────────────────────────────────────► node
 //!   client ◄──Reply, Part, Refused, NotHere, NotUnderstood, NewerMap, Scanned, Upload── node
 //!   node   ◄──Upload────────────────────────────────────────────► node
 //!   node   ◄──Commit, Recovery, Read (forwarded, or a copy)─────► node
@@ -309,6 +310,16 @@ pub enum Body {
     SnapshotEnded {
         /// The number of the read.
         read: u64,
+    },
+    /// A moment of everything, in two questions (V5). First the node's clock, please: from there on
+    /// every version of all blobs that the node manages is in use. Then where it is: from now on
+    /// only what is current at that timestamp is, until the sender says that the snapshot of this
+    /// number has ended. Either is answered by a `Part` at its timestamp, or by `NotHere`.
+    Moment {
+        /// The number of the question, among those of the sender's reads.
+        read: u64,
+        /// The number of the first question, and the moment; `None` in that one.
+        placed: Option<(u64, Timestamp)>,
     },
     /// The newest map, please. A client is answered by `NewerMap`, whatever its epoch; a node if
     /// its own is older.

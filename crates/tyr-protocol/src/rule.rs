@@ -103,6 +103,8 @@ pub enum Rule {
     U3,
     /// Pieces that a node lacks are asked for from others.
     U4,
+    /// A moment of everything is counted at every authority, from its clock on.
+    V5,
     /// Recipients get what chains bring.
     D1,
     /// A copy is read as any snapshot is: what is in flight is waited for.
@@ -170,6 +172,7 @@ impl Rule {
         Self::U2,
         Self::U3,
         Self::U4,
+        Self::V5,
         Self::D1,
         Self::D2,
         Self::D3,

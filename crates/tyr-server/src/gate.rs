@@ -157,6 +157,7 @@ impl Gate {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::Effective(_) => false,
@@ -212,6 +213,11 @@ impl Gate {
                 .admit_piece(parts, caller, staged)
                 .err()
                 .map(|error| Body::Refused { read: *number, abort: abort(&error, None) }),
+            // Nothing is read yet.
+            Body::Moment { read, .. } => {
+                let room = self.permit_moment(caller).and_then(|()| self.check_read_room(parts));
+                room.err().map(|error| Body::Refused { read: *read, abort: abort(&error, None) })
+            }
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
@@ -331,6 +337,16 @@ impl Gate {
         };
         let error = self.permit(caller, blob, right).err()?;
         Some(Body::Refused { read: *lease, abort: abort(&error, Some(blob)) })
+    }
+
+    /// Who reads nothing has nodes keep nothing.
+    fn permit_moment(&self, caller: &Caller) -> Result<()> {
+        if caller.reads_anything() {
+            return Ok(());
+        }
+        let error = caller.refusal("any", Right::Read);
+        self.refused.note_permission(caller.name(), &error);
+        Err(error)
     }
 
     fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {

@@ -113,6 +113,7 @@ impl Watch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }
@@ -211,6 +212,7 @@ impl Watch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }

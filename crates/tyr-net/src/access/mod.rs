@@ -73,6 +73,14 @@ impl Caller {
         }
     }
 
+    /// Whether it may read any keyspace at all.
+    pub fn reads_anything(&self) -> bool {
+        match &self.user {
+            None => true,
+            Some(user) => user.read().as_ref().is_some_and(User::reads_anything),
+        }
+    }
+
     /// The error that says what is missing and who can help.
     pub fn refusal(&self, keyspace: &str, right: Right) -> Error {
         debug_assert!(self.user.is_some(), "{} may do everything, and is refused", self.name);

@@ -123,6 +123,11 @@ impl User {
         self.is_administrator || self.rights.get(&keyspace.0).is_some_and(|given| *given >= right)
     }
 
+    /// Whether it may read any keyspace at all.
+    pub fn reads_anything(&self) -> bool {
+        self.is_administrator || !self.rights.is_empty()
+    }
+
     /// Rights, by keyspace.
     pub fn rights(&self) -> impl Iterator<Item = (KeyspaceId, Right)> + '_ {
         self.rights.iter().map(|(keyspace, right)| (KeyspaceId(*keyspace), *right))

@@ -174,6 +174,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for a node to say to a node.
         }
@@ -200,6 +201,7 @@ impl<S: Store> Turn<'_, S> {
                 self.list_blobs(client, epoch, Arc::new(request.into()), ListForm::Keys);
             }
             Body::Scan(request) => self.list_blobs(client, epoch, request, ListForm::Page),
+            Body::Moment { read, placed } => self.take_moment(from, epoch, read, placed),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
             Body::KeyLease(message) => self.hear_key_lease(client, message),
             Body::Upload(message) => self.hear_uploader(client, message),
@@ -261,6 +263,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for the monitors to say.
         }
@@ -279,6 +282,7 @@ fn question(body: &Body) -> Option<Asked> {
         Body::Read(request) => Some(Asked::Read(request.read)),
         Body::ListKeys(request) => Some(Asked::Read(request.number)),
         Body::Scan(request) => Some(Asked::Read(request.number)),
+        Body::Moment { read, .. } => Some(Asked::Read(*read)),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
         Body::Upload(upload::Message::Stage { number, .. }) => Some(Asked::Read(*number)),
         Body::Upload(_)

@@ -39,6 +39,7 @@ mod in_use;
 mod invariants;
 mod key_leasing;
 mod listing;
+mod moment;
 mod reading;
 pub mod record;
 mod replay;

@@ -30,7 +30,7 @@ use super::{Store, Turn};
 use crate::chain::Chain;
 use crate::commit::{Message, Usages};
 use crate::rule::Rule;
-use crate::versions::{MOMENTS_MAX, Usage};
+use crate::versions::{MOMENTS_MAX, SnapshotTable, Usage};
 
 /// News of a blob is good for so long, in microseconds: little beside the seconds for which
 /// versions linger (V4).
@@ -211,10 +211,15 @@ impl<S: Store> Turn<'_, S> {
         // What is not applied here may not be applied elsewhere either, though what comes after it
         // is, on other bytes: nobody folds past it.
         let coming = self.member.commit.unapplied_from(blob);
-        let as_of = beginning.into_iter().chain(coming).fold(clock, Timestamp::min);
+        // Who was told the clock for a moment of everything reads there, or above.
+        let all_from = self.member.in_use.all_from();
+        let from = beginning.into_iter().chain(coming).chain(all_from);
+        let as_of = from.fold(clock, Timestamp::min);
         debug_assert!(as_of <= clock, "V2: of what is to come nobody can tell");
-        let begun = self.member.in_use.of(blob).into_iter();
-        Some(Usage::new(as_of, begun.flat_map(crate::SnapshotTable::timestamps)))
+        let of_blob = self.member.in_use.of(blob).into_iter();
+        let of_blob = Usage::new(as_of, of_blob.flat_map(SnapshotTable::timestamps));
+        let of_all = Usage::new(as_of, self.member.in_use.of_all().timestamps());
+        Some(of_blob.and(&of_all))
     }
 
     /// A transaction that no other node hears of was applied: there is nobody to ask or to tell.

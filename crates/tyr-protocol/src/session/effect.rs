@@ -85,6 +85,13 @@ pub enum Answer {
     },
     /// The piece is durable wherever its chunk is: a transaction may refer to it so.
     Staged(PieceRef),
+    /// A moment of everything; of a cluster of a lower level than that of V5 it is told as `Many`.
+    Moment {
+        /// Where it is; `None` in a cluster without a keyspace.
+        at: Option<Timestamp>,
+        /// What is to be ended by [`super::Call::End`].
+        began: Option<Began>,
+    },
     /// What was to be ended is on its way to the nodes.
     Ended,
     /// Nothing came of it, and nothing changed.

@@ -138,6 +138,9 @@ pub enum Call {
         /// The pieces.
         ids: Vec<PieceId>,
     },
+    /// Take a moment of everything (R6): all that was acknowledged before is at or below it, and
+    /// what is read there of any blob stays until it is ended (V5).
+    Moment,
     /// A transaction or snapshot is over: what it kept may go (V1).
     End {
         /// What the answers to its reads began.

@@ -26,7 +26,7 @@ impl Session {
     /// When it does not.
     pub fn invariants(&self) {
         assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
-        let (mut asked, mut scans, mut leases, mut resumed) = (0, 0, 0, 0);
+        let (mut asked, mut scans, mut leases, mut moments, mut resumed) = (0, 0, 0, 0, 0);
         let mut sent = BTreeMap::new();
         for (call, in_flight) in &self.calls {
             self.check_call(*call, in_flight);
@@ -49,6 +49,10 @@ impl Session {
                     leases += 1;
                 }
                 Task::Stage(_) => assert!(in_flight.due_us.is_some(), "a piece is sent again"),
+                Task::Moment(moment) => {
+                    assert!(in_flight.due_us.is_some(), "it is asked again");
+                    moments += self.check_moment(*call, moment);
+                }
                 Task::Commit(submission) => {
                     if let Some(head) = submission.waits_for() {
                         *sent.entry(head).or_default() += 1;
@@ -62,6 +66,7 @@ impl Session {
         assert_eq!(sent, self.limits.in_flight().collect(), "what nodes were sent is counted");
         assert_eq!(scans, self.scans.len(), "every page is for a call");
         assert_eq!(leases, self.leases.asking.len(), "every lease is for a call");
+        assert_eq!(moments, self.moments.len(), "every moment is for a call");
         assert_eq!(asked, self.questions.len(), "every question is of a call");
         let last = self.questions.last_key_value().map_or(0, |(number, _)| *number);
         assert!(
@@ -69,6 +74,22 @@ impl Session {
             "a number that is open is not given again"
         );
         self.check_stagings();
+        self.check_unsettled();
+        for (number, open) in &self.questions {
+            let is_due = self.timers.contains(open.due_us, Timer::Question(*number));
+            assert!(is_due, "every question is asked again");
+        }
+        let renewing = usize::from(self.leases.due_us.is_some());
+        let timers = self.calls.len() + resumed + self.questions.len() + renewing;
+        assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
+        self.leases.invariants();
+        self.limits.invariants();
+        self.unsettled.invariants();
+        self.sizes.invariants();
+    }
+
+    /// Checks that transactions of unknown outcome are those of calls that commit.
+    fn check_unsettled(&self) {
         let is_commit = |it: &&InFlight| matches!(it.task, Task::Commit(_));
         let commits = self.calls.values().filter(is_commit).count();
         assert_eq!(self.unsettled.calls().count(), commits, "F4: one call waits for each");
@@ -78,22 +99,12 @@ impl Session {
             };
             assert!(!submission.is_sent(), "F4: a node was told no time: {call:?}");
         }
-        for (number, open) in &self.questions {
-            let is_due = self.timers.contains(open.due_us, Timer::Question(*number));
-            assert!(is_due, "every question is asked again");
-        }
-        let renewing = usize::from(self.leases.due_us.is_some());
-        let timers = self.calls.len() + resumed + self.questions.len() + renewing;
-        assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
         for (_, call) in self.unsettled.calls() {
             let in_flight = self.calls.get(&call).expect("a call waits for its transaction");
             assert!(matches!(in_flight.task, Task::Commit(_)), "it commits");
         }
-        self.leases.invariants();
-        self.limits.invariants();
-        self.unsettled.invariants();
-        self.sizes.invariants();
     }
+
     /// What a call asked is open, and it ends in time.
     fn check_call(&self, call: CallId, in_flight: &InFlight) {
         assert!(in_flight.questions.len() <= QUESTIONS_MAX, "questions are bounded");
@@ -112,7 +123,9 @@ impl Session {
     fn check_stagings(&self) {
         let number = |(call, it): (&CallId, &InFlight)| match &it.task {
             Task::Stage(staging) => Some((staging.number, *call)),
-            Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Commit(_) => None,
+            Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Moment(_) | Task::Commit(_) => {
+                None
+            }
         };
         let staging: BTreeMap<u64, CallId> = self.calls.iter().filter_map(number).collect();
         assert_eq!(staging, self.stagings, "an answer is of one piece");

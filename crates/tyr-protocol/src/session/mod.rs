@@ -16,11 +16,12 @@
 //! The parts: [`event`] and [`effect`] are what goes in and comes out. A call that reads is a
 //! [`reading`] of one or more blobs, each a [`gather`] of questions to single chunks; one that
 //! lists is a [`scanning`]; one that wants a lease is a [`leasing`]; one that uploads a piece is a
-//! [`staging`]; a call that commits is a [`submission`]; [`numbers`] names them.
-//! [`map_news`] is what a newer map changes, [`question`] sends questions to replicas until one
-//! answers, [`routing`] chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose
-//! outcome may still be asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were.
-//! [`timer`] says when to try again.
+//! [`staging`]; one that takes a moment of everything is a [`moment`] of those that [`probes`]
+//! names; a call that commits is a [`submission`]; [`numbers`] names them. [`map_news`] is what a
+//! newer map changes, [`question`] sends questions to replicas until one answers, [`routing`]
+//! chooses them, [`limits`] knows how much nodes take, [`unsettled`] whose outcome may still be
+//! asked for, [`clock`] the cluster's time, [`sizes`] how long blobs were. [`timer`] says when to
+//! try again.
 //!
 //! It must not know how messages travel, nor what a node does with them.
 
@@ -33,7 +34,9 @@ mod invariants;
 mod leasing;
 mod limits;
 mod map_news;
+mod moment;
 mod numbers;
+mod probes;
 mod question;
 mod reading;
 mod routing;
@@ -49,7 +52,7 @@ mod unsettled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{BlobName, ErrorKind, NodeId, Timestamp};
+use tyr_types::{ErrorKind, NodeId, Timestamp};
 
 pub use self::effect::{Answer, Effect, LeaseNews, Seen};
 pub use self::event::{Began, Call, CallId, Event, LeaseCall, Place, Want};
@@ -60,7 +63,9 @@ use self::clock::Clock;
 pub use self::config::SessionConfig;
 use self::leasing::{Leases, Leasing};
 use self::limits::Limits;
+use self::moment::Moment;
 use self::numbers::Numbers;
+use self::probes::Probes;
 use self::question::Open;
 use self::reading::Reading;
 use self::routing::Routing;
@@ -83,6 +88,7 @@ use crate::upload;
 enum Task {
     Read(Reading),
     Scan(Scanning),
+    Moment(Moment),
     Commit(Submission),
     Lease(Leasing),
     Stage(Staging),
@@ -120,6 +126,9 @@ pub struct Session {
     leases: Leases,
     /// The calls that upload a piece, by the numbers that answers name.
     stagings: BTreeMap<u64, CallId>,
+    /// The calls that take a moment, by the numbers of their questions without an answer from all.
+    moments: BTreeMap<u64, CallId>,
+    probes: Probes,
     questions_begun: u64,
     numbers: Numbers,
     timers: Timers,
@@ -151,6 +160,8 @@ impl Session {
             scans: BTreeMap::new(),
             leases: Leases::default(),
             stagings: BTreeMap::new(),
+            moments: BTreeMap::new(),
+            probes: Probes::default(),
             questions_begun: 0,
             numbers: Numbers::new(client),
             timers: Timers::default(),
@@ -254,6 +265,7 @@ impl Session {
                 self.scan(call, effects);
             }
             Call::Lease(what) => self.lease(call, what, effects),
+            Call::Moment => self.begin_moment(call, effects),
             Call::Stage { blob, chunk, bytes } => {
                 self.begin_staging(call, (blob, chunk), bytes, effects);
             }
@@ -300,6 +312,10 @@ impl Session {
                 let open: Vec<(u64, NodeId)> = scanning.open().collect();
                 self.withdraw_listers(&open, effects);
             }
+            Task::Moment(moment) => {
+                moment.number().map(|number| self.moments.remove(&number));
+                moment.began().iter().for_each(|began| self.end(began, effects));
+            }
             Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
             Task::Lease(leasing) => self.withdraw_lease(leasing, effects),
             Task::Stage(staging) => {
@@ -344,7 +360,7 @@ impl Session {
                 let (chunk, id) = staging.of();
                 self.unstage(chunk, vec![id], effects);
             }
-            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_)) | None => {}
+            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Moment(_)) | None => {}
         }
     }
 
@@ -354,7 +370,9 @@ impl Session {
             Body::Part(part) => {
                 self.observe(part.clock, effects);
                 self.routing.has_answered(from);
-                self.answered(from, part, effects);
+                if !self.moment_told(from, &part, effects) {
+                    self.answered(from, part, effects);
+                }
             }
             Body::Refused { read, abort } => self.refused(from, read, abort, effects),
             Body::NotHere(Asked::Read(read)) => self.not_here(from, read, effects),
@@ -390,7 +408,8 @@ impl Session {
             | Body::CaughtUp { .. }
             | Body::Return { .. }
             | Body::ListKeys { .. }
-            | Body::Scan(_) => return,
+            | Body::Scan(_)
+            | Body::Moment { .. } => return,
         }
         if envelope.epoch > self.map.epoch {
             self.fetch_map(Some(from), effects);
@@ -402,8 +421,10 @@ impl Session {
     fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
-            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Stage(_)) => {
-                fail(call, abort, effects)
+            Some(
+                Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Stage(_) | Task::Moment(_),
+            ) => {
+                fail(call, abort, effects);
             }
             None => {}
         }
@@ -437,6 +458,7 @@ impl Session {
                         Task::Scan(_) => self.resume_scan(call, effects),
                         Task::Lease(_) => self.resume_lease(call, effects),
                         Task::Stage(_) => self.send_piece(call, effects),
+                        Task::Moment(_) => self.resume_moment(call, effects),
                     }
                 }
             }
@@ -451,35 +473,6 @@ impl Session {
             self.timers.clear(before_us, Timer::Resume(call));
         }
         self.timers.set(due_us, Timer::Resume(call));
-    }
-
-    /// Tells the nodes that a snapshot is not needed any more (V1).
-    fn end(&mut self, began: &Began, effects: &mut Vec<Effect>) {
-        for node in &began.nodes {
-            self.send(*node, Body::SnapshotEnded { read: began.read }, effects);
-        }
-    }
-
-    /// The nodes that may keep a snapshot that a read of `blob` began: those asked, and the
-    /// authority, to which they may have passed it on.
-    fn may_keep(&self, blob: &BlobName, read: u64, asked: impl Iterator<Item = NodeId>) -> Began {
-        let authority = self.map.holders(blob, 0).first().copied();
-        let mut began = Began { read, nodes: asked.chain(authority).collect() };
-        began.nodes.sort_unstable();
-        began.nodes.dedup();
-        began
-    }
-
-    /// Why a call was refused last, by any node.
-    fn last_refusal(&self, call: CallId) -> Option<Abort> {
-        let in_flight = self.calls.get(&call)?;
-        let mut open = in_flight.questions.iter().filter_map(|number| self.questions.get(number));
-        match &in_flight.task {
-            Task::Commit(submission) => submission.refusal.clone(),
-            Task::Lease(leasing) => leasing.lateness(),
-            Task::Stage(staging) => staging.refusal.clone(),
-            Task::Read(_) | Task::Scan(_) => open.find_map(|open| open.refusal.clone()),
-        }
     }
 
     fn send(&self, to: NodeId, body: Body, effects: &mut Vec<Effect>) {

@@ -133,8 +133,9 @@ impl Session {
         let Some(in_flight) = self.calls.get_mut(&open.call) else { return };
         let taken = match &mut in_flight.task {
             Task::Read(reading) => reading.take(open.target, &open.question, part, began),
-            Task::Scan(_) | Task::Lease(_) | Task::Stage(_) => return, // They ask otherwise.
-            Task::Commit(_) => return,                                 // The time; it was observed.
+            // They ask otherwise.
+            Task::Scan(_) | Task::Lease(_) | Task::Stage(_) | Task::Moment(_) => return,
+            Task::Commit(_) => return, // The time; it was observed.
         };
         match taken {
             Ok(()) => self.advance(open.call, effects),
@@ -152,6 +153,7 @@ impl Session {
     ) {
         let Some(open) = self.questions.get_mut(&number) else {
             self.lease_refused(number, abort.clone(), effects);
+            self.moment_refused(number, &abort, effects);
             return self.scan_refused(number, abort, effects);
         };
         let call = open.call;
@@ -177,6 +179,7 @@ impl Session {
     pub(super) fn not_here(&mut self, from: NodeId, number: u64, effects: &mut Vec<Effect>) {
         self.scan_not_here(from, number);
         self.lease_not_here(from, number);
+        self.moment_not_here(number, effects);
         self.ask_another(from, number, effects);
     }
 
@@ -269,6 +272,37 @@ impl Session {
             let asked = open.tries.iter().map(|tried| tried.node);
             let began = self.may_keep(&open.blob, number, asked);
             self.end(&began, effects);
+        }
+    }
+
+    /// Tells the nodes that a snapshot is not needed any more (V1).
+    pub(super) fn end(&mut self, began: &Began, effects: &mut Vec<Effect>) {
+        for node in &began.nodes {
+            self.send(*node, Body::SnapshotEnded { read: began.read }, effects);
+        }
+    }
+
+    /// The nodes that may keep a snapshot that a read of `blob` began: those asked, and the
+    /// authority, to which they may have passed it on.
+    fn may_keep(&self, blob: &BlobName, read: u64, asked: impl Iterator<Item = NodeId>) -> Began {
+        let authority = self.map.holders(blob, 0).first().copied();
+        let mut began = Began { read, nodes: asked.chain(authority).collect() };
+        began.nodes.sort_unstable();
+        began.nodes.dedup();
+        began
+    }
+
+    /// Why a call was refused last, by any node.
+    pub(super) fn last_refusal(&self, call: CallId) -> Option<Abort> {
+        let in_flight = self.calls.get(&call)?;
+        let mut open = in_flight.questions.iter().filter_map(|number| self.questions.get(number));
+        match &in_flight.task {
+            Task::Commit(submission) => submission.refusal.clone(),
+            Task::Lease(leasing) => leasing.lateness(),
+            Task::Stage(staging) => staging.refusal.clone(),
+            Task::Read(_) | Task::Scan(_) | Task::Moment(_) => {
+                open.find_map(|open| open.refusal.clone())
+            }
         }
     }
 }

@@ -38,7 +38,9 @@ impl About {
             Body::Commit(commit::Message::Forward { known: None, .. }) => Self::Forwarded(2),
             Body::Recovery(recovery::Message::Ask { .. }) => Self::Asked(2),
             Body::Submit { .. } => Self::Asked(1),
-            Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) => Self::Read(1),
+            Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) | Body::Moment { .. } => {
+                Self::Read(1)
+            }
             Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
             Body::Upload(upload::Message::Stage { .. }) => Self::Read(2),
             // Answers, and what is said again until it shows that it was heard.

@@ -291,4 +291,5 @@ encoded_enum!(Body, "message", {
     24 @ 5 => Scanned { number, page },
     25 @ 9 => KeyLease(message),
     26 @ 10 => Upload(message),
+    27 @ 11 => Moment { read, placed },
 });

@@ -390,6 +390,8 @@ pub fn body() -> BoxedStrategy<Body> {
         read_request().prop_map(Body::Read),
         read().prop_map(|read| Body::CancelRead { read }),
         read().prop_map(|read| Body::SnapshotEnded { read }),
+        (read(), option::of((read(), timestamp())))
+            .prop_map(|(read, placed)| Body::Moment { read, placed }),
         read_part().prop_map(Body::Part),
         (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
         transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),

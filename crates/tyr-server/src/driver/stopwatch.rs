@@ -77,6 +77,7 @@ impl Stopwatch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }
@@ -125,6 +126,7 @@ impl Stopwatch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
         }

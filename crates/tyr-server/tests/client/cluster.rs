@@ -78,7 +78,7 @@ impl Stage {
         BlobName { keyspace: self.keyspace, key: Key::new(key).unwrap() }
     }
 
-    fn add(&self, key: &str, offset: u64) -> BlobOperations {
+    pub fn add(&self, key: &str, offset: u64) -> BlobOperations {
         let transform = Transform::add(Number::U64(1));
         let operations = vec![Operation::Apply { offset, transform }];
         BlobOperations { blob: self.blob(key), operations }
@@ -130,7 +130,7 @@ fn a_moment_holds_what_was_acknowledged_to_others_and_not_what_is_begun_later() 
     let other = stage.client();
     for n in 0..50u8 {
         other.commit(vec![stage.append("a", &[n; 3])], Vec::new(), Vec::new()).wait().unwrap();
-        let at = block_on(client.moment()).unwrap().unwrap();
+        let (at, _lease) = block_on(client.moment().answer()).unwrap().unwrap();
         client.commit(vec![stage.append("a", &[99; 2])], Vec::new(), Vec::new()).wait().unwrap();
         let want = Want::bytes(stage.blob("a"), ALL);
         let sight = block_on(client.read(want, Place::At(at)).answer()).unwrap();

@@ -44,7 +44,7 @@ fn commit(client: &Client, blobs: Vec<BlobOperations>) {
 }
 
 fn moment(client: &Client) -> Timestamp {
-    block_on(client.moment()).unwrap().unwrap()
+    block_on(client.moment().answer()).unwrap().unwrap().0
 }
 
 fn folds(stage: &Stage) -> u64 {

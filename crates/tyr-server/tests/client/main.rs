@@ -9,3 +9,4 @@ mod joining;
 mod listings;
 mod quota;
 mod trace;
+mod versions;

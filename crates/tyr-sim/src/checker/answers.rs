@@ -18,7 +18,8 @@ pub struct Allowed {
     pub is_unavailable: bool,
     /// Whether what disks hold may be damaged.
     pub is_damaged: bool,
-    /// How long a snapshot reads the blob that it began with (V1): the read timeout. `None` when
+    /// How long a snapshot reads the blob that it began with (V1), and one of everything all blobs
+    /// (V5): the read timeout. `None` when
     /// nodes may have lost what they knew of snapshots in use.
     pub snapshot_us: Option<u64>,
     /// How long it finds versions of others (V4).
@@ -174,13 +175,20 @@ fn read_is_legitimate(
     abort: &Abort,
     allowed: &Allowed,
 ) -> Result<(), String> {
-    let age_us = read.end_us.unwrap_or(u64::MAX) - first.start_us;
+    let began_us = match &entry.deed {
+        Deed::Moment(_) => entry.start_us,
+        Deed::Transaction(_) | Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => {
+            first.start_us
+        }
+    };
+    let age_us = read.end_us.unwrap_or(u64::MAX) - began_us;
     let is_legitimate = match abort.kind {
         ErrorKind::Unavailable | ErrorKind::TimedOut => allowed.is_unavailable,
         ErrorKind::Corrupt => allowed.is_damaged,
         ErrorKind::SnapshotTooOld => match (&entry.deed, allowed.snapshot_us) {
             (Deed::Read(_), _) => false,
             (_, None) => true,
+            (Deed::Moment(_), Some(snapshot_us)) => age_us >= snapshot_us,
             (_, Some(snapshot_us)) if read.want.blob == first.want.blob => age_us >= snapshot_us,
             (_, Some(_)) => age_us >= allowed.linger_us,
         },
@@ -214,7 +222,7 @@ pub fn reads_repeat(history: &History) -> Result<(), String> {
         let is_one_time = match &entry.deed {
             Deed::Transaction(_) => false,
             Deed::Read(_) => continue,
-            Deed::Snapshot(_) | Deed::ReadMany(_) => true,
+            Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => true,
         };
         let answered: Vec<&Seen> = entry.seen().iter().filter(|seen| seen.is_answered()).collect();
         for (number, left) in answered.iter().enumerate() {

@@ -69,6 +69,8 @@ pub enum Deed {
     Read(Seen),
     /// Read one after the other from a snapshot.
     Snapshot(Vec<Seen>),
+    /// Took a moment of everything, then read there, one after the other.
+    Moment(Vec<Seen>),
     /// Read several at one timestamp, named up front.
     ReadMany(Vec<Seen>),
 }
@@ -195,7 +197,7 @@ impl History {
     pub fn transactions(&self) -> impl Iterator<Item = (usize, &Entry, &Attempted)> {
         self.entries.iter().enumerate().filter_map(|(place, entry)| match &entry.deed {
             Deed::Transaction(attempted) => Some((place, entry, attempted)),
-            Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => None,
+            Deed::Read(_) | Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => None,
         })
     }
 
@@ -214,7 +216,7 @@ impl Entry {
         match &self.deed {
             Deed::Transaction(attempted) => &attempted.reads,
             Deed::Read(seen) => std::slice::from_ref(seen),
-            Deed::Snapshot(seen) | Deed::ReadMany(seen) => seen,
+            Deed::Snapshot(seen) | Deed::Moment(seen) | Deed::ReadMany(seen) => seen,
         }
     }
 
@@ -227,6 +229,7 @@ impl Entry {
             Deed::Transaction(_) => "an unsubmitted transaction".to_owned(),
             Deed::Read(seen) => format!("a read of \"{}\"", seen.want.blob.key),
             Deed::Snapshot(_) => "a snapshot".to_owned(),
+            Deed::Moment(_) => "a snapshot of everything".to_owned(),
             Deed::ReadMany(_) => "a read_many".to_owned(),
         };
         let end = self.end_us.map_or_else(|| "..".to_owned(), |end_us| format!("{end_us}"));

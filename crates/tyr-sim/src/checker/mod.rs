@@ -57,7 +57,7 @@ pub fn check<'a>(
     .collect();
     let mut replayed = Replayed::new(Timeline::new(history, applied));
     wrong.append(&mut replayed.unexplained);
-    wrong.extend(fresh::read_many_is_fresh(&replayed).err());
+    wrong.extend(fresh::moments_are_fresh(&replayed).err());
     let order = place::place(&replayed).and_then(|reads| order::has_no_circle(&replayed, &reads));
     wrong.extend(order.err());
     if let Some(replicas) = replicas {

@@ -66,7 +66,7 @@ pub fn place(replayed: &Replayed) -> Result<Vec<Placed>, String> {
 fn strict_reads(entry: &Entry) -> impl Iterator<Item = &Seen> {
     let seen = match &entry.deed {
         Deed::Read(_) | Deed::Transaction(_) => entry.seen(),
-        Deed::Snapshot(_) | Deed::ReadMany(_) => &[],
+        Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => &[],
     };
     let is_first = |place: &usize| {
         let same = |other: &&Seen| other.want.blob == seen[*place].want.blob;

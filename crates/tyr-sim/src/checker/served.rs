@@ -33,7 +33,7 @@ fn is_dropped(entry: &Entry, map: &ClusterMap) -> bool {
     let read = entry.seen().iter().map(|seen| seen.want.blob.keyspace);
     let written = match &entry.deed {
         Deed::Transaction(attempted) => attempted.blobs.as_slice(),
-        Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => &[],
+        Deed::Read(_) | Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => &[],
     };
     let mut keyspaces = read.chain(written.iter().map(|it| it.blob.keyspace));
     keyspaces.any(|keyspace| map.is_dropped(keyspace))
@@ -50,7 +50,11 @@ fn wrong(entry: &Entry, is_dropped: bool) -> Option<String> {
         Deed::Transaction(Attempted { fate: Fate::Unknown, .. }) => {
             return Some("was not told its outcome".to_owned());
         }
-        Deed::Transaction(_) | Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => refused,
+        Deed::Transaction(_)
+        | Deed::Read(_)
+        | Deed::Snapshot(_)
+        | Deed::Moment(_)
+        | Deed::ReadMany(_) => refused,
     };
     match (abort, is_dropped) {
         (Some(abort), true) if abort.kind == ErrorKind::NotFound => None,

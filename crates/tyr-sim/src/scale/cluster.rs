@@ -248,9 +248,8 @@ impl Cluster {
             | Answer::Page(_)
             | Answer::Leased { .. }
             | Answer::Staged(_)
-            | Answer::Ended => {
-                unreachable!("clients only commit")
-            }
+            | Answer::Moment { .. }
+            | Answer::Ended => unreachable!("clients only commit"),
         }
         self.rest(client, self.now_us.max(COUNT_US));
     }

@@ -95,6 +95,7 @@ impl Kind {
             | Body::Read(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
+            | Body::Moment { .. }
             | Body::Part(_)
             | Body::Refused { .. }
             | Body::NotHere(_)

@@ -116,6 +116,9 @@ const TEXTS: &[(&str, &str)] = texts![
     "held-snapshots",
     "locks",
     "real-locks",
+    "held-moments",
+    "moments",
+    "real-moments",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -120,7 +120,7 @@ impl Workload for Bank {
         // What sets it up writes all accounts: only where that came to nothing may they be empty.
         let is_written = |entry: &&Entry| match &entry.deed {
             Deed::Transaction(attempted) => attempted.is_committed(),
-            Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => false,
+            Deed::Read(_) | Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => false,
         };
         match sum == total || sum == 0 && !deeds.iter().any(is_written) {
             true => Ok(()),

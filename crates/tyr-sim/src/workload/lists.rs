@@ -108,7 +108,11 @@ fn appended<'a>(
 ) -> impl Iterator<Item = u64> + 'a {
     let committed = deeds.iter().filter_map(|entry| match &entry.deed {
         Deed::Transaction(attempted) if attempted.is_committed() => Some(attempted),
-        Deed::Transaction(_) | Deed::Read(_) | Deed::Snapshot(_) | Deed::ReadMany(_) => None,
+        Deed::Transaction(_)
+        | Deed::Read(_)
+        | Deed::Snapshot(_)
+        | Deed::Moment(_)
+        | Deed::ReadMany(_) => None,
     });
     let entries = committed.flat_map(|attempted| &attempted.blobs);
     let operations = entries.filter(|entry| entry.blob == *blob).flat_map(|it| &it.operations);

@@ -33,7 +33,7 @@ impl Log {
         let blob = match &entry.deed {
             Deed::Transaction(attempted) => attempted.blobs.first().map(|entry| &entry.blob),
             Deed::Read(seen) => Some(&seen.want.blob),
-            Deed::Snapshot(_) | Deed::ReadMany(_) => None,
+            Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => None,
         }?;
         (0..self.logs).find(|log| self.space.blob("log", *log) == *blob)
     }
@@ -86,7 +86,7 @@ impl Workload for Log {
                 }
                 Found::Bytes { size: None, .. } | Found::Nothing | Found::Refused(_) => {}
             },
-            Deed::Snapshot(_) | Deed::ReadMany(_) => {}
+            Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => {}
         }
     }
 

@@ -92,6 +92,14 @@ pub enum Work {
         /// The pause in microseconds.
         pause_us: u64,
     },
+    /// Take a moment of everything, then read there one after the other, with so long a pause
+    /// before each.
+    Moment {
+        /// What to read.
+        reads: Vec<Want>,
+        /// The pause in microseconds.
+        pause_us: u64,
+    },
     /// Read one blob in a snapshot, then list there, with so long a pause before each page.
     List {
         /// What is read first.
@@ -238,7 +246,7 @@ pub fn check(
 pub fn views<'a>(deeds: &[&'a Entry]) -> impl Iterator<Item = (&'a Entry, &'a [Seen])> {
     let is_view = |entry: &&&Entry| match &entry.deed {
         Deed::Transaction(attempted) => attempted.is_committed(),
-        Deed::Snapshot(_) | Deed::ReadMany(_) => true,
+        Deed::Snapshot(_) | Deed::Moment(_) | Deed::ReadMany(_) => true,
         Deed::Read(_) => false,
     };
     let views = deeds.iter().filter(is_view).map(|entry| (*entry, entry.seen()));

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tyr_protocol::session::{Answer, Began, Call, Place, Want};
-use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Transaction};
+use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
 use self::answers::{aborted, committed, failed, read, saw, seen_of};
 use super::locking::Locking;
@@ -56,7 +56,9 @@ struct Doing {
     then: Option<Then>,
     /// What it still has to list, and of which blobs.
     listing: Paging,
-    /// The pause before each read but the first.
+    /// The moment of everything that was taken for it.
+    moment: Option<Timestamp>,
+    /// The pause before each call but the first.
     pause_us: u64,
     /// What it will hand in to be validated.
     checks: Vec<ReadCheck>,
@@ -264,6 +266,7 @@ impl Runner {
             Work::Snapshot { reads, pause_us } => {
                 (Deed::Snapshot(Vec::new()), reads, None, pause_us)
             }
+            Work::Moment { reads, pause_us } => (Deed::Moment(Vec::new()), reads, None, pause_us),
             Work::List { first, scans, among, pause_us } => {
                 listing = Paging::new(scans, among);
                 (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
@@ -283,6 +286,7 @@ impl Runner {
             reads: reads.into(),
             listing,
             then,
+            moment: None,
             pause_us,
             checks: Vec::new(),
             began: Vec::new(),
@@ -322,6 +326,12 @@ impl Runner {
                 };
                 seen.push(Seen::asked(want.clone(), now_us));
                 Call::Read { want, place }
+            }
+            Deed::Moment(seen) => {
+                let Some(at) = doing.moment else { return Call::Moment };
+                let want = doing.reads.pop_front().expect("it ends with its last read");
+                seen.push(Seen::asked(want.clone(), now_us));
+                Call::Read { want, place: Place::At(at) }
             }
             Deed::Transaction(attempted) => match doing.reads.pop_front() {
                 Some(want) => {
@@ -374,6 +384,15 @@ impl Runner {
                 let is_over = doing.reads.is_empty() && doing.listing.is_over();
                 is_over && !matches!(deed, Deed::Transaction(_))
             }
+            Answer::Moment { at, began } => {
+                doing.moment = at;
+                doing.began.extend(began);
+                at.is_none()
+            }
+            Answer::Many { at, .. } if matches!(deed, Deed::Moment(_)) => {
+                doing.moment = Some(at);
+                false
+            }
             Answer::Many { at, seen } => {
                 for (mine, seen) in seen_of(deed).iter_mut().zip(seen) {
                     saw(mine, &seen, now_us);
@@ -394,8 +413,14 @@ impl Runner {
             }
             Answer::Ended | Answer::Leased { .. } => false,
             Answer::Failed(abort) => {
-                if let Deed::Snapshot(all) = deed {
-                    all.extend(doing.listing.refused(&abort, now_us));
+                match deed {
+                    Deed::Snapshot(all) => all.extend(doing.listing.refused(&abort, now_us)),
+                    // It never came to the first read.
+                    Deed::Moment(all) if all.is_empty() => {
+                        let first = doing.reads.front().cloned();
+                        all.extend(first.map(|want| Seen::asked(want, now_us)));
+                    }
+                    Deed::Transaction(_) | Deed::Read(_) | Deed::Moment(_) | Deed::ReadMany(_) => {}
                 }
                 failed(deed, abort, now_us);
                 true

@@ -1,7 +1,8 @@
 //! Long snapshots over blobs that hot writers never leave alone.
 //!
 //! Each write puts one number into a cell of every blob; so within a snapshot all blobs show the
-//! same number, however long it lasts.
+//! same number, however long it lasts. A snapshot begins with a read of a blob, or is of
+//! everything.
 
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, ByteRange, Operation};
@@ -18,20 +19,28 @@ pub struct Snapshots {
     pause_us: u64,
     /// So many clients read; the others only write.
     readers: u16,
+    /// Of a hundred snapshots so many are of everything.
+    moments: u64,
     unique: Unique,
 }
 
 impl Snapshots {
     /// So many blobs, read by snapshots that pause so long before each but the first.
     pub fn new(space: Space, blobs: usize, pause_us: u64) -> Self {
-        let (readers, unique) = (u16::MAX, Unique::new(b's'));
-        Self { space, blobs: blobs.max(1), pause_us, readers, unique }
+        let (readers, moments, unique) = (u16::MAX, 0, Unique::new(b's'));
+        Self { space, blobs: blobs.max(1), pause_us, readers, moments, unique }
     }
 
     /// The same, read by the first so many clients only.
     #[must_use]
     pub fn with_readers(self, readers: u16) -> Self {
         Self { readers, ..self }
+    }
+
+    /// The same, with so many snapshots of a hundred that are of everything.
+    #[must_use]
+    pub fn with_moments(self, moments: u64) -> Self {
+        Self { moments, ..self }
     }
 
     fn write(&mut self) -> Vec<BlobOperations> {
@@ -64,6 +73,9 @@ impl Workload for Snapshots {
             0..75 => Work::Commit(self.write()),
             _ if client >= self.readers => Work::Commit(self.write()),
             75..85 => Work::ReadMany(self.wants()),
+            _ if self.moments > 0 && random.below(100) < self.moments => {
+                Work::Moment { reads: self.wants(), pause_us: self.pause_us }
+            }
             _ => {
                 // The one that it began with again in the end: that version is in use (V1).
                 let mut reads = self.wants();

@@ -110,12 +110,12 @@ impl Caller {
         Ok(seen.iter().map(bytes).collect())
     }
 
-    /// The moment of a snapshot.
+    /// The moment of a snapshot, and what keeps it.
     ///
     /// # Errors
     /// What the client answers.
-    pub fn moment(&self) -> Result<Timestamp> {
-        let moment = block_on(self.client.moment())?;
+    pub fn moment(&self) -> Result<(Timestamp, Option<Lease>)> {
+        let moment = block_on(self.client.moment().answer())?;
         moment.ok_or_else(|| Error::unavailable("a cluster with a keyspace has a moment"))
     }
 

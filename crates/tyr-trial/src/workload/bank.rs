@@ -97,7 +97,7 @@ fn audit_at_once(stage: &Stage, scribe: &mut Scribe, operation: &str) -> Result<
 fn audit_by_snapshot(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
     let accounts = keys();
     scribe.record("audit-snapshot", Moment::Snapshot, asked(&accounts), |steps| {
-        let at = stage.caller.moment()?;
+        let (at, _lease) = stage.caller.moment()?;
         steps.iter_mut().zip(&accounts).try_for_each(|(step, key)| {
             answer(step, stage.caller.read_at(key, range(0, 1), at)?).map(drop)
         })

@@ -88,7 +88,7 @@ pub(super) fn finish(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
 
 /// The pairs that were made; numbers that were sizes are keys of nothing.
 pub(super) fn keys(stage: &Stage) -> Vec<String> {
-    let all = stage.caller.moment().and_then(|at| stage.caller.list_at(at, PAGE));
+    let all = stage.caller.moment().and_then(|(at, _lease)| stage.caller.list_at(at, PAGE));
     all.unwrap_or_default().into_iter().map(|(key, _)| key).collect()
 }
 
@@ -115,7 +115,7 @@ fn snapshot(stage: &Stage, scribe: &mut Scribe, pause: Duration) -> Result<()> {
 }
 
 fn list(stage: &Stage, steps: &mut [Step], pause: Duration) -> Result<()> {
-    let at = stage.caller.moment()?;
+    let (at, _lease) = stage.caller.moment()?;
     for (step, number) in steps.iter_mut().zip(0..) {
         if number > 0 {
             std::thread::sleep(pause);

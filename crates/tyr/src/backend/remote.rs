@@ -30,7 +30,7 @@ pub(crate) struct RemoteView {
     client: Arc<Client>,
     /// `None` in a cluster that had no keyspace then.
     at: Option<Timestamp>,
-    /// Keeps the versions of the blob whose first read began it.
+    /// Keeps the versions of all blobs, or of the one whose first read began it.
     _lease: Option<Arc<Lease>>,
 }
 
@@ -117,12 +117,13 @@ impl RemoteSpace {
 impl RemoteView {
     /// The cluster as it is now: everything acknowledged before is in it.
     pub async fn new(client: &Arc<Client>) -> Result<Self> {
-        let mut at = client.moment().await?;
-        if at.is_none() && !client.keyspaces().await?.is_empty() {
+        let mut moment = client.moment().answer().await?;
+        if moment.is_none() && !client.keyspaces().await?.is_empty() {
             // Somebody else has made the first one.
-            at = client.moment().await?;
+            moment = client.moment().answer().await?;
         }
-        Ok(Self { client: Arc::clone(client), at, _lease: None })
+        let (at, lease) = moment.map_or((None, None), |(at, lease)| (Some(at), lease));
+        Ok(Self { client: Arc::clone(client), at, _lease: lease.map(Arc::new) })
     }
 
     /// The same for one blob, whose versions stay as long as the view does; with its size. `None`:

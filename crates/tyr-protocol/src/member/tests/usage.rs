@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, NodeId, Timestamp};
+use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
 
 use super::checkpoints::transaction;
 use super::stand::{CLIENT, Stand, map};
@@ -58,6 +58,16 @@ fn begin(stand: &mut Stand, read: u64) -> Timestamp {
         _ => None,
     });
     served.expect("the blob is clean")
+}
+
+/// The client takes a moment of everything, as this question, or says where it is.
+fn moment(stand: &mut Stand, read: u64, placed: Option<(u64, Timestamp)>) -> Option<Timestamp> {
+    let effects = hear(stand, Body::Moment { read, placed });
+    let answered = effects.into_iter().find_map(|effect| match effect {
+        Effect::Send { envelope: Envelope { body: Body::Part(part), .. }, .. } => Some(part),
+        _ => None,
+    });
+    answered.and_then(|part| part.at)
 }
 
 /// The blob is written a second later; answers what is known of it then, if anything is.
@@ -116,4 +126,63 @@ fn who_has_started_again_tells_nothing_before_what_it_forgot_has_timed_out() {
     let later = begin(&mut stand, 2);
     stand.now_us += 1_000_000;
     assert_eq!(told(&mut stand).unwrap().moments(), [later], "{at} has timed out");
+}
+
+/// V5: nobody knows yet where it reads, but all from where on.
+#[test]
+fn a_moment_of_everything_is_told_of_every_blob_from_the_first_question_to_the_end() {
+    let mut stand = sure();
+    let clock = moment(&mut stand, 1, None).unwrap();
+    for _ in 0..2 {
+        let from = told(&mut stand).unwrap();
+        assert_eq!((from.as_of(), from.moments()), (clock, &[][..]));
+    }
+    assert_eq!(moment(&mut stand, 1, None), Some(clock), "either answer counts");
+    let at = Timestamp { clock: clock.clock + 700_000, ..clock };
+    let low = Timestamp { clock: clock.clock - 1, ..clock };
+    assert_eq!(moment(&mut stand, 2, Some((1, low))), None, "there versions may have gone");
+    assert_eq!(moment(&mut stand, 2, Some((1, at))), Some(at));
+    assert_eq!(moment(&mut stand, 2, Some((1, at))), Some(at), "asked again");
+    assert!(stand.member.clock() >= at, "R5");
+    let first = begin(&mut stand, 3);
+    let both = told(&mut stand).unwrap();
+    assert_eq!(both.moments(), [at, first]);
+    assert_eq!(stand.member.snapshot_floor(), at);
+    hear(&mut stand, Body::SnapshotEnded { read: 2 });
+    assert_eq!(told(&mut stand).unwrap().moments(), [first]);
+}
+
+/// V5: who never says where it reads must not keep every version for a read timeout.
+#[test]
+fn a_moment_that_is_not_placed_in_time_is_forgotten_and_cannot_be_placed_any_more() {
+    let mut stand = sure();
+    let clock = moment(&mut stand, 1, None).unwrap();
+    stand.now_us += 8_000_000;
+    assert_eq!(told(&mut stand).unwrap().as_of(), clock);
+    assert!(told(&mut stand).unwrap().as_of() > clock);
+    assert_eq!(moment(&mut stand, 2, Some((1, clock))), None);
+    assert_eq!(moment(&mut stand, 2, Some((7, clock))), None, "nor one that was never begun");
+    let (again, ahead) = (moment(&mut stand, 1, None).unwrap(), 20_000_000);
+    let ahead = Timestamp { clock: again.clock + ahead, ..again };
+    assert_eq!(moment(&mut stand, 2, Some((1, ahead))), None, "no node has given that out");
+}
+
+/// V5: who goes by another map does not know all authorities.
+#[test]
+fn a_moment_is_taken_by_the_newest_map_only() {
+    let mut stand = sure();
+    let mut ask = |epoch: u32, read: u64| {
+        let envelope = Envelope {
+            epoch: Epoch(epoch),
+            incarnation: 0,
+            from: Address::Client(CLIENT),
+            body: Body::Moment { read, placed: None },
+        };
+        let effects = stand.step(Event::Receive(envelope));
+        effects.into_iter().any(|effect| match effect {
+            Effect::Send { envelope, .. } => matches!(envelope.body, Body::Part(_)),
+            _ => false,
+        })
+    };
+    assert!(!ask(0, 1) && ask(1, 1));
 }

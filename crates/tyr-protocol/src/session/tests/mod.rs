@@ -3,6 +3,7 @@
 mod commits;
 mod failures;
 mod leases;
+mod moments;
 mod reads;
 mod scans;
 mod seeds;

@@ -230,11 +230,10 @@ impl Run {
                 Answer::Page(_)
                 | Answer::Leased { .. }
                 | Answer::Staged(_)
+                | Answer::Moment { .. }
                 | Answer::Ended
                 | Answer::Aborted { .. }
-                | Answer::Failed(_) => {
-                    panic!("nothing fails for good here: {answer:?}")
-                }
+                | Answer::Failed(_) => panic!("nothing fails for good here: {answer:?}"),
             };
             assert_eq!(seen.len(), wants.len());
             for (seen, want) in seen.iter().zip(&wants) {

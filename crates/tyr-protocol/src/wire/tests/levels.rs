@@ -259,6 +259,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
         Body::Upload(upload::Message::Stage { number, .. }) => (Some(Asked::Read(*number)), false),
+        Body::Moment { read, .. } => (Some(Asked::Read(*read)), false),
         _ => (None, false),
     }
 }

@@ -372,6 +372,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("submit-uploaded", submit(uploading())),
         ("scan", scan()),
         ("scanned", scanned()),
+        ("moment", Body::Moment { read: 128, placed: None }),
+        ("moment-placed", Body::Moment { read: 129, placed: Some((128, at(23))) }),
     ];
     let leases = lease_messages().map(|(name, message)| (name, Body::KeyLease(message)));
     let movements =

@@ -89,6 +89,6 @@ pub(super) fn seen_of(deed: &mut Deed) -> &mut [Seen] {
     match deed {
         Deed::Transaction(attempted) => &mut attempted.reads,
         Deed::Read(seen) => std::slice::from_mut(seen),
-        Deed::Snapshot(seen) | Deed::ReadMany(seen) => seen,
+        Deed::Snapshot(seen) | Deed::Moment(seen) | Deed::ReadMany(seen) => seen,
     }
 }

@@ -234,6 +234,13 @@ impl Serial {
                 let is_mixed = self.is_flawed(Flaw::MixedPages, 50);
                 Answer::Page(self.page(keyspace, &scan, at, if is_mixed { self.now() } else { at }))
             }
+            Call::Moment => {
+                let mut at = self.now();
+                if self.is_flawed(Flaw::StaleMany, 50) {
+                    at.clock = at.clock.saturating_sub(30);
+                }
+                Answer::Moment { at: Some(at), began: None }
+            }
             Call::ReadMany { wants } => {
                 let mut at = self.now();
                 if self.is_flawed(Flaw::StaleMany, 50) {
