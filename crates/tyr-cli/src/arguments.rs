@@ -25,6 +25,7 @@ use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
 use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateArguments};
 use crate::commands::secret::{self, SecretArguments};
+use crate::commands::stretches::{self, StretchesArguments};
 use crate::commands::txn::{self, TxnArguments};
 use crate::commands::writing::{
     self, AppendArguments, CreateArguments, PutArguments, WriteArguments,
@@ -107,6 +108,8 @@ pub enum Command {
     Ls(ListArguments),
     /// Show which nodes hold the chunks of a blob
     Locations(LocationsArguments),
+    /// Show which bytes of a blob are written, and not holes
+    Stretches(StretchesArguments),
     /// Delete blobs, all in one transaction
     Rm(RemoveArguments),
     /// Run a transaction from a script on standard input, all or nothing
@@ -169,6 +172,7 @@ impl Command {
             Self::Stat(arguments) => listing::stat(session, &arguments),
             Self::Ls(arguments) => listing::list(session, &arguments),
             Self::Locations(arguments) => locations::run(session, &arguments),
+            Self::Stretches(arguments) => stretches::run(session, &arguments),
             Self::Rm(arguments) => removal::remove(session, &arguments),
             Self::Txn(arguments) => txn::run(session, &arguments),
             Self::Lock(arguments) => lock::run(session, &arguments),

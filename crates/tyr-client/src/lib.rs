@@ -58,6 +58,8 @@ pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
 pub use self::key_lease::KeyLease;
 pub use self::tls::TlsOptions;
+pub use tyr_protocol::level::LEVEL_STRETCHING;
+pub use tyr_protocol::read::layout;
 pub use tyr_protocol::session::{Place, Seen, Want};
 pub use tyr_runtime::waiting::block_on;
 

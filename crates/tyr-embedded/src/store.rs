@@ -12,7 +12,7 @@ use tyr_store::log::TornTail;
 use tyr_store::store::{Answer, Attributes, Opened, Parts, Store};
 use tyr_types::{
     BlobName, ByteRange, Error, ErrorKind, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    Result, Scan, ScanPage, Timestamp, Transaction, TransactionId,
+    Result, Scan, ScanPage, Stretches, Timestamp, Transaction, TransactionId,
 };
 
 use crate::ExtentLease;
@@ -218,6 +218,22 @@ impl EmbeddedStore {
         self.inner.check_open()?;
         entry.check()?;
         self.inner.store.attributes(name, at)
+    }
+
+    /// A page of what is written of a range of a blob; `None` when there is no such blob.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::read`].
+    pub fn stretches(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        range: ByteRange,
+        at: Timestamp,
+    ) -> Result<Option<(Attributes, Stretches)>> {
+        self.inner.check_open()?;
+        entry.check()?;
+        self.inner.store.stretches(name, range, at)
     }
 
     /// A page of blobs as of a snapshot's moment, in key order (Q2).

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tyr_protocol::View;
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::movement::{self, ChunkCopy, ChunkVersion};
+use tyr_protocol::read::{Kind, layout};
 use tyr_store::store::Store;
-use tyr_store::store::chunks::{ChunkRead, ChunkReading};
+use tyr_store::store::chunks::{ChunkRead, ChunkReading, stored_name};
+use tyr_types::chunk::Place;
 use tyr_types::{ByteRange, Timestamp};
 
 use crate::holdings::{self, Holdings};
@@ -25,8 +27,16 @@ pub(crate) enum Found {
 /// A read that takes the disk.
 pub(crate) struct Later {
     store: Arc<Store>,
-    read: ChunkRead,
+    wanted: Wanted,
     answer: Answer,
+}
+
+/// What is read.
+enum Wanted {
+    /// Bytes.
+    Bytes(ChunkRead),
+    /// Which of the bytes are written then.
+    Layout(Timestamp),
 }
 
 /// A read that takes the disk, and how its answer travels.
@@ -89,20 +99,26 @@ pub(crate) fn begin(
     let planned = holdings.plan_read(&request.blob, request.range, at);
     let answer = Answer { request, at, clock, chunk, chunk_range };
     let store = Arc::clone(holdings.store());
+    if let (Kind::Layout(at), Ok(_)) = (answer.request.kind, &planned) {
+        return Found::Later(Later { store, wanted: Wanted::Layout(at), answer });
+    }
     match planned {
         Err(error) => Found::Now(answer.refused(&error)),
         Ok(read) if read.is_complete() || answer.request.range.len() <= AT_ONCE_MAX => {
             Found::Now(answer.of(store.finish_chunk_read(read)))
         }
-        Ok(read) => Found::Later(Later { store, read, answer }),
+        Ok(read) => Found::Later(Later { store, wanted: Wanted::Bytes(read), answer }),
     }
 }
 
 impl Later {
     /// Fetches it.
     fn finish(self) -> Body {
-        let found = self.store.finish_chunk_read(self.read);
-        self.answer.of(found)
+        let Self { store, wanted, answer } = self;
+        match wanted {
+            Wanted::Bytes(read) => answer.of(store.finish_chunk_read(read)),
+            Wanted::Layout(at) => answer.of_layout(&store, at),
+        }
     }
 }
 
@@ -110,6 +126,22 @@ impl Answer {
     fn refused(&self, error: &tyr_types::Error) -> Body {
         let abort = holdings::refusal(Some(&self.request.blob), error);
         Body::Refused { read: self.request.read, abort }
+    }
+
+    /// Looked at on a thread that may wait: what is here of it does not change at that timestamp.
+    fn of_layout(self, store: &Store, at: Timestamp) -> Body {
+        let (stored, place) =
+            (stored_name(&self.request.blob, self.chunk), Place { range: self.chunk_range });
+        let range = self.request.range;
+        match store.chunk_stretches(&stored, place, range, at) {
+            Err(error) => self.refused(&error),
+            Ok(written) => {
+                let bytes = layout::encode(range, &written);
+                let (read, clock, version) = (self.request.read, self.clock, Timestamp::ZERO);
+                let (at, size) = (Some(at), None);
+                Body::Part(ReadPart { read, range, at, version, bytes, size, clock })
+            }
+        }
     }
 
     fn of(self, found: tyr_types::Result<ChunkReading>) -> Body {

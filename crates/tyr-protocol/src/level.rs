@@ -13,6 +13,7 @@
 //! | 9 | [`LEVEL_LEASING`]: leases of keys |
 //! | 10 | [`LEVEL_STAGING`]: payloads uploaded ahead of their transaction, in pieces |
 //! | 11 | [`LEVEL_EVERYTHING`]: moments of everything, of which all nodes know |
+//! | 12 | [`LEVEL_STRETCHING`]: what of a blob is written |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -26,7 +27,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_EVERYTHING;
+pub const LEVEL: u8 = LEVEL_STRETCHING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -74,6 +75,9 @@ pub const LEVEL_STAGING: u8 = 10;
 /// nobody counts it.
 pub const LEVEL_EVERYTHING: u8 = 11;
 
+/// From this level on nodes tell which bytes of a chunk are written.
+pub const LEVEL_STRETCHING: u8 = 12;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -93,6 +97,7 @@ const _: () = assert!(LEVEL_CLEARING < LEVEL_MOMENTS, "levels only come");
 const _: () = assert!(LEVEL_MOMENTS < LEVEL_LEASING, "levels only come");
 const _: () = assert!(LEVEL_LEASING < LEVEL_STAGING, "levels only come");
 const _: () = assert!(LEVEL_STAGING < LEVEL_EVERYTHING, "levels only come");
+const _: () = assert!(LEVEL_EVERYTHING < LEVEL_STRETCHING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

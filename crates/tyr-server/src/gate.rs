@@ -200,7 +200,7 @@ impl Gate {
                 .and_then(|()| match request.kind {
                     // A snapshot begins with them: nothing is read yet.
                     Kind::Clock => Ok(()),
-                    Kind::Direct | Kind::At(_) | Kind::Whole | Kind::First => {
+                    Kind::Direct | Kind::At(_) | Kind::Layout(_) | Kind::Whole | Kind::First => {
                         self.admit_read(parts, request.blob.keyspace)
                     }
                 })

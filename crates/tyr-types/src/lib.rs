@@ -7,9 +7,9 @@
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`payload`], [`stamped`] and
 //! [`uploaded`] are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`]
-//! says what they do, [`scan`] what is listed, [`lease`] how keys are leased, [`keyspace`] is what
-//! a namespace is created with, [`usage`] how much of it there is, [`location`] where it lies,
-//! [`limits`] holds every bound, [`error`] what can go wrong.
+//! says what they do, [`scan`] what is listed, [`stretch`] what of a blob is written, [`lease`] how
+//! keys are leased, [`keyspace`] is what a namespace is created with, [`usage`] how much of it
+//! there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -25,6 +25,7 @@ pub mod placed_by;
 pub mod range;
 pub mod scan;
 pub mod stamped;
+pub mod stretch;
 pub mod timestamp;
 pub mod transform;
 pub mod uploaded;
@@ -45,6 +46,7 @@ pub use placed_by::PlacedBy;
 pub use range::ByteRange;
 pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};
 pub use stamped::{Data, Stamped};
+pub use stretch::Stretches;
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
 pub use uploaded::{PieceContent, PieceId, PieceRef, Uploaded, UploadedPiece};

@@ -76,6 +76,13 @@ pub const SCAN_BYTES_MAX: usize = 4 << 20;
 /// The most bytes of each blob that a scan answers: headers, not contents.
 pub const SCAN_RANGE_LEN_MAX: u64 = 1 << 20;
 
+/// Stretches of a chunk that are told at most, of more those close together as one: 20 KB of an
+/// answer.
+pub const STRETCHES_MAX: usize = 1024;
+
+/// Chunks that one page of stretches looks at: their nodes are asked at once.
+pub const STRETCHED_CHUNKS_MAX: usize = 32;
+
 /// Bytes of a scan's delimiter.
 pub const SCAN_DELIMITER_LEN_MAX: usize = 64;
 

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use futures_core::Stream;
 use tyr_types::{
     ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, Number,
-    Operation, Result, Scan, ScanPage, Stat, Transform, limits,
+    Operation, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
 };
 
 use crate::Reader;
@@ -244,6 +244,37 @@ impl Keyspace {
         let size = stat.ok_or_else(|| self.inner.absent(&name))?.size;
         let range = range.intersection(ByteRange { start: 0, end: size });
         self.inner.space.locations(&name, range).await
+    }
+
+    /// Which bytes of a range of a blob are written, in order, as of now: the rest are holes, which
+    /// read as zeros and take no space. A page has 1,024 stretches of a directory, or of a cluster
+    /// those of 32 chunks, and says where the next begins.
+    ///
+    /// What is told may be more than was written: holes within a block of 16 KiB of which some is
+    /// written, and, where a chunk of a cluster has more than 1,024 stretches, those between which
+    /// there is least. Zeros that were written are written. What is told to be a hole is one.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unavailable` in a cluster some node of which is of a release of before.
+    pub async fn stretches(&self, key: impl ToKey, range: ByteRange) -> Result<Stretches> {
+        let name = self.inner.blob(key)?;
+        let view = self.inner.space.take_view_of(&name).await?;
+        let (view, _) = view.ok_or_else(|| self.inner.absent(&name))?;
+        let found = view.stretches(&self.inner.space, &name, range).await?;
+        found.ok_or_else(|| self.inner.absent(&name))
+    }
+
+    /// How many bytes of a blob are in stretches that are written, as of now. In a cluster the
+    /// nodes of its chunks are asked for them.
+    ///
+    /// # Errors
+    /// As [`Keyspace::stretches`]; `InvalidArgument` in a cluster for more than 65,536 chunks.
+    pub async fn allocated(&self, key: impl ToKey) -> Result<u64> {
+        let name = self.inner.blob(key)?;
+        let view = self.inner.space.take_view_of(&name).await?;
+        let (view, _) = view.ok_or_else(|| self.inner.absent(&name))?;
+        let found = view.allocated(&self.inner.space, &name).await?;
+        found.ok_or_else(|| self.inner.absent(&name))
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after

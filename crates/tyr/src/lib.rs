@@ -207,5 +207,5 @@ pub use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
     KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Number, NumberType,
     OperationId, PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat,
-    Timestamp, Transform, TransformKind, limits,
+    Stretches, Timestamp, Transform, TransformKind, limits,
 };

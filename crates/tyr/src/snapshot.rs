@@ -1,7 +1,9 @@
 //! A read-only view of everything at one moment, for async code.
 
 use futures_core::Stream;
-use tyr_types::{ByteRange, Bytes, Key, Result, Scan, ScanPage, Stat, Timestamp, limits};
+use tyr_types::{
+    ByteRange, Bytes, Key, Result, Scan, ScanPage, Stat, Stretches, Timestamp, limits,
+};
 
 use crate::key::ToKey;
 use crate::offload::offload;
@@ -70,6 +72,33 @@ impl Snapshot {
         let name = keyspace.blob(key)?;
         let stat = self.inner.view.fetch_stat(&keyspace.space, &name).await?;
         stat.ok_or_else(|| keyspace.absent(&name))
+    }
+
+    /// Which bytes of a range of a blob were written then: see [`Keyspace::stretches`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::stretches`]; `SnapshotTooOld`.
+    pub async fn stretches(
+        &self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        range: ByteRange,
+    ) -> Result<Stretches> {
+        let keyspace = keyspace.as_blocking();
+        let name = keyspace.blob(key)?;
+        let found = self.inner.view.stretches(&keyspace.space, &name, range).await?;
+        found.ok_or_else(|| keyspace.absent(&name))
+    }
+
+    /// How many bytes of a blob were written then: see [`Keyspace::allocated`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::stretches`].
+    pub async fn allocated(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<u64> {
+        let keyspace = keyspace.as_blocking();
+        let name = keyspace.blob(key)?;
+        let found = self.inner.view.allocated(&keyspace.space, &name).await?;
+        found.ok_or_else(|| keyspace.absent(&name))
     }
 
     /// Lists blobs as of then, in key order.

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use tyr::blocking::Keyspace;
-use tyr::{Error, Key, Scan, ScanEntry, ScanPage, Stat, limits};
+use tyr::{Error, ErrorKind, Key, Scan, ScanEntry, ScanPage, Stat, limits};
 
 use crate::commands::blob::{BlobsArguments, parse_key_bytes};
 use crate::data::{bytes_text, key_text, size_text, to_hex, version_time, with_key};
@@ -142,16 +142,27 @@ pub struct StatArguments {
     blobs: BlobsArguments,
 }
 
-/// Shows size and version of blobs, all at one version of the store.
+/// Shows size, space and version of blobs, all at one version of the store.
 pub fn stat(session: &mut Session, arguments: &StatArguments) -> Outcome {
     let (store, keyspace) = session.open_keyspace(&arguments.blobs.keyspace, Access::Read)?;
     let snapshot = store.snapshot()?;
     let keys = arguments.blobs.keys()?;
     for (index, key) in keys.iter().enumerate() {
         let stat = snapshot.stat(&keyspace, key)?;
+        let allocated = match snapshot.allocated(&keyspace, key) {
+            Ok(allocated) => Some(allocated),
+            // Some node of the cluster is of a release that does not tell, or there are too many.
+            Err(error) if is_untold(error.kind()) => None,
+            Err(error) => return Err(error.into()),
+        };
         let gap = if index == 0 { "" } else { "\n" };
+        let told = allocated.map_or_else(
+            || "unknown".to_owned(),
+            |allocated| format!("{allocated} ({})", size_text(allocated)),
+        );
         let text = format!(
-            "{gap}keyspace  {}\nkey       {}\nsize      {} ({})\nchanged   {}\nversion   {}",
+            "{gap}keyspace  {}\nkey       {}\nsize      {} ({})\nallocated {told}\nchanged   {}\n\
+             version   {}",
             keyspace.name(),
             key_text(key),
             stat.size,
@@ -159,9 +170,18 @@ pub fn stat(session: &mut Session, arguments: &StatArguments) -> Outcome {
             version_time(stat.version),
             stat.version
         );
-        session.output.record(&stat_json(&keyspace, key, &stat), &text)?;
+        let mut fields = stat_json(&keyspace, key, &stat);
+        if let Some(allocated) = allocated {
+            fields["allocated"] = json!(allocated);
+        }
+        session.output.record(&fields, &text)?;
     }
     Ok(())
+}
+
+/// Whether what was asked for besides is left out for that.
+fn is_untold(kind: ErrorKind) -> bool {
+    kind == ErrorKind::Unavailable || kind == ErrorKind::InvalidArgument
 }
 
 /// A blob's name, size and version in JSON.

@@ -20,5 +20,6 @@ pub mod reference;
 pub mod removal;
 pub mod secret;
 pub mod source;
+pub mod stretches;
 pub mod txn;
 pub mod writing;

@@ -46,6 +46,22 @@ fn a_directory_is_one_place() {
 }
 
 #[test]
+fn stretches_are_what_is_written_and_stat_tells_how_much() {
+    let shell = Shell::new();
+    shell.ok(["put", "ks", "a", "--value", "hello"]);
+    shell.ok(["truncate", "ks", "a", "1MiB"]);
+    shell.ok(["append", "ks", "a", "--value", "end"]);
+    let told = shell.json(["stretches", "ks", "a"]);
+    let told: Vec<_> = told.iter().map(|it| (&it["offset"], &it["bytes"])).collect();
+    assert_eq!(told, [(&0.into(), &5.into()), (&(1 << 20).into(), &3.into())]);
+    let part = shell.json(["stretches", "ks", "a", "--offset", "3", "--len", "1KiB"]);
+    assert_eq!((&part[0]["offset"], &part[0]["bytes"]), (&3.into(), &2.into()));
+    let stat = &shell.json(["stat", "ks", "a"])[0];
+    assert_eq!((&stat["size"], &stat["allocated"]), (&((1 << 20) + 3).into(), &8.into()));
+    assert_eq!(shell.refused(["stretches", "ks", "b"]).0, 3);
+}
+
+#[test]
 fn a_cluster_tells_who_watches_and_where_chunks_lie() {
     let cluster = Cluster::form(3, false);
     cluster.text(&["meta", "put", "service/a", "--value", "1"]);
@@ -66,6 +82,13 @@ fn a_cluster_tells_who_watches_and_where_chunks_lie() {
     for location in &located {
         assert_eq!(location["replicas"].as_array().unwrap().len(), 2, "{location}");
     }
+    assert!(cluster.json(&["stretches", "notes", "a"]).is_empty());
+    cluster.text(&["append", "notes", "a", "--value", "12345"]);
+    cluster.text(&["write", "notes", "a", "4090", "--value", "0123456789"]);
+    let told = cluster.json(&["stretches", "notes", "a"]);
+    let told: Vec<_> = told.iter().map(|it| (&it["offset"], &it["bytes"])).collect();
+    assert_eq!(told, [(&4090.into(), &10.into()), (&10_000.into(), &5.into())]);
+    assert_eq!(cluster.json(&["stat", "notes", "a"])[0]["allocated"], 15);
     let text = cluster.text(&["locations", "notes", "a", "--offset", "8192"]);
     assert!(text.contains("@127.0.0.1:"), "{text}");
 }

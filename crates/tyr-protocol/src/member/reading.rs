@@ -109,7 +109,7 @@ impl<S: Store> Turn<'_, S> {
     /// Whether a read is at a timestamp that no node has given out: reading there would pull the
     /// clock along (R5).
     pub(super) fn is_ahead(&self, kind: Kind) -> bool {
-        let Kind::At(at) = kind else { return false };
+        let Some(at) = kind.at() else { return false };
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
         at.epoch > self.member.epoch() || at.clock > now_us.saturating_add(AHEAD_MAX_US)
     }
@@ -288,6 +288,8 @@ fn footprint(request: &ReadRequest, chunk: u64) -> Footprint {
         }
         Kind::Whole | Kind::Clock => Footprint::BLOB,
         Kind::First => Footprint { range: request.range, is_attributes: chunk == 0 },
-        Kind::Direct | Kind::At(_) => Footprint { range: request.range, is_attributes },
+        Kind::Direct | Kind::At(_) | Kind::Layout(_) => {
+            Footprint { range: request.range, is_attributes }
+        }
     }
 }

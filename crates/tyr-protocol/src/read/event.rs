@@ -22,6 +22,19 @@ pub enum Kind {
     At(Timestamp),
     /// Only the clock, for a snapshot over blobs named up front (R6).
     Clock,
+    /// At this timestamp, like `At`; but what is told is which of the bytes are written
+    /// ([`super::layout`]), in the place of the bytes.
+    Layout(Timestamp),
+}
+
+impl Kind {
+    /// The timestamp that it is asked at.
+    pub fn at(self) -> Option<Timestamp> {
+        match self {
+            Self::At(at) | Self::Layout(at) => Some(at),
+            Self::Direct | Self::Whole | Self::First | Self::Clock => None,
+        }
+    }
 }
 
 /// A read as it arrives at a node that holds what it wants.

@@ -10,13 +10,15 @@
 //!            └─ authority, something in flight ─────► parked ── Moved ──► Serve
 //! ```
 //!
-//! The parts: [`event`] and [`effect`]; [`listing`] is Q1; [`ending`] is R7; [`invariants`]. What
+//! The parts: [`event`] and [`effect`]; [`listing`] is Q1; [`ending`] is R7; [`layout`] is how
+//! stretches travel; [`invariants`]. What
 //! is in flight is the commit machine's to say; this one asks it and hears of changes by `Moved`.
 
 pub mod effect;
 pub mod ending;
 pub mod event;
 mod invariants;
+pub mod layout;
 mod listing;
 #[cfg(test)]
 mod tests;
@@ -130,7 +132,7 @@ impl Reads {
         let at = match request.kind {
             Kind::Direct | Kind::Whole | Kind::Clock => None,
             Kind::First => Some(commit.snapshot_timestamp()),
-            Kind::At(at) => Some(at),
+            Kind::At(at) | Kind::Layout(at) => Some(at),
         };
         if !is_authority && !self.is_clean(&request, at, &writers) {
             effects.push(Effect::Forward { to: request.authority, request });
@@ -188,10 +190,10 @@ impl Reads {
         match (request.kind, at) {
             (Kind::Clock, _) => false, // Only the authority's clock counts (R6).
             (Kind::First, _) if !self.rules.hold(Rule::R3) => true,
-            (Kind::First | Kind::At(_), Some(at)) => {
+            (Kind::First | Kind::At(_) | Kind::Layout(_), Some(at)) => {
                 writers.iter().all(|writer| writer.at > at || is_settled(writer))
             }
-            (Kind::Direct | Kind::Whole | Kind::First | Kind::At(_), _) => {
+            (Kind::Direct | Kind::Whole | Kind::First | Kind::At(_) | Kind::Layout(_), _) => {
                 writers.iter().all(is_settled) || !self.rules.hold(Rule::R1)
             }
         }
@@ -207,7 +209,7 @@ impl Reads {
             (Kind::Direct, _) => self.rules.hold(Rule::R1),
             (Kind::Whole, _) => self.rules.hold(Rule::D2),
             (Kind::Clock, _) => true,
-            (Kind::First | Kind::At(_), at) => {
+            (Kind::First | Kind::At(_) | Kind::Layout(_), at) => {
                 at.is_none_or(|at| writer.at <= at) && self.rules.hold(Rule::R5)
             }
         }
@@ -253,7 +255,9 @@ impl Reads {
         let id = request.id;
         debug_assert!(!self.parked.contains_key(&id), "who is served waits for nothing: {id:?}");
         match request.kind {
-            Kind::Direct | Kind::First | Kind::At(_) => effects.push(Effect::Serve { id, at }),
+            Kind::Direct | Kind::First | Kind::At(_) | Kind::Layout(_) => {
+                effects.push(Effect::Serve { id, at });
+            }
             Kind::Clock => effects.push(Effect::AnswerClock { id, clock: commit.clock() }),
             // What was in flight on arrival is applied, so it is at or below the clock. What came
             // since may be too, and is waited for as at any S.

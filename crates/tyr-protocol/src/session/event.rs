@@ -51,6 +51,9 @@ pub enum Place {
     Snapshot,
     /// At this timestamp, which an earlier answer said (R4, R5, R6).
     At(Timestamp),
+    /// The same, of bytes in one chunk; but the answer has in the place of the bytes which of them
+    /// are written ([`crate::read::layout`]).
+    Layout(Timestamp),
 }
 
 /// A snapshot that version managers keep for a read, until it is ended (V1).

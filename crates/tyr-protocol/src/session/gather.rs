@@ -28,8 +28,8 @@ use super::effect::Seen;
 use super::event::{Began, Place, Want};
 use crate::abort::Abort;
 use crate::message::ReadPart;
-use crate::read::Kind;
 use crate::read::ending::{Ending, ending};
+use crate::read::{Kind, layout};
 use crate::rule::{Rule, Rules};
 
 const NOTHING: ByteRange = ByteRange::NOTHING;
@@ -53,10 +53,15 @@ impl Question {
         let is_placed = match self.kind {
             Kind::Direct => true,
             Kind::Whole | Kind::First | Kind::Clock => part.at.is_some(),
-            Kind::At(at) => part.at == Some(at),
+            Kind::At(at) | Kind::Layout(at) => part.at == Some(at),
         };
         let is_sized = part.size.is_some() || !self.is_attributes || self.kind == Kind::Clock;
-        let is_within = part.bytes.len() as u64 <= self.range.len();
+        let is_within = match self.kind {
+            Kind::Layout(_) => layout::decode(self.range, &part.bytes).is_some(),
+            Kind::Direct | Kind::Whole | Kind::First | Kind::Clock | Kind::At(_) => {
+                part.bytes.len() as u64 <= self.range.len()
+            }
+        };
         part.range == self.range && is_within && is_placed && is_sized
     }
 
@@ -76,6 +81,8 @@ enum Stage {
     Pieces,
     /// The size at S (R7).
     Sizing,
+    /// Which bytes are written at S.
+    Layout(Timestamp),
     /// Everything is there.
     Complete,
 }
@@ -98,6 +105,8 @@ pub(super) struct Gather {
     /// What was found, by where it starts. Bounded by `READ_LEN_MAX`.
     pieces: BTreeMap<u64, Bytes>,
     began: Option<Began>,
+    /// What was found is which bytes are written.
+    is_layout: bool,
 }
 
 impl Gather {
@@ -129,6 +138,7 @@ impl Gather {
             }
             Place::Newest | Place::Transaction => (Stage::Opening(Kind::First), None),
             Place::Snapshot => (Stage::Opening(Kind::First), None),
+            Place::Layout(at) => (Stage::Layout(at), Some(at)),
             Place::At(at) if !rules.hold(Rule::R4) && is_of_one && is_first => {
                 (Stage::Direct { is_attributes: true }, Some(at))
             }
@@ -143,7 +153,7 @@ impl Gather {
         };
         let next = if stage == Stage::Pieces { range.start / chunk_size } else { 0 };
         let (version, pieces) = (Timestamp::ZERO, BTreeMap::new());
-        let (pending, size, began) = (0, None, None);
+        let (pending, size, began, is_layout) = (0, None, None, false);
         Self {
             want,
             chunk_size,
@@ -157,6 +167,7 @@ impl Gather {
             size,
             pieces,
             began,
+            is_layout,
         }
     }
 
@@ -168,7 +179,15 @@ impl Gather {
         let single = match self.stage {
             Stage::Complete => return,
             Stage::Pieces => return self.ask_pieces(room, questions),
-            Stage::Direct { .. } | Stage::Opening(_) | Stage::Sizing if self.next > 0 => return,
+            Stage::Direct { .. } | Stage::Opening(_) | Stage::Sizing | Stage::Layout(_)
+                if self.next > 0 =>
+            {
+                return;
+            }
+            Stage::Layout(at) => {
+                let (chunk, range) = (self.range.start / self.chunk_size, self.range);
+                Question { chunk, range, is_attributes: false, kind: Kind::Layout(at) }
+            }
             Stage::Direct { is_attributes } => {
                 let chunk = self.range.start / self.chunk_size;
                 Question { chunk, range: self.range, is_attributes, kind: Kind::Direct }
@@ -252,6 +271,7 @@ impl Gather {
             }
             Stage::Pieces => self.complete(),
             Stage::Sizing => self.stage = Stage::Complete,
+            Stage::Layout(_) => (self.stage, self.is_layout) = (Stage::Complete, true),
             Stage::Complete => unreachable!("nothing is asked when everything is there"),
         }
         Ok(())
@@ -279,6 +299,11 @@ impl Gather {
     /// The answer, once complete.
     pub fn seen(self) -> Seen {
         debug_assert!(self.is_complete() && self.pending == 0, "R7: something is to be asked yet");
+        if self.is_layout {
+            let Self { want, at, version, size, began, mut pieces, .. } = self;
+            let bytes = pieces.pop_first().map(|(_, told)| told).unwrap_or_default();
+            return Seen { want, at, version, bytes, size, is_sized: false, began };
+        }
         let ByteRange { start, end } = self.range;
         let held_end = self.held_end();
         let end = match ending(self.range, held_end, self.size.map(Option::unwrap_or_default)) {

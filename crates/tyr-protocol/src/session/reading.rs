@@ -237,9 +237,8 @@ impl Reading {
         let mut seen = std::mem::take(&mut self.seen).into_values();
         match (self.is_many, self.place) {
             (true, Place::At(at)) => Answer::Many { at, seen: seen.collect() },
-            (true, Place::Newest | Place::Transaction | Place::Snapshot) | (false, _) => {
-                Answer::Read(seen.next().expect("one was wanted"))
-            }
+            (true, Place::Newest | Place::Transaction | Place::Snapshot | Place::Layout(_))
+            | (false, _) => Answer::Read(seen.next().expect("one was wanted")),
         }
     }
 }

@@ -191,6 +191,7 @@ encoded_enum!(Kind, "kind of read", {
     2 => First,
     3 => At(at),
     4 => Clock,
+    5 @ 12 => Layout(at),
 });
 
 encoded_enum!(Address, "kind of address", {

@@ -248,6 +248,7 @@ pub fn read_request() -> BoxedStrategy<ReadRequest> {
         Just(Kind::Whole),
         Just(Kind::First),
         timestamp().prop_map(Kind::At),
+        timestamp().prop_map(Kind::Layout),
         Just(Kind::Clock),
     ];
     (number_u64(), address(), blob_name(), byte_range(), any::<[bool; 2]>(), kind)

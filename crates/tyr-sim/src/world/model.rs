@@ -4,7 +4,8 @@ use tyr_protocol::View;
 use tyr_protocol::member::Member;
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::movement;
-use tyr_types::{NodeId, Timestamp};
+use tyr_protocol::read::{Kind, layout};
+use tyr_types::{ByteRange, NodeId, Timestamp};
 
 use super::checkpoint::{Cutting, Rhythm};
 use super::disk::Disk;
@@ -79,7 +80,7 @@ impl Model {
         at: Option<Timestamp>,
     ) -> Option<(Address, Envelope)> {
         let Process { member, store, .. } = self.process.as_ref()?;
-        let ReadRequest { read, asker, blob, range, is_copy, .. } = request;
+        let ReadRequest { read, asker, blob, range, is_copy, kind, .. } = request;
         let number = range.start / store.chunk_size(blob.keyspace);
         let chunk = (blob, number);
         let found = match (is_copy, at) {
@@ -90,6 +91,15 @@ impl Model {
             (false, at) => store.read(&chunk.0, range, at).map(|reading| {
                 let Reading { version, bytes, size } = reading;
                 let clock = member.clock();
+                let bytes = match kind {
+                    // A model knows no holes.
+                    Kind::Layout(_) if bytes.is_empty() => layout::encode(range, &[]),
+                    Kind::Layout(_) => {
+                        let end = range.start + bytes.len() as u64;
+                        layout::encode(range, &[ByteRange { start: range.start, end }])
+                    }
+                    Kind::Direct | Kind::Whole | Kind::First | Kind::Clock | Kind::At(_) => bytes,
+                };
                 Body::Part(ReadPart { read, range, at, version, bytes, size, clock })
             }),
         };

@@ -156,6 +156,37 @@ impl Base {
         Err(Error::unavailable(text).naming(blob.clone()))
     }
 
+    /// What is stored of `range` of a blob, in order: all else of it is holes. At most `limit`
+    /// stretches, the first ones. Of one state of the blob.
+    ///
+    /// # Errors
+    /// As [`Base::read`].
+    pub fn stretches(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        limit: usize,
+    ) -> Result<Vec<ByteRange>> {
+        let key = key::blob(blob);
+        for _ in 0..READ_ATTEMPTS_MAX {
+            let before = self.entry(&key, blob)?;
+            let Some((value, entry)) = before.filter(|(_, entry)| entry.blob.exists) else {
+                return Ok(Vec::new());
+            };
+            if let Some(content) = &entry.blob.content {
+                let whole = ByteRange { start: 0, end: content.len() as u64 };
+                let part = range.intersection(whole);
+                return Ok(Some(part).filter(|part| !part.is_empty()).into_iter().collect());
+            }
+            let result = self.stretches_of_segments(blob, range, limit);
+            if self.index.get(Table::Blobs, &key)?.as_ref() == Some(&value) {
+                return result;
+            }
+        }
+        let text = format!("{blob} is written faster than it can be read; try again");
+        Err(Error::unavailable(text).naming(blob.clone()))
+    }
+
     /// Up to `limit` existing blobs whose keys begin with `prefix` and lie behind `after`, in key
     /// order.
     ///

@@ -70,6 +70,39 @@ impl Base {
         self.index.scan_back(Table::Segments, &from, &to, &mut found)
     }
 
+    /// What segments hold of `range`, in order; at most `limit` stretches, the first ones.
+    pub(super) fn stretches_of_segments(
+        &self,
+        blob: &BlobName,
+        range: ByteRange,
+        limit: usize,
+    ) -> Result<Vec<ByteRange>> {
+        let (keys, mut found) = (SegmentKeys::new(blob), Vec::<ByteRange>::new());
+        if range.is_empty() || limit == 0 {
+            return Ok(found);
+        }
+        let mut meet = |key: &[u8], value: &Bytes, goes_on: bool| {
+            let offset = keys.offset(key).expect("the range holds keys of this blob only");
+            let segment = self.segment(blob, offset, value)?;
+            let part = covered(offset, &segment).intersection(range);
+            let is_full = found.len() == limit;
+            match found.last_mut() {
+                _ if part.is_empty() => {}
+                Some(before) if before.end == part.start => before.end = part.end,
+                Some(_) if is_full => return Ok(false),
+                Some(_) | None => found.push(part),
+            }
+            Ok(goes_on)
+        };
+        // One may begin anywhere before the range.
+        let (first, from, to) = (keys.at(0), keys.at(range.start), keys.at(range.end));
+        let mut before = |key: &[u8], value: &Bytes| meet(key, value, false);
+        self.index.scan_back(Table::Segments, &first, &from, &mut before)?;
+        let mut within = |key: &[u8], value: &Bytes| meet(key, value, true);
+        self.index.scan(Table::Segments, &from, Some(&to), &mut within)?;
+        Ok(found)
+    }
+
     /// Copies the bytes of a segment from its `skip`-th on.
     pub(super) fn copy_segment(
         &self,

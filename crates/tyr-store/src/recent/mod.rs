@@ -23,6 +23,7 @@ pub mod capture;
 pub mod chunk;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod layout;
 pub mod lease;
 mod older;
 mod piece;

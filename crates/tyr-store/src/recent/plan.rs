@@ -12,7 +12,7 @@ use tyr_types::{ByteRange, Timestamp};
 use super::blob::{Attributes, BlobState};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
-use super::older::OldContent;
+use super::older::{OldContent, OldPiece};
 use super::piece::Unheld;
 
 /// A stretch that memory does not hold.
@@ -300,22 +300,35 @@ impl BlobState {
         }
     }
 
+    /// Bytes that were current at `at` and are not any more.
+    pub(super) fn older_at(&self, at: Timestamp) -> impl Iterator<Item = &OldPiece> {
+        self.older.at(at)
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.base_generation
+    }
+
     /// How far the base's bytes are good as of `at`: beyond it everything was cut.
-    fn base_limit(&self, at: Timestamp) -> u64 {
+    pub(super) fn base_limit(&self, at: Timestamp) -> u64 {
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         cuts.fold(self.base_size, u64::min)
     }
 }
 
 /// The parts of a range that nothing has been found for yet.
-struct Unknown(SmallVec<[ByteRange; 4]>);
+pub(super) struct Unknown(SmallVec<[ByteRange; 4]>);
 
 impl Unknown {
-    fn new(range: ByteRange) -> Self {
+    pub fn new(range: ByteRange) -> Self {
         Self(if range.is_empty() { SmallVec::new() } else { SmallVec::from_slice(&[range]) })
     }
 
-    fn remove(&mut self, known: ByteRange) {
+    pub fn into_ranges(self) -> impl Iterator<Item = ByteRange> {
+        self.0.into_iter()
+    }
+
+    pub fn remove(&mut self, known: ByteRange) {
         let mut rest: SmallVec<[ByteRange; 4]> = SmallVec::new();
         for range in self.0.drain(..) {
             if !range.overlaps(known) {

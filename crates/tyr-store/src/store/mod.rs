@@ -16,6 +16,7 @@ mod open;
 mod promises;
 mod read;
 pub mod scan;
+mod stretches;
 mod write;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::recent::{Attributes, BlobCell, BlobState};
 const CACHED_READ_MAX: u64 = 4 * BLOCK_SIZE;
 
 /// How often a read that folds overtake begins again. Each time takes a whole fold.
-const ATTEMPTS_MAX: usize = 100;
+pub(super) const ATTEMPTS_MAX: usize = 100;
 
 /// What a read answers: the blob's attributes and the bytes, cut to its size. `None`: no such blob.
 pub type Answer = Option<(Attributes, Bytes)>;
@@ -207,6 +207,6 @@ pub fn too_old(name: &BlobName) -> Error {
     )
 }
 
-fn overtaken(name: &BlobName) -> Error {
+pub(super) fn overtaken(name: &BlobName) -> Error {
     Error::unavailable(format!("{name}: folds overtook the read again and again; try again"))
 }

@@ -10,7 +10,7 @@ pub(crate) use tyr_embedded::{
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, LeaseMode, ReadCheck, Result, Scan,
-    ScanPage, Stat, Timestamp, Transaction, limits,
+    ScanPage, Stat, Stretches, Timestamp, Transaction, limits,
 };
 
 use super::{Answer, Found, ReadVersions};
@@ -136,6 +136,19 @@ impl EmbeddedView {
         let attributes = self.store.attributes(&space.entry, name, self.guard.at())?;
         self.check(attributes.is_some())?;
         Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    /// A page of what is written of a range then; `None`: no such blob.
+    pub fn stretches(
+        &self,
+        space: &EmbeddedSpace,
+        name: &BlobName,
+        range: ByteRange,
+    ) -> Result<Option<Stretches>> {
+        self.guard.settle()?;
+        let found = self.store.stretches(&space.entry, name, range, self.guard.at())?;
+        self.check(found.is_some())?;
+        Ok(found.map(|(_, page)| page))
     }
 
     pub fn scan(&self, space: &EmbeddedSpace, scan: &Scan) -> Result<ScanPage> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 pub(crate) use super::remote_upload::RemoteUpload;
 pub(crate) use tyr_client::{Client, KeyLease as RemoteLease, Lease, Unresolved};
-use tyr_client::{Place, Seen, Want};
+use tyr_client::{LEVEL_STRETCHING, Place, Seen, Want, layout};
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo,
-    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp, limits,
+    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, limits,
 };
 
 use super::remote_upload;
@@ -169,6 +169,33 @@ impl RemoteView {
         stat(self.read(name, ByteRange::NOTHING, true).await?)
     }
 
+    /// What is written of a range then; `None`: no such blob. The nodes of some chunks are asked at
+    /// once.
+    pub async fn stretches(
+        &self,
+        keyspace: &KeyspaceInfo,
+        name: &BlobName,
+        range: ByteRange,
+    ) -> Result<Option<Stretches>> {
+        let (Some(at), Some(stat)) = (self.at, self.stat(name).await?) else { return Ok(None) };
+        self.client.map().check_level(LEVEL_STRETCHING)?;
+        let end = range.end.min(stat.size);
+        let pieces = Stretches::pieces(range.start, end, keyspace.config.chunk_size);
+        let ask = |piece: &ByteRange| {
+            self.client.read(Want::bytes(name.clone(), *piece), Place::Layout(at))
+        };
+        let asked: Vec<_> = pieces.iter().map(ask).collect();
+        let mut found = Stretches::default();
+        for (piece, asked) in pieces.iter().zip(asked) {
+            let sight = asked.answer().await?;
+            let written = layout::decode(*piece, &sight.seen.bytes);
+            found.extend(written.ok_or_else(unstretched)?);
+        }
+        let resume = pieces.last().map_or(range.start, |piece| piece.end);
+        found.resume = (resume < end).then_some(resume);
+        Ok(Some(found))
+    }
+
     /// A page of a keyspace, as it was then (Q1, Q2); without older versions, as it is now.
     pub async fn scan(&self, keyspace: &KeyspaceInfo, scan: &Scan) -> Result<ScanPage> {
         let Some(at) = self.at else { return Ok(ScanPage::default()) };
@@ -279,6 +306,11 @@ fn stat(answer: Answer) -> Result<Option<Stat>> {
 /// A node's answer that lacks S.
 fn unplaced() -> Error {
     let text = "a node answered a first read without its timestamp; report this";
+    Error::new(ErrorKind::Unavailable, text)
+}
+
+fn unstretched() -> Error {
+    let text = "a node answered what no stretches look like; report this";
     Error::new(ErrorKind::Unavailable, text)
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tyr_runtime::waiting::block_on;
-use tyr_types::{BlobName, ByteRange, Result, Scan, ScanPage, Stat, Timestamp};
+use tyr_types::{
+    BlobName, ByteRange, Error, Result, Scan, ScanPage, Stat, Stretches, Timestamp, limits,
+};
 
 use super::embedded::{EmbeddedView, SnapshotGuard};
 use super::remote::RemoteView;
@@ -85,6 +87,47 @@ impl View {
             }
         };
         answer.map_err(|error| space.named(error))
+    }
+
+    /// What is written of a range then; `None`: no such blob.
+    pub async fn stretches(
+        &self,
+        space: &Space,
+        name: &BlobName,
+        range: ByteRange,
+    ) -> Result<Option<Stretches>> {
+        let answer = match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                let (view, space, name) = (view.clone(), space.clone(), name.clone());
+                offload(move || view.stretches(&space, &name, range)).await
+            }
+            (Self::Remote(view), Space::Remote(of)) => view.stretches(of.info(), name, range).await,
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
+            }
+        };
+        answer.map_err(|error| space.named(error))
+    }
+
+    /// How many bytes are written then; `None`: no such blob.
+    pub async fn allocated(&self, space: &Space, name: &BlobName) -> Result<Option<u64>> {
+        if let Self::Remote(_) = self {
+            let Some(stat) = self.fetch_stat(space, name).await? else { return Ok(None) };
+            let chunks = stat.size.div_ceil(space.info().config.chunk_size);
+            if chunks > limits::LOCATIONS_MAX {
+                return Err(Error::invalid(format!(
+                    "the blob has {chunks} chunks, and so many nodes would be asked; ask for the \
+                     stretches of parts of it"
+                )));
+            }
+        }
+        let (mut sum, mut next) = (0, Some(0));
+        while let Some(start) = next {
+            let page = self.stretches(space, name, ByteRange::from(start)).await?;
+            let Some(page) = page else { return Ok(None) };
+            (sum, next) = (sum + page.len(), page.resume);
+        }
+        Ok(Some(sum))
     }
 
     /// Fills `out` with the bytes from `offset` on, which must be within the blob; `false`: no

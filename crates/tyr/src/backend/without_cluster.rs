@@ -11,7 +11,7 @@ use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
     KeyspaceInfo, KeyspaceName, LeaseMode, Payload, ReadCheck, Result, Scan, ScanPage, Stat,
-    Timestamp, Transaction,
+    Stretches, Timestamp, Transaction,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -197,6 +197,15 @@ impl RemoteView {
     }
 
     pub async fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
+        match *self {}
+    }
+
+    pub async fn stretches(
+        &self,
+        _: &KeyspaceInfo,
+        _: &BlobName,
+        _: ByteRange,
+    ) -> Result<Option<Stretches>> {
         match *self {}
     }
 

@@ -6,7 +6,7 @@ use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId,
-    Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Transform, limits,
+    Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
 };
 
 use super::snapshot::pages;
@@ -219,6 +219,22 @@ impl Keyspace {
     /// As [`crate::Keyspace::locations`].
     pub fn locations(&self, key: impl ToKey, range: ByteRange) -> Result<Vec<ChunkLocation>> {
         block_on(crate::Keyspace::from_blocking(self.clone()).locations(key, range))
+    }
+
+    /// Which bytes of a range of a blob are written: see [`crate::Keyspace::stretches`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::stretches`].
+    pub fn stretches(&self, key: impl ToKey, range: ByteRange) -> Result<Stretches> {
+        block_on(crate::Keyspace::from_blocking(self.clone()).stretches(key, range))
+    }
+
+    /// How many bytes of a blob are written: see [`crate::Keyspace::allocated`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::stretches`].
+    pub fn allocated(&self, key: impl ToKey) -> Result<u64> {
+        block_on(crate::Keyspace::from_blocking(self.clone()).allocated(key))
     }
 
     /// Lists blobs in key order: up to `limit` whose keys begin with `prefix` and come after

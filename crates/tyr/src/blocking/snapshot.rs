@@ -1,7 +1,9 @@
 //! A read-only view of everything at one moment, for threads.
 
+use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, Key, Result, Scan, ScanPage, Stat, Timestamp, limits,
+    BlobName, ByteRange, Bytes, Error, Key, Result, Scan, ScanPage, Stat, Stretches, Timestamp,
+    limits,
 };
 
 use super::keyspace::{read_range, too_large};
@@ -62,6 +64,31 @@ impl Snapshot {
     /// As [`Snapshot::read`].
     pub fn stat(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
         self.stat_blob(keyspace, &keyspace.blob(key)?)
+    }
+
+    /// Which bytes of a range of a blob were written then: see [`crate::Keyspace::stretches`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::stretches`]; `SnapshotTooOld`.
+    pub fn stretches(
+        &self,
+        keyspace: &Keyspace,
+        key: impl ToKey,
+        range: ByteRange,
+    ) -> Result<Stretches> {
+        let name = keyspace.blob(key)?;
+        let found = block_on(self.view.stretches(&keyspace.space, &name, range))?;
+        found.ok_or_else(|| keyspace.absent(&name))
+    }
+
+    /// How many bytes of a blob were written then: see [`crate::Keyspace::allocated`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::stretches`].
+    pub fn allocated(&self, keyspace: &Keyspace, key: impl ToKey) -> Result<u64> {
+        let name = keyspace.blob(key)?;
+        let found = block_on(self.view.allocated(&keyspace.space, &name))?;
+        found.ok_or_else(|| keyspace.absent(&name))
     }
 
     /// Lists blobs as of then, in key order.

@@ -191,7 +191,8 @@ impl Run {
     fn step(&mut self) {
         match self.choose.random.below(1000) {
             0..600 => self.change(),
-            600..720 => self.read(),
+            600..705 => self.read(),
+            705..720 => self.stretches(),
             720..760 => self.scan(),
             760..765 => self.read_many(),
             765..880 => self.transact(),
@@ -230,6 +231,31 @@ impl Run {
                 let got = keyspace.read(key, offset, len).unwrap();
                 assert_same(&got, &blob.read(offset, len), &format!("{context} {offset}+{len}"));
             }
+        }
+    }
+
+    /// What is there is in no hole.
+    fn stretches(&mut self) {
+        let (space, key) = self.choose.blob(&self.model);
+        let (keyspace, blob) = (&self.handles[&space], self.model.blob(&space, &key));
+        let context = format!("{space}/{}", key.escape_ascii());
+        let Some(blob) = blob else {
+            let got = kind(keyspace.stretches(&key, ByteRange::ALL));
+            return assert_eq!(got, Err(ErrorKind::NotFound), "{context}");
+        };
+        let (offset, len) = self.choose.range(blob.size);
+        let range = ByteRange { start: offset, end: offset + len };
+        let (mut written, mut next) = (Vec::new(), Some(offset));
+        while let Some(start) = next {
+            let page = keyspace.stretches(&key, ByteRange { start, ..range }).unwrap();
+            assert!(page.resume.is_none_or(|resume| start < resume && resume < range.end));
+            (written, next) = ([written, page.written].concat(), page.resume);
+        }
+        assert!(written.is_sorted_by(|one, next| one.end <= next.start), "{context}: {written:?}");
+        assert!(written.iter().all(|it| !it.is_empty() && it.end <= blob.size.min(range.end)));
+        for (place, byte) in (offset..).zip(blob.read(offset, len)) {
+            let is_written = written.iter().any(|it| it.start <= place && place < it.end);
+            assert!(byte == 0 || is_written, "{context}: {place} is in a hole of {written:?}");
         }
     }
 

@@ -254,3 +254,18 @@ fn a_long_read_has_only_so_many_questions_open() {
     assert_eq!(answered, chunks - 1);
     assert_eq!(client.seen().bytes.len() as u64, chunks * CHUNK);
 }
+
+#[test]
+fn stretches_are_asked_of_a_chunk_at_s_and_bytes_that_tell_none_are_no_answer() {
+    let mut client = Client::new();
+    client.read("a", range(CHUNK, 2 * CHUNK), Place::Layout(time(50)));
+    let (node, request) = client.asked_one();
+    assert_eq!((request.kind, request.range), (Kind::Layout(time(50)), range(CHUNK, 2 * CHUNK)));
+    client.receive(node, part(&request, Some(50), &[0xFF; 20], None));
+    assert!(client.done.is_empty(), "not understood");
+    client.receive(node, part(&request, Some(50), &[10, 20], None));
+    let seen = client.seen();
+    let written = crate::read::layout::decode(seen.want.range, &seen.bytes).unwrap();
+    assert_eq!(written, [range(CHUNK + 10, CHUNK + 30)]);
+    assert!(client.session.is_empty() && client.session.due_us().is_none());
+}

@@ -41,7 +41,7 @@ impl Blobs {
         let at = match request.kind {
             Kind::Direct => None,
             Kind::Whole | Kind::First => Some(time(50 + u64::from(node.0))),
-            Kind::At(at) => Some(at),
+            Kind::At(at) | Kind::Layout(at) => Some(at),
             Kind::Clock => Some(time(60 + u64::from(node.0))),
         };
         let ByteRange { start, end } = request.range;

@@ -372,6 +372,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("submit-uploaded", submit(uploading())),
         ("scan", scan()),
         ("scanned", scanned()),
+        ("read-layout", read_layout()),
         ("moment", Body::Moment { read: 128, placed: None }),
         ("moment-placed", Body::Moment { read: 129, placed: Some((128, at(23))) }),
     ];
@@ -395,6 +396,13 @@ fn lease_messages() -> [(&'static str, key_lease::Message); 7] {
         ("lease-renewed", Renewed { sent_us, held: vec![7], unknown: vec![300] }),
         ("lease-recall", Recall { lease }),
     ]
+}
+
+fn read_layout() -> Body {
+    let (asker, range) = (Address::Client(7), ByteRange { start: 4096, end: 8192 });
+    let (kind, is_attributes, is_copy) = (Kind::Layout(at(24)), false, false);
+    let blob = blob("eins");
+    Body::Read(ReadRequest { read: 130, asker, blob, range, is_attributes, kind, is_copy })
 }
 
 fn scan() -> Body {

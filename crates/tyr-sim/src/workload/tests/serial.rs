@@ -207,7 +207,7 @@ impl Serial {
             Call::Read { want, place } => {
                 let mut at = match place {
                     Place::Newest | Place::Transaction | Place::Snapshot => self.now(),
-                    Place::At(at) => at,
+                    Place::At(at) | Place::Layout(at) => at,
                 };
                 if matches!(place, Place::At(_)) && self.is_flawed(Flaw::Forgetful, 30) {
                     let reason = "it is gone";
