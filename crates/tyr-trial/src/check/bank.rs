@@ -34,6 +34,12 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Swap { .. }
         | Step::Add { .. }
         | Step::Pair { .. }
-        | Step::Scan { .. } => None,
+        | Step::Scan { .. }
+        | Step::Heads { .. }
+        | Step::Groups { .. }
+        | Step::Stamp { .. }
+        | Step::Journal { .. }
+        | Step::Cells { .. }
+        | Step::Sheet { .. } => None,
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Deed, Fate, Step};
-use crate::workload::listings::keys_of;
+use crate::history::{Deed, Fate, Head, Step};
+use crate::workload::listings::{HEAD, keys_of};
 
 /// What a pair's writer did to it, in order.
 type Writes<'a> = BTreeMap<u64, Vec<(&'a Deed, Option<u64>)>>;
@@ -32,6 +32,7 @@ pub fn check(deeds: &[&Deed]) -> Vec<String> {
             }
             found.extend(of_one_moment(&writes, deed, listing));
         }
+        found.extend(deed.steps.iter().filter_map(|step| of_the_same(step, first)));
         let told = |text| format!("{text}: {} (line {})", deed.operation, deed.invoked);
         wrong.extend(found.into_iter().map(told));
     }
@@ -51,7 +52,52 @@ fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Read { .. }
         | Step::Write { .. }
         | Step::Swap { .. }
-        | Step::Add { .. } => None,
+        | Step::Add { .. }
+        | Step::Heads { .. }
+        | Step::Groups { .. }
+        | Step::Stamp { .. }
+        | Step::Journal { .. }
+        | Step::Cells { .. }
+        | Step::Sheet { .. } => None,
+    }
+}
+
+/// What is wrong with other listings of the same moment, with first bytes or of groups.
+fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
+    match step {
+        Step::Heads { seen: Some(seen) } => {
+            let sizes: Vec<_> = seen.iter().map(|(key, size, ..)| (key.clone(), *size)).collect();
+            if sizes != listing {
+                return Some(difference(listing, &sizes));
+            }
+            let is_its = |(_, size, count, byte): &&Head| {
+                *count == HEAD.min(*size) && *byte == Some(*size as u8)
+            };
+            let other = seen.iter().find(|it| !is_its(it));
+            other.map(|it| format!("first bytes that are not of that version: {it:?}"))
+        }
+        Step::Groups { seen: Some(seen) } => {
+            let group =
+                |(key, _): &(String, u64)| key.split_inclusive('-').next().map(str::to_owned);
+            let groups: BTreeSet<String> = listing.iter().filter_map(group).collect();
+            let is_right = seen.iter().eq(&groups);
+            (!is_right).then(|| format!("groups {seen:?} of keys in groups {groups:?}"))
+        }
+        Step::Heads { seen: None }
+        | Step::Groups { seen: None }
+        | Step::Scan { .. }
+        | Step::Pair { .. }
+        | Step::Append { .. }
+        | Step::List { .. }
+        | Step::Part { .. }
+        | Step::Read { .. }
+        | Step::Write { .. }
+        | Step::Swap { .. }
+        | Step::Add { .. }
+        | Step::Stamp { .. }
+        | Step::Journal { .. }
+        | Step::Cells { .. }
+        | Step::Sheet { .. } => None,
     }
 }
 

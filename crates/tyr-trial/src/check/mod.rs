@@ -5,6 +5,8 @@
 //!                   ├─► bank: every audit finds the same sum
 //!                   ├─► registers: each is linearizable
 //!                   ├─► listings: each is of one moment, twice the same
+//!                   ├─► stamps: they are commit timestamps
+//!                   ├─► holes: sheets are what their writers made of them
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -12,12 +14,14 @@
 //! workloads by the names and steps in the lines, and nothing of the product.
 
 pub mod bank;
+pub mod holes;
 pub mod listings;
 pub mod order;
 pub mod porcupine;
 pub mod refusals;
 pub mod registers;
 pub mod serial;
+pub mod stamps;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +66,8 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Bank => bank::check(&own),
             Workload::Registers => registers::check(&own),
             Workload::Listings => listings::check(&own),
+            Workload::Stamps => stamps::check(&own),
+            Workload::Holes => holes::check(&own),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

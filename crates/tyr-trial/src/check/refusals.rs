@@ -32,9 +32,17 @@ fn is_allowed(deed: &Deed, kind: &str) -> bool {
         | Step::Write { .. }
         | Step::Add { .. }
         | Step::Pair { .. }
-        | Step::Scan { .. } => false,
+        | Step::Scan { .. }
+        | Step::Heads { .. }
+        | Step::Groups { .. }
+        | Step::Stamp { .. }
+        | Step::Journal { .. }
+        | Step::Cells { .. }
+        | Step::Sheet { .. } => false,
     });
     let is_listing = deed.steps.iter().any(|step| matches!(step, Step::Scan { .. }));
+    // They are read at a moment.
+    let is_listing = is_listing || deed.operation == "snapshot";
     match kind {
         kind if TROUBLE.contains(&kind) => true,
         "Conflict" => has_conditions,

@@ -97,7 +97,13 @@ fn note<'a>(
             | Step::Part { .. }
             | Step::Add { .. }
             | Step::Pair { .. }
-            | Step::Scan { .. },
+            | Step::Scan { .. }
+            | Step::Heads { .. }
+            | Step::Groups { .. }
+            | Step::Stamp { .. }
+            | Step::Journal { .. }
+            | Step::Cells { .. }
+            | Step::Sheet { .. },
             _,
         ) => {}
     }

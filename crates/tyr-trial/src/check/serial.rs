@@ -72,7 +72,13 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Swap { .. }
                 | Step::Add { .. }
                 | Step::Pair { .. }
-                | Step::Scan { .. } => {}
+                | Step::Scan { .. }
+                | Step::Heads { .. }
+                | Step::Groups { .. }
+                | Step::Stamp { .. }
+                | Step::Journal { .. }
+                | Step::Cells { .. }
+                | Step::Sheet { .. } => {}
             }
         }
         let is_there = |action: &Action| match action {
@@ -119,7 +125,13 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Swap { .. }
             | Step::Add { .. }
             | Step::Pair { .. }
-            | Step::Scan { .. } => &[],
+            | Step::Scan { .. }
+            | Step::Heads { .. }
+            | Step::Groups { .. }
+            | Step::Stamp { .. }
+            | Step::Journal { .. }
+            | Step::Cells { .. }
+            | Step::Sheet { .. } => &[],
         })
         .copied()
 }
@@ -148,6 +160,7 @@ fn name(deed: &Deed) -> String {
 }
 
 /// Checks counters to which ones are added: each addition is a value, its place is what it came to.
+#[expect(clippy::too_many_lines, reason = "many are the steps that are of other workloads")]
 pub fn counters(deeds: &[&Deed]) -> Vec<String> {
     let mut objects = Objects::default();
     let mut wrong = Vec::new();
@@ -192,7 +205,13 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Write { .. }
                     | Step::Swap { .. }
                     | Step::Pair { .. }
-                    | Step::Scan { .. },
+                    | Step::Scan { .. }
+                    | Step::Heads { .. }
+                    | Step::Groups { .. }
+                    | Step::Stamp { .. }
+                    | Step::Journal { .. }
+                    | Step::Cells { .. }
+                    | Step::Sheet { .. },
                     _,
                 ) => {}
             }

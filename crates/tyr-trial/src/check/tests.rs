@@ -1,6 +1,6 @@
 //! Histories that cannot be, each made by hand, and some that can: what the checks notice.
 
-use crate::check::{bank, check, listings, refusals, registers, serial};
+use crate::check::{bank, check, holes, listings, refusals, registers, serial, stamps};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};
 
 fn deed(operation: &str, invoked: u64, returned: u64, steps: Vec<Step>) -> Deed {
@@ -395,4 +395,94 @@ fn what_is_unknown_may_come_late_and_what_failed_never() {
 fn pairs_that_nobody_listed_in_the_end_are_noticed() {
     let deeds = [deed("put", 1, 2, pair(1, Some(10)))];
     assert!(found(listings::check, &deeds).contains("nothing was listed in the end"));
+}
+
+#[test]
+fn first_bytes_and_groups_of_another_moment_are_noticed() {
+    let with = |heads: &[(&str, u64, u64, Option<u8>)], groups: &[&str]| {
+        let heads =
+            heads.iter().map(|(key, size, count, byte)| ((*key).to_owned(), *size, *count, *byte));
+        let groups = groups.iter().map(|it| (*it).to_owned()).collect();
+        let mut steps = scans([PAIR_OF_10, PAIR_OF_10]);
+        steps.push(Step::Heads { seen: Some(heads.collect()) });
+        steps.push(Step::Groups { seen: Some(groups) });
+        let deeds = [
+            deed("put", 1, 2, pair(1, Some(10))),
+            deed("snapshot", 3, 4, steps),
+            deed("final", 30, 31, scans([PAIR_OF_10, PAIR_OF_10])),
+        ];
+        found(listings::check, &deeds)
+    };
+    let right = [("000001-left", 10, 10, Some(10)), ("000001-right", 10, 10, Some(10))];
+    assert_eq!(with(&right, &["000001-"]), "");
+    let [left, right] = right;
+    assert!(with(&[left], &["000001-"]).contains("unrepeatable listing"));
+    assert!(with(&[left, ("000001-right", 10, 10, Some(9))], &["000001-"]).contains("first bytes"));
+    assert!(with(&[left, ("000001-right", 10, 9, Some(10))], &["000001-"]).contains("first bytes"));
+    assert!(with(&[left, right], &[]).contains("groups"));
+    assert!(with(&[left, right], &["000001-", "000002-"]).contains("groups"));
+}
+
+fn stamp(key: &str, value: u64) -> Step {
+    Step::Stamp { key: key.to_owned(), value }
+}
+
+fn journal(key: &str, from: u64, seen: &[(&str, u64)]) -> Step {
+    let seen = seen.iter().map(|(stamp, value)| ((*stamp).to_owned(), *value)).collect();
+    Step::Journal { key: key.to_owned(), from, seen: Some(seen) }
+}
+
+/// Records 1 and 2 come one after the other, record 2 in two journals; a tail is read between them.
+fn of_journals(tail: &[(&str, u64)], first: &[(&str, u64)], second: &[(&str, u64)]) -> String {
+    let deeds = [
+        deed("append", 1, 2, vec![stamp("a", 1)]),
+        deed("tail", 3, 4, vec![journal("a", 0, tail)]),
+        deed("append", 5, 6, vec![stamp("a", 2), stamp("b", 2)]),
+        deed("final", 7, 8, vec![journal("a", 0, first)]),
+        deed("final", 9, 10, vec![journal("b", 0, second)]),
+    ];
+    found(stamps::check, &deeds)
+}
+
+#[test]
+fn stamps_that_are_no_commit_timestamps_are_noticed() {
+    let (one, two) = (("01", 1), ("02", 2));
+    assert_eq!(of_journals(&[one], &[one, two], &[two]), "");
+    assert!(of_journals(&[one], &[one, ("01", 2)], &[two]).contains("out of order"));
+    assert!(of_journals(&[("00", 1)], &[("00", 1), two], &[two]).contains("not filled"));
+    assert!(of_journals(&[("03", 1)], &[one, two], &[two]).contains("is not what it was"));
+    assert!(of_journals(&[one], &[one, two], &[("03", 2)]).contains("one transaction"));
+    assert!(of_journals(&[one], &[one], &[two]).contains("one transaction"));
+    assert!(of_journals(&[one], &[one], &[]).contains("lost record 2"));
+    let late = of_journals(&[], &[("01", 2), ("02", 1)], &[("01", 2)]);
+    assert!(late.contains("stamped below"), "{late}");
+}
+
+/// A cell of a sheet is written, then cleared; it is read between the two or while it changes.
+fn of_a_sheet(invoked: u64, returned: u64, seen: Option<u64>) -> String {
+    let cells = |value| Step::Cells { key: "s".to_owned(), from: 1, count: 1, value };
+    let sheet = |seen: Vec<Option<u64>>| Step::Sheet { key: "s".to_owned(), seen: Some(seen) };
+    let whole = |second| {
+        let mut all = vec![Some(0); crate::workload::holes::CELLS as usize];
+        all[1] = second;
+        all
+    };
+    let deeds = [
+        deed("read", 1, 2, vec![sheet(Vec::new())]),
+        deed("write", 3, 4, vec![cells(Some(7))]),
+        deed("clear", 10, 20, vec![cells(None)]),
+        deed("read", invoked, returned, vec![sheet(whole(seen))]),
+        deed("final", 30, 31, vec![sheet(whole(Some(0)))]),
+    ];
+    found(holes::check, &deeds)
+}
+
+#[test]
+fn a_sheet_that_is_not_what_its_writer_made_of_it_is_noticed() {
+    assert_eq!(of_a_sheet(5, 6, Some(7)), "");
+    assert_eq!(of_a_sheet(11, 12, Some(7)) + &of_a_sheet(11, 12, Some(0)), "while it changes");
+    assert_eq!(of_a_sheet(21, 22, Some(0)), "");
+    assert!(of_a_sheet(5, 6, Some(0)).contains("was not"), "a hole where something was written");
+    assert!(of_a_sheet(21, 22, Some(7)).contains("was not"), "what was cleared");
+    assert!(of_a_sheet(5, 6, None).contains("was not"), "half of a cell");
 }

@@ -6,17 +6,18 @@
 pub mod connection;
 pub mod probe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_client::{Client, Lease, Place, Seen, Unresolved, Want, block_on};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
     KeyspaceName, Number, Operation, Outcome, Payload, ReadCheck, Result, Scan, ScanEntry,
-    Timestamp, Transform,
+    ScanPage, Timestamp, Transform,
 };
 
 pub use self::connection::{connect, connect_speaking};
+use crate::history::Head;
 
 /// How often an unknown outcome is asked for again.
 const ASKS: u32 = 2;
@@ -148,6 +149,54 @@ impl Caller {
         Ok(all)
     }
 
+    /// The same with the first bytes of each: how many came, and the number that each of them is,
+    /// if it is one.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn heads_at(&self, at: Timestamp, page: usize, len: u64) -> Result<Vec<Head>> {
+        let mut all = Vec::new();
+        for page in self.pages_of_all(at, &Scan::new().limit(page).first_bytes(len))? {
+            let head = |entry: ScanEntry| {
+                let first = entry.bytes.first().copied();
+                let is_one = entry.bytes.iter().all(|byte| Some(*byte) == first);
+                let size = entry.stat?.size;
+                Some((text(&entry), size, entry.bytes.len() as u64, first.filter(|_| is_one)))
+            };
+            all.extend(page.entries.into_iter().filter_map(head));
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// What keys begin with at that moment, up to a delimiter; each once, in order.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn groups_at(&self, at: Timestamp, page: usize, delimiter: &str) -> Result<Vec<String>> {
+        let mut all = BTreeSet::new();
+        for page in self.pages_of_all(at, &Scan::new().limit(page).delimiter(delimiter))? {
+            all.extend(page.groups.iter().map(|it| String::from_utf8_lossy(it).into_owned()));
+            all.extend(page.entries.iter().map(text));
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    /// All pages of a scan of each keyspace.
+    fn pages_of_all(&self, at: Timestamp, scan: &Scan) -> Result<Vec<ScanPage>> {
+        let mut all = Vec::new();
+        for keyspace in &self.keyspaces {
+            let mut next = Some(scan.clone());
+            while let Some(scan) = next {
+                let page = self.client.scan(*keyspace, scan.clone(), Some(at)).answer();
+                let page = block_on(page)?;
+                next = scan.resumed(&page);
+                all.push(page);
+            }
+        }
+        Ok(all)
+    }
+
     fn list_one(
         &self,
         keyspace: KeyspaceId,
@@ -158,10 +207,7 @@ impl Caller {
         while let Some(scan) = next {
             let page = block_on(self.client.scan(keyspace, scan.clone(), Some(at)).answer())?;
             next = scan.resumed(&page);
-            let named = |entry: ScanEntry| {
-                let key = String::from_utf8_lossy(entry.key.as_bytes()).into_owned();
-                Some((key, entry.stat?.size))
-            };
+            let named = |entry: ScanEntry| Some((text(&entry), entry.stat?.size));
             all.extend(page.entries.into_iter().filter_map(named));
         }
         Ok(all)
@@ -183,6 +229,10 @@ impl Caller {
 /// Which of so many keyspaces a key's blob lies in: neighbours lie in different ones.
 fn place(key: &str, keyspaces: usize) -> usize {
     key.bytes().map(usize::from).sum::<usize>() % keyspaces
+}
+
+fn text(entry: &ScanEntry) -> String {
+    String::from_utf8_lossy(entry.key.as_bytes()).into_owned()
 }
 
 fn bytes(seen: &Seen) -> Option<Bytes> {

@@ -15,6 +15,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
+/// A blob that was listed with its first bytes: its key and size, how many bytes came, and the
+/// number that each of them is, if it is one.
+pub type Head = (String, u64, u64, Option<u8>);
+
 /// One thing done to one blob, with what was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
@@ -89,6 +93,51 @@ pub enum Step {
     Scan {
         /// Keys in order, with sizes.
         seen: Option<Vec<(String, u64)>>,
+    },
+    /// All blobs were listed with their first bytes.
+    Heads {
+        /// In order of keys.
+        seen: Option<Vec<Head>>,
+    },
+    /// What keys begin with was listed, up to a delimiter.
+    Groups {
+        /// In order.
+        seen: Option<Vec<String>>,
+    },
+    /// A record was appended to a journal, behind a place that the commit timestamp fills.
+    Stamp {
+        /// The journal.
+        key: String,
+        /// The record, which nobody else appends.
+        value: u64,
+    },
+    /// A journal was read from a place to its end.
+    Journal {
+        /// The journal.
+        key: String,
+        /// Records before the first that was read.
+        from: u64,
+        /// Stamps, as digits that sort as they do, and records.
+        seen: Option<Vec<(String, u64)>>,
+    },
+    /// Some cells of a sheet were written, or cleared.
+    Cells {
+        /// The sheet, which nobody else writes.
+        key: String,
+        /// The first of them.
+        from: u64,
+        /// How many.
+        count: u64,
+        /// What is in each of them then; none when they were cleared.
+        value: Option<u64>,
+    },
+    /// A sheet was read.
+    Sheet {
+        /// The sheet.
+        key: String,
+        /// What is in each of its cells, 0 where there is nothing; none where a cell has two
+        /// things in it. Empty when there is no such sheet.
+        seen: Option<Vec<Option<u64>>>,
     },
 }
 
@@ -334,8 +383,17 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Write { .. }
         | Step::Swap { .. }
         | Step::Add { .. }
-        | Step::Pair { .. } => true,
-        Step::List { .. } | Step::Part { .. } | Step::Read { .. } | Step::Scan { .. } => false,
+        | Step::Pair { .. }
+        | Step::Stamp { .. }
+        | Step::Cells { .. } => true,
+        Step::List { .. }
+        | Step::Part { .. }
+        | Step::Read { .. }
+        | Step::Scan { .. }
+        | Step::Heads { .. }
+        | Step::Groups { .. }
+        | Step::Journal { .. }
+        | Step::Sheet { .. } => false,
     })
 }
 

@@ -1,4 +1,5 @@
-//! Listings: pairs of blobs that come, change and go together, and snapshots that list them twice.
+//! Listings: pairs of blobs that come, change and go together, and snapshots that list them again
+//! and again: keys and sizes, with first bytes, as groups.
 //!
 //! A pair has one writer, so that what a listing may show of it can be told. One whose outcome
 //! stays unknown is left alone from then on, for its last write may come at any time. Over several
@@ -17,6 +18,9 @@ const PAIRS: u64 = 40;
 
 /// Bytes of a blob at most: of two chunks, so that the log grows and is folded.
 const SIZE_MAX: u64 = 6000;
+
+/// First bytes that a listing asks for.
+pub const HEAD: u64 = 12;
 
 /// A listing asks for so many keys at a time.
 pub const PAGE: usize = 50;
@@ -110,8 +114,13 @@ fn put(size: u64) -> Operation {
 }
 
 fn snapshot(stage: &Stage, scribe: &mut Scribe, pause: Duration) -> Result<()> {
-    let twice = vec![Step::Scan { seen: None }, Step::Scan { seen: None }];
-    scribe.record("snapshot", Moment::Snapshot, twice, |steps| list(stage, steps, pause))
+    let steps = vec![
+        Step::Scan { seen: None },
+        Step::Heads { seen: None },
+        Step::Groups { seen: None },
+        Step::Scan { seen: None },
+    ];
+    scribe.record("snapshot", Moment::Snapshot, steps, |steps| list(stage, steps, pause))
 }
 
 fn list(stage: &Stage, steps: &mut [Step], pause: Duration) -> Result<()> {
@@ -120,7 +129,11 @@ fn list(stage: &Stage, steps: &mut [Step], pause: Duration) -> Result<()> {
         if number > 0 {
             std::thread::sleep(pause);
         }
-        *step = Step::Scan { seen: Some(stage.caller.list_at(at, PAGE)?) };
+        match step {
+            Step::Heads { seen } => *seen = Some(stage.caller.heads_at(at, PAGE, HEAD)?),
+            Step::Groups { seen } => *seen = Some(stage.caller.groups_at(at, PAGE, "-")?),
+            step => *step = Step::Scan { seen: Some(stage.caller.list_at(at, PAGE)?) },
+        }
     }
     Ok(())
 }

@@ -89,7 +89,13 @@ fn transaction(
                 | Step::Swap { .. }
                 | Step::Add { .. }
                 | Step::Pair { .. }
-                | Step::Scan { .. } => {}
+                | Step::Scan { .. }
+                | Step::Heads { .. }
+                | Step::Groups { .. }
+                | Step::Stamp { .. }
+                | Step::Journal { .. }
+                | Step::Cells { .. }
+                | Step::Sheet { .. } => {}
             }
         }
         deal.commit()?;

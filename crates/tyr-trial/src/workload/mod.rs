@@ -7,17 +7,21 @@
 //! | [`counters`] | numbers that all add to in place | each addition counts once, and none aborts |
 //! | [`log`] | a blob in each keyspace, appended to | what was acknowledged is there, in order |
 //! | [`registers`] | single values | linearizability, blob by blob |
-//! | [`listings`] | pairs that come and go together | a listing is of one moment (Q1) |
+//! | [`listings`] | pairs that come and go together | a listing is of one moment (Q1, Q2) |
+//! | [`stamps`] | journals with stamps | stamps are commit timestamps (C10) |
+//! | [`holes`] | sheets of cells | what was cleared is zeros, and nothing else is |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
 
 pub mod bank;
 pub mod counters;
+pub mod holes;
 pub mod listings;
 pub mod lists;
 pub mod log;
 pub mod registers;
+pub mod stamps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,12 +51,24 @@ pub enum Workload {
     Registers,
     /// Pairs of blobs, listed.
     Listings,
+    /// Journals with stamps.
+    Stamps,
+    /// Sheets of cells, written and cleared.
+    Holes,
 }
 
 impl Workload {
     /// All of them.
-    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
-        [Self::Lists, Self::Bank, Self::Counters, Self::Log, Self::Registers, Self::Listings];
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
+        Self::Lists,
+        Self::Bank,
+        Self::Counters,
+        Self::Log,
+        Self::Registers,
+        Self::Listings,
+        Self::Stamps,
+        Self::Holes,
+    ];
 
     /// Its name, on the command line and in histories.
     pub fn name(self) -> &'static str {
@@ -63,6 +79,8 @@ impl Workload {
             Self::Log => "log",
             Self::Registers => "registers",
             Self::Listings => "listings",
+            Self::Stamps => "stamps",
+            Self::Holes => "holes",
         }
     }
 
@@ -75,8 +93,8 @@ impl Workload {
     /// process is lost and no power.
     pub fn config(self) -> KeyspaceConfig {
         let durability = match self {
-            Self::Lists | Self::Bank | Self::Registers => Durability::Sync,
-            Self::Counters | Self::Log | Self::Listings => Durability::Buffered,
+            Self::Lists | Self::Bank | Self::Registers | Self::Stamps => Durability::Sync,
+            Self::Counters | Self::Log | Self::Listings | Self::Holes => Durability::Buffered,
         };
         KeyspaceConfig { chunk_size: 4096, durability, ..KeyspaceConfig::default() }
     }
@@ -160,7 +178,9 @@ impl Stage {
             | Workload::Counters
             | Workload::Log
             | Workload::Registers
-            | Workload::Listings => Ok(()),
+            | Workload::Listings
+            | Workload::Stamps
+            | Workload::Holes => Ok(()),
         }
     }
 
@@ -169,6 +189,7 @@ impl Stage {
         let mut scribe = Scribe::new(&self.book, self.workload.name());
         let mut random = Random::of(self.seed, self.workload.name(), client);
         let mut pairs = listings::Pairs::default();
+        let mut sheets = holes::Sheets::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -177,6 +198,8 @@ impl Stage {
                 Workload::Log => log::act(self, &mut scribe, &mut random),
                 Workload::Registers => registers::act(self, &mut scribe, &mut random),
                 Workload::Listings => listings::act(self, &mut pairs, &mut scribe, &mut random),
+                Workload::Stamps => stamps::act(self, &mut scribe, &mut random),
+                Workload::Holes => holes::act(self, &mut sheets, &mut scribe, &mut random),
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
@@ -195,6 +218,8 @@ impl Stage {
             Workload::Log => log::finish(self, &mut scribe),
             Workload::Registers => registers::finish(self, &mut scribe),
             Workload::Listings => listings::finish(self, &mut scribe),
+            Workload::Stamps => stamps::finish(self, &mut scribe),
+            Workload::Holes => holes::finish(self, &mut scribe),
         }
     }
 
@@ -207,6 +232,8 @@ impl Stage {
             Workload::Log => log::keys(self),
             Workload::Registers => registers::keys(self),
             Workload::Listings => listings::keys(self),
+            Workload::Stamps => stamps::keys(),
+            Workload::Holes => holes::keys(),
         }
     }
 }
