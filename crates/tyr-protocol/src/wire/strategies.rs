@@ -1,7 +1,7 @@
 //! Any value of any type that travels, for property tests here and in other crates.
 //!
-//! Values are valid: what a constructor would refuse is never made. Some payloads are long enough to
-//! be shared. [`words`] has the words of `tyr-types`, other modules what they are named for.
+//! Values are valid: what a constructor would refuse is never made. Some payloads are long enough
+//! to be shared. [`words`] has the words of `tyr-types`, other modules what they are named for.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,14 +27,13 @@ use crate::commit::{
     self, Answered, Attempt, Decision, Kept, Marked, Placed, Placements, Remembered,
 };
 use crate::member::Record;
-use crate::message::{
-    Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest,
-};
+use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::movement::{self, ChunkCopy, ChunkName, ChunkVersion};
 use crate::read::Kind;
 use crate::versions::Usage;
 
 pub mod key_lease;
+mod later_levels;
 pub mod map;
 pub mod scan;
 pub mod upload;
@@ -361,11 +360,6 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
     .boxed()
 }
 
-/// What later feature levels brought.
-fn of_later_levels() -> BoxedStrategy<Body> {
-    prop_oneof![scan::message(), key_lease::message().prop_map(Body::KeyLease)].boxed()
-}
-
 /// A message of any kind.
 pub fn body() -> BoxedStrategy<Body> {
     let map = || cluster_map().prop_map(Arc::new);
@@ -391,8 +385,6 @@ pub fn body() -> BoxedStrategy<Body> {
         read_request().prop_map(Body::Read),
         read().prop_map(|read| Body::CancelRead { read }),
         read().prop_map(|read| Body::SnapshotEnded { read }),
-        (read(), option::of((read(), timestamp())))
-            .prop_map(|(read, placed)| Body::Moment { read, placed }),
         read_part().prop_map(Body::Part),
         (read(), abort()).prop_map(|(read, abort)| Body::Refused { read, abort }),
         transaction_id().prop_map(|id| Body::NotHere(Asked::Transaction(id))),
@@ -407,10 +399,8 @@ pub fn body() -> BoxedStrategy<Body> {
             .prop_map(|(asked, level)| Body::NotUnderstood { asked, level }),
         movement_message().prop_map(Body::Movement),
         upload_message().prop_map(Body::Upload),
-        keys_asked(),
-        (read(), vec(listed_blob(), 0..3), any::<bool>())
-            .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end }),
-        of_later_levels(),
+        scan::keys(),
+        later_levels::message(),
     ];
     let of_membership = prop_oneof![
         Just(Body::FetchMap),
@@ -441,22 +431,6 @@ pub fn body() -> BoxedStrategy<Body> {
         }),
     ];
     prop_oneof![of_transactions, of_reads, of_membership].boxed()
-}
-
-fn keys_asked() -> BoxedStrategy<Body> {
-    let keyspace = (1..4_u32).prop_map(KeyspaceId);
-    let what = (keyspace, bytes(), option::of(bytes()), any::<u32>(), option::of(timestamp()));
-    (number_u64(), what)
-        .prop_map(|(number, (keyspace, prefix, after, limit, at))| {
-            Body::ListKeys(ListRequest { number, keyspace, prefix, after, limit, at })
-        })
-        .boxed()
-}
-
-fn listed_blob() -> BoxedStrategy<ListedBlob> {
-    (bytes(), number_u64(), timestamp())
-        .prop_map(|(key, size, version)| ListedBlob { key, size, version })
-        .boxed()
 }
 
 /// A message with its envelope.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tyr_types::{KeyspaceId, ScanEntry, ScanPage, Stat};
 
 use super::words::{byte_range, bytes, key, number_u64, timestamp};
-use crate::message::{Body, ScanRequest};
+use crate::message::{Body, ListRequest, ListedBlob, ScanRequest};
 
 /// Either.
 pub fn message() -> BoxedStrategy<Body> {
@@ -52,5 +52,28 @@ pub fn answered() -> BoxedStrategy<Body> {
             number,
             page: ScanPage { entries, groups, resume },
         })
+        .boxed()
+}
+
+/// A question for keys, as programs of before ask it, or its answer.
+pub fn keys() -> BoxedStrategy<Body> {
+    let answered = (number_u64(), vec(listed_blob(), 0..3), any::<bool>())
+        .prop_map(|(number, keys, is_end)| Body::Keys { number, keys, is_end });
+    prop_oneof![keys_asked(), answered].boxed()
+}
+
+fn keys_asked() -> BoxedStrategy<Body> {
+    let keyspace = (1..4_u32).prop_map(KeyspaceId);
+    let what = (keyspace, bytes(), option::of(bytes()), any::<u32>(), option::of(timestamp()));
+    (number_u64(), what)
+        .prop_map(|(number, (keyspace, prefix, after, limit, at))| {
+            Body::ListKeys(ListRequest { number, keyspace, prefix, after, limit, at })
+        })
+        .boxed()
+}
+
+fn listed_blob() -> BoxedStrategy<ListedBlob> {
+    (bytes(), number_u64(), timestamp())
+        .prop_map(|(key, size, version)| ListedBlob { key, size, version })
         .boxed()
 }

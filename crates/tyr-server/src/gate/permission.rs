@@ -1,0 +1,94 @@
+//! Who may say what, by the rights of the user behind a connection.
+
+use std::sync::atomic::Ordering;
+
+use tyr_protocol::key_lease;
+use tyr_protocol::message::{Address, Body, ReadRequest};
+use tyr_types::{BlobName, Error, KeyspaceId, LeaseMode, Operation, Result, Transaction};
+
+use super::{Gate, Parts, abort};
+use tyr_net::access::{Caller, Right};
+
+impl Gate {
+    pub(super) fn permit_transaction(
+        &self,
+        caller: &Caller,
+        transaction: &Transaction,
+    ) -> Result<()> {
+        for entry in &transaction.blobs {
+            // An extent of anybody's could be named, and would be read as this blob's.
+            if entry.operations.iter().any(Operation::has_extents) {
+                self.refused.forged.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::invalid("a client sends payloads by value, not as extents"));
+            }
+            let is_writing = entry.operations.iter().any(|operation| operation.is_write());
+            let right = if is_writing { Right::Write } else { Right::Read };
+            self.permit(caller, &entry.blob, right)?;
+        }
+        transaction.reads.iter().try_for_each(|read| self.permit(caller, &read.blob, Right::Read))
+    }
+
+    pub(super) fn permit_read(
+        &self,
+        caller: &Caller,
+        request: &ReadRequest,
+        client: u64,
+    ) -> Result<()> {
+        if request.asker != Address::Client(client) || request.is_copy {
+            self.refused.forged.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::invalid("a client reads for itself"));
+        }
+        self.permit(caller, &request.blob, Right::Read)
+    }
+
+    pub(super) fn refused_listing(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        read: u64,
+        keyspace: KeyspaceId,
+    ) -> Option<Body> {
+        let admit = |()| self.admit_read(parts, keyspace);
+        let error = if caller.permits(keyspace, Right::Read) {
+            self.check_read_room(parts).and_then(admit).err()?
+        } else {
+            self.refused.permission.fetch_add(1, Ordering::Relaxed);
+            caller.refusal(&self.name_of(keyspace), Right::Read)
+        };
+        Some(Body::Refused { read, abort: abort(&error, None) })
+    }
+
+    /// Who keeps others from writing may write.
+    pub(super) fn refused_lease(
+        &self,
+        caller: &Caller,
+        message: &key_lease::Message,
+    ) -> Option<Body> {
+        let key_lease::Message::Ask { lease, blob, mode, .. } = message else { return None };
+        let right = match mode {
+            LeaseMode::Shared => Right::Read,
+            LeaseMode::Exclusive => Right::Write,
+        };
+        let error = self.permit(caller, blob, right).err()?;
+        Some(Body::Refused { read: *lease, abort: abort(&error, Some(blob)) })
+    }
+
+    /// Who reads nothing has nodes keep nothing.
+    pub(super) fn permit_moment(&self, caller: &Caller) -> Result<()> {
+        if caller.reads_anything() {
+            return Ok(());
+        }
+        let error = caller.refusal("any", Right::Read);
+        self.refused.note_permission(caller.name(), &error);
+        Err(error)
+    }
+
+    pub(super) fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {
+        if caller.permits(blob.keyspace, right) {
+            return Ok(());
+        }
+        let error = caller.refusal(&self.name_of(blob.keyspace), right);
+        self.refused.note_permission(caller.name(), &error);
+        Err(error)
+    }
+}
