@@ -10,7 +10,7 @@
 //! no part of the order of transactions. A node validates a transaction only when it has every
 //! piece that lies in its chunks (U1); then its log has them before the promise.
 //!
-//! [`message`] is what is said, [`pieces`] what a node has staged, [`wanted`] which pieces of a
+//! [`message`] is what is said, [`pieces`] what a node has staged, [`mod@wanted`] which pieces of a
 //! transaction a node has to have, [`content`] what there
 //! is of them. The messages are worked off by `member::uploading`, a client's
 //! side is `session::staging`.

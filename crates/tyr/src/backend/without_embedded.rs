@@ -10,7 +10,7 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp,
+    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp,
 };
 
 use super::{Answer, ReadVersions};
@@ -180,6 +180,15 @@ impl EmbeddedView {
     }
 
     pub fn read_into(&self, _: &EmbeddedSpace, _: &BlobName, _: u64, _: &mut [u8]) -> Result<bool> {
+        match *self {}
+    }
+
+    pub fn stretches(
+        &self,
+        _: &EmbeddedSpace,
+        _: &BlobName,
+        _: ByteRange,
+    ) -> Result<Option<Stretches>> {
         match *self {}
     }
 
