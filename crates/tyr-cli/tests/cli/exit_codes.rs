@@ -102,7 +102,7 @@ fn a_version_that_is_gone_has_a_code_of_its_own() {
 #[test]
 fn a_commit_without_an_answer_has_a_code_of_its_own() {
     let shell = Shell::empty();
-    let nodes = Nodes::form(&shell, 1, &["--insecure"]);
+    let nodes = Nodes::form(&shell, 3, &["--insecure"]);
     let data = format!("tyr://{}/?timeout=2s", nodes.listen[0]);
     succeeded(shell.run(["keyspace", "create", "ks", "--data", &data]));
 
@@ -111,7 +111,9 @@ fn a_commit_without_an_answer_has_a_code_of_its_own() {
     // The pipe holds far less: when all of it is written, the keyspace is open, and what comes is
     // being read. It is too little to be uploaded ahead.
     input.write_all(&noise(512 << 10, 1)).unwrap();
-    nodes.processes[0].signal(Signal::STOP);
+    // The head of its chain takes it in; the others say nothing.
+    nodes.processes[1].signal(Signal::STOP);
+    nodes.processes[2].signal(Signal::STOP);
     drop(input);
     let (code, kind, text) = refusal(&write.wait_with_output().unwrap());
     assert_eq!((code, &*kind), (7, "TimedOut"), "{text}");
