@@ -24,6 +24,12 @@ pub struct Lease {
     began: Option<Began>,
 }
 
+impl Lease {
+    fn new(driver: &Weak<Driver>, began: Began) -> Self {
+        Self { driver: Weak::clone(driver), began: Some(began) }
+    }
+}
+
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lease({:?})", self.began)
@@ -160,111 +166,67 @@ fn committed(answer: Answer) -> Result<Committed> {
         Answer::Aborted { transaction, abort } if abort.kind == ErrorKind::TimedOut => {
             Err(Error::from(abort).with_source(Unresolved(transaction)))
         }
-        Answer::Aborted { abort, .. } | Answer::Failed(abort) => Err(abort.into()),
-        Answer::Read(_)
+        Answer::Aborted { .. }
+        | Answer::Failed(_)
+        | Answer::Read(_)
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Staged(_)
         | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
+        | Answer::Ended => Err(refusal(answer)),
     }
 }
 
 fn sight(driver: &Weak<Driver>, answer: Answer) -> Result<Sight> {
-    match answer {
-        Answer::Read(mut seen) => {
-            let began = seen.began.take();
-            let lease = |began| Lease { driver: Weak::clone(driver), began: Some(began) };
-            Ok(Sight { lease: began.map(lease), seen })
-        }
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. }
-        | Answer::Many { .. }
-        | Answer::Page(_)
-        | Answer::Leased { .. }
-        | Answer::Staged(_)
-        | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
-    }
+    let Answer::Read(mut seen) = answer else { return Err(refusal(answer)) };
+    let lease = seen.began.take().map(|began| Lease::new(driver, began));
+    Ok(Sight { lease, seen })
 }
 
 fn many(answer: Answer) -> Result<Many> {
-    match answer {
-        Answer::Many { at, seen } => Ok((at, seen)),
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. }
-        | Answer::Read(_)
-        | Answer::Page(_)
-        | Answer::Leased { .. }
-        | Answer::Staged(_)
-        | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
-    }
+    let Answer::Many { at, seen } = answer else { return Err(refusal(answer)) };
+    Ok((at, seen))
 }
 
 fn page(answer: Answer) -> Result<ScanPage> {
-    match answer {
-        Answer::Page(page) => Ok(page),
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. }
-        | Answer::Read(_)
-        | Answer::Many { .. }
-        | Answer::Leased { .. }
-        | Answer::Staged(_)
-        | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
-    }
+    let Answer::Page(page) = answer else { return Err(refusal(answer)) };
+    Ok(page)
 }
 
 fn leased(driver: &Weak<Driver>, answer: Answer, state: LeaseState) -> Result<KeyLease> {
-    match answer {
-        Answer::Leased { lease, .. } => Ok(KeyLease::new(Weak::clone(driver), lease, state)),
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. }
-        | Answer::Read(_)
-        | Answer::Many { .. }
-        | Answer::Page(_)
-        | Answer::Staged(_)
-        | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
-    }
+    let Answer::Leased { lease, .. } = answer else { return Err(refusal(answer)) };
+    Ok(KeyLease::new(Weak::clone(driver), lease, state))
 }
 
 fn staged(answer: Answer) -> Result<PieceRef> {
+    let Answer::Staged(piece) = answer else { return Err(refusal(answer)) };
+    Ok(piece)
+}
+
+fn moment(driver: &Weak<Driver>, answer: Answer) -> Result<Moment> {
+    if let Answer::Many { at, .. } = answer {
+        return Ok(Some((at, None))); // Of a cluster that counts no moments of everything.
+    }
+    let Answer::Moment { at, began } = answer else { return Err(refusal(answer)) };
+    Ok(at.map(|at| (at, began.map(|began| Lease::new(driver, began)))))
+}
+
+/// Why an answer is not the one that was asked for.
+fn refusal(answer: Answer) -> Error {
     match answer {
-        Answer::Staged(piece) => Ok(piece),
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
+        Answer::Failed(abort) | Answer::Aborted { abort, .. } => abort.into(),
         Answer::Committed { .. }
         | Answer::Read(_)
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
-        | Answer::Moment { .. }
-        | Answer::Ended => Err(mistaken()),
-    }
-}
-
-fn moment(driver: &Weak<Driver>, answer: Answer) -> Result<Moment> {
-    match answer {
-        Answer::Moment { at, began } => {
-            let lease = |began| Lease { driver: Weak::clone(driver), began: Some(began) };
-            Ok(at.map(|at| (at, began.map(lease))))
-        }
-        // Of a cluster that counts no moments of everything.
-        Answer::Many { at, .. } => Ok(Some((at, None))),
-        Answer::Failed(abort) | Answer::Aborted { abort, .. } => Err(abort.into()),
-        Answer::Committed { .. }
-        | Answer::Read(_)
         | Answer::Staged(_)
-        | Answer::Page(_)
-        | Answer::Leased { .. }
-        | Answer::Ended => Err(mistaken()),
+        | Answer::Moment { .. }
+        | Answer::Ended => {
+            Error::unavailable("the session answered another call than was asked; report this")
+        }
     }
-}
-
-fn mistaken() -> Error {
-    Error::unavailable("the session answered another call than was asked; report this")
 }
 
 /// One outcome an operation, blob after blob.
