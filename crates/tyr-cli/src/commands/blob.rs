@@ -1,9 +1,9 @@
 //! How blobs are named on the command line: KEYSPACE KEY, everywhere.
 
 use clap::Args;
-use tyr::{Key, Result};
+use tyr::{ByteRange, Key, Result};
 
-use crate::data;
+use crate::data::{self, parse_size};
 
 /// One blob.
 #[derive(Args, Debug)]
@@ -23,6 +23,27 @@ impl BlobArguments {
     /// The key.
     pub fn key(&self) -> Result<Key> {
         parse_key(&self.key, self.is_hex)
+    }
+}
+
+/// A range of one blob's bytes.
+#[derive(Args, Debug)]
+pub struct RangeArguments {
+    /// The first byte
+    #[arg(long, value_parser = parse_size, default_value = "0", value_name = "SIZE")]
+    offset: u64,
+    /// How many bytes; without, up to the blob's end
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    len: Option<u64>,
+}
+
+impl RangeArguments {
+    /// The range; perhaps beyond the blob's end.
+    pub fn range(&self) -> Result<ByteRange> {
+        match self.len {
+            Some(len) => ByteRange::at(self.offset, len),
+            None => Ok(ByteRange::from(self.offset)),
+        }
     }
 }
 

@@ -4,8 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tyr::{ByteRange, ChunkLocation, Replica};
 
-use super::blob::BlobArguments;
-use crate::data::parse_size;
+use super::blob::{BlobArguments, RangeArguments};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::{Access, Session};
@@ -21,20 +20,13 @@ Examples:
 pub struct LocationsArguments {
     #[command(flatten)]
     blob: BlobArguments,
-    /// The first byte
-    #[arg(long, value_parser = parse_size, default_value = "0", value_name = "SIZE")]
-    offset: u64,
-    /// How many bytes; without, up to the blob's end
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    len: Option<u64>,
+    #[command(flatten)]
+    range: RangeArguments,
 }
 
 /// Shows where the chunks lie, one a line.
 pub fn run(session: &mut Session, arguments: &LocationsArguments) -> Outcome {
-    let range = match arguments.len {
-        Some(len) => ByteRange::at(arguments.offset, len)?,
-        None => ByteRange::from(arguments.offset),
-    };
+    let range = arguments.range.range()?;
     let (_, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Read)?;
     let located = keyspace.locations(arguments.blob.key()?, range)?;
     if session.output.is_json() {

@@ -4,8 +4,7 @@ use clap::Args;
 use serde_json::json;
 use tyr::ByteRange;
 
-use super::blob::BlobArguments;
-use crate::data::parse_size;
+use super::blob::{BlobArguments, RangeArguments};
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::{Access, Session};
@@ -23,20 +22,13 @@ Examples:
 pub struct StretchesArguments {
     #[command(flatten)]
     blob: BlobArguments,
-    /// The first byte
-    #[arg(long, value_parser = parse_size, default_value = "0", value_name = "SIZE")]
-    offset: u64,
-    /// How many bytes; without, up to the blob's end
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    len: Option<u64>,
+    #[command(flatten)]
+    range: RangeArguments,
 }
 
 /// Shows what is written, one stretch a line, all at one version of the store.
 pub fn run(session: &mut Session, arguments: &StretchesArguments) -> Outcome {
-    let range = match arguments.len {
-        Some(len) => ByteRange::at(arguments.offset, len)?,
-        None => ByteRange::from(arguments.offset),
-    };
+    let range = arguments.range.range()?;
     let (store, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Read)?;
     let (snapshot, key) = (store.snapshot()?, arguments.blob.key()?);
     let (mut rows, mut next) = (Vec::new(), Some(range.start));
