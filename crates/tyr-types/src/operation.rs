@@ -262,6 +262,22 @@ impl Operation {
         }
     }
 
+    /// The same with another payload, where it carries one.
+    pub fn with_payload(&self, payload: Payload) -> Self {
+        match self {
+            Self::Write { offset, .. } => Self::Write { offset: *offset, payload },
+            Self::Append { expected, .. } => Self::Append { payload, expected: *expected },
+            Self::Replace { .. } => Self::Replace { payload },
+            Self::Create
+            | Self::Truncate { .. }
+            | Self::Clear { .. }
+            | Self::Delete
+            | Self::Apply { .. }
+            | Self::Compare { .. }
+            | Self::Expect { .. } => self.clone(),
+        }
+    }
+
     /// Whether its payload is by reference, which only the node can follow that wrote it.
     pub fn has_extents(&self) -> bool {
         match self.payload() {

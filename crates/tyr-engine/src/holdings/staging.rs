@@ -66,7 +66,7 @@ impl Staging {
             assert!(!leases.is_empty(), "a payload is logged before it is applied, not after");
             let extents = leases.iter().map(|lease| lease.extent()).collect();
             let operation = &mut kept.blobs[*blob].operations[*operation];
-            *operation = with_payload(operation, Payload::Extents(extents));
+            *operation = operation.with_payload(Payload::Extents(extents));
         }
         Ok(Some(kept))
     }
@@ -86,7 +86,7 @@ impl Staging {
             let operations = operations.get_or_insert_with(|| entry.operations.clone());
             let extents = one.leases.iter().map(|lease| lease.extent()).collect();
             let operation = &mut operations[one.operation];
-            *operation = with_payload(operation, Payload::Extents(extents));
+            *operation = operation.with_payload(Payload::Extents(extents));
             written.leases.append(&mut one.leases);
         }
         Some((operations?, written))
@@ -180,7 +180,7 @@ pub fn inline(store: &Store, operations: &[Operation]) -> Result<Vec<Operation>>
             rest = next;
         }
         assert!(rest.is_empty(), "{} bytes of a payload were not read", rest.len());
-        Ok(with_payload(operation, Payload::Inline(Bytes::from(bytes))))
+        Ok(operation.with_payload(Payload::Inline(Bytes::from(bytes))))
     };
     operations.iter().map(read).collect()
 }
@@ -249,19 +249,4 @@ fn pieces(start: u64, bytes: &Bytes, chunk_size: u64) -> impl Iterator<Item = By
         at += len;
         Some(rest.split_to(len as usize))
     })
-}
-
-fn with_payload(operation: &Operation, payload: Payload) -> Operation {
-    match operation {
-        Operation::Write { offset, .. } => Operation::Write { offset: *offset, payload },
-        Operation::Append { expected, .. } => Operation::Append { payload, expected: *expected },
-        Operation::Replace { .. } => Operation::Replace { payload },
-        Operation::Create
-        | Operation::Truncate { .. }
-        | Operation::Clear { .. }
-        | Operation::Delete
-        | Operation::Apply { .. }
-        | Operation::Compare { .. }
-        | Operation::Expect { .. } => operation.clone(),
-    }
 }

@@ -9,25 +9,13 @@ pub fn with_content(
     operations: &[Operation],
     content: impl Fn(&PieceRef) -> PieceContent,
 ) -> Vec<Operation> {
-    let found = |payload: &Payload| match payload {
-        Payload::Uploaded(uploaded) => Payload::Uploaded(Arc::new(uploaded.with_content(&content))),
-        Payload::Inline(_) | Payload::Extents(_) | Payload::Stamped(_) => payload.clone(),
-    };
-    let looked_up = |operation: &Operation| match operation {
-        Operation::Write { offset, payload } => {
-            Operation::Write { offset: *offset, payload: found(payload) }
+    let looked_up = |operation: &Operation| match operation.payload() {
+        Some(Payload::Uploaded(uploaded)) => {
+            operation.with_payload(Payload::Uploaded(Arc::new(uploaded.with_content(&content))))
         }
-        Operation::Append { payload, expected } => {
-            Operation::Append { payload: found(payload), expected: *expected }
+        Some(Payload::Inline(_) | Payload::Extents(_) | Payload::Stamped(_)) | None => {
+            operation.clone()
         }
-        Operation::Replace { payload } => Operation::Replace { payload: found(payload) },
-        Operation::Create
-        | Operation::Truncate { .. }
-        | Operation::Clear { .. }
-        | Operation::Delete
-        | Operation::Apply { .. }
-        | Operation::Compare { .. }
-        | Operation::Expect { .. } => operation.clone(),
     };
     operations.iter().map(looked_up).collect()
 }

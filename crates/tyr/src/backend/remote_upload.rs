@@ -164,11 +164,10 @@ pub(super) async fn commit(
             upload.push(bytes).await?;
             let payload = upload.payload().await?;
             uploads.push(upload);
-            *operation = match operation {
-                Operation::Write { offset, .. } => Operation::Write { offset: *offset, payload },
-                Operation::Append { .. } => Operation::Append { payload, expected: Some(offset) },
-                _ => Operation::Replace { payload },
-            };
+            *operation = operation.with_payload(payload);
+            if let Operation::Append { expected, .. } = operation {
+                *expected = Some(offset);
+            }
         }
     }
     let committed = client.commit(blobs, reads, leases).await;
