@@ -259,9 +259,11 @@ impl Session {
         let before_us = held.until_us;
         held.by = from;
         held.hold_on(sent_us);
-        if held.until_us > before_us {
-            let news = LeaseNews::Held { until_us: held.until_us };
-            effects.push(Effect::Lease { lease, news });
+        let (until_us, due_us) = (held.until_us, held.due_us());
+        // The answer may be to an earlier question than the last, and be due again sooner.
+        self.look_at_leases(due_us);
+        if until_us > before_us {
+            effects.push(Effect::Lease { lease, news: LeaseNews::Held { until_us } });
         }
     }
 

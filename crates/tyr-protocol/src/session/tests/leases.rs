@@ -69,6 +69,26 @@ fn a_lease_is_held_from_when_it_was_asked_for_and_renewed_with_all_others_of_the
     assert_eq!(std::mem::take(&mut client.news), news);
 }
 
+/// Found by the scenario `caches`, seed 135: of two renewals on their way the first was answered when
+/// the second had been sent, and nobody looked when the lease was due by that.
+#[test]
+fn an_answer_to_the_renewal_before_the_last_is_gone_by() {
+    let mut client = Client::new();
+    let (blob, mode) = (blob("a"), LeaseMode::Shared);
+    let (duration_us, wait_us) = (SECOND_US, None);
+    client.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }));
+    let (to, lease, sent_us, _) = client.asked_for();
+    client.hear(to, Message::Granted { lease, sent_us });
+    client.pass(duration_us / 4);
+    let [(_, Message::Renew { sent_us, .. })] = client.said()[..] else { panic!("it is due") };
+    client.pass(duration_us / 4);
+    assert_eq!(client.said().len(), 1, "that was not answered");
+    client.pass(1_000);
+    client.hear(to, Message::Renewed { sent_us, held: vec![lease], unknown: vec![] });
+    client.pass(1);
+    assert_eq!(client.said().len(), 1, "by that answer it is due already");
+}
+
 /// K1: the holder knows by itself.
 #[test]
 fn what_nobody_renews_is_over_for_its_holder_after_its_duration() {
