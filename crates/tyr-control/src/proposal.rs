@@ -52,6 +52,17 @@ pub enum Proposal {
         /// What places its blobs.
         placed_by: Placing,
     },
+    /// A new keyspace that is guarded by the leases of its keys.
+    CreateGuardedKeyspace {
+        /// Its name.
+        name: String,
+        /// What it is created with beside that.
+        config: Keyspace,
+        /// The seed of its hash.
+        seed: u64,
+        /// What places its blobs; without, the whole key.
+        placed_by: Option<Placing>,
+    },
 }
 
 /// [`PlacedBy`] other than the whole key, as it travels.
@@ -61,6 +72,25 @@ pub enum Placing {
     First(u8),
     /// What comes before this byte.
     UpTo(u8),
+}
+
+impl Placing {
+    fn of(placed_by: PlacedBy) -> Option<Self> {
+        match placed_by {
+            PlacedBy::Key => None,
+            PlacedBy::First(count) => Some(Self::First(count)),
+            PlacedBy::UpTo(byte) => Some(Self::UpTo(byte)),
+        }
+    }
+}
+
+impl From<Placing> for PlacedBy {
+    fn from(placing: Placing) -> Self {
+        match placing {
+            Placing::First(count) => Self::First(count),
+            Placing::UpTo(byte) => Self::UpTo(byte),
+        }
+    }
 }
 
 /// A node that joins.
@@ -99,7 +129,9 @@ impl From<&KeyspaceConfig> for Keyspace {
             is_multi_versioned,
             durability,
             is_compressed,
-            placed_by: _, // A proposal of its own, which older programs do not understand.
+            // Proposals of their own, which older programs do not understand.
+            placed_by: _,
+            is_guarded: _,
         } = config.clone();
         let durability = match durability {
             Durability::Memory => 0,
@@ -143,6 +175,7 @@ impl TryFrom<Keyspace> for KeyspaceConfig {
             durability,
             is_compressed,
             placed_by: PlacedBy::Key,
+            is_guarded: false,
         };
         config.validate()?;
         Ok(config)
@@ -163,14 +196,13 @@ impl TryFrom<Change> for Proposal {
             Change::CancelMove => Self::CancelMove,
             Change::Down(node) => Self::Down(node.0),
             Change::CreateKeyspace { name, config, seed } => {
-                let (name, placed_by) = (name.as_str().to_owned(), config.placed_by);
+                let (name, is_guarded) = (name.as_str().to_owned(), config.is_guarded);
+                let placed_by = Placing::of(config.placed_by);
                 let config = Keyspace::from(&config);
-                let placing = match placed_by {
-                    PlacedBy::Key => None,
-                    PlacedBy::First(count) => Some(Placing::First(count)),
-                    PlacedBy::UpTo(byte) => Some(Placing::UpTo(byte)),
-                };
-                match placing {
+                match placed_by {
+                    _ if is_guarded => {
+                        Self::CreateGuardedKeyspace { name, config, seed, placed_by }
+                    }
                     None => Self::CreateKeyspace { name, config, seed },
                     Some(placed_by) => Self::CreatePlacedKeyspace { name, config, seed, placed_by },
                 }
@@ -200,26 +232,29 @@ impl TryFrom<Proposal> for Change {
             Proposal::CancelMove => Self::CancelMove,
             Proposal::Down(node) => Self::Down(NodeId(node)),
             Proposal::CreateKeyspace { name, config, seed } => {
-                let (name, config) = (KeyspaceName::new(&name)?, config.try_into()?);
-                check_durability(&config)?;
-                Self::CreateKeyspace { name, config, seed }
+                create_keyspace(&name, config.try_into()?, seed)?
             }
             Proposal::CreatePlacedKeyspace { name, config, seed, placed_by } => {
-                let (name, config) = (KeyspaceName::new(&name)?, KeyspaceConfig::try_from(config)?);
-                let placed_by = match placed_by {
-                    Placing::First(count) => PlacedBy::First(count),
-                    Placing::UpTo(byte) => PlacedBy::UpTo(byte),
-                };
-                let config = KeyspaceConfig { placed_by, ..config };
-                config.validate()?;
-                check_durability(&config)?;
-                Self::CreateKeyspace { name, config, seed }
+                let config = KeyspaceConfig { placed_by: placed_by.into(), ..config.try_into()? };
+                create_keyspace(&name, config, seed)?
+            }
+            Proposal::CreateGuardedKeyspace { name, config, seed, placed_by } => {
+                let placed_by = placed_by.map_or(PlacedBy::Key, PlacedBy::from);
+                let config = KeyspaceConfig { placed_by, is_guarded: true, ..config.try_into()? };
+                create_keyspace(&name, config, seed)?
             }
             Proposal::DropKeyspace(id) => Self::DropKeyspace(KeyspaceId(id)),
             Proposal::ForgetKeyspace(id) => Self::ForgetKeyspace(KeyspaceId(id)),
             Proposal::AcceptLoss(id) => Self::AcceptLoss(KeyspaceId(id)),
         })
     }
+}
+
+fn create_keyspace(name: &str, config: KeyspaceConfig, seed: u64) -> Result<Change> {
+    let name = KeyspaceName::new(name)?;
+    config.validate()?;
+    check_durability(&config)?;
+    Ok(Change::CreateKeyspace { name, config, seed })
 }
 
 /// A cluster syncs every commit: the log of a node is one for all keyspaces, and what a commit was

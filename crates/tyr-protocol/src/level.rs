@@ -14,6 +14,7 @@
 //! | 10 | [`LEVEL_STAGING`]: payloads uploaded ahead of their transaction, in pieces |
 //! | 11 | [`LEVEL_EVERYTHING`]: moments of everything, of which all nodes know |
 //! | 12 | [`LEVEL_STRETCHING`]: what of a blob is written |
+//! | 13 | [`LEVEL_GUARDING`]: keyspaces whose leases keep others off |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -27,7 +28,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_STRETCHING;
+pub const LEVEL: u8 = LEVEL_GUARDING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -78,6 +79,9 @@ pub const LEVEL_EVERYTHING: u8 = 11;
 /// From this level on nodes tell which bytes of a chunk are written.
 pub const LEVEL_STRETCHING: u8 = 12;
 
+/// From this level on a keyspace may be guarded by the leases of its keys (K2).
+pub const LEVEL_GUARDING: u8 = 13;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -98,6 +102,7 @@ const _: () = assert!(LEVEL_MOMENTS < LEVEL_LEASING, "levels only come");
 const _: () = assert!(LEVEL_LEASING < LEVEL_STAGING, "levels only come");
 const _: () = assert!(LEVEL_STAGING < LEVEL_EVERYTHING, "levels only come");
 const _: () = assert!(LEVEL_EVERYTHING < LEVEL_STRETCHING, "levels only come");
+const _: () = assert!(LEVEL_STRETCHING < LEVEL_GUARDING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -107,6 +107,13 @@ pub struct KeyspaceConfig {
     /// Which part of a key says where its blob lies. Default the whole key. In a store in a
     /// directory, where everything lies together, it changes nothing.
     pub placed_by: PlacedBy,
+    /// Whether leases of its keys keep others off what they are of (K2). Default false.
+    ///
+    /// In such a keyspace a transaction that changes what other clients hold shared, or touches
+    /// what another holds to itself, waits until they have given it back, or are gone: so who holds
+    /// a lease can go by what it has read. Its leases last 3 seconds at most. In a store in a
+    /// directory, where one process has them all, it changes nothing.
+    pub is_guarded: bool,
 }
 
 /// A keyspace as it was created.
@@ -130,6 +137,7 @@ impl Default for KeyspaceConfig {
             durability: Durability::Sync,
             is_compressed: false,
             placed_by: PlacedBy::Key,
+            is_guarded: false,
         }
     }
 }
@@ -150,6 +158,7 @@ impl KeyspaceConfig {
     pub fn difference(&self, wanted: &Self) -> Option<String> {
         let versions = |many: bool| if many { "many" } else { "only the newest" };
         let compression = |is_compressed: bool| if is_compressed { "lz4" } else { "none" };
+        let guard = |is_guarded: bool| if is_guarded { "by leases" } else { "by nothing" };
         let needed = Self::live_replicas_needed;
         let pairs = [
             ("chunk size", self.chunk_size.to_string(), wanted.chunk_size.to_string()),
@@ -167,6 +176,7 @@ impl KeyspaceConfig {
                 compression(wanted.is_compressed).to_owned(),
             ),
             ("placed by", self.placed_by.to_string(), wanted.placed_by.to_string()),
+            ("guarded", guard(self.is_guarded).to_owned(), guard(wanted.is_guarded).to_owned()),
         ];
         let differing = pairs.iter().filter(|(_, has, wants)| has != wants);
         let texts: Vec<String> =
@@ -259,6 +269,13 @@ mod tests {
             text,
             "replication 3, not 1; live replicas min 2, not 1; compression none, not lz4"
         );
+    }
+
+    #[test]
+    fn a_keyspace_that_is_guarded_is_another_than_one_that_is_not() {
+        let known = KeyspaceConfig { is_guarded: true, ..Default::default() };
+        let text = known.difference(&KeyspaceConfig::default()).unwrap();
+        assert_eq!(text, "guarded by leases, not by nothing");
     }
 
     #[test]

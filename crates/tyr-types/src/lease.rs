@@ -4,7 +4,7 @@
 //! says nothing of the blob, which need not be there.
 
 use crate::error::{Error, Result};
-use crate::limits::{LEASE_DURATION_MAX, LEASE_DURATION_MIN};
+use crate::limits::{GUARDED_LEASE_DURATION_MAX, LEASE_DURATION_MAX, LEASE_DURATION_MIN};
 use std::time::Duration;
 
 /// How a lease is held.
@@ -24,6 +24,11 @@ impl LeaseMode {
             (Self::Exclusive, _) | (_, Self::Exclusive) => false,
         }
     }
+}
+
+/// How long a lease may last in a keyspace, at most.
+pub const fn duration_max(is_guarded: bool) -> Duration {
+    if is_guarded { GUARDED_LEASE_DURATION_MAX } else { LEASE_DURATION_MAX }
 }
 
 /// Whether a lease may last so long.

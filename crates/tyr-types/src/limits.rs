@@ -97,6 +97,10 @@ pub const LEASE_DURATION_MIN: Duration = Duration::from_secs(1);
 /// waits for as long, and a tenth longer, before it gives leases of them (K3).
 pub const LEASE_DURATION_MAX: Duration = Duration::from_secs(10);
 
+/// The longest duration of a lease in a guarded keyspace (K2): who writes waits for so long, and a
+/// tenth longer, for a holder that is gone.
+pub const GUARDED_LEASE_DURATION_MAX: Duration = Duration::from_secs(3);
+
 /// Leases that one client, or one embedded store, holds or waits for: a file system's directories.
 pub const LEASES_OF_CLIENT_MAX: usize = 65_536;
 
@@ -107,7 +111,8 @@ pub const LEASES_OF_NODE_MAX: usize = 1 << 20;
 pub const LEASES_WAITING_MAX: usize = 65_536;
 
 const _: () = {
-    assert!(LEASE_DURATION_MIN.as_micros() <= LEASE_DURATION_MAX.as_micros());
+    assert!(LEASE_DURATION_MIN.as_micros() <= GUARDED_LEASE_DURATION_MAX.as_micros());
+    assert!(GUARDED_LEASE_DURATION_MAX.as_micros() <= LEASE_DURATION_MAX.as_micros());
     assert!(LEASES_OF_CLIENT_MAX <= LEASES_OF_NODE_MAX);
     assert!(CHUNK_SIZE_MIN.is_power_of_two() && CHUNK_SIZE_MAX.is_power_of_two());
     assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_DEFAULT && CHUNK_SIZE_DEFAULT <= CHUNK_SIZE_MAX);

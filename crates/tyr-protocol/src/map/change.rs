@@ -20,7 +20,7 @@ use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, 
 
 use super::route::only_replica;
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
-use crate::level::{LEVEL, LEVEL_ALONE, LEVEL_PLACED};
+use crate::level::{LEVEL, LEVEL_ALONE, LEVEL_GUARDING, LEVEL_PLACED};
 
 /// A node that is not in the cluster yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,6 +343,9 @@ impl ClusterMap {
         config.validate()?;
         if config.placed_by != PlacedBy::Key {
             self.check_level(LEVEL_PLACED)?;
+        }
+        if config.is_guarded {
+            self.check_level(LEVEL_GUARDING)?;
         }
         if self.keyspace_named(name.as_str()).is_some() {
             let text = format!("keyspace {name} exists");

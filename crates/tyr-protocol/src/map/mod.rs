@@ -120,6 +120,11 @@ impl ClusterMap {
         map
     }
 
+    /// Whether leases keep others off the keys of this keyspace (K2).
+    pub fn is_guarded(&self, keyspace: KeyspaceId) -> bool {
+        self.keyspaces.get(&keyspace).is_some_and(|keyspace| keyspace.config.is_guarded)
+    }
+
     /// Who has to do with this chunk; `None` when there is no such keyspace.
     pub fn placement(&self, blob: &BlobName, chunk: u64) -> Option<Placement> {
         let keyspace = self.keyspaces.get(&blob.keyspace)?;

@@ -13,7 +13,9 @@ use tyr_types::{
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::Output;
-use crate::level::{LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_PLACED, level_of_transform};
+use crate::level::{
+    LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_GUARDING, LEVEL_PLACED, level_of_transform,
+};
 
 /// A newtype is what it wraps.
 macro_rules! encoded_newtype {
@@ -140,11 +142,14 @@ impl Encoded for KeyspaceName {
 
 /// What is added to whether a keyspace is compressed when there follows what places its blobs.
 const PLACED: u8 = 2;
-const PLACED_COMPRESSED: u8 = PLACED + 1;
+
+/// What is added where it is guarded.
+const GUARDED: u8 = 4;
 
 const _: () = assert!(PLACED > true as u8, "the forms of level 1 are those of a truth value");
+const _: () = assert!(GUARDED > PLACED + true as u8, "each can be told from the others");
 
-/// One whose blobs are placed by their whole keys is as in level 1.
+/// One whose blobs are placed by their whole keys, and that is not guarded, is as in level 1.
 impl Encoded for KeyspaceConfig {
     const LEN_MIN: usize = 6;
 
@@ -158,6 +163,7 @@ impl Encoded for KeyspaceConfig {
             durability,
             is_compressed,
             placed_by,
+            is_guarded,
         } = self;
         debug_assert!(self.validate().is_ok(), "no node would read it: {self:?}");
         chunk_size.encode(output);
@@ -165,11 +171,16 @@ impl Encoded for KeyspaceConfig {
         output.byte(self.live_replicas_needed());
         is_multi_versioned.encode(output);
         durability.encode(output);
+        let mut form = u8::from(*is_compressed);
+        if *is_guarded {
+            output.needs(LEVEL_GUARDING);
+            form += GUARDED;
+        }
         match placed_by.to_bytes() {
-            None => is_compressed.encode(output),
+            None => output.byte(form),
             Some(placed_by) => {
                 output.needs(LEVEL_PLACED);
-                output.byte(u8::from(*is_compressed) + PLACED);
+                output.byte(form + PLACED);
                 output.raw(&placed_by);
             }
         }
@@ -186,12 +197,15 @@ impl Encoded for KeyspaceConfig {
             ..Self::default()
         };
         let form = input.byte()?;
-        config.is_compressed = match form {
-            0 | PLACED => false,
-            1 | PLACED_COMPRESSED => true,
-            _ => return Err(input.unknown_last("an unknown form of a keyspace's configuration")),
-        };
-        if form >= PLACED {
+        if form >= 2 * GUARDED {
+            return Err(input.unknown_last("an unknown form of a keyspace's configuration"));
+        }
+        config.is_compressed = form & 1 != 0;
+        config.is_guarded = form & GUARDED != 0;
+        if config.is_guarded {
+            input.needs(LEVEL_GUARDING)?;
+        }
+        if form & PLACED != 0 {
             input.needs(LEVEL_PLACED)?;
             let placed_by = PlacedBy::from_bytes(input.array()?);
             config.placed_by =

@@ -110,6 +110,8 @@ pub struct Keyspace {
     pub durability: Durability,
     /// How many first bytes of a key place its blob (H); all when not said.
     pub placed: Option<u8>,
+    /// Whether leases of its keys keep others off (K2).
+    pub is_guarded: bool,
 }
 
 impl Keyspace {
@@ -123,6 +125,7 @@ impl Keyspace {
             is_multi_versioned: true,
             durability: Durability::Sync,
             placed: None,
+            is_guarded: false,
         }
     }
 

@@ -22,7 +22,8 @@ const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause,
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
                       jump, join, drain, weight, order down, monitors, drop, accept loss \
                       or sleep";
-const KEYSPACE: &str = "chunk, replication, live, single version, placed, memory, buffered or sync";
+const KEYSPACE: &str =
+    "chunk, replication, live, single version, placed, guarded, memory, buffered or sync";
 const STORES: &str = "model or real";
 const UPSETS: &str = "change, mute or pause";
 const TARGETS: &str = "a node: random, it or node 2";
@@ -146,6 +147,7 @@ fn keyspace(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
                 let count = words.number(1, limits::PLACED_BY_LEN_MAX.into())?;
                 keyspace.placed = Some(count as u8);
             }
+            "guarded" => keyspace.is_guarded = true,
             "memory" => keyspace.durability = Durability::Memory,
             "buffered" => keyspace.durability = Durability::Buffered,
             "sync" => keyspace.durability = Durability::Sync,
@@ -159,8 +161,17 @@ fn keyspace(words: &mut Words, scenario: &mut Scenario) -> Result<()> {
 
 /// The keyspace that a statement is about: a new one when it begins with a name.
 fn named<'a>(words: &mut Words, scenario: &'a mut Scenario) -> Result<&'a mut Keyspace> {
-    const CLAUSES: [&str; 8] =
-        ["chunk", "replication", "live", "single", "placed", "memory", "buffered", "sync"];
+    const CLAUSES: [&str; 9] = [
+        "chunk",
+        "replication",
+        "live",
+        "single",
+        "placed",
+        "guarded",
+        "memory",
+        "buffered",
+        "sync",
+    ];
     let name = words.word("the name of a keyspace, or chunk, replication, live, ..")?;
     if CLAUSES.contains(&name) {
         words.step_back();

@@ -72,6 +72,9 @@ impl Keyspace {
         if let Some(placed) = self.placed {
             write!(f, ", placed {placed}")?;
         }
+        if self.is_guarded {
+            f.write_str(", guarded")?;
+        }
         writeln!(
             f,
             "{}",

@@ -71,6 +71,7 @@ fn config(keyspace: &Keyspace, drawn: &Scenario) -> Result<KeyspaceConfig> {
         is_multi_versioned: keyspace.is_multi_versioned,
         durability: keyspace.durability,
         placed_by: keyspace.placed.map_or(PlacedBy::Key, PlacedBy::First),
+        is_guarded: keyspace.is_guarded,
         ..KeyspaceConfig::default()
     };
     config.validate()?;

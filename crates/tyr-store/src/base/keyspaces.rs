@@ -16,16 +16,6 @@ use crate::index::{Index, IndexBatch, Table};
 /// Blobs that [`Base::clear_keyspace`] looks at in one go.
 const CLEAR_AT_ONCE: usize = 1024;
 
-/// Puts a keyspace in. What a program of before could not read makes the index one of the format
-/// that has it.
-fn put_entry(batch: &mut IndexBatch, id: KeyspaceId, entry: &KeyspaceEntry) {
-    if entry.is_placed() {
-        let format = record::encode_number(super::FORMAT_VERSION);
-        batch.put(Table::Meta, key::FORMAT.to_vec(), format);
-    }
-    batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
-}
-
 /// All keyspaces by number, and the totals of each.
 type Loaded = (BTreeMap<KeyspaceId, KeyspaceEntry>, BTreeMap<KeyspaceId, Totals>);
 
@@ -55,6 +45,22 @@ pub(super) fn load(index: &dyn Index) -> Result<Loaded> {
 }
 
 impl Base {
+    /// Puts a keyspace in. What a program of before could not read makes the index one of the
+    /// format that has it.
+    fn put_entry(
+        &self,
+        batch: &mut IndexBatch,
+        id: KeyspaceId,
+        entry: &KeyspaceEntry,
+    ) -> Result<()> {
+        let format = self.index.get(Table::Meta, key::FORMAT)?;
+        if format.as_deref().and_then(record::decode_number) < Some(entry.format()) {
+            batch.put(Table::Meta, key::FORMAT.to_vec(), record::encode_number(entry.format()));
+        }
+        batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
+        Ok(())
+    }
+
     /// All keyspaces that are not dropped, by number.
     pub fn keyspaces(&self) -> Vec<KeyspaceInfo> {
         let keyspaces = self.keyspaces.read();
@@ -134,7 +140,7 @@ impl Base {
             KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
         batch.put(Table::Meta, key::NEXT_KEYSPACE.to_vec(), record::encode_number(after));
-        put_entry(&mut batch, id, &entry);
+        self.put_entry(&mut batch, id, &entry)?;
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);
@@ -159,7 +165,7 @@ impl Base {
         let entry =
             KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
-        put_entry(&mut batch, id, &entry);
+        self.put_entry(&mut batch, id, &entry)?;
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);
@@ -189,7 +195,7 @@ impl Base {
             found.ok_or_else(|| Error::not_found(format!("there is no keyspace {}", id.0)))?;
         entry.is_dropped = true;
         let mut batch = IndexBatch::new();
-        put_entry(&mut batch, id, &entry);
+        self.put_entry(&mut batch, id, &entry)?;
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);

@@ -54,7 +54,7 @@ use crate::extents::Extents;
 use crate::index::{Index, IndexBatch, Table};
 
 /// Version of the keys and values in the index.
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 
 /// The format of an index that a program of before can read, too.
 const FORMAT_VERSION_MIN: u32 = 1;

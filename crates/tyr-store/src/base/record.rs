@@ -221,10 +221,22 @@ pub(super) struct KeyspaceEntry {
 /// What is added to whether a keyspace was dropped when there follows what places its blobs.
 const PLACED: u8 = 2;
 
+/// What is added where it is guarded.
+const GUARDED: u8 = 4;
+
 impl KeyspaceEntry {
-    /// Whether its blobs are placed by a part of their keys, which format 2 of the index can say.
-    pub fn is_placed(&self) -> bool {
+    /// Whether its blobs are placed by a part of their keys.
+    fn is_placed(&self) -> bool {
         self.config.placed_by != PlacedBy::Key
+    }
+
+    /// The first format of the index that can say what it is.
+    pub fn format(&self) -> u32 {
+        match (self.config.is_guarded, self.is_placed()) {
+            (true, _) => 3,
+            (false, true) => 2,
+            (false, false) => 1,
+        }
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -241,7 +253,9 @@ impl KeyspaceEntry {
             u8::from(config.is_multi_versioned),
             durability,
             u8::from(config.is_compressed),
-            u8::from(self.is_dropped) + if self.is_placed() { PLACED } else { 0 },
+            u8::from(self.is_dropped)
+                + PLACED * u8::from(self.is_placed())
+                + GUARDED * u8::from(config.is_guarded),
         ]);
         value.extend(config.placed_by.to_bytes().into_iter().flatten());
         value.extend_from_slice(self.name.as_str().as_bytes());
@@ -258,10 +272,12 @@ impl KeyspaceEntry {
         let chunk_size = reader.u64()?;
         let [replication, live_replicas_min, versions, durability, compressed, dropped] =
             *reader.take()?;
-        let placed_by = match dropped {
-            0 | 1 => PlacedBy::Key,
-            2 | 3 => PlacedBy::from_bytes(*reader.take()?)?,
-            _ => return None,
+        if dropped >= 2 * GUARDED {
+            return None;
+        }
+        let placed_by = match dropped & PLACED {
+            0 => PlacedBy::Key,
+            _ => PlacedBy::from_bytes(*reader.take()?)?,
         };
         let config = KeyspaceConfig {
             chunk_size,
@@ -276,6 +292,7 @@ impl KeyspaceEntry {
             },
             is_compressed: compressed != 0,
             placed_by,
+            is_guarded: dropped & GUARDED != 0,
         };
         config.validate().ok()?;
         let name = KeyspaceName::new(std::str::from_utf8(reader.0).ok()?).ok()?;

@@ -20,9 +20,9 @@ pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
         any::<u8>().prop_map(PlacedBy::UpTo),
     ];
     let replicas = (1..=limits::REPLICATION_MAX, any::<u8>());
-    (12..29_u32, replicas, any::<[bool; 2]>(), durability, placed_by)
+    (12..29_u32, replicas, any::<[bool; 3]>(), durability, placed_by)
         .prop_map(|(bits, (replication, live), flags, durability, placed_by)| {
-            let [is_multi_versioned, is_compressed] = flags;
+            let [is_multi_versioned, is_compressed, is_guarded] = flags;
             KeyspaceConfig {
                 chunk_size: 1 << bits,
                 replication,
@@ -31,6 +31,7 @@ pub fn keyspace_config() -> BoxedStrategy<KeyspaceConfig> {
                 durability,
                 is_compressed,
                 placed_by,
+                is_guarded,
             }
         })
         .boxed()

@@ -6,8 +6,8 @@ use super::*;
 use crate::abort::Abort;
 use crate::key_lease;
 use crate::level::{
-    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_MOMENTS,
-    LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING, level_of,
+    BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_GUARDING,
+    LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING, level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -87,29 +87,33 @@ fn a_loss_and_marks_are_of_level_2_and_an_older_program_says_so() {
     assert_eq!((unread.level, unread.from), (LEVEL_ALONE, envelope.from));
 }
 
-/// One value has one encoding: what is placed by the whole key is as in level 1.
+/// One value has one encoding: what is placed by the whole key, and not guarded, is as in level 1.
 #[test]
-fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key() {
-    for (placed_by, is_compressed, end) in [
-        (PlacedBy::First(8), false, &[2, 0, 8][..]),
-        (PlacedBy::UpTo(0xff), true, &[3, 1, 0xff]),
-        (PlacedBy::Key, true, &[1]),
+fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key_and_one_of_level_13_may_be_guarded() {
+    for (placed_by, is_compressed, is_guarded, end, of_level) in [
+        (PlacedBy::First(8), false, false, &[2, 0, 8][..], LEVEL_PLACED),
+        (PlacedBy::UpTo(0xff), true, false, &[3, 1, 0xff], LEVEL_PLACED),
+        (PlacedBy::Key, true, false, &[1], BEFORE_LEVELS),
+        (PlacedBy::Key, false, true, &[4], LEVEL_GUARDING),
+        (PlacedBy::First(8), true, true, &[7, 0, 8], LEVEL_GUARDING),
     ] {
-        let config =
-            KeyspaceConfig { placed_by, is_compressed, ..KeyspaceConfig::default() }.explicit();
+        let config = KeyspaceConfig { placed_by, is_compressed, is_guarded, ..Default::default() };
+        let config = config.explicit();
         let (level, bytes) = written(&config);
-        assert_eq!(level, if placed_by == PlacedBy::Key { BEFORE_LEVELS } else { LEVEL_PLACED });
+        assert_eq!(level, of_level);
         assert!(bytes.ends_with(end), "{bytes:?}");
         let read = |bytes: &[u8], level| {
             Input::new(&Bytes::copy_from_slice(bytes), None, 0, level).all::<KeyspaceConfig>(0)
         };
         assert_eq!(read(&bytes, level).unwrap(), config);
+        if level > BEFORE_LEVELS {
+            assert!(read(&bytes, level - 1).is_err(), "it is of a higher level than is said");
+        }
         if level == LEVEL_PLACED {
-            assert!(read(&bytes, LEVEL_ALONE).is_err(), "it is of a higher level than is said");
             let start = &bytes[..bytes.len() - 3];
             let wrong = |end: &[u8]| read(&[start, end].concat(), LEVEL_PLACED).unwrap_err();
             assert!(wrong(&[2, 0, 0]).what().contains("out of range"));
-            assert!(wrong(&[2, 2, 8]).is_unknown() && wrong(&[4]).is_unknown());
+            assert!(wrong(&[2, 2, 8]).is_unknown() && wrong(&[8]).is_unknown());
         }
     }
 }

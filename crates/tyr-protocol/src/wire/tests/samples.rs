@@ -172,6 +172,7 @@ fn map() -> Arc<ClusterMap> {
         durability: Durability::Buffered,
         is_compressed: false,
         placed_by: PlacedBy::Key,
+        is_guarded: false,
     };
     let name = KeyspaceName::new("messung").unwrap();
     let changes = [

@@ -39,6 +39,19 @@ fn keyspaces_with_groups_make_the_index_one_of_the_next_format() {
         fixture.base.keyspaces().iter().map(|info| info.config.placed_by).collect();
     assert_eq!(placed, [PlacedBy::Key, PlacedBy::First(8), PlacedBy::UpTo(b'/')]);
     assert_eq!(fixture.base.keyspaces()[2].name.as_str(), "groups-1");
+    for (number, placed_by) in (0..).zip([PlacedBy::First(3), PlacedBy::Key]) {
+        let name = KeyspaceName::new(&format!("guarded-{number}")).unwrap();
+        let config = KeyspaceConfig { placed_by, is_guarded: true, ..KeyspaceConfig::default() };
+        fixture.base.create_keyspace(&name, &config).unwrap();
+    }
+    let plain = KeyspaceName::new("plain").unwrap();
+    fixture.base.create_keyspace(&plain, &KeyspaceConfig::default()).unwrap();
+    let fixture = fixture.crashed(0, 3);
+    assert_eq!(format(&fixture), 3);
+    let guarded: Vec<bool> =
+        fixture.base.keyspaces().iter().map(|info| info.config.is_guarded).collect();
+    assert_eq!(guarded, [false, false, false, true, true, false]);
+    assert_eq!(fixture.base.keyspaces()[3].config.placed_by, PlacedBy::First(3));
 }
 
 #[test]
