@@ -115,6 +115,7 @@ impl Arbiter {
             | Effect::Fence { .. }
             | Effect::Note { .. }
             | Effect::NoteHeard { .. }
+            | Effect::Recall { .. }
             | Effect::Misplaced { .. } => unreachable!("a chain of one is all there is"),
             Effect::Moved { .. } => None,
             Effect::Resume => Some(Event::Resume),

@@ -85,6 +85,8 @@ pub enum Rule {
     Q2,
     /// The authority counts with a lease longer than its holder.
     K1,
+    /// In a guarded keyspace who holds a lease is not surprised by others.
+    K2,
     /// A new authority gives no lease before what its predecessor gave is over.
     K3,
     /// Snapshots in use are counted.
@@ -163,6 +165,7 @@ impl Rule {
         Self::Q1,
         Self::Q2,
         Self::K1,
+        Self::K2,
         Self::K3,
         Self::V1,
         Self::V2,

@@ -4,7 +4,9 @@
 //! transaction can ask about is resident before it hands the transaction to the machine. They
 //! show exactly what was applied by the effects executed so far.
 
-use tyr_types::{BlobName, ByteRange, Expected, KeyspaceId, Number, NumberType, Timestamp};
+use tyr_types::{
+    BlobName, ByteRange, Expected, KeyspaceId, LeaseMode, Number, NumberType, Timestamp,
+};
 
 /// The applied state of a node, as far as validation needs it.
 pub trait View {
@@ -44,4 +46,11 @@ pub trait View {
 
     /// Bytes of a chunk of this keyspace.
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64;
+
+    /// Whether leases of the blob that others may hold keep off who would need it so (K2): to
+    /// itself to change it, shared to look at it. Asked at the authority of its first chunk. An
+    /// embedded store has one client, whom nobody keeps off.
+    fn keeps_off(&self, _client: u64, _blob: &BlobName, _mode: LeaseMode) -> bool {
+        false
+    }
 }

@@ -60,21 +60,23 @@ impl Commit {
         effects.push(Effect::Send { to: head, message });
     }
 
-    /// It waits until others are applied, which may wait for what it has validated before (C9): so
-    /// that is withdrawn, and it waits here without holding anyone up.
+    /// It waits until others are applied, or have given back what keeps it off (K2), which may wait
+    /// for what it has validated before (C9): so that is withdrawn, and it waits here without
+    /// holding anyone up.
     pub(super) fn park(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &mut self.records[slot];
         if record.state == State::Parked {
             return;
         }
         debug_assert_eq!(record.state, State::Waiting, "C9: who is validated waits for nobody");
-        debug_assert!(record.position > 0, "C9: at the head nothing is validated that has to go");
         record.state = State::Parked;
         self.rank(slot);
         let record = &self.records[slot];
-        let (id, attempt) = (record.transaction.id, record.entered_in);
-        let to = record.chain.hops()[record.position - 1].node;
-        effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+        if let Some(previous) = record.position.checked_sub(1) {
+            let (id, attempt) = (record.transaction.id, record.entered_in);
+            let to = record.chain.hops()[previous].node;
+            effects.push(Effect::Send { to, message: Message::Withdrawn { id, attempt } });
+        }
         self.settle(slot, effects);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, LeaseMode, NodeId, Timestamp, Transaction, TransactionId};
 
 use super::event::{Attempt, Decision, Message};
 use super::memory::Remembered;
@@ -123,6 +123,16 @@ pub enum Effect {
         blob: u32,
         /// Where the blob's chunks end, in bytes.
         end: u64,
+    },
+    /// A transaction of this client waits for what leases of the blob keep it off (K2): those who
+    /// are in its way are to give them back. Then step with [`super::Event::Freed`].
+    Recall {
+        /// The client.
+        client: u64,
+        /// The blob.
+        blob: BlobName,
+        /// How the transaction needs it.
+        mode: LeaseMode,
     },
     /// Tell the read machine: a transaction it waits for was decided, applied or aborted.
     Moved {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
+use tyr_types::{BlobName, ErrorKind, LeaseMode, Timestamp, Transaction, TransactionId};
 
 use super::claims::Standing;
 use super::effect::{Effect, Placements};
-use super::event::{Attempt, Decision, Message};
+use super::event::{Attempt, Decision, Message, client_of};
 use super::memory::Entry;
 use super::namesake;
 use super::outcomes::Outcomes;
@@ -371,14 +371,28 @@ impl Commit {
             }
             verdict = self.verdict(slot, view);
         }
+        if let Verdict::KeptOff(blobs) = &verdict {
+            let client = client_of(self.records[slot].transaction.id);
+            let recall = |(blob, mode): &(BlobName, LeaseMode)| {
+                let (blob, mode) = (blob.clone(), *mode);
+                Effect::Recall { client, blob, mode }
+            };
+            effects.extend(blobs.iter().map(recall));
+        }
         if self.records[slot].state == State::Parked {
-            return match verdict {
-                Verdict::Wait(_) | Verdict::Park => {}
+            match verdict {
+                Verdict::KeptOff(_) => return,
+                // It was kept off, and has nothing to withdraw.
+                _ if self.records[slot].position == 0 => {
+                    self.records[slot].state = State::Waiting;
+                    self.rank(slot);
+                }
+                Verdict::Wait(_) | Verdict::Park => return,
                 Verdict::Valid(_)
                 | Verdict::Abort(_)
                 | Verdict::Misplaced { .. }
-                | Verdict::NeedsEnd(_) => self.unpark(slot, effects),
-            };
+                | Verdict::NeedsEnd(_) => return self.unpark(slot, effects),
+            }
         }
         let rival = match verdict {
             Verdict::Wait(rival) => rival,
@@ -386,12 +400,13 @@ impl Commit {
             | Verdict::NeedsEnd(_)
             | Verdict::Misplaced { .. }
             | Verdict::Park
+            | Verdict::KeptOff(_)
             | Verdict::Abort(_) => None,
         };
         self.wait_for(slot, rival);
         match verdict {
             Verdict::Wait(_) => self.waiting.begin(),
-            Verdict::Park => {
+            Verdict::Park | Verdict::KeptOff(_) => {
                 self.waiting.begin();
                 self.park(slot, effects);
             }

@@ -26,6 +26,11 @@ pub struct Attempt {
     pub coordinator: NodeId,
 }
 
+/// The client whose transaction it is: it gave it its number.
+pub(crate) fn client_of(id: TransactionId) -> u64 {
+    (id.0 >> 64) as u64
+}
+
 /// What became of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -235,6 +240,11 @@ pub enum Event {
     Tick {
         /// Microseconds since any fixed moment.
         elapsed_us: u64,
+    },
+    /// What kept transactions off this blob may be given back (K2).
+    Freed {
+        /// The blob.
+        blob: BlobName,
     },
     /// The answer to [`super::Effect::Resume`]: everything before it is executed.
     Resume,

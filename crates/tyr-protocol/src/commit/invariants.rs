@@ -35,7 +35,10 @@ impl Commit {
                 assert!(is_noted, "C6, C9: who is held up is told: {record:?}");
             }
             if record.state.is_waiting() {
-                let is_held = self.records.len() > 1 || self.woken.contains_key(&record.arrival);
+                // Leases may keep off who is parked (K2), and are not known here.
+                let is_held = record.state == State::Parked
+                    || self.records.len() > 1
+                    || self.woken.contains_key(&record.arrival);
                 assert!(is_held, "one that waits has someone to wait for: {id:?}");
                 let is_woken = self.waiting.is_known();
                 assert!(is_woken, "who waits is looked for: {id:?}");

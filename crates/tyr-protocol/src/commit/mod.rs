@@ -260,6 +260,7 @@ impl Commit {
             Event::Noted { id } => self.noted(now_us, id, view, effects),
             Event::Install { map } => self.install(now_us, &map, view, effects),
             Event::Retain(retention) => self.retain(retention),
+            Event::Freed { blob } => self.wake_kept_off(&blob),
             Event::Tick { elapsed_us } => self.tick(now_us, elapsed_us, view, effects),
             Event::Resume => self.resume(now_us, view, effects),
         }

@@ -81,6 +81,15 @@ impl Commit {
         writers
     }
 
+    /// Whether something in flight here may still change this blob, validated or driven anew: who
+    /// is given a lease of it would not know (K2). Its cost grows with what is in flight.
+    pub(crate) fn is_changing(&self, blob: &BlobName) -> bool {
+        self.records.iter().any(|(_, record)| {
+            let is_begun = record.state == State::Fenced || record.state.in_flight_at().is_some();
+            is_begun && record.transaction.blobs.iter().any(|entry| entry.blob == *blob)
+        })
+    }
+
     /// The lowest timestamp at or above which something of `blob` is still to be written here, by a
     /// transaction that was validated and not applied.
     pub(crate) fn unapplied_from(&self, blob: &BlobName) -> Option<Timestamp> {

@@ -22,6 +22,10 @@ const RECALL_AGAIN_US: u64 = 1_000_000;
 /// Who waits asks again each second; one that was not heard for so long, in microseconds, is gone.
 const SILENT_US: u64 = 5_000_000;
 
+/// A transaction that waits is looked at again with each tick, a read too; one that was not for so
+/// long, in microseconds, waits no more.
+const WANTED_US: u64 = 300_000;
+
 const _: () = assert!(4 * RECALL_AGAIN_US < SILENT_US, "some messages may be lost");
 
 /// A lease of a client: nobody else gives the same.
@@ -56,6 +60,13 @@ struct Held {
     recalled_us: Option<u64>,
 }
 
+impl Held {
+    /// Whether it keeps off what this client needs the key for (K2).
+    fn is_in_way(&self, client: u64, mode: LeaseMode) -> bool {
+        self.holder.0 != client && !self.mode.is_beside(mode)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     holder: Holder,
@@ -63,6 +74,14 @@ struct Waiting {
     duration_us: u64,
     sent_us: u64,
     heard_us: u64,
+}
+
+/// A transaction or a read waits for the key (K2).
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    mode: LeaseMode,
+    /// It waits until then, unless it says so again.
+    until_us: u64,
 }
 
 /// What there is of a key: somebody holds it, or waits.
@@ -80,6 +99,23 @@ impl Entry {
     fn is_empty(&self) -> bool {
         self.held.is_empty() && self.waiting.is_empty()
     }
+
+    /// Those who hold it and are in somebody's way are told, now and then.
+    fn recall(
+        &mut self,
+        now_us: u64,
+        is_in_way: impl Fn(&Held) -> bool,
+        said: &mut Vec<(u64, Message)>,
+    ) {
+        let is_due = |at_us: u64| now_us.saturating_sub(at_us) >= RECALL_AGAIN_US;
+        for held in self.held.iter_mut().filter(|held| is_in_way(held)) {
+            if held.recalled_us.is_none_or(is_due) {
+                held.recalled_us = Some(now_us);
+                let (client, lease) = held.holder;
+                said.push((client, Message::Recall { lease }));
+            }
+        }
+    }
 }
 
 /// The leases that a node has given, and those that wait.
@@ -92,6 +128,8 @@ pub struct Table {
     ends: BTreeSet<(u64, Holder)>,
     /// Keys that somebody waits for.
     contended: BTreeSet<BlobName>,
+    /// Keys that transactions or reads wait for: they come before those who ask for leases.
+    wanted: BTreeMap<BlobName, Wanted>,
     waiting: usize,
 }
 
@@ -119,11 +157,13 @@ impl Table {
         }
         let entry = self.entries.get(&blob);
         let is_free = entry.is_none_or(|it| it.is_free_for(mode));
+        let is_clear = is_open;
+        let is_open = is_clear && !self.is_wanted(&blob, mode);
         let is_first = entry.is_none_or(|it| it.waiting.is_empty());
         let is_given = match wish {
             Wish::Wait | Wish::Try => is_open && is_free && is_first,
             // Once others are given leases, what an earlier authority gave is over (K3).
-            Wish::Keep => !is_open && is_free,
+            Wish::Keep => !is_clear && is_free,
         };
         if is_given {
             if self.ends.len() >= LEASES_OF_NODE_MAX {
@@ -238,6 +278,7 @@ impl Table {
             // Who waits for it is contended.
             debug_assert!(self.contended.contains(&blob) || self.is_free(&blob));
         }
+        self.wanted.retain(|_, wanted| wanted.until_us > now_us);
         let contended: Vec<BlobName> = self.contended.iter().cloned().collect();
         for blob in contended {
             self.forget_silent(now_us, &blob);
@@ -266,6 +307,7 @@ impl Table {
         let entries = &self.entries;
         self.keys.retain(|_, blob| entries.contains_key(blob));
         self.contended.retain(|blob| entries.contains_key(blob));
+        self.wanted.clear(); // Who waits says so again.
         let keys = &self.keys;
         self.ends.retain(|(_, holder)| keys.contains_key(holder));
         self.waiting = entries.values().map(|entry| entry.waiting.len()).sum();
@@ -302,7 +344,7 @@ impl Table {
     }
 
     /// Those first in line get it, as far as nobody is in their way.
-    fn give_next(
+    pub fn give_next(
         &mut self,
         now_us: u64,
         blob: &BlobName,
@@ -311,7 +353,9 @@ impl Table {
     ) {
         while is_open && self.ends.len() < LEASES_OF_NODE_MAX {
             let Some(entry) = self.entries.get_mut(blob) else { return };
-            let is_next = |it: &&Waiting| entry.is_free_for(it.mode);
+            let wanted = self.wanted.get(blob);
+            let is_beside = |mode| wanted.is_none_or(|it| it.mode.is_beside(mode));
+            let is_next = |it: &&Waiting| entry.is_free_for(it.mode) && is_beside(it.mode);
             let Some(next) = entry.waiting.front().filter(is_next).copied() else { return };
             entry.waiting.pop_front();
             self.waiting -= 1;
@@ -338,18 +382,55 @@ impl Table {
         said.push((holder.0, Message::Granted { lease: holder.1, sent_us }));
     }
 
+    /// Whether others than this client hold leases that exclude such a one (K2).
+    pub fn is_in_way(&self, client: u64, blob: &BlobName, mode: LeaseMode) -> bool {
+        let Some(entry) = self.entries.get(blob) else { return false };
+        entry.held.iter().any(|held| held.is_in_way(client, mode))
+    }
+
+    /// A transaction or a read of a client waits for the key (K2): who is in its way is told, and
+    /// for a while nobody else is given what excludes it.
+    pub fn want(
+        &mut self,
+        now_us: u64,
+        (client, mode): (u64, LeaseMode),
+        blob: &BlobName,
+        said: &mut Vec<(u64, Message)>,
+    ) {
+        let until_us = now_us.saturating_add(WANTED_US);
+        let is_full = self.wanted.len() >= LEASES_WAITING_MAX;
+        match self.wanted.get_mut(blob) {
+            Some(wanted) => {
+                wanted.until_us = until_us;
+                if !mode.is_beside(LeaseMode::Shared) {
+                    wanted.mode = mode;
+                }
+            }
+            None if !is_full => {
+                self.wanted.insert(blob.clone(), Wanted { mode, until_us });
+            }
+            None => {} // Others may come before it.
+        }
+        if let Some(entry) = self.entries.get_mut(blob) {
+            entry.recall(now_us, |held| held.is_in_way(client, mode), said);
+        }
+    }
+
+    /// Nothing waits for the key any more but who asks for leases.
+    pub fn want_no_more(&mut self, blob: &BlobName) {
+        self.wanted.remove(blob);
+    }
+
+    /// Whether a transaction or a read waits for the key that such a lease would exclude.
+    fn is_wanted(&self, blob: &BlobName, mode: LeaseMode) -> bool {
+        self.wanted.get(blob).is_some_and(|wanted| !wanted.mode.is_beside(mode))
+    }
+
     /// Those who are in the way of the first in line are told, now and then.
     fn recall(&mut self, now_us: u64, blob: &BlobName, said: &mut Vec<(u64, Message)>) {
         let Some(entry) = self.entries.get_mut(blob) else { return };
         let Some(mode) = entry.waiting.front().map(|it| it.mode) else { return };
-        let is_due = |at_us: u64| now_us.saturating_sub(at_us) >= RECALL_AGAIN_US;
-        for held in entry.held.iter_mut().filter(|held| !held.mode.is_beside(mode)) {
-            if held.recalled_us.is_none_or(is_due) {
-                held.recalled_us = Some(now_us);
-                let (client, lease) = held.holder;
-                said.push((client, Message::Recall { lease }));
-            }
-        }
+        entry.recall(now_us, |held| !held.mode.is_beside(mode), said);
     }
 
     /// Checks what must hold between two steps.

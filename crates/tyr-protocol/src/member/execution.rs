@@ -8,10 +8,12 @@ use tyr_types::{
     Epoch, ErrorKind, NodeId, Operation, Payload, PieceId, Timestamp, Transaction, TransactionId,
 };
 
+use super::key_guard::Guarded;
 use super::submission::lacks_answers;
 use super::{Effect, Member, Record, Store, Turn};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
+use crate::commit::event::client_of;
 use crate::commit::{self, Attempt, Decision, Message, Outcomes, recovery};
 use crate::message::{Address, Asked, Body};
 use crate::movement::{self, scrub::is_repair};
@@ -70,7 +72,10 @@ impl<S: Store> Turn<'_, S> {
     fn step_commit(&mut self, event: commit::Event, own: &mut VecDeque<Own>) {
         let mut effects = Vec::new();
         let now_us = self.member.now.wall_us;
-        self.member.commit.step(now_us, event, &*self.store, &mut effects);
+        let Member { commit, key_leases: leases, node, now, .. } = &mut *self.member;
+        let (now_us_here, rules) = (now.monotonic_us, commit.rules);
+        let view = Guarded { store: &*self.store, leases, node: *node, now_us: now_us_here, rules };
+        commit.step(now_us, event, &view, &mut effects);
         for effect in effects {
             self.execute(effect, own);
         }
@@ -88,6 +93,7 @@ impl<S: Store> Turn<'_, S> {
             commit::Effect::Persist { transaction, chain, attempt, proposal, placed } => {
                 debug_assert!(chain.position(self.member.node).is_some(), "C3: it is of the chain");
                 self.hear_of_chunks(&chain);
+                self.is_let_in(&transaction);
                 let promise = Promise::Validated(transaction.id, attempt);
                 let records = &self.member.commit.records;
                 let begun = records.slot(transaction.id).map(|slot| records[slot].begun);
@@ -112,6 +118,7 @@ impl<S: Store> Turn<'_, S> {
             }
             commit::Effect::Apply { transaction, chain, at } => {
                 self.apply(&transaction, &chain, at);
+                self.give_leases_after(&transaction);
                 let id = transaction.id;
                 let outcomes = self.member.commit.answers(id).cloned().unwrap_or_default();
                 if !outcomes.is_empty() {
@@ -124,6 +131,7 @@ impl<S: Store> Turn<'_, S> {
             commit::Effect::Misplaced { transaction, chain, blob, end } => {
                 self.place_anew(&transaction, &chain, blob, end, own);
             }
+            commit::Effect::Recall { client, blob, mode } => self.recall(client, blob, mode),
             commit::Effect::Moved { id } => self.ask_reads(read::Event::Moved { transaction: id }),
             commit::Effect::Resume => {
                 self.effects.push(Effect::Resume);
@@ -386,11 +394,6 @@ impl Member {
 /// Why a client's transaction was not begun.
 pub(super) fn refused(kind: ErrorKind, reason: impl Into<Cow<'static, str>>) -> Decision {
     Decision::Abort(Abort::new(kind, reason))
-}
-
-/// Whose transaction it is.
-pub(super) fn client_of(id: TransactionId) -> u64 {
-    u64::try_from(id.0 >> 64).expect("the upper half of 128 bits is 64 bits")
 }
 
 /// The transaction with this node's name in its stamps, whoever had the highest proposal: what

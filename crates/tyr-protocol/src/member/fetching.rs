@@ -11,6 +11,7 @@ use tyr_types::{Epoch, NodeId, PieceId, Transaction, TransactionId};
 
 use super::{Store, Turn};
 use crate::chain::Chain;
+use crate::commit::event::client_of;
 use crate::commit::{self, recovery};
 use crate::message::Asked;
 use crate::rule::Rule;
@@ -155,7 +156,7 @@ impl<S: Store> Turn<'_, S> {
         match fetching.event {
             commit::Event::Receive(message) if self.is_refused(&message) => {}
             commit::Event::Submit { .. } | commit::Event::Retry { .. } if !is_current => {
-                let client = super::execution::client_of(transaction);
+                let client = client_of(transaction);
                 self.not_here(client, Asked::Transaction(transaction));
             }
             commit::Event::Recover(_) if !is_current => {} // It comes again (F6).

@@ -5,11 +5,14 @@
 //! before, it gives none until what that one gave is over; who holds something of it may hold it on
 //! meanwhile (K3).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tyr_types::limits::{LEASE_DURATION_MAX, LEASE_DURATION_MIN};
-use tyr_types::{BlobName, ErrorKind, NodeId};
+use tyr_types::lease::duration_max;
+use tyr_types::limits::LEASE_DURATION_MIN;
+use tyr_types::{BlobName, ErrorKind, KeyspaceId, NodeId};
 
+use super::key_guard::KeptOffReads;
 use super::{Member, Store, Turn};
 use crate::abort::Abort;
 use crate::key_lease::{Ask, Message, RENEWED_MAX, Table, counted_us};
@@ -18,8 +21,11 @@ use crate::map::{ClusterMap, DROPPED};
 use crate::message::{Address, Asked, Body};
 use crate::rule::Rule;
 
-/// What an earlier authority gave is over after so long, in microseconds (K3).
-pub(super) const GRACE_US: u64 = counted_us(LEASE_DURATION_MAX.as_micros() as u64);
+/// What an earlier authority gave is over after so long, in microseconds (K3), in a keyspace that
+/// is guarded, or not.
+pub(super) const fn grace_us(is_guarded: bool) -> u64 {
+    counted_us(duration_max(is_guarded).as_micros() as u64)
+}
 
 /// Maps of before that are looked at at a time; beyond, any key may have been another's.
 const BEFORE_MAX: usize = 16;
@@ -32,12 +38,17 @@ type Said = Vec<(u64, Message)>;
 struct Moved {
     /// The map of before; `None` where that is not known.
     before: Option<Arc<ClusterMap>>,
-    /// Until then what was given by it may be held; `None` until the first tick after it, which
-    /// knows the time.
-    until_us: Option<u64>,
+    /// When it was; `None` until the first tick after it, which knows the time.
+    since_us: Option<u64>,
 }
 
 impl Moved {
+    /// Whether what was given by the map of before is over.
+    fn is_over(&self, now_us: u64, is_guarded: bool) -> bool {
+        let until_us = self.since_us.map(|since_us| since_us.saturating_add(grace_us(is_guarded)));
+        until_us.is_some_and(|until_us| until_us <= now_us)
+    }
+
     /// Whether by the map of before another may have given leases of this key.
     fn was_others(&self, blob: &BlobName, node: NodeId) -> bool {
         let Some(map) = &self.before else { return true };
@@ -48,13 +59,29 @@ impl Moved {
 /// The leases that this node gives.
 #[derive(Debug, Default)]
 pub(super) struct KeyLeases {
-    table: Table,
+    pub table: Table,
     /// At most [`BEFORE_MAX`].
     moved: Vec<Moved>,
+    /// The keyspaces that are guarded (K2), by the newest map.
+    pub guarded: BTreeSet<KeyspaceId>,
+    /// What transactions and reads are kept off: fewer than there are of those.
+    pub kept_off: BTreeSet<BlobName>,
+    /// Reads that wait for what keeps them off.
+    pub reads: KeptOffReads,
+}
+
+impl KeyLeases {
+    /// Whether nobody holds a lease of this key that another node gave (K3).
+    pub fn is_clear(&self, now_us: u64, blob: &BlobName, node: NodeId) -> bool {
+        let is_guarded = self.guarded.contains(&blob.keyspace);
+        let may_be_held =
+            |moved: &Moved| !moved.is_over(now_us, is_guarded) && moved.was_others(blob, node);
+        !self.moved.iter().any(may_be_held)
+    }
 }
 
 /// Who gives leases of this key.
-fn authority(map: &ClusterMap, blob: &BlobName) -> Option<NodeId> {
+pub(super) fn authority(map: &ClusterMap, blob: &BlobName) -> Option<NodeId> {
     map.holders(blob, 0).first().copied()
 }
 
@@ -73,9 +100,9 @@ impl Member {
     /// up to now.
     pub(super) fn place_key_leases(&mut self, before: Option<Arc<ClusterMap>>) {
         let Some(map) = self.map.clone() else { return };
-        let KeyLeases { table, moved } = &mut self.key_leases;
+        let KeyLeases { table, moved, .. } = &mut self.key_leases;
         table.retain(|blob| authority(&map, blob) == Some(self.node));
-        let is_said = |it: &Moved| it.before.is_none() && it.until_us.is_none();
+        let is_said = |it: &Moved| it.before.is_none() && it.since_us.is_none();
         if before.is_none() && moved.last().is_some_and(is_said) {
             return;
         }
@@ -83,7 +110,13 @@ impl Member {
             moved.remove(0);
             moved[0].before = None;
         }
-        moved.push(Moved { before, until_us: None });
+        moved.push(Moved { before, since_us: None });
+    }
+
+    /// These keyspaces are guarded from now on (K2).
+    pub(super) fn note_guarded(&mut self, map: &ClusterMap) {
+        let all = map.keyspaces.iter().filter(|(_, keyspace)| keyspace.config.is_guarded);
+        self.key_leases.guarded = all.map(|(id, _)| *id).collect();
     }
 
     /// Whether a planned map makes another the authority of this key: that one may give leases of
@@ -92,14 +125,9 @@ impl Member {
         self.planned.iter().any(|planned| authority(&planned.map, blob) != Some(self.node))
     }
 
-    /// Whether nobody holds a lease of this key that another node gave (K3).
-    fn is_clear(&self, moved: &[Moved], blob: &BlobName) -> bool {
-        let is_clear = !moved.iter().any(|moved| moved.was_others(blob, self.node));
-        is_clear || !self.commit.rules.hold(Rule::K3)
-    }
-
     pub(super) fn check_key_leases(&self) {
         self.key_leases.table.invariants();
+        self.key_leases.reads.invariants();
         assert!(self.key_leases.moved.len() <= BEFORE_MAX, "maps of before are bounded");
     }
 }
@@ -126,6 +154,7 @@ impl<S: Store> Turn<'_, S> {
                 self.lease_keys(|_, table, is_open, said| {
                     table.give_back(now_us, (client, lease), is_open, said);
                 });
+                self.go_on_with_kept_off();
             }
             // Not for a client to say.
             Message::Granted { .. }
@@ -163,28 +192,34 @@ impl<S: Store> Turn<'_, S> {
     /// Time has passed.
     pub(super) fn tick_key_leases(&mut self) {
         let now_us = self.member.now.monotonic_us;
-        let until_us = now_us.saturating_add(GRACE_US);
         let moved = &mut self.member.key_leases.moved;
         moved.iter_mut().for_each(|moved| {
-            moved.until_us.get_or_insert(until_us);
+            moved.since_us.get_or_insert(now_us);
         });
-        moved.retain(|moved| moved.until_us.is_none_or(|until_us| until_us > now_us));
+        moved.retain(|moved| !moved.is_over(now_us, false));
         self.lease_keys(|_, table, is_open, said| table.tick(now_us, is_open, said));
+        self.go_on_with_kept_off();
     }
 
     /// Does something with the table of leases; then says what is to be said. `act` is told of
     /// which keys leases may be given.
-    fn lease_keys<A>(
+    pub(super) fn lease_keys<A>(
         &mut self,
         act: impl FnOnce(&Member, &mut Table, &dyn Fn(&BlobName) -> bool, &mut Said) -> A,
     ) -> A {
         let mut leases = std::mem::take(&mut self.member.key_leases);
-        let KeyLeases { table, moved } = &mut leases;
+        let mut table = std::mem::take(&mut leases.table);
         let (member, mut said) = (&*self.member, Vec::new());
+        let now_us = member.now.monotonic_us;
         let is_open = |blob: &BlobName| {
-            member.has_lease() && !member.is_leaving(blob) && member.is_clear(moved, blob)
+            let is_clear = leases.is_clear(now_us, blob, member.node);
+            member.has_lease()
+                && !member.is_leaving(blob)
+                && (is_clear || !member.commit.rules.hold(Rule::K3))
+                && !(leases.guarded.contains(&blob.keyspace) && member.commit.is_changing(blob))
         };
-        let done = act(member, table, &is_open, &mut said);
+        let done = act(member, &mut table, &is_open, &mut said);
+        leases.table = table;
         self.member.key_leases = leases;
         for (client, message) in said {
             self.send(Address::Client(client), Body::KeyLease(message));
@@ -202,7 +237,8 @@ fn check(map: &ClusterMap, ask: &Ask) -> Result<(), Abort> {
     if map.chunk_size(ask.blob.keyspace).is_none() {
         return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
     }
-    let durations = LEASE_DURATION_MIN.as_micros()..=LEASE_DURATION_MAX.as_micros();
+    let duration_max = duration_max(map.is_guarded(ask.blob.keyspace));
+    let durations = LEASE_DURATION_MIN.as_micros()..=duration_max.as_micros();
     if !durations.contains(&u128::from(ask.duration_us)) {
         return refuse(ErrorKind::InvalidArgument, "the lease's duration is out of range");
     }

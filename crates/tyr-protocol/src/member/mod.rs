@@ -37,6 +37,7 @@ mod execution;
 mod fetching;
 mod in_use;
 mod invariants;
+mod key_guard;
 mod key_leasing;
 mod listing;
 mod moment;

@@ -72,6 +72,16 @@ impl AskedReads {
 impl<S: Store> Turn<'_, S> {
     /// A read arrives, from its asker or handed on by a node.
     pub(super) fn read(&mut self, from: Address, request: ReadRequest) {
+        self.read_unless_kept_off(from, request, self.member.now.monotonic_us);
+    }
+
+    /// The same of a read that came then, and may have been kept off since (K2).
+    pub(super) fn read_unless_kept_off(
+        &mut self,
+        from: Address,
+        request: ReadRequest,
+        since_us: u64,
+    ) {
         let asked = (request.asker, request.read);
         if matches!(from, Address::Client(_)) && (request.asker != from || request.is_copy) {
             return; // For somebody else: not for a client to ask.
@@ -99,6 +109,14 @@ impl<S: Store> Turn<'_, S> {
         // the asker has to look again; or two nodes would hand it to and fro.
         if needs_authority && authority != self.member.node || self.is_ahead(request.kind) {
             return self.read_not_here(&request);
+        }
+        if chunk == 0 && self.is_read_guarded(&request) {
+            if authority != self.member.node {
+                return self.send(Address::Node(authority), Body::Read(request));
+            }
+            if self.is_read_kept_off(from, &request, since_us) {
+                return;
+            }
         }
         let footprint = footprint(&request, chunk);
         let (blob, kind) = (request.blob.clone(), request.kind);
@@ -216,6 +234,9 @@ impl<S: Store> Turn<'_, S> {
         if let Some(id) = self.member.asked.by_asker.get(&(asker, read)).copied() {
             self.member.asked.remove(id);
             self.ask_reads(read::Event::Cancel { id });
+        }
+        if self.member.key_leases.reads.len() > 0 {
+            self.member.key_leases.reads.cancel(asker, read);
         }
         if let Address::Client(client) = asker {
             self.cancel_listing(client, read);

@@ -87,6 +87,15 @@ enum Stage {
     Complete,
 }
 
+/// What the blob's keyspace says about reading.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keyspace {
+    /// Bytes of a chunk.
+    pub chunk_size: u64,
+    /// Whether leases keep others off.
+    pub is_guarded: bool,
+}
+
 /// One blob's read.
 #[derive(Clone, Debug)]
 pub(super) struct Gather {
@@ -110,14 +119,15 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// A read of `want` in chunks of `chunk_size` bytes; `guess` is the size as last heard of.
+    /// A read of `want`; `guess` is the size as last heard of.
     pub fn new(
         want: &Want,
         place: Place,
-        chunk_size: u64,
+        keyspace: Keyspace,
         guess: Option<u64>,
         rules: Rules,
     ) -> Self {
+        let Keyspace { chunk_size, is_guarded } = keyspace;
         let mut want = want.clone();
         if want.range.is_empty() {
             (want.range, want.is_attributes) = (NOTHING, true);
@@ -133,6 +143,8 @@ impl Gather {
             Place::Newest if is_of_one && is_first && !is_long => {
                 (Stage::Direct { is_attributes: want.is_attributes || is_short }, None)
             }
+            // Who knows of leases is asked first (K2).
+            Place::Newest if is_guarded => (Stage::Opening(Kind::First), None),
             Place::Newest if is_of_one && !is_long && !is_short && !want.is_attributes => {
                 (Stage::Direct { is_attributes: false }, None)
             }

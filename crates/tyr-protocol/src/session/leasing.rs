@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tyr_types::lease::check_duration;
+use tyr_types::lease::{check_duration, duration_max};
 use tyr_types::limits::LEASES_OF_CLIENT_MAX;
 use tyr_types::{BlobName, ErrorKind, LeaseMode, NodeId};
 
@@ -127,6 +127,9 @@ impl Session {
         if self.leases.held.len() + self.leases.asking.len() >= LEASES_OF_CLIENT_MAX {
             return fail(call, Abort::at(&what.blob, ErrorKind::Unavailable, TOO_MANY), effects);
         }
+        let mut what = what;
+        let duration_max = duration_max(self.map.is_guarded(what.blob.keyspace));
+        what.duration_us = what.duration_us.min(duration_max.as_micros() as u64);
         self.questions_begun += 1;
         let lease = self.numbers.of(self.questions_begun);
         let wait_us = what.wait_us.unwrap_or(self.config.deadline_us);

@@ -9,7 +9,7 @@ use tyr_types::{BlobName, ErrorKind, Timestamp, limits};
 
 use super::effect::{Answer, Seen};
 use super::event::{Began, Place, Want};
-use super::gather::{Gather, Question};
+use super::gather::{Gather, Keyspace, Question};
 use super::sizes::Sizes;
 use crate::abort::Abort;
 use crate::map::{ClusterMap, DROPPED};
@@ -140,7 +140,8 @@ impl Reading {
                 break;
             };
             let guess = sizes.guess(&want.blob);
-            let mut gather = Gather::new(want, self.place, chunk_size, guess, self.rules);
+            let keyspace = Keyspace { chunk_size, is_guarded: map.is_guarded(want.blob.keyspace) };
+            let mut gather = Gather::new(want, self.place, keyspace, guess, self.rules);
             ask(self.next, &mut gather, &want.blob, room, &mut advance.asks);
             self.gathers.insert(self.next, gather);
             self.next += 1;

@@ -397,7 +397,10 @@ impl World {
                 }
             }
             Effect::NoteHeard { .. } => {}
-            Effect::Recover { .. } | Effect::Fence { .. } | Effect::Misplaced { .. } => {
+            Effect::Recover { .. }
+            | Effect::Fence { .. }
+            | Effect::Recall { .. }
+            | Effect::Misplaced { .. } => {
                 return Err(format!("nobody fails here and no chain is too short: {effect:?}"));
             }
             Effect::Moved { id } => self.read(node, read::Event::Moved { transaction: id })?,

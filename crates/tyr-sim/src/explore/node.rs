@@ -305,6 +305,7 @@ impl Node {
             }
             Effect::Resume => outcome.own.push(commit::Event::Resume),
             Effect::Moved { .. } => {} // Nobody reads.
+            Effect::Recall { .. } => unreachable!("nobody has leases here"),
         }
         Ok(())
     }

@@ -9,12 +9,13 @@ use super::stand::{CLIENT, Stand, map};
 use crate::key_lease::{Message, Wish};
 use crate::level::LEVEL_MOMENTS;
 use crate::map::{Change, ClusterMap};
-use crate::member::key_leasing::GRACE_US;
+use crate::member::key_leasing::grace_us;
 use crate::member::{Effect, Event, Member, MemberConfig, Record};
 use crate::message::{Address, Body, Envelope};
 use crate::rule::Rule;
 
 const DURATION_US: u64 = 10_000_000;
+const GRACE_US: u64 = grace_us(false);
 
 /// A key that this node is the authority of by this map.
 fn key_of(map: &ClusterMap, node: u16) -> BlobName {

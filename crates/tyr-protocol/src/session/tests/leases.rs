@@ -89,6 +89,19 @@ fn an_answer_to_the_renewal_before_the_last_is_gone_by() {
     assert_eq!(client.said().len(), 1, "by that answer it is due already");
 }
 
+/// K2: there who writes waits for holders that are gone.
+#[test]
+fn in_a_guarded_keyspace_leases_last_three_seconds_at_most() {
+    let mut client = Client::new();
+    let mut guarded = later(&map(), 1);
+    guarded.keyspaces.values_mut().for_each(|keyspace| keyspace.config.is_guarded = true);
+    client.receive(NodeId(1), Body::NewerMap(Arc::new(guarded)));
+    client.lease("a", None);
+    let said = client.said();
+    let [(_, Message::Ask { duration_us, .. })] = said[..] else { panic!("{said:?}") };
+    assert_eq!(duration_us, 3 * SECOND_US);
+}
+
 /// K1: the holder knows by itself.
 #[test]
 fn what_nobody_renews_is_over_for_its_holder_after_its_duration() {

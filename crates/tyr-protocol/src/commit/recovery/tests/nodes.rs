@@ -157,6 +157,7 @@ impl Nodes {
                     }
                     Effect::Resume => events.push_back(Event::Resume),
                     Effect::Moved { .. } => {}
+                    Effect::Recall { .. } => panic!("nobody has leases here"),
                     Effect::Misplaced { .. } => panic!("everything is in the first chunk"),
                 }
             }
