@@ -64,8 +64,11 @@ const VERSIONS: &[Missing] = &[
     missing(Rule::V5, "held-moments", 0, 20),
 ];
 
-const KEY_LEASES: &[Missing] =
-    &[missing(Rule::K1, "locks", 0, 10), missing(Rule::K3, "locks", 0, 20)];
+const KEY_LEASES: &[Missing] = &[
+    missing(Rule::K1, "locks", 0, 10),
+    missing(Rule::K2, "caches", 0, 4),
+    missing(Rule::K3, "locks", 0, 20),
+];
 
 const RECOVERY: &[Missing] = &[
     missing(Rule::F1, "hot-join", 9, 60),

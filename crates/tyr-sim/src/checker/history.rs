@@ -6,7 +6,7 @@
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Outcome, Scan, ScanPage, Timestamp, TransactionId,
+    BlobName, BlobOperations, Bytes, LeaseMode, Outcome, Scan, ScanPage, Timestamp, TransactionId,
 };
 
 /// What clients did and saw, in the order in which it began.
@@ -14,11 +14,11 @@ use tyr_types::{
 pub struct History {
     /// One entry for each thing that a client did.
     pub entries: Vec<Entry>,
-    /// The exclusive leases that clients held.
+    /// The leases that clients held.
     pub holdings: Vec<Holding>,
 }
 
-/// An exclusive lease that a client held.
+/// A lease that a client held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holding {
     /// The client.
@@ -27,6 +27,8 @@ pub struct Holding {
     pub lease: u64,
     /// The key.
     pub blob: BlobName,
+    /// How.
+    pub mode: LeaseMode,
     /// When it heard that it holds it.
     pub from_us: u64,
     /// When it gave it back, or took it for over by its own clock.

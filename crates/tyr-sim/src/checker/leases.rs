@@ -6,8 +6,8 @@ use tyr_types::BlobName;
 
 use super::history::{History, Holding};
 
-/// Checks that no two held one key at one time. Each counts for as long as its holder took itself
-/// for it.
+/// Checks that no two held one key at one time, but shared. Each counts for as long as its holder
+/// took itself for it.
 ///
 /// # Errors
 /// Two that did.
@@ -18,9 +18,10 @@ pub fn exclusive_leases_are_held_by_one(history: &History) -> Result<(), String>
     }
     for (blob, mut held) in by_key {
         held.sort_by_key(|holding| holding.from_us);
-        for pair in held.windows(2) {
-            if pair[1].from_us < pair[0].until_us {
-                let [one, two] = [pair[0], pair[1]]
+        for (place, first) in held.iter().enumerate() {
+            let beside = held[place + 1..].iter().take_while(|it| it.from_us < first.until_us);
+            for second in beside.filter(|it| !it.mode.is_beside(first.mode)) {
+                let [one, two] = [first, second]
                     .map(|it| format!("client {} ({}..{} us)", it.client, it.from_us, it.until_us));
                 return Err(format!("\"{}\" was held by {one} and {two} at once", blob.key));
             }

@@ -116,6 +116,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "held-snapshots",
     "locks",
     "real-locks",
+    "caches",
+    "real-caches",
     "held-moments",
     "moments",
     "real-moments",

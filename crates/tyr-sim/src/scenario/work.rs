@@ -4,6 +4,7 @@ use tyr_types::{Error, Result};
 
 use crate::workload::bank::Bank;
 use crate::workload::borders::Borders;
+use crate::workload::caches::Caches;
 use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
 use crate::workload::holes::Holes;
@@ -30,7 +31,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 17] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -40,6 +41,11 @@ const KINDS: [Kind; 16] = [
         name: "borders",
         parameters: &[("blobs", 3)],
         make: |space, values| Box::new(Borders::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "caches",
+        parameters: &[("blobs", 3)],
+        make: |space, values| Box::new(Caches::new(space, values[0] as usize)),
     },
     Kind {
         name: "counters",

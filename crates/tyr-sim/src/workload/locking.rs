@@ -1,12 +1,13 @@
-//! What a client does with a lock: waits for its lease, takes a token, reads and writes under the
-//! token a few times, and gives the lease back (K1, K4).
+//! What a client does with a lease: waits for it, does something under it a few times, and gives it
+//! back (K1, K2, K4).
 //!
 //! ```text
 //!   Lease ─► token: add 1 to the lock's number ─► read, then write if the number is the token ─►…
-//!                                                 ─► GiveBack
+//!       │                                                                          ─► GiveBack
+//!       └──► read ─► go by what was read, as long as the lease is held ─►…         ─► GiveBack
 //! ```
 //!
-//! It goes on though its lease may be over, as a program does that does not look: what it writes
+//! With a token it goes on though its lease may be over, as a program does that does not look: what it writes
 //! then is refused, since whoever came after it has taken a token.
 
 use tyr_protocol::session::{Call, LeaseCall, Want};
@@ -15,27 +16,43 @@ use tyr_types::{
 };
 
 use super::{Work, on};
-use crate::checker::{Attempted, Deed, Entry};
+use crate::checker::{Attempted, Deed, Entry, Seen};
 
 /// What is written by who has read these bytes.
 pub type Write = Box<dyn Fn(&[u8]) -> Vec<BlobOperations>>;
 
-/// What is done under a lock.
+/// What is done while a lease is held.
+pub enum Under {
+    /// It takes a token, and so often reads and writes.
+    Token {
+        /// So often.
+        times: u32,
+        /// What it writes then.
+        write: Write,
+        /// Whether it writes only if nobody has taken a token since.
+        is_fenced: bool,
+    },
+    /// It reads once, and so often goes by that while it holds the lease (K2).
+    Cache {
+        /// So often.
+        times: u32,
+    },
+}
+
+/// What is done under a lease.
 pub struct Locked {
-    /// Whose number is the token of who holds the lease of it.
+    /// Of which key; with tokens its number is the token of who holds the lease.
     pub lock: BlobName,
+    /// How it is held.
+    pub mode: LeaseMode,
     /// How long the lease lasts, in microseconds.
     pub duration_us: u64,
     /// How long it is waited for; not at all if that is `None`.
     pub wait_us: Option<u64>,
-    /// So often it reads and writes.
-    pub times: u32,
     /// What it reads.
     pub want: Want,
-    /// What it writes then.
-    pub write: Write,
-    /// Whether it writes only if nobody has taken a token since.
-    pub is_fenced: bool,
+    /// What it does with it.
+    pub under: Under,
     /// The pause before each thing that it does, in microseconds.
     pub pause_us: u64,
 }
@@ -48,6 +65,7 @@ enum Phase {
     Token,
     Read(u64),
     Write(u64, Vec<u8>),
+    Look(Seen),
     GiveBack,
     Over,
 }
@@ -66,6 +84,8 @@ pub enum LockStep {
     Call(Call),
     /// This deed.
     Work(Work),
+    /// A read that is answered by what it has read before, if it holds the lease.
+    Look(Seen),
     /// Nothing any more.
     Over,
 }
@@ -73,7 +93,8 @@ pub enum LockStep {
 impl Locking {
     /// A client that wants the lock.
     pub fn new(what: Locked) -> Self {
-        let left = what.times;
+        let (Under::Token { times, .. } | Under::Cache { times }) = &what.under;
+        let left = *times;
         Self { what, phase: Phase::Ask, lease: None, left }
     }
 
@@ -87,18 +108,30 @@ impl Locking {
         &self.what.lock
     }
 
-    /// Whether it is this lease.
-    pub fn has(&self, lease: u64) -> bool {
-        self.lease == Some(lease)
+    /// How it is held.
+    pub fn mode(&self) -> LeaseMode {
+        self.what.mode
+    }
+
+    /// The lease that it holds, as far as it knows.
+    pub fn lease(&self) -> Option<u64> {
+        self.lease
+    }
+
+    /// Somebody waits for the lease.
+    pub fn recalled(&mut self, lease: u64) {
+        if self.lease == Some(lease) && matches!(self.what.under, Under::Cache { .. }) {
+            self.left = 0;
+        }
     }
 
     /// What is done next.
     pub fn step(&mut self) -> LockStep {
-        let Locked { lock, duration_us, wait_us, want, write, is_fenced, .. } = &self.what;
+        let Locked { lock, mode, duration_us, wait_us, want, under, .. } = &self.what;
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Ask => {
                 self.phase = Phase::Asked;
-                let (blob, mode) = (lock.clone(), LeaseMode::Exclusive);
+                let (blob, mode) = (lock.clone(), *mode);
                 let (duration_us, wait_us) = (*duration_us, *wait_us);
                 LockStep::Call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }))
             }
@@ -113,6 +146,9 @@ impl Locking {
                 LockStep::Work(Work::Read(want.clone()))
             }
             Phase::Write(token, seen) => {
+                let Under::Token { write, is_fenced, .. } = under else {
+                    unreachable!("who caches writes nothing")
+                };
                 let mut blobs = write(&seen);
                 if *is_fenced {
                     let expected =
@@ -122,7 +158,12 @@ impl Locking {
                 self.phase = Phase::Write(token, seen);
                 LockStep::Work(Work::Commit(blobs))
             }
-            Phase::GiveBack => {
+            Phase::Look(seen) if self.left > 0 => {
+                self.left -= 1;
+                self.phase = Phase::Look(seen.clone());
+                LockStep::Look(seen)
+            }
+            Phase::Look(_) | Phase::GiveBack => {
                 let lease = self.lease.take().expect("it was given");
                 LockStep::Call(Call::GiveBack { lease })
             }
@@ -133,12 +174,20 @@ impl Locking {
     /// The lease is given, or not.
     pub fn leased(&mut self, lease: Option<u64>) {
         self.lease = lease;
-        self.phase = if lease.is_some() { Phase::Token } else { Phase::Over };
+        self.phase = match (lease, &self.what.under) {
+            (None, _) => Phase::Over,
+            (Some(_), Under::Token { .. }) => Phase::Token,
+            (Some(_), Under::Cache { .. }) => Phase::Read(0),
+        };
     }
 
     /// A deed under the lock has ended.
     pub fn heard(&mut self, entry: &Entry) {
+        let is_caching = matches!(self.what.under, Under::Cache { .. });
         self.phase = match (&self.phase, &entry.deed) {
+            (Phase::Read(_), Deed::Read(seen)) if is_caching && seen.is_answered() => {
+                Phase::Look(seen.clone())
+            }
             (Phase::Token, Deed::Transaction(attempted)) => match token(attempted) {
                 Some(token) => Phase::Read(token),
                 None => Phase::GiveBack,

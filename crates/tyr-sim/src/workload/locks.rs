@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use tyr_protocol::session::Want;
-use tyr_types::{BlobName, BlobOperations, ByteRange, Operation};
+use tyr_types::{BlobName, BlobOperations, ByteRange, LeaseMode, Operation};
 
-use super::locking::Locked;
+use super::locking::{Locked, Under};
 use super::{CELL, Space, Work, Workload, cell, numbers, numbers_of, on};
 use crate::checker::{Deed, Entry, Replayed};
 use crate::random::Random;
@@ -56,15 +56,18 @@ impl Workload for Locks {
         let blob = want.blob.clone();
         Work::Locked(Locked {
             lock: self.lock(number),
+            mode: LeaseMode::Exclusive,
             duration_us: random.between(1_000_000, 10_000_000),
             wait_us: random.percent(80).then(|| random.between(100_000, 15_000_000)),
-            times: random.between(1, 4) as u32,
             want,
-            write: Box::new(move |seen| {
-                let next = numbers_of(seen).next().unwrap_or(0) + 1;
-                vec![on(&blob, [Operation::Write { offset: 0, payload: cell(next) }])]
-            }),
-            is_fenced: self.is_fenced,
+            under: Under::Token {
+                times: random.between(1, 4) as u32,
+                write: Box::new(move |seen| {
+                    let next = numbers_of(seen).next().unwrap_or(0) + 1;
+                    vec![on(&blob, [Operation::Write { offset: 0, payload: cell(next) }])]
+                }),
+                is_fenced: self.is_fenced,
+            },
             pause_us: random.below(400_000),
         })
     }

@@ -6,12 +6,13 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`] and [`uploads`] are the workloads;
-//! [`locking`] is what is done with a lock, [`uploading`] what goes ahead of a transaction,
+//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`] and [`uploads`] are the
+//! workloads; [`locking`] is what is done with a lease, [`uploading`] what goes ahead of a transaction,
 //! [`probe`] what every run ends with.
 
 pub mod bank;
 pub mod borders;
+pub mod caches;
 pub mod counters;
 pub mod ends;
 pub mod holes;
@@ -113,7 +114,7 @@ pub enum Work {
     },
     /// Read all at one timestamp, no older than now.
     ReadMany(Vec<Want>),
-    /// Take a lock, read and write under it, and give it back.
+    /// Take a lease, read and write under it, and give it back.
     Locked(Locked),
 }
 

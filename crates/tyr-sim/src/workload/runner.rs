@@ -204,7 +204,11 @@ impl Runner {
         {
             return Next::Call(call);
         }
-        let is_busy = self.clients[usize::from(number)].doing.is_some();
+        let client = &self.clients[usize::from(number)];
+        let is_busy = client.doing.is_some();
+        if !is_busy && client.locking.is_some() {
+            return Next::Wait(client.next_us.max(now_us + 1)); // It goes by what it has read.
+        }
         if !is_busy && !self.begin(number, now_us) {
             return match self.is_stopped {
                 true => Next::Nothing,

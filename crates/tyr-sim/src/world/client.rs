@@ -134,7 +134,8 @@ impl World {
                             self.runner.hold_on(number, lease, until_us);
                         }
                         LeaseNews::Lost => self.runner.end_holding(number, lease, self.now_us),
-                        LeaseNews::Recalled => {} // It gives back when it is done.
+                        // Who has a lock gives it back when it is done.
+                        LeaseNews::Recalled => self.runner.recalled(number, lease),
                     }
                 }
             }

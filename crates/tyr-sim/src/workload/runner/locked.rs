@@ -3,7 +3,7 @@
 use tyr_protocol::session::{Answer, Call};
 
 use super::Runner;
-use crate::checker::Holding;
+use crate::checker::{Deed, Entry, Holding, Seen};
 use crate::workload::locking::LockStep;
 
 impl Runner {
@@ -25,10 +25,37 @@ impl Runner {
                 self.take_up(number, workload, work, now_us, false);
                 None
             }
+            LockStep::Look(seen) => {
+                let lease = locking.lease();
+                client.next_us = now_us + locking.pause_us();
+                self.look(number, workload, lease, seen, now_us);
+                None
+            }
             LockStep::Over => {
                 client.locking = None;
                 None
             }
+        }
+    }
+
+    /// A client goes by what it has read under a lease, if it takes itself for its holder: that is
+    /// a read that takes no time.
+    fn look(&mut self, client: u16, workload: usize, lease: Option<u64>, seen: Seen, now_us: u64) {
+        let mut held = self.history.holdings.iter().rev();
+        let held = held.find(|it| it.client == client && Some(it.lease) == lease);
+        if held.is_some_and(|it| now_us < it.until_us) {
+            let seen = Seen { start_us: now_us, end_us: Some(now_us), ..seen };
+            let (start_us, end_us) = (now_us, Some(now_us));
+            let (deed, pages) = (Deed::Read(seen), Vec::new());
+            let entry = Entry { client, workload, start_us, end_us, deed, pages };
+            self.history.entries.push(entry);
+        }
+    }
+
+    /// Somebody waits for a client's lease.
+    pub fn recalled(&mut self, client: u16, lease: u64) {
+        if let Some((_, locking)) = &mut self.clients[usize::from(client)].locking {
+            locking.recalled(lease);
         }
     }
 
@@ -56,8 +83,9 @@ impl Runner {
         match *answer {
             Answer::Leased { lease, until_us } => {
                 locking.leased(Some(lease));
-                let blob = locking.lock().clone();
-                let holding = Holding { client: number, lease, blob, from_us: now_us, until_us };
+                let (blob, mode) = (locking.lock().clone(), locking.mode());
+                let (client, from_us) = (number, now_us);
+                let holding = Holding { client, lease, blob, mode, from_us, until_us };
                 self.history.holdings.push(holding);
             }
             _ => locking.leased(None),
