@@ -15,8 +15,10 @@ use tyr_types::{
 use super::driver::Driver;
 use super::end;
 use super::key_lease::KeyLease;
+use super::key_watch::KeyWatch;
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::ticket::{self, Committed};
+use tyr_runtime::watch_state::WatchState;
 
 /// A snapshot that nodes keep for a read. Dropping it tells them that it is over (V1).
 pub struct Lease {
@@ -99,6 +101,8 @@ pub(super) enum Waiter {
     Scan(oneshot::Sender<Result<ScanPage>>),
     /// A lease, with what its holder will know of it.
     Lease(oneshot::Sender<Result<KeyLease>>, LeaseState),
+    /// A watch, with what its watcher will be told.
+    Watch(oneshot::Sender<Result<KeyWatch>>, WatchState),
     /// A piece that is uploaded.
     Piece(oneshot::Sender<Result<PieceRef>>),
     /// A moment of everything.
@@ -129,6 +133,10 @@ impl Waiter {
                 // Who does not wait any more lets it go: it is given back.
                 let _ = sender.send(leased(driver, answer, state));
             }
+            Self::Watch(sender, state) => {
+                // Who does not wait any more lets it go: it is ended.
+                let _ = sender.send(watching(driver, answer, state));
+            }
             Self::Piece(sender) => {
                 let _ = sender.send(staged(answer));
             }
@@ -147,6 +155,7 @@ impl Waiter {
             Self::Many(sender) => drop(sender.send(Err(error))),
             Self::Scan(sender) => drop(sender.send(Err(error))),
             Self::Lease(sender, _) => drop(sender.send(Err(error))),
+            Self::Watch(sender, _) => drop(sender.send(Err(error))),
             Self::Piece(sender) => drop(sender.send(Err(error))),
             Self::Moment(sender) => drop(sender.send(Err(error))),
             Self::Nobody => {}
@@ -172,6 +181,7 @@ fn committed(answer: Answer) -> Result<Committed> {
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
+        | Answer::Watching { .. }
         | Answer::Staged(_)
         | Answer::Moment { .. }
         | Answer::Ended => Err(refusal(answer)),
@@ -199,6 +209,11 @@ fn leased(driver: &Weak<Driver>, answer: Answer, state: LeaseState) -> Result<Ke
     Ok(KeyLease::new(Weak::clone(driver), lease, state))
 }
 
+fn watching(driver: &Weak<Driver>, answer: Answer, state: WatchState) -> Result<KeyWatch> {
+    let Answer::Watching { watch } = answer else { return Err(refusal(answer)) };
+    Ok(KeyWatch::new(Weak::clone(driver), watch, state))
+}
+
 fn staged(answer: Answer) -> Result<PieceRef> {
     let Answer::Staged(piece) = answer else { return Err(refusal(answer)) };
     Ok(piece)
@@ -221,6 +236,7 @@ fn refusal(answer: Answer) -> Error {
         | Answer::Many { .. }
         | Answer::Page(_)
         | Answer::Leased { .. }
+        | Answer::Watching { .. }
         | Answer::Staged(_)
         | Answer::Moment { .. }
         | Answer::Ended => {

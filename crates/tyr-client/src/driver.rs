@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Envelope, Now};
 use tyr_protocol::session::{
-    Answer, Began, Call, CallId, Effect, Event, LeaseNews, Session, SessionConfig,
+    Answer, Began, Call, CallId, Effect, Event, LeaseNews, Session, SessionConfig, WatchNews,
 };
 use tyr_types::{Epoch, Error, Result};
 
@@ -22,6 +22,7 @@ use super::work_queue::{Put, Work, WorkQueue};
 use tyr_runtime::clock;
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
+use tyr_runtime::watch_state::WatchState;
 
 /// Rounds that a caller drives for others before it hands over to the clock's thread: about a
 /// millisecond.
@@ -38,6 +39,8 @@ struct State {
     waiters: HashMap<CallId, Waiter, FixedState>,
     /// What the holders of leases know; bounded as the session's leases are.
     leases: HashMap<u64, LeaseState, FixedState>,
+    /// What watchers are to be told; bounded as the session's watches are.
+    watches: HashMap<u64, WatchState, FixedState>,
     /// Kept for their memory.
     effects: Vec<Effect>,
 }
@@ -92,8 +95,8 @@ impl Driver {
     ) -> Self {
         let epoch = map.epoch;
         let session = Session::with_config(number, map, config);
-        let (waiters, leases) = (HashMap::default(), HashMap::default());
-        let state = State { session, epoch, waiters, leases, effects: Vec::new() };
+        let (waiters, leases, watches) = Default::default();
+        let state = State { session, epoch, waiters, leases, watches, effects: Vec::new() };
         let (queue, state) = (Mutex::default(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
         let (process, ended) = (std::process::id(), OnceLock::new());
@@ -243,6 +246,9 @@ impl Driver {
                     Event::Call { what: Call::GiveBack { lease }, .. } => {
                         state.leases.remove(lease);
                     }
+                    Event::Call { what: Call::EndWatch { watch }, .. } => {
+                        state.watches.remove(watch);
+                    }
                     Event::Call { .. } | Event::Receive(_) | Event::Learn(_) | Event::Tick => {}
                 }
                 state.session.step(now, event, &mut state.effects);
@@ -252,6 +258,9 @@ impl Driver {
                 match effect {
                     Effect::Lease { lease, news } => {
                         self.tell_holder(&mut state.leases, lease, news)
+                    }
+                    Effect::Watch { watch, news } => {
+                        tell_watcher(&mut state.watches, watch, news);
                     }
                     Effect::Send { to, envelope } => {
                         is_sending = true;
@@ -264,6 +273,11 @@ impl Driver {
                         {
                             it.hold_until(self.instant(*until_us));
                             state.leases.insert(*lease, it.clone());
+                        }
+                        if let (Answer::Watching { watch }, Some(Waiter::Watch(_, it))) =
+                            (&answer, &waiter)
+                        {
+                            state.watches.insert(*watch, it.clone());
                         }
                         round.done.extend(waiter.map(|waiter| (waiter, answer)));
                     }
@@ -315,6 +329,7 @@ impl Driver {
             Answer::Many { seen, .. } => (&self.counts.reads, seen.len() as u64),
             Answer::Page(_) => (&self.counts.reads, 1),
             Answer::Leased { .. }
+            | Answer::Watching { .. }
             | Answer::Moment { .. }
             | Answer::Staged(_)
             | Answer::Failed(_)
@@ -326,14 +341,29 @@ impl Driver {
     /// Lets everybody go who waits: their ends of the line hear that it was closed.
     fn abandon(&self) {
         debug_assert!(self.queue.lock().is_closed(), "whoever comes now would wait for ever");
-        let (waiters, leases) = {
-            let mut state = self.state.lock();
-            (std::mem::take(&mut state.waiters), std::mem::take(&mut state.leases))
+        let (waiters, leases, watches) = {
+            let State { waiters, leases, watches, .. } = &mut *self.state.lock();
+            (std::mem::take(waiters), std::mem::take(leases), std::mem::take(watches))
         };
         drop(waiters);
         leases.values().for_each(LeaseState::lose);
+        let error = Error::unavailable("the connection to the cluster is closed");
+        watches.values().for_each(|watch| watch.end(&error));
         let mut waiting = Vec::new();
         self.queue.lock().take(&mut waiting);
+    }
+}
+
+/// There is news of a watch.
+fn tell_watcher(watches: &mut HashMap<u64, WatchState, FixedState>, watch: u64, news: WatchNews) {
+    let Some(state) = watches.get(&watch) else { return }; // It was ended just now.
+    match news {
+        WatchNews::Began => state.begin(),
+        WatchNews::Changed(changes) => state.change(&changes),
+        WatchNews::Ended(abort) => {
+            state.end(&abort.into());
+            watches.remove(&watch);
+        }
     }
 }
 

@@ -13,7 +13,8 @@
 //! times, and then hands over to the [`clock`], the one thread that a client has.
 //!
 //! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
-//! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`clock`] wakes the
+//! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`key_watch`] what
+//! they watch, [`clock`] wakes the
 //! session when it asked for that. [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
 //! asked there.
@@ -29,6 +30,7 @@ mod connecting;
 pub mod control;
 mod driver;
 mod key_lease;
+mod key_watch;
 mod keyspaces;
 mod locations;
 mod metadata;
@@ -50,13 +52,14 @@ use tyr_protocol::message::Envelope;
 use tyr_protocol::session::{Began, Call, Event, LeaseCall, REMEMBERED_US, SessionConfig};
 use tyr_types::{
     BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, PieceId,
-    PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction,
+    PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction, WatchTarget,
 };
 
 pub use self::answer::{Lease, Many, Moment, Sight, Unresolved, Waiting};
 pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
 pub use self::key_lease::KeyLease;
+pub use self::key_watch::KeyWatch;
 pub use self::tls::TlsOptions;
 pub use tyr_protocol::level::LEVEL_STRETCHING;
 pub use tyr_protocol::read::layout;
@@ -68,6 +71,7 @@ use self::driver::Driver;
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
+use tyr_runtime::watch_state::WatchState;
 
 /// Where a client's messages go out.
 pub trait Transport: Send + Sync + 'static {
@@ -275,6 +279,14 @@ impl Client {
         let (duration_us, wait_us) = (us(duration), wait.map(us));
         let what = Call::Lease(LeaseCall { blob, mode, duration_us, wait_us });
         let call = self.driver.call(what, Waiter::Lease(answer, LeaseState::default()));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// Watches a key, or those with a prefix (K5): what there is to tell is in what comes back.
+    pub fn watch(&self, target: WatchTarget) -> Waiting<KeyWatch> {
+        let (answer, receiver) = oneshot::channel();
+        let waiter = Waiter::Watch(answer, WatchState::default());
+        let call = self.driver.call(Call::Watch { target }, waiter);
         Waiting::new(&self.driver, call, receiver)
     }
 

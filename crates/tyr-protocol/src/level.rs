@@ -15,6 +15,7 @@
 //! | 11 | [`LEVEL_EVERYTHING`]: moments of everything, of which all nodes know |
 //! | 12 | [`LEVEL_STRETCHING`]: what of a blob is written |
 //! | 13 | [`LEVEL_GUARDING`]: keyspaces whose leases keep others off |
+//! | 14 | [`LEVEL_WATCHING`]: watches of keys |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -28,7 +29,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_GUARDING;
+pub const LEVEL: u8 = LEVEL_WATCHING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -82,6 +83,9 @@ pub const LEVEL_STRETCHING: u8 = 12;
 /// From this level on a keyspace may be guarded by the leases of its keys (K2).
 pub const LEVEL_GUARDING: u8 = 13;
 
+/// From this level on nodes tell who watches keys when they change (K5).
+pub const LEVEL_WATCHING: u8 = 14;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -103,6 +107,7 @@ const _: () = assert!(LEVEL_LEASING < LEVEL_STAGING, "levels only come");
 const _: () = assert!(LEVEL_STAGING < LEVEL_EVERYTHING, "levels only come");
 const _: () = assert!(LEVEL_EVERYTHING < LEVEL_STRETCHING, "levels only come");
 const _: () = assert!(LEVEL_STRETCHING < LEVEL_GUARDING, "levels only come");
+const _: () = assert!(LEVEL_GUARDING < LEVEL_WATCHING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

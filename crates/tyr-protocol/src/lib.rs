@@ -21,7 +21,7 @@
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
 //! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
 //! cluster has beside: the feature [`level`] in use, the [`map`], the commit machine's
-//! [`commit::recovery`], [`lease`], [`key_lease`], [`movement`], [`upload`]; the two machines that
+//! [`commit::recovery`], [`lease`], [`key_lease`], [`key_watch`], [`movement`], [`upload`]; the two machines that
 //! put them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
 //! bytes, [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
 //!
@@ -31,7 +31,7 @@
 //! ```text
 //!   wire
 //!   member │ session
-//!   movement │ lease │ key_lease
+//!   movement │ lease │ key_lease │ key_watch
 //!   read
 //!   commit
 //!   map │ versions │ upload
@@ -44,6 +44,7 @@ pub mod chain;
 pub mod commit;
 pub mod footprint;
 pub mod key_lease;
+pub mod key_watch;
 pub mod lease;
 pub mod level;
 pub mod map;

@@ -13,7 +13,7 @@
 //!   node   ◄──Read (to compare), Part, Refused, NotUnderstood───► node
 //!   node   ──Renew, Prepared, CaughtUp, Return, FetchMap────────► monitors
 //!   node   ◄──Granted, Prepare, Effective──────────────────────── monitors
-//!   client ◄──KeyLease──────────────────────────────────────────► node
+//!   client ◄──KeyLease, KeyWatch────────────────────────────────► node
 //! ```
 //!
 //! Before there was `Scan`, answered by `Scanned`, there was `ListKeys`, answered by `Keys`: it is
@@ -34,6 +34,7 @@ use crate::commit::OutcomeRetention;
 use crate::commit::recovery;
 use crate::commit::{self, Decision, Outcomes};
 use crate::key_lease;
+use crate::key_watch;
 use crate::map::ClusterMap;
 use crate::movement;
 use crate::read::Kind;
@@ -334,6 +335,8 @@ pub enum Body {
     // Between clients and nodes.
     /// About a lease of a key (K1).
     KeyLease(key_lease::Message),
+    /// About a watch of keys (K5).
+    KeyWatch(key_watch::Message),
 
     // From a node to a client.
     /// What became of a transaction.

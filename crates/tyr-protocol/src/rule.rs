@@ -89,6 +89,8 @@ pub enum Rule {
     K2,
     /// A new authority gives no lease before what its predecessor gave is over.
     K3,
+    /// Who watches looks what is there whenever something may not have been told.
+    K5,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -167,6 +169,7 @@ impl Rule {
         Self::K1,
         Self::K2,
         Self::K3,
+        Self::K5,
         Self::V1,
         Self::V2,
         Self::V3,

@@ -7,6 +7,7 @@
 //!
 //! Reading order: [`clock`], [`priority`], [`cache`] and [`marking`] are the machine's; [`ticket`]
 //! is how threads wait, with [`waiting`], [`lease_state`] what a holder knows of its lease,
+//! [`watch_state`] what a watcher is to be told,
 //! [`statistics`] what is counted for them, [`repeats`] what is logged no more than now and then.
 
 #[cfg(feature = "broken-rules")]
@@ -20,3 +21,4 @@ pub mod repeats;
 pub mod statistics;
 pub mod ticket;
 pub mod waiting;
+pub mod watch_state;

@@ -155,6 +155,7 @@ impl Gate {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. }
@@ -207,6 +208,7 @@ impl Gate {
             Body::ListKeys(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::Scan(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::KeyLease(message) => self.refused_lease(caller, message),
+            Body::KeyWatch(message) => self.refused_watch(caller, message),
             Body::Upload(upload::Message::Stage { number, staged, .. }) => self
                 .admit_piece(parts, caller, staged)
                 .err()

@@ -68,6 +68,7 @@ const KEY_LEASES: &[Missing] = &[
     missing(Rule::K1, "locks", 0, 10),
     missing(Rule::K2, "caches", 0, 4),
     missing(Rule::K3, "locks", 0, 20),
+    missing(Rule::K5, "watches", 0, 20),
 ];
 
 const RECOVERY: &[Missing] = &[

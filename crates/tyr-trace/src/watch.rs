@@ -113,6 +113,7 @@ impl Watch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
@@ -212,6 +213,7 @@ impl Watch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}

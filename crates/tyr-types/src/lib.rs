@@ -8,7 +8,7 @@
 //! say what an operation touches, computes and compares, [`payload`], [`stamped`] and
 //! [`uploaded`] are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`]
 //! says what they do, [`scan`] what is listed, [`stretch`] what of a blob is written, [`lease`] how
-//! keys are leased, [`keyspace`] is what a namespace is created with, [`usage`] how much of it
+//! keys are leased, [`watch`] how they are watched, [`keyspace`] is what a namespace is created with, [`usage`] how much of it
 //! there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
@@ -30,6 +30,7 @@ pub mod timestamp;
 pub mod transform;
 pub mod uploaded;
 pub mod usage;
+pub mod watch;
 
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
@@ -51,3 +52,4 @@ pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
 pub use uploaded::{PieceContent, PieceId, PieceRef, Uploaded, UploadedPiece};
 pub use usage::KeyspaceUsage;
+pub use watch::{Changes, WatchEvent, WatchTarget};

@@ -110,6 +110,15 @@ pub const LEASES_OF_NODE_MAX: usize = 1 << 20;
 /// Those that wait for a lease at one node.
 pub const LEASES_WAITING_MAX: usize = 65_536;
 
+/// Watches of keys at a node, at most.
+pub const WATCHES_OF_NODE_MAX: usize = 65_536;
+
+/// Keys that are named in what is told of a watch, at most.
+pub const WATCHED_KEYS_TOLD_MAX: usize = 64;
+
+/// Watches of keys of a client, at most.
+pub const WATCHES_OF_CLIENT_MAX: usize = 4_096;
+
 const _: () = {
     assert!(LEASE_DURATION_MIN.as_micros() <= GUARDED_LEASE_DURATION_MAX.as_micros());
     assert!(GUARDED_LEASE_DURATION_MAX.as_micros() <= LEASE_DURATION_MAX.as_micros());

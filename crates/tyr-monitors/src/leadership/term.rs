@@ -244,6 +244,7 @@ impl<'a> Term<'a> {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Reply { .. }
             | Body::Keys { .. }

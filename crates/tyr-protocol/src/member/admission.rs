@@ -174,6 +174,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for a node to say to a node.
@@ -204,6 +205,7 @@ impl<S: Store> Turn<'_, S> {
             Body::Moment { read, placed } => self.take_moment(from, epoch, read, placed),
             Body::SnapshotEnded { read } => self.member.in_use.end(from, read),
             Body::KeyLease(message) => self.hear_key_lease(client, message),
+            Body::KeyWatch(message) => self.hear_key_watch(client, message),
             Body::Upload(message) => self.hear_uploader(client, message),
             Body::Commit(_)
             | Body::Recovery(_)
@@ -263,6 +265,7 @@ impl<S: Store> Turn<'_, S> {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {} // Not for the monitors to say.
@@ -306,6 +309,7 @@ fn question(body: &Body) -> Option<Asked> {
         | Body::CaughtUp { .. }
         | Body::Return { .. }
         | Body::KeyLease(_)
+        | Body::KeyWatch(_)
         | Body::Keys { .. }
         | Body::Scanned { .. } => None,
     }

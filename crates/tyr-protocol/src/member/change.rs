@@ -18,6 +18,7 @@ use tyr_types::{ByteRange, Epoch, NodeId};
 use super::sole_replica::KeptAlone;
 use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
+use crate::key_watch;
 use crate::lease::Holder;
 use crate::map::{ClusterMap, Membership, NodeState};
 use crate::message::{Address, Body};
@@ -257,6 +258,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage = super::UsageOnItsWay::default();
         self.member.usage.change();
         self.member.forget_key_leases();
+        self.member.key_watches = key_watch::Table::default();
         self.member.aside = super::Aside::default();
         self.member.uploads = super::Uploads::default();
         self.member.misplaced.clear();

@@ -119,6 +119,7 @@ impl<S: Store> Turn<'_, S> {
             commit::Effect::Apply { transaction, chain, at } => {
                 self.apply(&transaction, &chain, at);
                 self.give_leases_after(&transaction);
+                self.tell_of(&transaction, at);
                 let id = transaction.id;
                 let outcomes = self.member.commit.answers(id).cloned().unwrap_or_default();
                 if !outcomes.is_empty() {

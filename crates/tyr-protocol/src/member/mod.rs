@@ -13,6 +13,7 @@
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
 //!              ├► key_leasing ─► Table (key_lease)
+//!              ├► key_watching ─► Table (key_watch)
 //!              ├► uploading ───► pieces ahead of their transactions
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
 //!   tick ───────► tick ────────► lease, questions, time-outs
@@ -39,6 +40,7 @@ mod in_use;
 mod invariants;
 mod key_guard;
 mod key_leasing;
+mod key_watching;
 mod listing;
 mod moment;
 mod reading;
@@ -76,6 +78,7 @@ use self::uploading::Uploads;
 use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
 use crate::commit::recovery::BALLOTS_MAX;
+use crate::key_watch;
 use crate::lease::Holder;
 use crate::level::LEVEL;
 use crate::map::{ClusterMap, MapNode, NodeState};
@@ -188,6 +191,7 @@ pub struct Member {
     recipient: Recipient,
     scrubber: Scrubber,
     key_leases: KeyLeases,
+    key_watches: key_watch::Table,
     in_use: InUse,
     usage: UsageOnItsWay,
     uploads: Uploads,
@@ -253,6 +257,7 @@ impl Member {
             recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             key_leases: KeyLeases::default(),
+            key_watches: key_watch::Table::default(),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             uploads: Uploads::default(),

@@ -42,6 +42,7 @@ impl<S: Store> Turn<'_, S> {
         self.supply(movement::Event::Tick);
         self.scrub();
         self.tick_key_leases();
+        self.tick_key_watches();
         self.tick_uploads();
         if self.member.planned.is_empty() {
             self.commit(commit::Event::Tick { elapsed_us: now_us });

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Bytes, NodeId, PieceRef, ReadCheck, ScanPage, Timestamp, Transaction};
+use tyr_types::{
+    ByteRange, Bytes, Changes, NodeId, PieceRef, ReadCheck, ScanPage, Timestamp, Transaction,
+};
 
 use super::event::{Began, CallId, Want};
 use crate::abort::Abort;
@@ -83,6 +85,11 @@ pub enum Answer {
         /// Until when it is held, by the monotonic clock, unless it is renewed.
         until_us: u64,
     },
+    /// It is watched; what there is to tell comes as [`Effect::Watch`].
+    Watching {
+        /// The number by which it is ended, and by which news of it come.
+        watch: u64,
+    },
     /// The piece is durable wherever its chunk is: a transaction may refer to it so.
     Staged(PieceRef),
     /// A moment of everything; of a cluster of a lower level than that of V5 it is told as `Many`.
@@ -122,6 +129,25 @@ pub enum Effect {
         /// What there is to tell.
         news: LeaseNews,
     },
+    /// Tell who watches.
+    Watch {
+        /// The watch.
+        watch: u64,
+        /// What there is to tell.
+        news: WatchNews,
+    },
+}
+
+/// What there is to tell of what is watched (K5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchNews {
+    /// From now on what changes is told. What changed before may not have been: it is to be looked
+    /// at what is there.
+    Began,
+    /// Something has changed; whoever reads now finds it.
+    Changed(Changes),
+    /// Nothing is told any more, for this reason.
+    Ended(Abort),
 }
 
 /// What becomes of a lease that is held.

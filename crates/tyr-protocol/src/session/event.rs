@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, NodeId, PieceId, ReadCheck,
-    Scan, Timestamp, Transaction,
+    Scan, Timestamp, Transaction, WatchTarget,
 };
 
 use crate::map::ClusterMap;
@@ -121,6 +121,16 @@ pub enum Call {
     GiveBack {
         /// The lease, as the answer named it.
         lease: u64,
+    },
+    /// Watch a key, or those with a prefix (K5).
+    Watch {
+        /// What.
+        target: WatchTarget,
+    },
+    /// What is watched is not to be told any more.
+    EndWatch {
+        /// The watch, as the answer named it.
+        watch: u64,
     },
     /// Upload a piece of a payload ahead of its transaction (U1). The session names it; the answer
     /// says how. It is kept for a day, or until [`Call::Unstage`].

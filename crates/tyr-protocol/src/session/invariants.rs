@@ -80,9 +80,11 @@ impl Session {
             assert!(is_due, "every question is asked again");
         }
         let renewing = usize::from(self.leases.due_us.is_some());
-        let timers = self.calls.len() + resumed + self.questions.len() + renewing;
+        let watching = usize::from(self.watches.due_us.is_some());
+        let timers = self.calls.len() + resumed + self.questions.len() + renewing + watching;
         assert_eq!(self.timers.len(), timers, "timers are of calls and questions");
         self.leases.invariants();
+        self.watches.invariants();
         self.limits.invariants();
         self.unsettled.invariants();
         self.sizes.invariants();

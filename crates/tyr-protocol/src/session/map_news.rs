@@ -35,6 +35,7 @@ impl Session {
             self.map = map;
             self.reroute_questions(effects);
             self.reroute_leases();
+            self.reroute_watches(effects);
         }
         let waiting: Vec<CallId> = self.calls.keys().copied().collect();
         for call in waiting {

@@ -48,13 +48,14 @@ mod submission;
 mod tests;
 mod timer;
 mod unsettled;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_types::{ErrorKind, NodeId, Timestamp};
 
-pub use self::effect::{Answer, Effect, LeaseNews, Seen};
+pub use self::effect::{Answer, Effect, LeaseNews, Seen, WatchNews};
 pub use self::event::{Began, Call, CallId, Event, LeaseCall, Place, Want};
 pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
 pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
@@ -75,6 +76,7 @@ use self::staging::Staging;
 use self::submission::Submission;
 use self::timer::{Timer, Timers};
 use self::unsettled::Unsettled;
+use self::watching::Watches;
 use crate::abort::Abort;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope, Now};
@@ -124,6 +126,7 @@ pub struct Session {
     /// calls, and the nodes of the map.
     scans: BTreeMap<u64, CallId>,
     leases: Leases,
+    watches: Watches,
     /// The calls that upload a piece, by the numbers that answers name.
     stagings: BTreeMap<u64, CallId>,
     /// The calls that take a moment, by the numbers of their questions without an answer from all.
@@ -159,6 +162,7 @@ impl Session {
             questions: BTreeMap::new(),
             scans: BTreeMap::new(),
             leases: Leases::default(),
+            watches: Watches::default(),
             stagings: BTreeMap::new(),
             moments: BTreeMap::new(),
             probes: Probes::default(),
@@ -241,6 +245,11 @@ impl Session {
             effects.push(Effect::Done { call, answer: Answer::Ended });
             return;
         }
+        if let Call::EndWatch { watch } = what {
+            self.end_watch(watch, effects);
+            effects.push(Effect::Done { call, answer: Answer::Ended });
+            return;
+        }
         if let Call::Unstage { blob, chunk, ids } = what {
             self.unstage((blob, chunk), ids, effects);
             effects.push(Effect::Done { call, answer: Answer::Ended });
@@ -265,11 +274,15 @@ impl Session {
                 self.scan(call, effects);
             }
             Call::Lease(what) => self.lease(call, what, effects),
+            Call::Watch { target } => self.watch(call, target, effects),
             Call::Moment => self.begin_moment(call, effects),
             Call::Stage { blob, chunk, bytes } => {
                 self.begin_staging(call, (blob, chunk), bytes, effects);
             }
-            Call::End { .. } | Call::GiveBack { .. } | Call::Unstage { .. } => {
+            Call::End { .. }
+            | Call::GiveBack { .. }
+            | Call::EndWatch { .. }
+            | Call::Unstage { .. } => {
                 unreachable!("it was handled above")
             }
         }
@@ -387,6 +400,7 @@ impl Session {
             }
             Body::Scanned { number, page } => self.scanned(from, number, page, effects),
             Body::KeyLease(message) => self.hear_of_lease(from, message, effects),
+            Body::KeyWatch(message) => self.hear_of_watch(from, message, effects),
             Body::NewerMap(map) => self.install(map, effects),
             Body::Upload(upload::Message::Staged { number }) => self.staged(from, number, effects),
             Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
@@ -442,6 +456,7 @@ impl Session {
                 }
                 Timer::Question(number) => self.is_late(number, effects),
                 Timer::Leases => self.renew_leases(effects),
+                Timer::Watches => self.ask_tellers(effects),
                 Timer::Resume(call) => {
                     let Some(in_flight) = self.calls.get_mut(&call) else { continue };
                     in_flight.due_us = None;

@@ -152,6 +152,9 @@ impl Session {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.questions.get_mut(&number) else {
+            if self.watch_refused(number, &abort, effects) {
+                return;
+            }
             self.lease_refused(number, abort.clone(), effects);
             self.moment_refused(number, &abort, effects);
             return self.scan_refused(number, abort, effects);

@@ -15,10 +15,12 @@ pub(super) enum Timer {
     Resume(CallId),
     /// Leases are renewed, or over.
     Leases,
+    /// Those who tell of what is watched are asked.
+    Watches,
 }
 
-/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind, and the
-/// leases have one.
+/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind, the leases
+/// have one, and the watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers(BTreeSet<(u64, Timer)>);
 

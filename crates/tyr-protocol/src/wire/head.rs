@@ -7,6 +7,7 @@ use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use crate::commit::{self, recovery};
 use crate::key_lease;
+use crate::key_watch;
 use crate::level::LEVEL_FIRST;
 use crate::message::{Address, Asked, Body, Envelope, Unread};
 use crate::upload;
@@ -42,6 +43,7 @@ impl About {
                 Self::Read(1)
             }
             Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
+            Body::KeyWatch(key_watch::Message::Ask { .. }) => Self::Read(2),
             Body::Upload(upload::Message::Stage { .. }) => Self::Read(2),
             // Answers, and what is said again until it shows that it was heard.
             Body::Commit(_)
@@ -58,6 +60,7 @@ impl About {
             | Body::NotHere(_)
             | Body::NotUnderstood { .. }
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::Renew { .. }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Key, LeaseMode, NodeId, OperationId, ScanEntry, ScanPage, Stat,
-    Timestamp,
+    BlobName, ByteRange, Bytes, Changes, Key, LeaseMode, NodeId, OperationId, ScanEntry, ScanPage,
+    Stat, Timestamp, WatchTarget,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
@@ -16,6 +16,7 @@ use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Outcomes, Placed, Remembered};
 use crate::key_lease::{self, Wish};
+use crate::key_watch;
 use crate::level::{LEVEL_EXPECTING, LEVEL_MOMENTS};
 use crate::message::{
     Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
@@ -217,6 +218,18 @@ encoded_enum!(key_lease::Message, "message about a lease", {
     6 => Recall { lease },
 });
 
+encoded_struct!(WatchTarget, 3, { keyspace, prefix, is_exact });
+encoded_struct!(Changes, 16, { at, keys, is_more });
+encoded_enum!(key_watch::Message, "message about a watch", {
+    0 => Ask { watch, target },
+    1 => Renew { watches },
+    2 => Heard { watch, told },
+    3 => End { watch },
+    4 => Watching { watch },
+    5 => Changed { watch, told, changes },
+    6 => Renewed { unknown },
+});
+
 encoded_struct!(OutcomeRetention, 4, { clock_us, done_to_us, window_us, slowest });
 
 encoded_enum!(movement::Message, "message of data movement", {
@@ -242,25 +255,23 @@ encoded_struct!(ScanRequest, 10, {
 });
 encoded_struct!(Stat, 15, { size, version });
 
-impl Encoded for ScanEntry {
-    const LEN_MIN: usize = 4;
+impl Encoded for Key {
+    const LEN_MIN: usize = 2;
 
     #[inline]
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        let Self { key, stat, bytes } = self;
-        output.varint(key.as_bytes().len() as u64);
-        output.raw(key.as_bytes());
-        stat.encode(output);
-        bytes.encode(output);
+        output.varint(self.as_bytes().len() as u64);
+        output.raw(self.as_bytes());
     }
 
     #[inline]
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let key = Key::new(Bytes::decode(input)?)
-            .map_err(|_| input.malformed("the key before is empty or too long"))?;
-        Ok(Self { key, stat: Encoded::decode(input)?, bytes: Encoded::decode(input)? })
+        Key::new(Bytes::decode(input)?)
+            .map_err(|_| input.malformed("the key before is empty or too long"))
     }
 }
+
+encoded_struct!(ScanEntry, 4, { key, stat, bytes });
 
 encoded_struct!(ScanPage, 3, { entries, groups, resume });
 
@@ -293,4 +304,5 @@ encoded_enum!(Body, "message", {
     25 @ 9 => KeyLease(message),
     26 @ 10 => Upload(message),
     27 @ 11 => Moment { read, placed },
+    28 @ 14 => KeyWatch(message),
 });

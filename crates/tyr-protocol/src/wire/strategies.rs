@@ -33,6 +33,7 @@ use crate::read::Kind;
 use crate::versions::Usage;
 
 pub mod key_lease;
+pub mod key_watch;
 mod later_levels;
 pub mod map;
 pub mod scan;

@@ -77,6 +77,7 @@ impl Stopwatch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}
@@ -126,6 +127,7 @@ impl Stopwatch {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Moment { .. }
             | Body::Keys { .. }
             | Body::Scanned { .. } => {}

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use tyr_protocol::key_lease;
 use tyr_protocol::message::{Address, Body, ReadRequest};
+use tyr_protocol::{key_lease, key_watch};
 use tyr_types::{BlobName, Error, KeyspaceId, LeaseMode, Operation, Result, Transaction};
 
 use super::{Gate, Parts, abort};
@@ -71,6 +71,21 @@ impl Gate {
         };
         let error = self.permit(caller, blob, right).err()?;
         Some(Body::Refused { read: *lease, abort: abort(&error, Some(blob)) })
+    }
+
+    /// Who is told what changes may read it.
+    pub(super) fn refused_watch(
+        &self,
+        caller: &Caller,
+        message: &key_watch::Message,
+    ) -> Option<Body> {
+        let key_watch::Message::Ask { watch, target } = message else { return None };
+        if caller.permits(target.keyspace, Right::Read) {
+            return None;
+        }
+        let error = caller.refusal(&self.name_of(target.keyspace), Right::Read);
+        self.refused.note_permission(caller.name(), &error);
+        Some(Body::Refused { read: *watch, abort: abort(&error, None) })
     }
 
     /// Who reads nothing has nodes keep nothing.

@@ -230,6 +230,7 @@ impl Cluster {
                 session::Effect::Send { to, envelope } => self.send(Address::Node(to), envelope),
                 session::Effect::Done { call: _, answer } => self.done(client, answer),
                 session::Effect::Lease { .. } => unreachable!("nobody asks for a lease"),
+                session::Effect::Watch { .. } => unreachable!("nobody watches"),
             }
         }
     }
@@ -247,6 +248,7 @@ impl Cluster {
             | Answer::Many { .. }
             | Answer::Page(_)
             | Answer::Leased { .. }
+            | Answer::Watching { .. }
             | Answer::Staged(_)
             | Answer::Moment { .. }
             | Answer::Ended => unreachable!("clients only commit"),

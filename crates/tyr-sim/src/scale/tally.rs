@@ -84,6 +84,7 @@ impl Kind {
             | Body::ListKeys { .. }
             | Body::Scan(_)
             | Body::KeyLease(_)
+            | Body::KeyWatch(_)
             | Body::Keys { .. }
             | Body::Scanned { .. }
             | Body::FetchMap

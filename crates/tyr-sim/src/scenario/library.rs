@@ -118,6 +118,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-locks",
     "caches",
     "real-caches",
+    "watches",
     "held-moments",
     "moments",
     "real-moments",

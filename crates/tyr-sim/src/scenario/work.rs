@@ -19,6 +19,7 @@ use crate::workload::snapshots::Snapshots;
 use crate::workload::stamps::Stamps;
 use crate::workload::stocks::Stocks;
 use crate::workload::uploads::Uploads;
+use crate::workload::watches::Watches;
 use crate::workload::{Space, Workload};
 
 use super::WorkloadLine;
@@ -31,7 +32,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -123,6 +124,14 @@ const KINDS: [Kind; 17] = [
         name: "uploads",
         parameters: &[("blobs", 3)],
         make: |space, values| Box::new(Uploads::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "watches",
+        parameters: &[("cells", 4), ("watchers", 3)],
+        make: |space, values| {
+            let watchers = u16::try_from(values[1]).unwrap_or(u16::MAX);
+            Box::new(Watches::new(space, values[0] as usize, watchers))
+        },
     },
 ];
 

@@ -6,7 +6,7 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`] and [`uploads`] are the
+//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`] and [`uploads`] are the
 //! workloads; [`locking`] is what is done with a lease, [`uploading`] what goes ahead of a transaction,
 //! [`probe`] what every run ends with.
 
@@ -34,10 +34,12 @@ pub mod stocks;
 mod tests;
 mod uploading;
 pub mod uploads;
+pub mod watches;
 
 use tyr_protocol::session::Want;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Operation, Payload, Scan,
+    WatchTarget,
 };
 
 use crate::checker::{Deed, Entry, History, Replayed, Seen};
@@ -116,6 +118,16 @@ pub enum Work {
     ReadMany(Vec<Want>),
     /// Take a lease, read and write under it, and give it back.
     Locked(Locked),
+    /// Watch, and read what is told of, until the run is over.
+    Watch(Watched),
+}
+
+/// What a client watches, and what it reads when it is told of it.
+pub struct Watched {
+    /// What it watches.
+    pub target: WatchTarget,
+    /// What it reads of blobs that it is told of.
+    pub wants: Vec<Want>,
 }
 
 /// Bytes of a cell: what workloads mostly write, one number at a time.

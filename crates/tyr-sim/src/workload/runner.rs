@@ -7,6 +7,7 @@
 
 mod answers;
 mod locked;
+mod watching;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tyr_protocol::session::{Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
 use self::answers::{aborted, committed, failed, read, saw, seen_of};
+use self::watching::Watching;
 use super::locking::Locking;
 use super::paging::Paging;
 use super::uploading::Uploading;
@@ -78,6 +80,8 @@ struct Client {
     doing: Option<Doing>,
     /// The lock that it wants, or has, and the workload that wants it to.
     locking: Option<(usize, Locking)>,
+    /// What it watches.
+    watching: Option<Watching>,
     /// What has to be ended before anything else.
     began: Vec<Began>,
     /// Whether an answer is due that belongs to no deed.
@@ -88,6 +92,12 @@ struct Client {
     next_us: u64,
     /// Its stream for each workload.
     streams: Vec<Random>,
+}
+
+impl Client {
+    fn is_idle(&self) -> bool {
+        self.doing.is_none() && self.locking.is_none() && self.watching.is_none()
+    }
 }
 
 /// All clients of a run.
@@ -121,6 +131,7 @@ impl Runner {
             random: Random::of(seed, "client", number),
             doing: None,
             locking: None,
+            watching: None,
             began: Vec::new(),
             is_ending: false,
             is_locking: false,
@@ -170,7 +181,7 @@ impl Runner {
 
     /// Whether everything that was begun has ended.
     pub fn is_idle(&self) -> bool {
-        self.clients.iter().all(|client| client.doing.is_none() && client.locking.is_none())
+        self.clients.iter().all(Client::is_idle)
     }
 
     /// What was done so far.
@@ -204,8 +215,14 @@ impl Runner {
         {
             return Next::Call(call);
         }
+        if let Some(next) = self.go_on_watching(number, now_us) {
+            return next;
+        }
         let client = &self.clients[usize::from(number)];
         let is_busy = client.doing.is_some();
+        if !is_busy && client.watching.is_some() {
+            return Next::Wait(now_us + 1);
+        }
         if !is_busy && client.locking.is_some() {
             return Next::Wait(client.next_us.max(now_us + 1)); // It goes by what it has read.
         }
@@ -214,6 +231,12 @@ impl Runner {
                 true => Next::Nothing,
                 false => Next::Wait(now_us + SET_UP_US),
             };
+        }
+        if self.clients[usize::from(number)].watching.is_some() {
+            let is_busy = self.clients[usize::from(number)].doing.is_some();
+            if !is_busy {
+                return Next::Wait(now_us + 1);
+            }
         }
         if self.clients[usize::from(number)].doing.is_none() {
             // It wants a lock.
@@ -276,6 +299,7 @@ impl Runner {
                 (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
             }
             Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
+            Work::Watch(what) => return self.begin_watching(client, workload, what),
             Work::Locked(locked) => {
                 let locking = Locking::new(locked);
                 self.clients[usize::from(client)].locking = Some((workload, locking));
@@ -375,6 +399,10 @@ impl Runner {
         if std::mem::take(&mut client.is_locking) {
             return self.locked(number, &answer, now_us);
         }
+        if self.watched(number, &answer) {
+            return;
+        }
+        let client = &mut self.clients[usize::from(number)];
         let Some(doing) = client.doing.as_mut() else { return };
         let Entry { deed, pages, .. } = &mut self.history.entries[doing.entry];
         let is_done = match answer {
@@ -415,7 +443,7 @@ impl Runner {
                 doing.uploading.iter_mut().for_each(|it| it.uploaded(piece));
                 false
             }
-            Answer::Ended | Answer::Leased { .. } => false,
+            Answer::Ended | Answer::Leased { .. } | Answer::Watching { .. } => false,
             Answer::Failed(abort) => {
                 match deed {
                     Deed::Snapshot(all) => all.extend(doing.listing.refused(&abort, now_us)),
@@ -453,6 +481,7 @@ impl Runner {
             locking.heard(entry);
             client.next_us = now_us + locking.pause_us();
         }
+        let is_answered = matches!(&entry.deed, Deed::Read(seen) if seen.is_answered());
         let is_committed =
             matches!(&entry.deed, Deed::Transaction(attempted) if attempted.is_committed());
         if doing.is_set_up && is_committed {
@@ -463,5 +492,6 @@ impl Runner {
         if let Some(workload) = workload.filter(|_| !doing.is_set_up) {
             workload.answered(number, entry);
         }
+        self.has_looked(number, is_answered, now_us);
     }
 }

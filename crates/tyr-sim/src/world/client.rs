@@ -126,6 +126,10 @@ impl World {
                     self.runner.answered(number, answer, self.now_us);
                     self.queue.push(self.now_us, Happening::Begin { client });
                 }
+                Effect::Watch { watch, news } => {
+                    let number = u16::try_from(client).expect("clients are numbered by u16");
+                    self.runner.watch_told(number, watch, &news);
+                }
                 Effect::Lease { lease, news } => {
                     let number = u16::try_from(client).expect("clients are numbered by u16");
                     match news {

@@ -117,6 +117,7 @@ pub fn subject(body: &Body) -> Option<TransactionId> {
         | Body::ListKeys { .. }
         | Body::Scan(_)
         | Body::KeyLease(_)
+        | Body::KeyWatch(_)
         | Body::Moment { .. }
         | Body::Keys { .. }
         | Body::Scanned { .. } => None,

@@ -96,6 +96,7 @@ impl Receive for Waiting {
                 | Body::ListKeys { .. }
                 | Body::Scan(_)
                 | Body::KeyLease(_)
+                | Body::KeyWatch(_)
                 | Body::Moment { .. }
                 | Body::Keys { .. }
                 | Body::Scanned { .. } => {}

@@ -8,6 +8,7 @@ mod reads;
 mod scans;
 mod seeds;
 mod uploads;
+mod watches;
 
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Key, KeyspaceConfig, KeyspaceId, Operation,
@@ -70,6 +71,7 @@ struct Client {
     sent: Vec<(NodeId, Body)>,
     done: Vec<(CallId, Answer)>,
     news: Vec<(u64, LeaseNews)>,
+    watched: Vec<(u64, WatchNews)>,
     calls: u64,
 }
 
@@ -82,7 +84,7 @@ impl Client {
         let session = Session::with_config(CLIENT, Arc::new(map), config);
         let now = Now { wall_us: 0, monotonic_us: 1_000 };
         let (sent, done, news) = (Vec::new(), Vec::new(), Vec::new());
-        Self { session, now, sent, done, news, calls: 0 }
+        Self { session, now, sent, done, news, watched: Vec::new(), calls: 0 }
     }
 
     /// A client that has heard the cluster's clock already.
@@ -105,6 +107,7 @@ impl Client {
                 }
                 Effect::Done { call, answer } => self.done.push((call, answer)),
                 Effect::Lease { lease, news } => self.news.push((lease, news)),
+                Effect::Watch { watch, news } => self.watched.push((watch, news)),
             }
         }
     }

@@ -229,6 +229,7 @@ impl Run {
                 }
                 Answer::Page(_)
                 | Answer::Leased { .. }
+                | Answer::Watching { .. }
                 | Answer::Staged(_)
                 | Answer::Moment { .. }
                 | Answer::Ended

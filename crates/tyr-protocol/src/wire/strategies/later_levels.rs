@@ -4,12 +4,14 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::words::{number_u64, timestamp};
-use super::{key_lease, scan};
+use super::{key_lease, key_watch, scan};
 use crate::message::Body;
 
 /// One of them.
 pub fn message() -> BoxedStrategy<Body> {
     let moment = (number_u64(), option::of((number_u64(), timestamp())))
         .prop_map(|(read, placed)| Body::Moment { read, placed });
-    prop_oneof![scan::message(), key_lease::message().prop_map(Body::KeyLease), moment].boxed()
+    let watch = key_watch::message().prop_map(Body::KeyWatch);
+    prop_oneof![scan::message(), key_lease::message().prop_map(Body::KeyLease), moment, watch]
+        .boxed()
 }

@@ -5,6 +5,7 @@ use tyr_types::{BlobName, Key, KeyspaceConfig, KeyspaceId, PlacedBy, Timestamp};
 use super::*;
 use crate::abort::Abort;
 use crate::key_lease;
+use crate::key_watch;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_GUARDING,
     LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING, level_of,
@@ -262,6 +263,7 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
+        Body::KeyWatch(key_watch::Message::Ask { watch, .. }) => (Some(Asked::Read(*watch)), false),
         Body::Upload(upload::Message::Stage { number, .. }) => (Some(Asked::Read(*number)), false),
         Body::Moment { read, .. } => (Some(Asked::Read(*read)), false),
         _ => (None, false),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
-    ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode, NodeId, Number, Operation,
-    OperationId, Outcome, Payload, PieceContent, PieceId, PieceRef, PlacedBy, ReadCheck, Relation,
-    Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp, Transaction, TransactionId, Transform,
-    TransformKind, Uploaded,
+    BlobName, BlobOperations, ByteRange, Bytes, Changes, Durability, Epoch, ErrorKind, Existence,
+    Expected, ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode, NodeId, Number,
+    Operation, OperationId, Outcome, Payload, PieceContent, PieceId, PieceRef, PlacedBy, ReadCheck,
+    Relation, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp, Transaction, TransactionId,
+    Transform, TransformKind, Uploaded, WatchTarget,
 };
 
 use crate::abort::Abort;
@@ -18,6 +18,7 @@ use crate::commit::OutcomeRetention;
 use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Remembered, Singles};
 use crate::key_lease::{self, Wish};
+use crate::key_watch;
 use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
@@ -381,7 +382,27 @@ fn bodies() -> Vec<(&'static str, Body)> {
     let movements =
         movement_messages().into_iter().map(|(name, message)| (name, Body::Movement(message)));
     let of_nodes = commits.chain(recoveries).chain(movements);
-    of_nodes.chain(bodies_of_reads()).chain(others).chain(leases).chain(uploads()).collect()
+    let watches = watch_messages().map(|(name, message)| (name, Body::KeyWatch(message)));
+    let bodies = of_nodes.chain(bodies_of_reads()).chain(others).chain(leases);
+    bodies.chain(uploads()).chain(watches).collect()
+}
+
+fn watch_messages() -> [(&'static str, key_watch::Message); 7] {
+    use key_watch::Message::{Ask, Changed, End, Heard, Renew, Renewed, Watching};
+    let (watch, told) = (300, 2);
+    let prefix = Bytes::from_static(b"a/");
+    let target = WatchTarget { keyspace: KeyspaceId(1), prefix, is_exact: false };
+    let keys = vec![Key::new("a/b").unwrap(), Key::new("a/c").unwrap()];
+    let changes = Changes { at: at(25), keys, is_more: true };
+    [
+        ("watch-ask", Ask { watch, target }),
+        ("watch-renew", Renew { watches: vec![(300, 2), (7, 0)] }),
+        ("watch-heard", Heard { watch, told }),
+        ("watch-end", End { watch }),
+        ("watch-watching", Watching { watch }),
+        ("watch-changed", Changed { watch, told, changes }),
+        ("watch-renewed", Renewed { unknown: vec![300] }),
+    ]
 }
 
 fn lease_messages() -> [(&'static str, key_lease::Message); 7] {

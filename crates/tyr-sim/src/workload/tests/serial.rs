@@ -189,6 +189,9 @@ impl Serial {
             Call::Stage { .. } | Call::Unstage { .. } => {
                 unreachable!("its clients upload nothing")
             }
+            Call::Watch { .. } | Call::EndWatch { .. } => {
+                unreachable!("its clients watch nothing")
+            }
             Call::GiveBack { lease } => {
                 self.leases.retain(|_, held| *held != lease);
                 Answer::Ended
