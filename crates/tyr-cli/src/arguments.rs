@@ -27,6 +27,7 @@ use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateAr
 use crate::commands::secret::{self, SecretArguments};
 use crate::commands::stretches::{self, StretchesArguments};
 use crate::commands::txn::{self, TxnArguments};
+use crate::commands::watch::{self, WatchArguments};
 use crate::commands::writing::{
     self, AppendArguments, CreateArguments, PutArguments, WriteArguments,
 };
@@ -116,6 +117,8 @@ pub enum Command {
     Txn(TxnArguments),
     /// Run a command while this process holds a lock, or show the lock
     Lock(LockArguments),
+    /// Show which keys of a keyspace change, as they do
+    Watch(WatchArguments),
     /// Service metadata: what services agree on beside their data
     #[command(subcommand)]
     Meta(MetadataCommand),
@@ -176,6 +179,7 @@ impl Command {
             Self::Rm(arguments) => removal::remove(session, &arguments),
             Self::Txn(arguments) => txn::run(session, &arguments),
             Self::Lock(arguments) => lock::run(session, &arguments),
+            Self::Watch(arguments) => watch::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),

@@ -268,17 +268,7 @@ impl Driver {
                     }
                     Effect::Done { call, answer } => {
                         let waiter = state.waiters.remove(&call);
-                        if let (Answer::Leased { lease, until_us }, Some(Waiter::Lease(_, it))) =
-                            (&answer, &waiter)
-                        {
-                            it.hold_until(self.instant(*until_us));
-                            state.leases.insert(*lease, it.clone());
-                        }
-                        if let (Answer::Watching { watch }, Some(Waiter::Watch(_, it))) =
-                            (&answer, &waiter)
-                        {
-                            state.watches.insert(*watch, it.clone());
-                        }
+                        self.note(&mut state.leases, &mut state.watches, waiter.as_ref(), &answer);
                         round.done.extend(waiter.map(|waiter| (waiter, answer)));
                     }
                 }
@@ -300,6 +290,26 @@ impl Driver {
         for (waiter, answer) in round.done.drain(..) {
             self.count(&answer);
             waiter.tell(&driver, answer);
+        }
+    }
+
+    /// There will be news of what is held or watched from now on.
+    fn note(
+        &self,
+        leases: &mut HashMap<u64, LeaseState, FixedState>,
+        watches: &mut HashMap<u64, WatchState, FixedState>,
+        waiter: Option<&Waiter>,
+        answer: &Answer,
+    ) {
+        match (answer, waiter) {
+            (Answer::Leased { lease, until_us }, Some(Waiter::Lease(_, it))) => {
+                it.hold_until(self.instant(*until_us));
+                leases.insert(*lease, it.clone());
+            }
+            (Answer::Watching { watch }, Some(Waiter::Watch(_, it))) => {
+                watches.insert(*watch, it.clone());
+            }
+            _ => {}
         }
     }
 

@@ -221,14 +221,18 @@ impl Inner {
         cells: &Cells,
         at: Timestamp,
     ) -> Result<Vec<Outcome>> {
-        let in_use = self.snapshots.lock();
-        let entries = self.keyspaces.look();
-        self.store.apply(transaction, cells, at, |keyspace| {
-            Readers::new(match entries.keeps_versions(keyspace) {
-                true => in_use.timestamps(),
-                false => in_use.fold(),
-            })
-        })
+        let outcomes = {
+            let in_use = self.snapshots.lock();
+            let entries = self.keyspaces.look();
+            self.store.apply(transaction, cells, at, |keyspace| {
+                Readers::new(match entries.keeps_versions(keyspace) {
+                    true => in_use.timestamps(),
+                    false => in_use.fold(),
+                })
+            })?
+        };
+        self.watches.tell(transaction, at);
+        Ok(outcomes)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::leases::Leases;
 use crate::metadata::Metadata;
 use crate::options::Options;
 use crate::snapshot::Snapshots;
+use crate::watches::Watches;
 use tyr_runtime::clock;
 use tyr_runtime::statistics::Counters;
 
@@ -35,6 +36,7 @@ pub struct Inner {
     pub(crate) snapshots: Snapshots,
     pub(crate) metadata: Metadata,
     pub(crate) leases: Leases,
+    pub(crate) watches: Watches,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) arbiter: Mutex<Arbiter>,
@@ -106,6 +108,7 @@ impl Inner {
             snapshots: Snapshots::new(timeout_us),
             metadata: Metadata::default(),
             leases: Leases::default(),
+            watches: Watches::default(),
             counters: Counters::default(),
             options,
             arbiter: Mutex::new(arbiter),

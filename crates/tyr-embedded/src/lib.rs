@@ -13,7 +13,8 @@
 //! not know of other nodes: no socket, no message.
 //!
 //! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
-//! kept beside the keyspaces, `leases` are those of keys.
+//! kept beside the keyspaces, `leases` are those of keys, `watches`
+//! who is told when they change.
 
 mod arbiter;
 mod commit;
@@ -27,6 +28,7 @@ pub mod options;
 mod read;
 mod snapshot;
 pub mod store;
+mod watches;
 
 pub use commit::Held;
 pub use keyspaces::KeyspaceEntry;
@@ -41,3 +43,4 @@ pub use tyr_store::check::{
 pub use tyr_store::log::TornTail;
 pub use tyr_store::recent::ExtentLease;
 pub use tyr_store::store::Attributes;
+pub use watches::EmbeddedWatch;

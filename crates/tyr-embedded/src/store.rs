@@ -115,6 +115,7 @@ impl EmbeddedStore {
         self.inner.is_closed.store(true, Ordering::Release);
         self.inner.metadata.wake();
         self.inner.leases.close();
+        self.inner.watches.close();
         self.inner.arbiter.lock().is_stopping = true;
         self.inner.sync_wanted.notify_all();
         self.inner.folding.state.lock().is_stopping = true;
@@ -313,6 +314,7 @@ impl EmbeddedStore {
         let _arbiter = self.inner.arbiter.lock();
         let base = self.inner.store.base();
         self.inner.keyspaces.remove(id, || base.drop_keyspace(id))?;
+        self.inner.watches.drop_keyspace(id);
         self.inner.store.recent().forget_keyspace(id);
         Ok(())
     }

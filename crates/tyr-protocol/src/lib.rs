@@ -21,9 +21,10 @@
 //! [`footprint`] what an operation touches, [`view`] what a machine may ask of the applied state.
 //! Then [`commit`] and [`read`], of which an embedded store is made, with [`versions`]. Then what a
 //! cluster has beside: the feature [`level`] in use, the [`map`], the commit machine's
-//! [`commit::recovery`], [`lease`], [`key_lease`], [`key_watch`], [`movement`], [`upload`]; the two machines that
-//! put them together, [`member`] and [`session`]; what they say to each other, [`message`], and as
-//! bytes, [`wire`]. Each page of `docs/internals` of the same name states the rules in full.
+//! [`commit::recovery`], [`lease`], [`key_lease`], [`key_watch`], [`movement`], [`upload`]; the two
+//! machines that put them together, [`member`] and [`session`]; what they say to each other,
+//! [`message`], and as bytes, [`wire`]. Each page of `docs/internals` of the same name states the
+//! rules in full.
 //!
 //! A folder uses those below it, never one above; the files beside the folders lie below all of
 //! them, but for [`message`], which puts together what each has to say:

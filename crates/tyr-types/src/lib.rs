@@ -5,11 +5,12 @@
 //! wire is the protocol's.
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
-//! say what an operation touches, computes and compares, [`payload`], [`stamped`] and
-//! [`uploaded`] are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`]
-//! says what they do, [`scan`] what is listed, [`stretch`] what of a blob is written, [`lease`] how
-//! keys are leased, [`watch`] how they are watched, [`keyspace`] is what a namespace is created with, [`usage`] how much of it
-//! there is, [`location`] where it lies, [`limits`] holds every bound, [`error`] what can go wrong.
+//! say what an operation touches, computes and compares, [`payload`], [`stamped`] and [`uploaded`]
+//! are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`] says what
+//! they do, [`scan`] what is listed, [`stretch`] what of a blob is written, [`lease`] how keys are
+//! leased, [`watch`] how they are watched, [`keyspace`] is what a namespace is created with,
+//! [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds every bound,
+//! [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;

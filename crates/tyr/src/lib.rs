@@ -184,6 +184,7 @@ mod reader;
 mod snapshot;
 mod store;
 mod transaction;
+mod watch;
 
 pub mod blocking;
 
@@ -199,13 +200,14 @@ pub use snapshot::Snapshot;
 pub use store::{Options, check};
 pub use store::{ReadRequest, Tyr};
 pub use transaction::Transaction;
+pub use watch::Watch;
 
 #[cfg(feature = "embedded")]
 pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
-    BlobName, ByteRange, Bytes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
+    BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
     KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Number, NumberType,
     OperationId, PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat,
-    Stretches, Timestamp, Transform, TransformKind, limits,
+    Stretches, Timestamp, Transform, TransformKind, WatchEvent, limits,
 };

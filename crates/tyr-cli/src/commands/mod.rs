@@ -22,4 +22,5 @@ pub mod secret;
 pub mod source;
 pub mod stretches;
 pub mod txn;
+pub mod watch;
 pub mod writing;

@@ -87,6 +87,32 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
 }
 
 #[test]
+fn a_watch_shows_which_keys_change_and_a_guarded_keyspace_says_that_it_is() {
+    let cluster = Cluster::form(1, false);
+    cluster.text(&["keyspace", "create", "notes", "--guarded"]);
+    assert!(cluster.text(&["keyspace", "show", "notes"]).contains("guarded            by leases"));
+    let mut watching =
+        cluster.shell.command(["watch", "notes", "--prefix", "a/", "-n", "3", "--json"]);
+    watching.args(["--data", &cluster.address]).stdout(std::process::Stdio::piped());
+    let mut watching = watching.spawn().expect("it starts");
+    let lines = std::io::BufReader::new(watching.stdout.take().expect("it is piped"));
+    let mut lines = std::io::BufRead::lines(lines).map(|line| line.expect("it is text"));
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
+    assert_eq!(next()["anew"], true);
+    cluster.text(&["put", "notes", "b", "--value", "of no interest"]);
+    cluster.text(&["put", "notes", "a/1", "--value", "one"]);
+    assert_eq!(next()["key"], "a/1");
+    cluster.text(&["rm", "notes", "a/1"]);
+    assert_eq!(next()["key"], "a/1");
+    assert!(watching.wait().expect("it ends after three lines").success());
+    assert_eq!(cluster.refused("", &["watch", "nothing"]).1, "NotFound");
+    let directory = Shell::new();
+    let refused = refusal(&directory.run(["watch", "ks", "--json"]));
+    assert_eq!(refused.0, 2);
+    assert!(refused.2.contains("a cluster"), "{}", refused.2);
+}
+
+#[test]
 fn a_lock_is_held_by_one_process_of_a_cluster_while_its_command_runs() {
     let cluster = Cluster::form(3, false);
     cluster.text(&["keyspace", "create", "jobs"]);

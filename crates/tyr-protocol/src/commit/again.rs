@@ -17,6 +17,7 @@ use super::effect::Effect;
 use super::enter::Pass;
 use super::event::{Attempt, Message};
 use super::record::{Slot, State};
+use super::validate::Verdict;
 use crate::chain::Chain;
 use crate::rule::Rule;
 use crate::view::View;
@@ -100,8 +101,32 @@ impl Commit {
         }
     }
 
+    /// It was looked at again. Whether it goes on here: at the head, where nothing was withdrawn
+    /// when it was kept off; elsewhere it comes again when the way is free.
+    pub(super) fn is_unparked(
+        &mut self,
+        slot: Slot,
+        verdict: &Verdict,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let is_head = self.records[slot].position == 0;
+        match verdict {
+            Verdict::KeptOff(_) => {}
+            _ if is_head => {
+                self.records[slot].state = State::Waiting;
+                self.rank(slot);
+            }
+            Verdict::Wait(_) | Verdict::Park => {}
+            Verdict::Valid(_)
+            | Verdict::Abort(_)
+            | Verdict::Misplaced { .. }
+            | Verdict::NeedsEnd(_) => self.unpark(slot, effects),
+        }
+        is_head && !matches!(verdict, Verdict::KeptOff(_))
+    }
+
     /// It has nothing to wait for any more.
-    pub(super) fn unpark(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+    fn unpark(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
         let record = &self.records[slot];
         debug_assert_eq!(record.state, State::Parked, "C9: only who was withdrawn comes again");
         let (id, attempt) = (record.transaction.id, record.entered_in);

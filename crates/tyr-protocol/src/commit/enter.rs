@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, ErrorKind, LeaseMode, Timestamp, Transaction, TransactionId};
+use tyr_types::{ErrorKind, Timestamp, Transaction, TransactionId};
 
 use super::claims::Standing;
 use super::effect::{Effect, Placements};
-use super::event::{Attempt, Decision, Message, client_of};
+use super::event::{Attempt, Decision, Message};
 use super::memory::Entry;
 use super::namesake;
 use super::outcomes::Outcomes;
@@ -372,27 +372,10 @@ impl Commit {
             verdict = self.verdict(slot, view);
         }
         if let Verdict::KeptOff(blobs) = &verdict {
-            let client = client_of(self.records[slot].transaction.id);
-            let recall = |(blob, mode): &(BlobName, LeaseMode)| {
-                let (blob, mode) = (blob.clone(), *mode);
-                Effect::Recall { client, blob, mode }
-            };
-            effects.extend(blobs.iter().map(recall));
+            self.recall_for(slot, blobs, effects);
         }
-        if self.records[slot].state == State::Parked {
-            match verdict {
-                Verdict::KeptOff(_) => return,
-                // It was kept off, and has nothing to withdraw.
-                _ if self.records[slot].position == 0 => {
-                    self.records[slot].state = State::Waiting;
-                    self.rank(slot);
-                }
-                Verdict::Wait(_) | Verdict::Park => return,
-                Verdict::Valid(_)
-                | Verdict::Abort(_)
-                | Verdict::Misplaced { .. }
-                | Verdict::NeedsEnd(_) => return self.unpark(slot, effects),
-            }
+        if self.records[slot].state == State::Parked && !self.is_unparked(slot, &verdict, effects) {
+            return;
         }
         let rival = match verdict {
             Verdict::Wait(rival) => rival,

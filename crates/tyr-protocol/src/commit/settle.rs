@@ -5,7 +5,7 @@
 //! effects; so they are only marked, and looked at again with `Resume`.
 
 use smallvec::{SmallVec, smallvec};
-use tyr_types::{BlobName, Timestamp};
+use tyr_types::Timestamp;
 
 use super::Commit;
 use super::effect::Effect;
@@ -119,16 +119,6 @@ impl Commit {
                 if other != slot && is_open {
                     self.woken.insert(record.arrival, other);
                 }
-            }
-        }
-    }
-
-    /// Marks as woken who is kept off this blob, or waits for whatever happens on it (K2).
-    pub(super) fn wake_kept_off(&mut self, blob: &BlobName) {
-        for other in self.in_flight.claims(blob).open() {
-            let record = &self.records[other];
-            if record.state.is_waiting() && record.waits_for.is_none() {
-                self.woken.insert(record.arrival, other);
             }
         }
     }

@@ -38,7 +38,6 @@ use tyr_types::{
 use super::append;
 use super::claims::{BlobClaims, Candidate};
 use super::effect::{Placed, Placements};
-use super::event::client_of;
 use super::in_flight::{Claim, ClaimKind, InFlight};
 use super::record::{Record, Records, Slot, State};
 use crate::abort::Abort;
@@ -175,24 +174,6 @@ impl<V: View> Validation<'_, V> {
             }
         }
         None
-    }
-
-    /// K2: the blobs that leases of others keep it off, of those whose first chunk this node is the
-    /// authority of: to write something needs the blob to itself, to look at something shared.
-    fn kept_off(&self, record: &Record) -> Vec<(BlobName, LeaseMode)> {
-        let hop = &record.chain.hops()[record.position];
-        let transaction = &record.transaction;
-        let written = transaction.blobs.iter().map(|entry| {
-            let is_writing = entry.operations.iter().any(Operation::is_write);
-            (&entry.blob, if is_writing { LeaseMode::Exclusive } else { LeaseMode::Shared })
-        });
-        let read = transaction.reads.iter().map(|read| (&read.blob, LeaseMode::Shared));
-        let client = client_of(transaction.id);
-        let is_kept_off = |(blob, mode): &(&BlobName, LeaseMode)| {
-            self.view.keeps_off(client, blob, *mode) && hop.is_end_authority(blob)
-        };
-        let kept_off = written.chain(read).filter(is_kept_off);
-        kept_off.map(|(blob, mode)| (blob.clone(), mode)).collect()
     }
 
     /// Whether other transactions are in the way; an error when one makes a read stale.

@@ -235,26 +235,9 @@ impl Session {
 
     fn call(&mut self, call: CallId, what: Call, effects: &mut Vec<Effect>) {
         assert!(!self.calls.contains_key(&call), "no two calls in flight have the same number");
-        if let Call::End { began } = what {
-            began.iter().for_each(|began| self.end(began, effects));
-            effects.push(Effect::Done { call, answer: Answer::Ended });
-            return;
-        }
-        if let Call::GiveBack { lease } = what {
-            self.give_back(lease, effects);
-            effects.push(Effect::Done { call, answer: Answer::Ended });
-            return;
-        }
-        if let Call::EndWatch { watch } = what {
-            self.end_watch(watch, effects);
-            effects.push(Effect::Done { call, answer: Answer::Ended });
-            return;
-        }
-        if let Call::Unstage { blob, chunk, ids } = what {
-            self.unstage((blob, chunk), ids, effects);
-            effects.push(Effect::Done { call, answer: Answer::Ended });
-            return;
-        }
+        let Some(what) = self.unless_ending(what, effects) else {
+            return effects.push(Effect::Done { call, answer: Answer::Ended });
+        };
         if self.calls.len() >= self.config.in_flight_max {
             let reason = "too many calls of this client are in flight; retry when some are done";
             return fail(call, Abort::new(ErrorKind::Unavailable, reason), effects);
@@ -282,10 +265,20 @@ impl Session {
             Call::End { .. }
             | Call::GiveBack { .. }
             | Call::EndWatch { .. }
-            | Call::Unstage { .. } => {
-                unreachable!("it was handled above")
-            }
+            | Call::Unstage { .. } => unreachable!("it was handled above"),
         }
+    }
+
+    /// Does what only ends something; gives any other call back.
+    fn unless_ending(&mut self, what: Call, effects: &mut Vec<Effect>) -> Option<Call> {
+        match what {
+            Call::End { began } => began.iter().for_each(|began| self.end(began, effects)),
+            Call::GiveBack { lease } => self.give_back(lease, effects),
+            Call::EndWatch { watch } => self.end_watch(watch, effects),
+            Call::Unstage { blob, chunk, ids } => self.unstage((blob, chunk), ids, effects),
+            other => return Some(other),
+        }
+        None
     }
 
     fn read(&mut self, call: CallId, reading: Reading, effects: &mut Vec<Effect>) {

@@ -19,8 +19,8 @@ pub(super) enum Timer {
     Watches,
 }
 
-/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind, the leases
-/// have one, and the watches.
+/// What is to happen, by time. Bounded by the calls and questions: each has one of a kind, the
+/// leases have one, and the watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers(BTreeSet<(u64, Timer)>);
 

@@ -19,8 +19,8 @@ pub fn exclusive_leases_are_held_by_one(history: &History) -> Result<(), String>
     for (blob, mut held) in by_key {
         held.sort_by_key(|holding| holding.from_us);
         for (place, first) in held.iter().enumerate() {
-            let beside = held[place + 1..].iter().take_while(|it| it.from_us < first.until_us);
-            for second in beside.filter(|it| !it.mode.is_beside(first.mode)) {
+            let mut beside = held[place + 1..].iter().take_while(|it| it.from_us < first.until_us);
+            if let Some(second) = beside.find(|it| !it.mode.is_beside(first.mode)) {
                 let [one, two] = [first, second]
                     .map(|it| format!("client {} ({}..{} us)", it.client, it.from_us, it.until_us));
                 return Err(format!("\"{}\" was held by {one} and {two} at once", blob.key));

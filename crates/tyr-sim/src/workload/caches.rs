@@ -1,8 +1,8 @@
-//! Caches: clients read a cell under a lease, and go by what they have read for as long as they hold
-//! it, while others write (K2).
+//! Caches: clients read a cell under a lease, and go by what they have read for as long as they
+//! hold it, while others write (K2).
 //!
-//! Each look at what was read counts as a read at that moment, of no duration: so what every history
-//! must show finds out who was shown something old. Holders sleep with their leases.
+//! Each look at what was read counts as a read at that moment, of no duration: so what every
+//! history must show finds out who was shown something old. Holders sleep with their leases.
 
 use tyr_protocol::session::Want;
 use tyr_types::{BlobName, BlobOperations, ByteRange, LeaseMode, Operation};

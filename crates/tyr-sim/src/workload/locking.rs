@@ -7,8 +7,8 @@
 //!       └──► read ─► go by what was read, as long as the lease is held ─►…         ─► GiveBack
 //! ```
 //!
-//! With a token it goes on though its lease may be over, as a program does that does not look: what it writes
-//! then is refused, since whoever came after it has taken a token.
+//! With a token it goes on though its lease may be over, as a program does that does not look: what
+//! it writes then is refused, since whoever came after it has taken a token.
 
 use tyr_protocol::session::{Call, LeaseCall, Want};
 use tyr_types::{

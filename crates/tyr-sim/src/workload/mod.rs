@@ -6,9 +6,9 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`] and [`uploads`] are the
-//! workloads; [`locking`] is what is done with a lease, [`uploading`] what goes ahead of a transaction,
-//! [`probe`] what every run ends with.
+//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`] and
+//! [`uploads`] are the workloads; [`locking`] is what is done with a lease, [`uploading`] what goes
+//! ahead of a transaction, [`probe`] what every run ends with.
 
 pub mod bank;
 pub mod borders;

@@ -232,11 +232,9 @@ impl Runner {
                 false => Next::Wait(now_us + SET_UP_US),
             };
         }
-        if self.clients[usize::from(number)].watching.is_some() {
-            let is_busy = self.clients[usize::from(number)].doing.is_some();
-            if !is_busy {
-                return Next::Wait(now_us + 1);
-            }
+        let client = &self.clients[usize::from(number)];
+        if client.watching.is_some() && client.doing.is_none() {
+            return Next::Wait(now_us + 1);
         }
         if self.clients[usize::from(number)].doing.is_none() {
             // It wants a lock.
@@ -399,9 +397,13 @@ impl Runner {
         if std::mem::take(&mut client.is_locking) {
             return self.locked(number, &answer, now_us);
         }
-        if self.watched(number, &answer) {
-            return;
+        if !self.watched(number, &answer) {
+            self.heard_of(number, answer, now_us);
         }
+    }
+
+    /// The answer to a call of what the client is in the middle of.
+    fn heard_of(&mut self, number: u16, answer: Answer, now_us: u64) {
         let client = &mut self.clients[usize::from(number)];
         let Some(doing) = client.doing.as_mut() else { return };
         let Entry { deed, pages, .. } = &mut self.history.entries[doing.entry];

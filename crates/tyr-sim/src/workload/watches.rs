@@ -1,8 +1,9 @@
 //! Watches: some clients watch all cells and read those that they are told of, others write them,
 //! seldom (K5).
 //!
-//! Each cell is written so seldom that who watches has time to hear of it, whatever fails meanwhile:
-//! so each write that nothing follows for [`HEARD_US`] must have been seen by each who watched.
+//! Each cell is written so seldom that who watches has time to hear of it, whatever fails
+//! meanwhile: so each write that nothing follows for [`HEARD_US`] must have been seen by each who
+//! watched.
 
 use std::collections::BTreeMap;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tyr_embedded::{Attributes, AwaitedLease, Held, KeyspaceEntry};
 pub(crate) use tyr_embedded::{
-    EmbeddedLease, EmbeddedStore, ExtentLease, MetadataWatch, SnapshotGuard,
+    EmbeddedLease, EmbeddedStore, EmbeddedWatch, ExtentLease, MetadataWatch, SnapshotGuard,
 };
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, LeaseMode, ReadCheck, Result, Scan,
-    ScanPage, Stat, Stretches, Timestamp, Transaction, limits,
+    ScanPage, Stat, Stretches, Timestamp, Transaction, WatchTarget, limits,
 };
 
 use super::{Answer, Found, ReadVersions};
@@ -73,6 +73,10 @@ impl EmbeddedSpace {
         wait: Option<Duration>,
     ) -> Result<AwaitedLease> {
         self.store.lease(name, mode, wait)
+    }
+
+    pub fn watch(&self, target: WatchTarget) -> Result<EmbeddedWatch> {
+        self.store.watch(target)
     }
 
     /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.

@@ -9,9 +9,9 @@
 //! embedded half blocks, so async callers take it to a pool of threads unless memory can answer;
 //! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
 //! [`Space`] a keyspace of one, [`View`] a moment of one, [`ReadVersions`] what a transaction
-//! reads, [`Commit`] one under way, [`KeyLease`] a lease of a key, [`metadata`] what services agree
-//! on beside all that. What fails on its way out gets the names that users know
-//! ([`Backend::named`]): below, keyspaces are numbers.
+//! reads, [`Commit`] one under way, [`KeyLease`] a lease of a key, [`KeyWatch`] a watch,
+//! [`metadata`] what services agree on beside all that. What fails on its way out gets the names
+//! that users know ([`Backend::named`]): below, keyspaces are numbers.
 //!
 //! A build without one of the two has, in its place, types of the same names that have no value:
 //! what is above is the same in all builds, and what cannot be there costs nothing.
@@ -25,6 +25,7 @@ mod embedded;
 #[path = "without_embedded.rs"]
 mod embedded;
 mod key_lease;
+mod key_watch;
 mod metadata;
 mod read_versions;
 #[cfg(feature = "cluster")]
@@ -51,6 +52,7 @@ use tyr_types::{
 pub(crate) use self::commit::Commit;
 pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
 pub(crate) use self::key_lease::KeyLease;
+pub(crate) use self::key_watch::KeyWatch;
 pub(crate) use self::metadata::MetadataWatch;
 pub(crate) use self::read_versions::{Moment, ReadVersions, VersionedRead};
 pub(crate) use self::view::View;

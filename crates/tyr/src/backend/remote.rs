@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use super::remote_upload::RemoteUpload;
-pub(crate) use tyr_client::{Client, KeyLease as RemoteLease, Lease, Unresolved};
+pub(crate) use tyr_client::{
+    Client, KeyLease as RemoteLease, KeyWatch as RemoteWatch, Lease, Unresolved,
+};
 use tyr_client::{LEVEL_STRETCHING, Place, Seen, Want, layout};
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo,
-    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, limits,
+    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp,
+    WatchTarget, limits,
 };
 
 use super::remote_upload;
@@ -83,6 +86,10 @@ impl RemoteSpace {
         wait: Option<Duration>,
     ) -> Result<RemoteLease> {
         self.client.lease(name, mode, duration, wait).answer().await
+    }
+
+    pub async fn watch(&self, target: WatchTarget) -> Result<RemoteWatch> {
+        self.client.watch(target).answer().await
     }
 
     pub async fn read_whole(&self, name: &BlobName) -> Result<Answer> {

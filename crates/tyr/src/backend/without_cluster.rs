@@ -8,10 +8,11 @@ use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::{Committed, Ticket};
+use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
     KeyspaceInfo, KeyspaceName, LeaseMode, Payload, ReadCheck, Result, Scan, ScanPage, Stat,
-    Stretches, Timestamp, Transaction,
+    Stretches, Timestamp, Transaction, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -31,6 +32,10 @@ pub(crate) enum RemoteView {}
 /// No lease of a key of one.
 #[derive(Debug)]
 pub(crate) enum RemoteLease {}
+
+/// No watch of keys of one.
+#[derive(Debug)]
+pub(crate) enum RemoteWatch {}
 
 /// No snapshot that nodes keep.
 #[derive(Clone, Debug)]
@@ -117,7 +122,17 @@ impl RemoteLease {
     }
 }
 
+impl RemoteWatch {
+    pub fn state(&self) -> &WatchState {
+        match *self {}
+    }
+}
+
 impl RemoteSpace {
+    pub async fn watch(&self, _: WatchTarget) -> Result<RemoteWatch> {
+        match *self {}
+    }
+
     pub fn new(client: &Arc<Client>, _: KeyspaceInfo) -> Self {
         match **client {}
     }

@@ -8,9 +8,10 @@ use tyr_metadata::{Entry, KeyChange, Path, Transaction as MetadataTransaction};
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
+use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp,
+    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, WatchTarget,
 };
 
 use super::{Answer, ReadVersions};
@@ -30,6 +31,10 @@ pub(crate) enum EmbeddedView {}
 /// No lease of a key of one.
 #[derive(Debug)]
 pub(crate) enum EmbeddedLease {}
+
+/// No watch of keys of one.
+#[derive(Debug)]
+pub(crate) enum EmbeddedWatch {}
 
 /// No piece of a payload on its disk.
 #[derive(Clone, Debug)]
@@ -110,7 +115,17 @@ impl EmbeddedLease {
     }
 }
 
+impl EmbeddedWatch {
+    pub fn state(&self) -> &WatchState {
+        match *self {}
+    }
+}
+
 impl EmbeddedSpace {
+    pub fn watch(&self, _: WatchTarget) -> Result<EmbeddedWatch> {
+        match *self {}
+    }
+
     pub fn lease(
         &self,
         _: BlobName,

@@ -11,6 +11,7 @@ mod snapshot;
 mod store;
 mod transaction;
 mod upload;
+mod watch;
 
 pub use keyspace::Keyspace;
 pub use lease::{Lease, Lock};
@@ -19,6 +20,7 @@ pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use store::Tyr;
 pub use transaction::Transaction;
+pub use watch::Watch;
 
 pub(crate) use keyspace::{existed, offset, read_range, too_large, value};
 pub(crate) use upload::Upload;

@@ -69,8 +69,8 @@ fn a_lease_is_held_from_when_it_was_asked_for_and_renewed_with_all_others_of_the
     assert_eq!(std::mem::take(&mut client.news), news);
 }
 
-/// Found by the scenario `caches`, seed 135: of two renewals on their way the first was answered when
-/// the second had been sent, and nobody looked when the lease was due by that.
+/// Found by the scenario `caches`, seed 135: of two renewals on their way the first was answered
+/// when the second had been sent, and nobody looked when the lease was due by that.
 #[test]
 fn an_answer_to_the_renewal_before_the_last_is_gone_by() {
     let mut client = Client::new();

@@ -316,7 +316,7 @@ impl Client {
                 match effect {
                     Effect::Send { to, envelope } => self.lines.send(Address::Node(to), envelope),
                     Effect::Done { answer, .. } => return answer,
-                    Effect::Lease { .. } => {} // Nobody asks for one.
+                    Effect::Lease { .. } | Effect::Watch { .. } => {} // Nobody asks for one.
                 }
             }
             event = match self.receiver.recv_timeout(Duration::from_millis(5)) {

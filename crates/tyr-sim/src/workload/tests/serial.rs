@@ -186,12 +186,10 @@ impl Serial {
             Call::Commit { blobs, reads } => self.commit(now_us, blobs, reads),
             Call::Ask { .. } => panic!("this store never leaves an outcome open"),
             Call::End { .. } => Answer::Ended,
-            Call::Stage { .. } | Call::Unstage { .. } => {
-                unreachable!("its clients upload nothing")
-            }
-            Call::Watch { .. } | Call::EndWatch { .. } => {
-                unreachable!("its clients watch nothing")
-            }
+            Call::Stage { .. }
+            | Call::Unstage { .. }
+            | Call::Watch { .. }
+            | Call::EndWatch { .. } => unreachable!("its clients upload nothing and do not watch"),
             Call::GiveBack { lease } => {
                 self.leases.retain(|_, held| *held != lease);
                 Answer::Ended
