@@ -1,6 +1,6 @@
 //! The feature level follows what all nodes speak, and never falls.
 
-use super::grants::*;
+use super::monitors::Monitors;
 use crate::lease::Effect;
 use crate::level::LEVEL;
 use crate::map::{Change, Membership, Newcomer};

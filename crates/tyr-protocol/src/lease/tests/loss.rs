@@ -2,7 +2,7 @@
 
 use tyr_types::{Epoch, KeyspaceConfig, KeyspaceId, NodeId};
 
-use super::grants::Monitors;
+use super::monitors::Monitors;
 use crate::commit::OutcomeRetention;
 use crate::lease::Event;
 use crate::level::{LEVEL, LEVEL_ALONE};

@@ -4,5 +4,8 @@ mod grants;
 mod holder;
 mod levels;
 mod loss;
+mod monitors;
+mod returns;
 mod safety;
+mod takeovers;
 mod world;
