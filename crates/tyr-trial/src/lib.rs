@@ -3,16 +3,17 @@
 //! ```text
 //!   fault ──► cluster ──► processes on a fabric
 //!                              ▲
-//!   workload ──► client ───────┘
+//!   workload ──► client ───────┤
+//!       │ └────► puppet ───────┘
 //!       │
 //!       └──► history ──► check (ours), porcupine (somebody else's) ──► report
 //! ```
 //!
 //! The simulator finds what is wrong with the protocols; this finds what is wrong with sockets,
 //! disks, clocks, threads and the order in which a node starts and stops. Reading order:
-//! [`cluster`], [`fabric`], [`fault`] are what is done; [`workload`], [`client`], [`history`] what
-//! is asked; [`check`], [`replicas`], [`report`] what it comes to; [`run`] puts them together, and
-//! [`single`] has tests of one thing each. `docs/internals/trial.md` tells more.
+//! [`cluster`], [`fabric`], [`fault`] are what is done; [`workload`], [`client`], [`puppet`],
+//! [`history`] what is asked; [`check`], [`replicas`], [`report`] what it comes to; [`run`] puts
+//! them together, and [`single`] has tests of one thing each. `docs/internals/trial.md` tells more.
 
 pub mod check;
 pub mod client;
@@ -21,6 +22,7 @@ pub mod fabric;
 pub mod fault;
 pub mod history;
 pub mod node;
+pub mod puppet;
 pub mod random;
 pub mod replicas;
 pub mod report;

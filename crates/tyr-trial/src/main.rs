@@ -12,6 +12,7 @@ use tyr_trial::fabric::{self, Fabric, namespaces::Namespaces, relays::Relays};
 use tyr_trial::fault::Fault;
 use tyr_trial::history;
 use tyr_trial::node::{self, NodeArguments};
+use tyr_trial::puppet::{self, PuppetArguments};
 use tyr_trial::run::{Run, run};
 use tyr_trial::single::Single;
 use tyr_trial::suite;
@@ -48,6 +49,8 @@ enum Verb {
     },
     /// Runs one node, in the foreground.
     Node(NodeArguments),
+    /// Runs one client of a trial, which does what its input says.
+    Puppet(PuppetArguments),
 }
 
 #[derive(Args, Debug)]
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         }
         Verb::Check { file } => check_file(&file),
         Verb::Node(arguments) => node::run(&arguments).map(|()| true),
+        Verb::Puppet(arguments) => puppet::serve(&arguments).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

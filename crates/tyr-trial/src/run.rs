@@ -19,6 +19,7 @@ use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 use crate::fault::{Fault, Planned, inject, schedule};
 use crate::history::Book;
+use crate::puppet;
 use crate::replicas;
 use crate::report::{Report, Suffered};
 use crate::workload::{Stage, Workload};
@@ -116,8 +117,12 @@ fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> 
         let caller = || Caller::of_all(&connect(&cluster.control)?, &keyspaces);
         let mut first = Stage::new(*workload, caller()?, book, run.seed);
         first.pace = run.pace;
+        first.puppets = puppet::Plan {
+            addresses: cluster.control.addresses().to_vec(),
+            keyspaces: keyspaces.iter().map(|(name, _)| name.clone()).collect(),
+        };
         first.prepare()?;
-        for _ in 1..run.clients {
+        for _ in 1..workload.clients(run.clients) {
             stages.push(first.with(caller()?));
         }
         stages.push(first);

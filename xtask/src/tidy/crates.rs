@@ -67,6 +67,7 @@ const EDGES: [(&str, &[&str]); 21] = [
     (
         "tyr-trial",
         &[
+            "tyr",
             "tyr-types",
             "tyr-protocol",
             "tyr-runtime",

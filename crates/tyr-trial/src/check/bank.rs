@@ -40,6 +40,16 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Stamp { .. }
         | Step::Journal { .. }
         | Step::Cells { .. }
-        | Step::Sheet { .. } => None,
+        | Step::Sheet { .. }
+        | Step::Lock { .. }
+        | Step::Held { .. }
+        | Step::Fenced { .. }
+        | Step::Unlock { .. }
+        | Step::Guarded { .. }
+        | Step::Upload { .. }
+        | Step::Runs { .. }
+        | Step::Enter { .. }
+        | Step::Leave { .. }
+        | Step::Members { .. } => None,
     }
 }

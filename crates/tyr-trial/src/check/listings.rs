@@ -58,7 +58,17 @@ fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Stamp { .. }
         | Step::Journal { .. }
         | Step::Cells { .. }
-        | Step::Sheet { .. } => None,
+        | Step::Sheet { .. }
+        | Step::Lock { .. }
+        | Step::Held { .. }
+        | Step::Fenced { .. }
+        | Step::Unlock { .. }
+        | Step::Guarded { .. }
+        | Step::Upload { .. }
+        | Step::Runs { .. }
+        | Step::Enter { .. }
+        | Step::Leave { .. }
+        | Step::Members { .. } => None,
     }
 }
 
@@ -97,7 +107,17 @@ fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
         | Step::Stamp { .. }
         | Step::Journal { .. }
         | Step::Cells { .. }
-        | Step::Sheet { .. } => None,
+        | Step::Sheet { .. }
+        | Step::Lock { .. }
+        | Step::Held { .. }
+        | Step::Fenced { .. }
+        | Step::Unlock { .. }
+        | Step::Guarded { .. }
+        | Step::Upload { .. }
+        | Step::Runs { .. }
+        | Step::Enter { .. }
+        | Step::Leave { .. }
+        | Step::Members { .. } => None,
     }
 }
 

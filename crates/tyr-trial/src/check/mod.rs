@@ -7,6 +7,9 @@
 //!                   ├─► listings: each is of one moment, twice the same
 //!                   ├─► stamps: they are commit timestamps
 //!                   ├─► holes: sheets are what their writers made of them
+//!                   ├─► locks: who holds one no more writes no more
+//!                   ├─► uploads: what is read is whole, of one version
+//!                   ├─► groups: headers are right
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -14,8 +17,10 @@
 //! workloads by the names and steps in the lines, and nothing of the product.
 
 pub mod bank;
+pub mod groups;
 pub mod holes;
 pub mod listings;
+pub mod locks;
 pub mod order;
 pub mod porcupine;
 pub mod refusals;
@@ -24,6 +29,7 @@ pub mod serial;
 pub mod stamps;
 #[cfg(test)]
 mod tests;
+pub mod uploads;
 
 use std::collections::BTreeMap;
 
@@ -68,6 +74,9 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Listings => listings::check(&own),
             Workload::Stamps => stamps::check(&own),
             Workload::Holes => holes::check(&own),
+            Workload::Locks => locks::check(&own),
+            Workload::Uploads => uploads::check(&own),
+            Workload::Groups => groups::check(&own),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Deed, Fate, Step};
+use crate::history::{Deed, Fate, How, Step};
 
 /// Kinds that any operation may meet while nodes and lines fail.
 const TROUBLE: [&str; 2] = ["Unavailable", "TimedOut"];
@@ -25,29 +25,56 @@ pub fn check(deeds: &[Deed]) -> Vec<String> {
     told.map(|(name, (count, first))| format!("{name}, {count} times; {first}")).collect()
 }
 
-fn is_allowed(deed: &Deed, kind: &str) -> bool {
-    let has_conditions = deed.steps.iter().any(|step| match step {
-        Step::Swap { .. } | Step::List { .. } | Step::Part { .. } | Step::Read { .. } => true,
+/// What a deed of several steps may meet, by each of them.
+#[derive(Clone, Copy, Default)]
+struct May {
+    /// It reads, or has a condition on what is in a blob.
+    conflict: bool,
+    /// It has a condition on whether there is a blob.
+    existence: bool,
+    /// It reads at a moment.
+    too_old: bool,
+}
+
+fn may(step: &Step) -> May {
+    let (conflict, existence, too_old) = match step {
+        // Also a transaction reads at a moment, whose versions may be gone when nodes fail.
+        Step::Swap { .. }
+        | Step::List { .. }
+        | Step::Part { .. }
+        | Step::Read { .. }
+        | Step::Members { .. } => (true, false, true),
+        Step::Lock { .. }
+        | Step::Fenced { .. }
+        | Step::Unlock { .. }
+        | Step::Upload { how: How::Expected, .. } => (true, false, false),
+        Step::Enter { .. } | Step::Leave { .. } => (false, true, false),
+        Step::Scan { .. } => (false, false, true),
         Step::Append { .. }
         | Step::Write { .. }
         | Step::Add { .. }
         | Step::Pair { .. }
-        | Step::Scan { .. }
         | Step::Heads { .. }
         | Step::Groups { .. }
         | Step::Stamp { .. }
         | Step::Journal { .. }
         | Step::Cells { .. }
-        | Step::Sheet { .. } => false,
-    });
-    let is_listing = deed.steps.iter().any(|step| matches!(step, Step::Scan { .. }));
-    // They are read at a moment.
-    let is_listing = is_listing || deed.operation == "snapshot";
+        | Step::Sheet { .. }
+        | Step::Held { .. }
+        | Step::Guarded { .. }
+        | Step::Upload { .. }
+        | Step::Runs { .. } => (false, false, false),
+    };
+    May { conflict, existence, too_old }
+}
+
+fn is_allowed(deed: &Deed, kind: &str) -> bool {
+    let any = |of: fn(May) -> bool| deed.steps.iter().any(|step| of(may(step)));
     match kind {
         kind if TROUBLE.contains(&kind) => true,
-        "Conflict" => has_conditions,
-        // Also a transaction reads at a moment, whose versions may be gone when nodes fail.
-        "SnapshotTooOld" => has_conditions || is_listing,
+        "Conflict" => any(|may| may.conflict),
+        "AlreadyExists" | "NotFound" => any(|may| may.existence),
+        "SnapshotTooOld" => any(|may| may.too_old) || deed.operation == "snapshot",
         _ => false,
     }
 }

@@ -103,7 +103,17 @@ fn note<'a>(
             | Step::Stamp { .. }
             | Step::Journal { .. }
             | Step::Cells { .. }
-            | Step::Sheet { .. },
+            | Step::Sheet { .. }
+            | Step::Lock { .. }
+            | Step::Held { .. }
+            | Step::Fenced { .. }
+            | Step::Unlock { .. }
+            | Step::Guarded { .. }
+            | Step::Upload { .. }
+            | Step::Runs { .. }
+            | Step::Enter { .. }
+            | Step::Leave { .. }
+            | Step::Members { .. },
             _,
         ) => {}
     }

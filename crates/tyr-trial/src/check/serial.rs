@@ -78,7 +78,17 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Stamp { .. }
                 | Step::Journal { .. }
                 | Step::Cells { .. }
-                | Step::Sheet { .. } => {}
+                | Step::Sheet { .. }
+                | Step::Lock { .. }
+                | Step::Held { .. }
+                | Step::Fenced { .. }
+                | Step::Unlock { .. }
+                | Step::Guarded { .. }
+                | Step::Upload { .. }
+                | Step::Runs { .. }
+                | Step::Enter { .. }
+                | Step::Leave { .. }
+                | Step::Members { .. } => {}
             }
         }
         let is_there = |action: &Action| match action {
@@ -131,7 +141,17 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Stamp { .. }
             | Step::Journal { .. }
             | Step::Cells { .. }
-            | Step::Sheet { .. } => &[],
+            | Step::Sheet { .. }
+            | Step::Lock { .. }
+            | Step::Held { .. }
+            | Step::Fenced { .. }
+            | Step::Unlock { .. }
+            | Step::Guarded { .. }
+            | Step::Upload { .. }
+            | Step::Runs { .. }
+            | Step::Enter { .. }
+            | Step::Leave { .. }
+            | Step::Members { .. } => &[],
         })
         .copied()
 }
@@ -211,7 +231,17 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Stamp { .. }
                     | Step::Journal { .. }
                     | Step::Cells { .. }
-                    | Step::Sheet { .. },
+                    | Step::Sheet { .. }
+                    | Step::Lock { .. }
+                    | Step::Held { .. }
+                    | Step::Fenced { .. }
+                    | Step::Unlock { .. }
+                    | Step::Guarded { .. }
+                    | Step::Upload { .. }
+                    | Step::Runs { .. }
+                    | Step::Enter { .. }
+                    | Step::Leave { .. }
+                    | Step::Members { .. },
                     _,
                 ) => {}
             }

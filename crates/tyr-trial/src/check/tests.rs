@@ -1,5 +1,9 @@
 //! Histories that cannot be, each made by hand, and some that can: what the checks notice.
 
+mod groups;
+mod locks;
+mod uploads;
+
 use crate::check::{bank, check, holes, listings, refusals, registers, serial, stamps};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};
 

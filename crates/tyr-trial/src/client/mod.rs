@@ -19,8 +19,11 @@ use tyr_types::{
 pub use self::connection::{connect, connect_speaking};
 use crate::history::Head;
 
+/// What parts the group from the rest of a key, in all keyspaces.
+pub const DELIMITER: u8 = b'/';
+
 /// How often an unknown outcome is asked for again.
-const ASKS: u32 = 2;
+pub(crate) const ASKS: u32 = 2;
 
 /// A client with the keyspaces that a workload's blobs lie in: which one a blob's key says.
 #[derive(Clone)]
@@ -182,17 +185,31 @@ impl Caller {
         Ok(all.into_iter().collect())
     }
 
+    /// The keys with this prefix, all of one group, at that moment.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn list_group_at(&self, at: Timestamp, page: usize, prefix: &str) -> Result<Vec<String>> {
+        let keyspace = self.keyspaces[place(prefix, self.keyspaces.len())];
+        let pages = self.pages_of(keyspace, at, Scan::new().limit(page).prefix(prefix))?;
+        Ok(pages.iter().flat_map(|page| page.entries.iter().map(text)).collect())
+    }
+
     /// All pages of a scan of each keyspace.
     fn pages_of_all(&self, at: Timestamp, scan: &Scan) -> Result<Vec<ScanPage>> {
         let mut all = Vec::new();
         for keyspace in &self.keyspaces {
-            let mut next = Some(scan.clone());
-            while let Some(scan) = next {
-                let page = self.client.scan(*keyspace, scan.clone(), Some(at)).answer();
-                let page = block_on(page)?;
-                next = scan.resumed(&page);
-                all.push(page);
-            }
+            all.extend(self.pages_of(*keyspace, at, scan.clone())?);
+        }
+        Ok(all)
+    }
+
+    fn pages_of(&self, keyspace: KeyspaceId, at: Timestamp, scan: Scan) -> Result<Vec<ScanPage>> {
+        let (mut all, mut next) = (Vec::new(), Some(scan));
+        while let Some(scan) = next {
+            let page = block_on(self.client.scan(keyspace, scan.clone(), Some(at)).answer())?;
+            next = scan.resumed(&page);
+            all.push(page);
         }
         Ok(all)
     }
@@ -203,14 +220,9 @@ impl Caller {
         at: Timestamp,
         page: usize,
     ) -> Result<Vec<(String, u64)>> {
-        let (mut all, mut next) = (Vec::new(), Some(Scan::new().limit(page)));
-        while let Some(scan) = next {
-            let page = block_on(self.client.scan(keyspace, scan.clone(), Some(at)).answer())?;
-            next = scan.resumed(&page);
-            let named = |entry: ScanEntry| Some((text(&entry), entry.stat?.size));
-            all.extend(page.entries.into_iter().filter_map(named));
-        }
-        Ok(all)
+        let pages = self.pages_of(keyspace, at, Scan::new().limit(page))?;
+        let named = |entry: ScanEntry| Some((text(&entry), entry.stat?.size));
+        Ok(pages.into_iter().flat_map(|page| page.entries).filter_map(named).collect())
     }
 
     /// Begins a transaction.
@@ -226,9 +238,11 @@ impl Caller {
     }
 }
 
-/// Which of so many keyspaces a key's blob lies in: neighbours lie in different ones.
-fn place(key: &str, keyspaces: usize) -> usize {
-    key.bytes().map(usize::from).sum::<usize>() % keyspaces
+/// Which of so many keyspaces a key's blob lies in: neighbours lie in different ones, but those of
+/// a group in one.
+pub(crate) fn place(key: &str, keyspaces: usize) -> usize {
+    let part = key.split(char::from(DELIMITER)).next().unwrap_or(key);
+    part.bytes().map(usize::from).sum::<usize>() % keyspaces
 }
 
 fn text(entry: &ScanEntry) -> String {
@@ -374,5 +388,6 @@ mod tests {
             assert!((0..keyspaces).all(|keyspace| counters.contains(&keyspace)));
         }
         assert_eq!(place("counter-1", 1), 0);
+        assert_eq!(place("group-1/entry-01", 3), place("group-1/header", 3), "groups are whole");
     }
 }

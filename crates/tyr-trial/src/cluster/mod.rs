@@ -24,8 +24,9 @@ use crate::fabric::Fabric;
 /// How long a cluster may take to be as it should.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of the disk of a node that is to run full: some segments of its log, of 64 MiB each.
-const DISK_LEN: &str = "320m";
+/// Bytes of the disk of a node that is to run full: some segments of its log, of 64 MiB each, what
+/// has to stay free, and payloads that no fold has given back yet.
+const DISK_LEN: &str = "768m";
 
 /// How a cluster is made.
 #[derive(Clone, Debug)]

@@ -5,6 +5,8 @@
 //! A process does one thing at a time; one whose outcome stays unknown does nothing more, and its
 //! client goes on as another process.
 
+mod step;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -15,131 +17,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
-/// A blob that was listed with its first bytes: its key and size, how many bytes came, and the
-/// number that each of them is, if it is one.
-pub type Head = (String, u64, u64, Option<u8>);
-
-/// One thing done to one blob, with what was answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "kebab-case")]
-pub enum Step {
-    /// A value was added to a list; `at` is its place there.
-    Append {
-        /// The list.
-        key: String,
-        /// The value, which nobody else adds.
-        value: u64,
-        /// How many values are before it.
-        at: Option<u64>,
-    },
-    /// A list was read from a place to its end.
-    List {
-        /// The list.
-        key: String,
-        /// Values before the first that was read.
-        from: u64,
-        /// What was read.
-        seen: Option<Vec<u64>>,
-    },
-    /// Values in the middle of a list were read, all of which had been there before.
-    Part {
-        /// The list.
-        key: String,
-        /// Values before the first that was read.
-        from: u64,
-        /// How many were asked for.
-        count: u64,
-        /// What was read.
-        seen: Option<Vec<u64>>,
-    },
-    /// A register was written.
-    Write {
-        /// The register.
-        key: String,
-        /// The value, which nobody else writes; never 0.
-        value: u64,
-    },
-    /// A register was read; 0 is none.
-    Read {
-        /// The register.
-        key: String,
-        /// What was read.
-        seen: Option<u64>,
-    },
-    /// A register was written if it held a value.
-    Swap {
-        /// The register.
-        key: String,
-        /// What it must hold.
-        from: u64,
-        /// What it holds then; nobody else writes it.
-        to: u64,
-    },
-    /// One was added to a counter.
-    Add {
-        /// The counter.
-        key: String,
-        /// What it came to.
-        sum: Option<u64>,
-    },
-    /// Two blobs were put together, or deleted.
-    Pair {
-        /// The pair, which nobody else writes.
-        pair: u64,
-        /// The size of each; none when they were deleted.
-        size: Option<u64>,
-    },
-    /// All blobs were listed.
-    Scan {
-        /// Keys in order, with sizes.
-        seen: Option<Vec<(String, u64)>>,
-    },
-    /// All blobs were listed with their first bytes.
-    Heads {
-        /// In order of keys.
-        seen: Option<Vec<Head>>,
-    },
-    /// What keys begin with was listed, up to a delimiter.
-    Groups {
-        /// In order.
-        seen: Option<Vec<String>>,
-    },
-    /// A record was appended to a journal, behind a place that the commit timestamp fills.
-    Stamp {
-        /// The journal.
-        key: String,
-        /// The record, which nobody else appends.
-        value: u64,
-    },
-    /// A journal was read from a place to its end.
-    Journal {
-        /// The journal.
-        key: String,
-        /// Records before the first that was read.
-        from: u64,
-        /// Stamps, as digits that sort as they do, and records.
-        seen: Option<Vec<(String, u64)>>,
-    },
-    /// Some cells of a sheet were written, or cleared.
-    Cells {
-        /// The sheet, which nobody else writes.
-        key: String,
-        /// The first of them.
-        from: u64,
-        /// How many.
-        count: u64,
-        /// What is in each of them then; none when they were cleared.
-        value: Option<u64>,
-    },
-    /// A sheet was read.
-    Sheet {
-        /// The sheet.
-        key: String,
-        /// What is in each of its cells, 0 where there is nothing; none where a cell has two
-        /// things in it. Empty when there is no such sheet.
-        seen: Option<Vec<Option<u64>>>,
-    },
-}
+pub use self::step::{Head, How, Run, Step, changes};
 
 /// How something lies in real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -374,27 +252,6 @@ impl<'a> Scribe<'a> {
         }
         done
     }
-}
-
-/// Whether any of the steps changes something.
-pub fn changes(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Append { .. }
-        | Step::Write { .. }
-        | Step::Swap { .. }
-        | Step::Add { .. }
-        | Step::Pair { .. }
-        | Step::Stamp { .. }
-        | Step::Cells { .. } => true,
-        Step::List { .. }
-        | Step::Part { .. }
-        | Step::Read { .. }
-        | Step::Scan { .. }
-        | Step::Heads { .. }
-        | Step::Groups { .. }
-        | Step::Journal { .. }
-        | Step::Sheet { .. } => false,
-    })
 }
 
 /// The lines of a file.

@@ -10,27 +10,34 @@
 //! | [`listings`] | pairs that come and go together | a listing is of one moment (Q1, Q2) |
 //! | [`stamps`] | journals with stamps | stamps are commit timestamps (C10) |
 //! | [`holes`] | sheets of cells | what was cleared is zeros, and nothing else is |
+//! | [`locks`] | locks, and what they guard | who holds a lock no more writes no more (K4) |
+//! | [`uploads`] | payloads of several MiB | what is read is whole, of one version (U1) |
+//! | [`groups`] | entries, counted in a header | the header is right, in any reading (H) |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
 
 pub mod bank;
 pub mod counters;
+pub mod groups;
 pub mod holes;
 pub mod listings;
 pub mod lists;
+pub mod locks;
 pub mod log;
 pub mod registers;
 pub mod stamps;
+pub mod uploads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tyr_types::{Durability, KeyspaceConfig, Result};
+use tyr_types::{Durability, KeyspaceConfig, PlacedBy, Result};
 
-use crate::client::Caller;
+use crate::client::{Caller, DELIMITER};
 use crate::history::{Book, Scribe};
+use crate::puppet;
 use crate::random::Random;
 
 /// After a failure a client waits so long: it is not to fill the history with refusals.
@@ -55,6 +62,12 @@ pub enum Workload {
     Stamps,
     /// Sheets of cells, written and cleared.
     Holes,
+    /// Locks, and what is written under them.
+    Locks,
+    /// Payloads of several MiB.
+    Uploads,
+    /// Entries and their count, in groups.
+    Groups,
 }
 
 impl Workload {
@@ -68,6 +81,9 @@ impl Workload {
         Self::Listings,
         Self::Stamps,
         Self::Holes,
+        Self::Locks,
+        Self::Uploads,
+        Self::Groups,
     ];
 
     /// Its name, on the command line and in histories.
@@ -81,6 +97,9 @@ impl Workload {
             Self::Listings => "listings",
             Self::Stamps => "stamps",
             Self::Holes => "holes",
+            Self::Locks => "locks",
+            Self::Uploads => "uploads",
+            Self::Groups => "groups",
         }
     }
 
@@ -93,10 +112,37 @@ impl Workload {
     /// process is lost and no power.
     pub fn config(self) -> KeyspaceConfig {
         let durability = match self {
-            Self::Lists | Self::Bank | Self::Registers | Self::Stamps => Durability::Sync,
-            Self::Counters | Self::Log | Self::Listings | Self::Holes => Durability::Buffered,
+            Self::Lists | Self::Bank | Self::Registers | Self::Stamps | Self::Locks => {
+                Durability::Sync
+            }
+            Self::Counters
+            | Self::Log
+            | Self::Listings
+            | Self::Holes
+            | Self::Uploads
+            | Self::Groups => Durability::Buffered,
         };
-        KeyspaceConfig { chunk_size: 4096, durability, ..KeyspaceConfig::default() }
+        let chunk_size = if self == Self::Uploads { 1 << 20 } else { 4096 };
+        let is_grouped = self == Self::Groups;
+        let placed_by = if is_grouped { PlacedBy::UpTo(DELIMITER) } else { PlacedBy::Key };
+        KeyspaceConfig { chunk_size, durability, placed_by, ..KeyspaceConfig::default() }
+    }
+
+    /// How many clients it has where `all` others have so many: what is about who comes in whose
+    /// way has two at least.
+    pub fn clients(self, all: u64) -> u64 {
+        match self {
+            Self::Locks | Self::Uploads => all.max(2),
+            Self::Lists
+            | Self::Bank
+            | Self::Counters
+            | Self::Log
+            | Self::Registers
+            | Self::Listings
+            | Self::Stamps
+            | Self::Holes
+            | Self::Groups => all,
+        }
     }
 
     /// The keyspaces that its blobs are spread over: one of its name, or one for each of these
@@ -127,6 +173,8 @@ pub struct Stage {
     pub pace: Duration,
     /// The run's seed.
     pub seed: u64,
+    /// What clients in processes of their own are told.
+    pub puppets: puppet::Plan,
     values: Arc<AtomicU64>,
 }
 
@@ -140,6 +188,7 @@ impl Stage {
             is_over: Arc::default(),
             pace: Duration::ZERO,
             seed,
+            puppets: puppet::Plan::default(),
             values: Arc::default(),
         }
     }
@@ -153,6 +202,7 @@ impl Stage {
             is_over: Arc::clone(&self.is_over),
             pace: self.pace,
             seed: self.seed,
+            puppets: self.puppets.clone(),
             values: Arc::clone(&self.values),
         }
     }
@@ -180,7 +230,10 @@ impl Stage {
             | Workload::Registers
             | Workload::Listings
             | Workload::Stamps
-            | Workload::Holes => Ok(()),
+            | Workload::Holes
+            | Workload::Locks
+            | Workload::Uploads
+            | Workload::Groups => Ok(()),
         }
     }
 
@@ -190,6 +243,8 @@ impl Stage {
         let mut random = Random::of(self.seed, self.workload.name(), client);
         let mut pairs = listings::Pairs::default();
         let mut sheets = holes::Sheets::default();
+        let mut puppet = None;
+        let mut writer = uploads::Writer::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -200,6 +255,9 @@ impl Stage {
                 Workload::Listings => listings::act(self, &mut pairs, &mut scribe, &mut random),
                 Workload::Stamps => stamps::act(self, &mut scribe, &mut random),
                 Workload::Holes => holes::act(self, &mut sheets, &mut scribe, &mut random),
+                Workload::Locks => locks::act(self, &mut puppet, &mut scribe, &mut random),
+                Workload::Uploads => uploads::act(self, &mut writer, &mut scribe, &mut random),
+                Workload::Groups => groups::act(self, &mut scribe, &mut random),
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
@@ -220,6 +278,9 @@ impl Stage {
             Workload::Listings => listings::finish(self, &mut scribe),
             Workload::Stamps => stamps::finish(self, &mut scribe),
             Workload::Holes => holes::finish(self, &mut scribe),
+            Workload::Locks => locks::finish(self, &mut scribe),
+            Workload::Uploads => uploads::finish(self, &mut scribe),
+            Workload::Groups => groups::finish(self, &mut scribe),
         }
     }
 
@@ -234,6 +295,9 @@ impl Stage {
             Workload::Listings => listings::keys(self),
             Workload::Stamps => stamps::keys(),
             Workload::Holes => holes::keys(),
+            Workload::Locks => locks::keys(self),
+            Workload::Uploads => uploads::keys(self),
+            Workload::Groups => groups::keys(self),
         }
     }
 }

@@ -1,0 +1,116 @@
+//! A puppet as its workload has it. Dropping it kills the process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tyr_types::{Error, Result};
+
+use super::{Answer, Order};
+
+/// What a puppet must be told when it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Where nodes of the cluster are reached.
+    pub addresses: Vec<String>,
+    /// The keyspaces that blobs are spread over.
+    pub keyspaces: Vec<String>,
+}
+
+/// A client in a process of its own.
+#[derive(Debug)]
+pub struct Puppet {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Puppet {
+    /// Starts one. It connects when it is first told to do something.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system refuses.
+    pub fn start(plan: &Plan) -> Result<Self> {
+        let program = std::env::current_exe();
+        let program = program.map_err(|error| Error::io("where this program is", error))?;
+        let mut command = Command::new(program);
+        command.args(["puppet", "--at", &plan.addresses.join(",")]);
+        command.args(["--keyspaces", &plan.keyspaces.join(",")]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| Error::io("a client's process", error))?;
+        let (Some(orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::unavailable("a client's process without its pipes"));
+        };
+        Ok(Self { child, orders, answers: BufReader::new(answers) })
+    }
+
+    /// The one that is there, or a new one.
+    ///
+    /// # Errors
+    /// As [`Puppet::start`].
+    pub fn of<'a>(place: &'a mut Option<Self>, plan: &Plan) -> Result<&'a mut Self> {
+        let puppet = place.take().map_or_else(|| Self::start(plan), Ok)?;
+        Ok(place.insert(puppet))
+    }
+
+    /// Has it do something, and waits for the answer.
+    ///
+    /// # Errors
+    /// What it was answered; `Corrupt` when it ended by itself.
+    pub fn ask(&mut self, order: &Order) -> Result<u64> {
+        self.send(order)?;
+        self.hear()
+    }
+
+    /// Has it begin something.
+    ///
+    /// # Errors
+    /// `Corrupt` when it ended by itself.
+    pub fn send(&mut self, order: &Order) -> Result<()> {
+        let line = serde_json::to_string(order).expect("numbers and texts are JSON");
+        let sent = writeln!(self.orders, "{line}").and_then(|()| self.orders.flush());
+        sent.map_err(|error| Error::corrupt("a client ended by itself").with_source(error))
+    }
+
+    /// Waits for the answer to what was sent.
+    ///
+    /// # Errors
+    /// As [`Puppet::ask`].
+    pub fn hear(&mut self) -> Result<u64> {
+        let mut line = String::new();
+        let ended = |text: String| Error::corrupt(format!("a client ended by itself: {text}"));
+        self.answers.read_line(&mut line).map_err(|error| ended(error.to_string()))?;
+        let answer = serde_json::from_str::<Answer>(&line);
+        answer.map_err(|error| ended(format!("{error} in {line:?}")))?.result()
+    }
+
+    /// It does nothing until [`Puppet::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// It goes on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends it as a loss of the process does.
+    pub fn kill(&mut self) {
+        // It is gone, one way or the other.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // It may have ended by itself; who asks it next is told so.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
