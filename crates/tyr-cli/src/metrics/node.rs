@@ -19,7 +19,7 @@ fn by_keyspace(
 }
 
 /// The metrics of a node.
-pub static METRICS: [Metric<NodeStatistics>; 68] = [
+pub static METRICS: [Metric<NodeStatistics>; 70] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -176,6 +176,16 @@ pub static METRICS: [Metric<NodeStatistics>; 68] = [
         Level(|it| it.staged.0 as f64),
     ),
     metric("tyr_staged_bytes", "Bytes of those pieces.", Level(|it| it.staged.1 as f64)),
+    metric(
+        "tyr_key_leases_held",
+        "Leases of keys, locks among them, that the node gave and that are not over.",
+        Level(|it| it.key_leases.0 as f64),
+    ),
+    metric(
+        "tyr_key_leases_waiting",
+        "Clients that wait there for a lease that others are in the way of.",
+        Level(|it| it.key_leases.1 as f64),
+    ),
     metric(
         "tyr_versions_held",
         "Older versions held for readers.",

@@ -114,6 +114,8 @@ pub struct NodeStatistics {
     pub expected_bytes: u64,
     /// Pieces that were uploaded ahead of their transactions and not used yet, and their bytes.
     pub staged: (u64, u64),
+    /// Leases of keys that are held here, and of those that wait for them (K1).
+    pub key_leases: (u64, u64),
     /// Older versions held for readers.
     pub versions_held: u64,
     /// Folds since the start.
@@ -229,6 +231,7 @@ struct Seen {
     scrub: ScrubStatistics,
     expected_bytes: u64,
     staged: (u64, u64),
+    key_leases: (u64, u64),
     log_records: u64,
     log_bytes: u64,
 }
@@ -242,6 +245,8 @@ fn see(engine: &mut Engine) -> Seen {
     let expected_bytes = engine.holdings().expected_bytes() as u64;
     let (pieces, staged_bytes) = engine.member().staged();
     let staged = (pieces as u64, staged_bytes);
+    let (held, waiting) = engine.member().key_leases();
+    let key_leases = (held as u64, waiting as u64);
     let journal = engine.journal();
     let (log_records, log_bytes) = (journal.next_sequence(), journal.bytes());
     Seen {
@@ -252,6 +257,7 @@ fn see(engine: &mut Engine) -> Seen {
         scrub,
         expected_bytes,
         staged,
+        key_leases,
         log_records,
         log_bytes,
     }
@@ -358,6 +364,7 @@ impl Observer {
             dirty_bytes: store.recent().dirty_memory() as u64,
             expected_bytes: seen.expected_bytes,
             staged: seen.staged,
+            key_leases: seen.key_leases,
             versions_held: store.recent().versions() as u64,
             folds,
             is_fold_failing: fold_failure.is_some(),
