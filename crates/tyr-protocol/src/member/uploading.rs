@@ -56,6 +56,8 @@ struct Passing {
 pub(super) struct Uploads {
     /// Bounded by [`PASSING_MAX`].
     passing: BTreeMap<PieceId, Passing>,
+    /// Bytes of these; bounded by [`PASSING_LEN_MAX`].
+    passing_len: u64,
     /// Bounded by [`FETCHING_MAX`].
     pub fetching: BTreeMap<TransactionId, Fetching>,
     looked_us: u64,
@@ -64,13 +66,34 @@ pub(super) struct Uploads {
 impl Uploads {
     /// Whether a piece of so many bytes has to wait.
     fn is_full(&self, len: u64) -> bool {
-        let passing: u64 = self.passing.values().map(|it| it.len).sum();
-        self.passing.len() >= PASSING_MAX || passing + len > PASSING_LEN_MAX
+        self.passing.len() >= PASSING_MAX || self.passing_len + len > PASSING_LEN_MAX
+    }
+
+    /// A piece is on its way, perhaps anew.
+    fn pass(&mut self, id: PieceId, passing: Passing) {
+        self.remove(id);
+        self.passing_len += passing.len;
+        self.passing.insert(id, passing);
+    }
+
+    /// Nobody waits for a piece any more.
+    fn remove(&mut self, id: PieceId) {
+        self.passing_len -= self.passing.remove(&id).map_or(0, |it| it.len);
+    }
+
+    /// Nobody waits any more for those that were too long on their way.
+    fn forget_late(&mut self, now_us: u64) {
+        let is_late = |it: &Passing| now_us.saturating_sub(it.since_us) >= PASS_LATE_US;
+        let late = self.passing.iter().filter(|(_, it)| is_late(it)).map(|(id, _)| *id);
+        late.collect::<Vec<_>>().into_iter().for_each(|id| self.remove(id));
     }
 
     /// Checks what must hold between steps.
     pub fn invariants(&self) {
         assert!(self.passing.len() <= PASSING_MAX, "pieces on their way are bounded");
+        let len: u64 = self.passing.values().map(|it| it.len).sum();
+        assert_eq!(self.passing_len, len, "bytes on their way are counted");
+        assert!(len <= PASSING_LEN_MAX, "bytes on their way are bounded");
         assert!(self.fetching.len() <= FETCHING_MAX, "who waits for pieces is bounded");
         let is_waiting = self.passing.values().all(|it| !it.lacking.is_empty());
         assert!(is_waiting, "who has waited for all is answered");
@@ -81,6 +104,11 @@ impl Member {
     /// The number of pieces that are staged here, and their bytes.
     pub fn staged(&self) -> (usize, u64) {
         (self.commit.pieces.len(), self.commit.pieces.bytes())
+    }
+
+    /// Their names, each with the clock until which it is promised (U2).
+    pub fn staged_until(&self) -> impl Iterator<Item = (PieceId, u64)> + '_ {
+        self.commit.pieces.iter().map(|(id, kept)| (*id, kept.until_us))
     }
 
     /// The pieces of a checkpoint (L1, U2), without what is in them: the store has that.
@@ -165,7 +193,7 @@ impl<S: Store> Turn<'_, S> {
         lacking.insert(self.member.node);
         let (len, since_us) = (u64::from(staged.piece.len), self.member.now.monotonic_us);
         let passing = Passing { client, number, len, lacking, since_us };
-        self.member.uploads.passing.insert(id, passing);
+        self.member.uploads.pass(id, passing);
     }
 
     /// Another node passes on a piece, or gives one that was asked for.
@@ -223,7 +251,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// The log did not take a piece: it is not here, and whoever waits for it asks again.
     pub(super) fn not_staged(&mut self, id: PieceId, is_new: bool) {
-        self.member.uploads.passing.remove(&id);
+        self.member.uploads.remove(id);
         if is_new && self.member.commit.pieces.remove(id).is_some() {
             self.store.unstage(&[id]);
         }
@@ -235,7 +263,7 @@ impl<S: Store> Turn<'_, S> {
         passing.lacking.remove(&node);
         if passing.lacking.is_empty() {
             let Passing { client, number, .. } = *passing;
-            self.member.uploads.passing.remove(&id);
+            self.member.uploads.remove(id);
             self.send(Address::Client(client), Body::Upload(Message::Staged { number }));
         }
     }
@@ -311,18 +339,14 @@ impl<S: Store> Turn<'_, S> {
     /// Some time has passed, and there is a lease.
     pub(super) fn tick_uploads(&mut self) {
         let now_us = self.member.now.monotonic_us;
-        let uploads = &mut self.member.uploads;
-        uploads.passing.retain(|_, it| now_us.saturating_sub(it.since_us) < PASS_LATE_US);
+        self.member.uploads.forget_late(now_us);
         self.give_up_silent(now_us);
         if now_us.saturating_sub(self.member.uploads.looked_us) >= LATE_LOOK_US {
             self.member.uploads.looked_us = now_us;
             let clock_us = self.member.commit.clock().clock;
-            let pieces = self.member.commit.pieces.iter();
             let map = self.member.map.as_ref();
             let is_gone = |id| map.is_some_and(|map| map.is_dropped(id));
-            let late = pieces
-                .filter(|(_, kept)| kept.until_us < clock_us || is_gone(kept.staged.blob.keyspace));
-            let late: Vec<PieceId> = late.map(|(id, _)| *id).collect();
+            let late = self.member.commit.pieces.late(clock_us, is_gone);
             self.drop_pieces(&late);
         }
     }

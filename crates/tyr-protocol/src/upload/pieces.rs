@@ -8,9 +8,9 @@
 //! A piece is of one transaction. The first that comes in has it for as long as it is in flight
 //! here; another finds that out when it is validated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tyr_types::{PieceId, PieceRef, Transaction, TransactionId};
+use tyr_types::{KeyspaceId, PieceId, PieceRef, Transaction, TransactionId};
 
 use super::message::StagedPiece;
 use super::wanted::Wanted;
@@ -43,6 +43,10 @@ pub enum Lack {
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
     by_id: BTreeMap<PieceId, Kept>,
+    /// The same by the clock until which they are promised.
+    by_end: BTreeSet<(u64, PieceId)>,
+    /// How many there are of each keyspace that has some.
+    by_keyspace: BTreeMap<KeyspaceId, usize>,
     /// Bytes of all of them.
     bytes: u64,
 }
@@ -79,10 +83,14 @@ impl Pieces {
         match self.by_id.get_mut(&id) {
             Some(kept) => {
                 debug_assert_eq!(kept.staged, staged, "what is in a piece never changes");
+                self.by_end.remove(&(kept.until_us, id));
                 kept.until_us = kept.until_us.max(until_us);
+                self.by_end.insert((kept.until_us, id));
             }
             None => {
                 self.bytes += len;
+                self.by_end.insert((until_us, id));
+                *self.by_keyspace.entry(staged.blob.keyspace).or_default() += 1;
                 let (claimed_by, is_laid_aside) = (None, false);
                 self.by_id.insert(id, Kept { staged, until_us, claimed_by, is_laid_aside });
             }
@@ -93,7 +101,27 @@ impl Pieces {
     pub fn remove(&mut self, id: PieceId) -> Option<Kept> {
         let kept = self.by_id.remove(&id)?;
         self.bytes -= u64::from(kept.staged.piece.len);
+        self.by_end.remove(&(kept.until_us, id));
+        let keyspace = kept.staged.blob.keyspace;
+        let left = self.by_keyspace.get_mut(&keyspace).expect("its pieces are counted");
+        *left -= 1;
+        if *left == 0 {
+            self.by_keyspace.remove(&keyspace);
+        }
         Some(kept)
+    }
+
+    /// Those that are promised no longer at this clock, or are of a keyspace of which `is_gone`
+    /// says that it is. Takes as long as they are many, and keyspaces.
+    pub fn late(&self, clock_us: u64, is_gone: impl Fn(KeyspaceId) -> bool) -> Vec<PieceId> {
+        let late = self.by_end.iter().take_while(|(until_us, _)| *until_us < clock_us);
+        let mut late: Vec<PieceId> = late.map(|(_, id)| *id).collect();
+        if self.by_keyspace.keys().any(|keyspace| is_gone(*keyspace)) {
+            let is_too =
+                |kept: &Kept| kept.until_us >= clock_us && is_gone(kept.staged.blob.keyspace);
+            late.extend(self.by_id.iter().filter(|(_, kept)| is_too(kept)).map(|(id, _)| *id));
+        }
+        late
     }
 
     /// All are gone, but those that `is_kept` says.
@@ -149,5 +177,55 @@ impl Pieces {
         assert_eq!(self.bytes, bytes, "what is staged is counted");
         let is_named = self.by_id.iter().all(|(id, kept)| *id == kept.staged.piece.id);
         assert!(is_named, "a piece is kept under its name");
+        let ends = self.by_id.iter().map(|(id, kept)| (kept.until_us, *id));
+        assert_eq!(self.by_end, ends.collect(), "each piece has its end");
+        let mut counted = BTreeMap::<KeyspaceId, usize>::new();
+        for kept in self.by_id.values() {
+            *counted.entry(kept.staged.blob.keyspace).or_default() += 1;
+        }
+        assert_eq!(self.by_keyspace, counted, "pieces are counted by keyspace");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::{BlobName, Key};
+
+    use super::*;
+
+    fn piece(number: u64, keyspace: u32) -> StagedPiece {
+        let blob = BlobName { keyspace: KeyspaceId(keyspace), key: Key::new("a").unwrap() };
+        StagedPiece {
+            piece: PieceRef { id: PieceId::new(1, number), len: 10, sum: 0 },
+            blob,
+            chunk: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_late_or_of_a_keyspace_that_is_gone_is_told_once() {
+        let mut pieces = Pieces::default();
+        for (number, keyspace, until_us) in [(1, 1, 50), (2, 1, 90), (3, 2, 50), (4, 2, 99)] {
+            pieces.stage(piece(number, keyspace), until_us);
+            pieces.invariants();
+        }
+        let late = |pieces: &Pieces, clock_us, gone: Option<u32>| {
+            let mut late = pieces.late(clock_us, |keyspace| gone == Some(keyspace.0));
+            late.sort_unstable();
+            late.into_iter().map(|id| id.0 as u64).collect::<Vec<_>>()
+        };
+        assert_eq!(late(&pieces, 50, None), [0; 0], "promised until then");
+        assert_eq!(late(&pieces, 51, None), [1, 3]);
+        assert_eq!(late(&pieces, 51, Some(2)), [1, 3, 4]);
+        assert_eq!(late(&pieces, 51, Some(3)), [1, 3]);
+        pieces.stage(piece(1, 1), 95);
+        pieces.stage(piece(2, 1), 60);
+        pieces.invariants();
+        assert_eq!(late(&pieces, 91, None), [2, 3], "renewed, and never for less time");
+        assert!(pieces.remove(PieceId::new(1, 3)).is_some());
+        assert!(pieces.remove(PieceId::new(1, 4)).is_some());
+        assert!(pieces.remove(PieceId::new(1, 4)).is_none());
+        pieces.invariants();
+        assert_eq!(late(&pieces, 96, Some(2)), [1, 2]);
     }
 }
