@@ -81,7 +81,7 @@ impl<S: Store> Turn<'_, S> {
         let (hop, commit) = (&chain.hops()[position], &self.member.commit);
         let all = wanted(transaction, hop, |keyspace| self.store.chunk_size(keyspace));
         let is_here = |id: PieceId| commit.pieces.get(id).is_some();
-        !commit.remembers(transaction.id) && all.iter().any(|want| !is_here(want.piece.id))
+        !commit.knows_outcome(transaction.id) && all.iter().any(|want| !is_here(want.piece.id))
     }
 
     /// The pieces that this node lacks for a transaction, and who may have them: those that the
@@ -93,7 +93,7 @@ impl<S: Store> Turn<'_, S> {
         let (Some(map), Some(position)) = (&self.member.map, chain.position(node)) else {
             return sought;
         };
-        let is_known = commit.remembers(transaction.id);
+        let is_known = commit.knows_outcome(transaction.id);
         if is_known || !is_uploaded(transaction) || !commit.rules.hold(Rule::U4) {
             return sought;
         }

@@ -114,6 +114,17 @@ impl Commit {
         self.records.slot(id).is_some() || self.recovery.as_deref().is_some_and(is_noted)
     }
 
+    /// Whether it is known here what became of the transaction. To have promised to an attempt of
+    /// it (F2), or to have it in flight undecided, is not that.
+    pub fn knows_outcome(&self, id: TransactionId) -> bool {
+        let is_decided = |slot| self.records[slot].state.decided_at().is_some();
+        let is_over = |recovery: &Recovery| {
+            recovery.memory.get(id).is_some_and(|entry| entry.outcome.is_some())
+        };
+        self.records.slot(id).is_some_and(is_decided)
+            || self.recovery.as_deref().is_some_and(is_over)
+    }
+
     /// Whether what began then may have been forgotten here (F11).
     pub fn is_forgotten(&self, begun: Timestamp) -> bool {
         let recovery = self.recovery.as_ref();

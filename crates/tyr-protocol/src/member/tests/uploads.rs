@@ -11,7 +11,7 @@ use tyr_types::{
 use super::shelf::Shelf;
 use super::stand::{CLIENT, Stand, map};
 use crate::chain::Ends;
-use crate::commit::{self, Attempt, Decision};
+use crate::commit::{self, Attempt, Decision, recovery};
 use crate::map::ClusterMap;
 use crate::member::{Effect, Event, Member, MemberConfig, Record, Store};
 use crate::message::{Address, Asked, Body, Envelope};
@@ -325,22 +325,59 @@ fn without_u2_what_is_staged_is_lost_with_the_log() {
     assert_eq!(again(1, &nodes.map, standing).member.staged(), (0, 0));
 }
 
-/// What the second node is told of a transaction that is known to be committed.
-fn known_pass(nodes: &Nodes, transaction: &Arc<Transaction>) -> Event {
+/// What the second node is told by the first in the first attempt after that of the client.
+fn pass(nodes: &Nodes, transaction: &Arc<Transaction>, is_known: bool) -> Event {
     let chain = nodes.map.chain(transaction, &Ends::new()).unwrap();
     let clock = nodes.stands[0].member.clock();
-    let epoch = nodes.map.epoch;
     let message = commit::Message::Forward {
         transaction: Arc::clone(transaction),
         chain,
-        attempt: Attempt { epoch, number: 1, coordinator: NodeId(0) },
+        attempt: first_attempt(nodes),
         begun: clock,
         highest: clock,
-        known: Some(clock),
+        known: is_known.then_some(clock),
         usages: Vec::new(),
     };
-    let (from, body) = (Address::Node(NodeId(0)), Body::Commit(message));
-    Event::Receive(Envelope { epoch, incarnation: 1, from, body })
+    heard(nodes, Body::Commit(message))
+}
+
+fn first_attempt(nodes: &Nodes) -> Attempt {
+    Attempt { epoch: nodes.map.epoch, number: 1, coordinator: NodeId(0) }
+}
+
+fn heard(nodes: &Nodes, body: Body) -> Event {
+    let from = Address::Node(NodeId(0));
+    Event::Receive(Envelope { epoch: nodes.map.epoch, incarnation: 1, from, body })
+}
+
+/// What the second node is told of a transaction that is known to be committed.
+fn known_pass(nodes: &Nodes, transaction: &Arc<Transaction>) -> Event {
+    pass(nodes, transaction, true)
+}
+
+/// U4, F2: a promise to an attempt is no word of its pieces.
+#[test]
+fn who_has_only_promised_to_an_attempt_asks_for_the_pieces_that_it_lacks() {
+    let mut nodes = Nodes::new(None);
+    let transaction = writing(1, &[5]);
+    let begun = nodes.stands[0].member.clock();
+    let (id, attempt) = (transaction.id, first_attempt(&nodes));
+    let query = Body::Recovery(recovery::Message::Query { id, attempt, begun });
+    let query = heard(&nodes, query);
+    nodes.stands[1].step(query);
+    let standing = nodes.stands[1].member.checkpoint(0);
+    assert!(!standing.is_empty(), "it has promised");
+    let effects = {
+        let event = pass(&nodes, &transaction, false);
+        nodes.stands[1].step(event)
+    };
+    let is_asked = |effect: &Effect| match effect {
+        Effect::Send { envelope, .. } => {
+            matches!(&envelope.body, Body::Upload(Message::Fetch { id, .. }) if *id == staged(5).piece.id)
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(is_asked), "{effects:?}");
 }
 
 /// U3.
