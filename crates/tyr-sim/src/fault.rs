@@ -110,6 +110,16 @@ impl FaultPlan {
         &self.0
     }
 
+    /// Whether nodes only come and change their weights.
+    pub fn is_growth(&self) -> bool {
+        self.0.iter().all(|(_, fault)| matches!(fault, Fault::Add(_) | Fault::Weight(..)))
+    }
+
+    /// Whether nothing but clocks jumps.
+    pub fn is_of_clocks(&self) -> bool {
+        self.0.iter().all(|(_, fault)| matches!(fault, Fault::ClockJump(..)))
+    }
+
     /// Whether something on disks goes bad.
     pub fn has_rot(&self) -> bool {
         self.0.iter().any(|(_, fault)| matches!(fault, Fault::Rot(_)))

@@ -65,6 +65,7 @@ pub use self::event::{Attempt, Decision, Event, Message, Usages};
 use self::in_flight::InFlight;
 pub use self::memory::{Kept, Marked, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered, Singles};
 pub use self::outcomes::{Answered, Outcomes};
+pub use self::pieces::LACKING as PIECES_LACKING;
 use self::record::{Records, Slot, State, Subject};
 use self::recovery::{Inquiries, Recovery};
 pub use self::retention::OutcomeRetention;

@@ -11,9 +11,11 @@ use crate::upload::pieces::Lack;
 use crate::upload::wanted;
 use crate::view::View;
 
-/// The texts of aborts for what was uploaded ahead (U1, U4).
-const LACKING: &str = "a piece that was uploaded ahead is at no node that is to have it: it was \
-                       dropped, or is older than a day; upload it again";
+/// Why a transaction aborts whose pieces nobody has (U4).
+pub const LACKING: &str = "a piece that was uploaded ahead is at no node that is to have it: it \
+                           was dropped, or is older than a day; upload it again";
+
+/// The texts of other aborts for what was uploaded ahead (U1).
 const OTHER_PIECE: &str = "a piece is not the one that was uploaded under its name, or was \
                            uploaded for another chunk; upload it for where it is to lie";
 const TAKEN_PIECE: &str = "a piece is of one transaction, and another in flight refers to it; \

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tyr_protocol::Abort;
+use tyr_protocol::commit::PIECES_LACKING;
 use tyr_protocol::movement::scrub::is_repair;
 use tyr_types::{BlobOperations, ErrorKind, Existence, KeyspaceId, Operation, Timestamp};
 
@@ -16,6 +17,9 @@ pub struct Allowed {
     /// as `Unavailable`, and time out. On a healthy cluster nothing is, and transactions without
     /// reads and conditions never abort.
     pub is_unavailable: bool,
+    /// Whether what was uploaded ahead may be out of everybody's reach. It is not where nodes only
+    /// come and change their weights: who lacks it asks others (U4).
+    pub are_pieces_lost: bool,
     /// Whether what disks hold may be damaged.
     pub is_damaged: bool,
     /// How long a snapshot reads the blob that it began with (V1), and one of everything all blobs
@@ -143,6 +147,7 @@ fn commit_is_legitimate(
     let is_legitimate = match abort.kind {
         ErrorKind::Conflict => is_conditional,
         ErrorKind::AlreadyExists => is_asked(attempted, Existence::Absent),
+        ErrorKind::Unavailable if abort.reason == PIECES_LACKING => allowed.are_pieces_lost,
         ErrorKind::Unavailable => allowed.is_unavailable,
         ErrorKind::NotFound => {
             let written = attempted.blobs.iter().map(|written| written.blob.keyspace);

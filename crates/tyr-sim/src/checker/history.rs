@@ -3,10 +3,13 @@
 //! A history knows nothing of nodes and messages. Times are those of the run, in microseconds; who
 //! ended in the same microsecond as another began counts as concurrent with it.
 
+use std::collections::BTreeMap;
+
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, LeaseMode, Outcome, Scan, ScanPage, Timestamp, TransactionId,
+    BlobName, BlobOperations, Bytes, LeaseMode, Outcome, PieceId, Scan, ScanPage, Timestamp,
+    TransactionId,
 };
 
 /// What clients did and saw, in the order in which it began.
@@ -16,6 +19,17 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// The leases that clients held.
     pub holdings: Vec<Holding>,
+    /// The pieces that clients uploaded.
+    pub pieces: BTreeMap<PieceId, Piece>,
+}
+
+/// A piece that a client uploaded ahead of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The transaction, by its place among the entries.
+    pub entry: usize,
+    /// Whether its client said that it does not need it (U2).
+    pub is_dropped: bool,
 }
 
 /// A lease that a client held.
@@ -195,6 +209,17 @@ impl Attempted {
 }
 
 impl History {
+    /// A client uploaded a piece for the transaction of this entry.
+    pub fn uploaded(&mut self, id: PieceId, entry: usize) {
+        self.pieces.insert(id, Piece { entry, is_dropped: false });
+    }
+
+    /// A client said that it does not need what it uploaded for this entry.
+    pub fn drop_pieces(&mut self, entry: usize) {
+        let own = self.pieces.values_mut().filter(|piece| piece.entry == entry);
+        own.for_each(|piece| piece.is_dropped = true);
+    }
+
     /// The transactions, each with its place among the entries.
     pub fn transactions(&self) -> impl Iterator<Item = (usize, &Entry, &Attempted)> {
         self.entries.iter().enumerate().filter_map(|(place, entry)| match &entry.deed {

@@ -4,6 +4,7 @@
 //!   history ─┬─► answers: everything ended; acknowledged is applied, aborted is not; refusals
 //!            │            are legitimate; reads repeat
 //!            ├─► leases: held by one at a time
+//!            ├─► pieces: given back when they are used, dropped or late
 //!            └─► timeline ─► replay ─┬─► unexplained: conditions, answers, reads at a timestamp
 //!     applied ─────┘                 ├─► replicas: every holder, byte for byte
 //!                                    ├─► fresh: read_many
@@ -20,6 +21,7 @@ pub mod history;
 pub mod leases;
 pub mod model;
 pub mod order;
+pub mod pieces;
 pub mod place;
 pub mod replay;
 pub mod replicas;
@@ -30,8 +32,9 @@ pub mod timeline;
 
 pub use self::answers::Allowed;
 pub use self::history::{
-    Answer, Attempted, Deed, Entry, Fate, Found, History, Holding, Listed, Seen,
+    Answer, Attempted, Deed, Entry, Fate, Found, History, Holding, Listed, Piece, Seen,
 };
+pub use self::pieces::{Staged, pieces_are_given_back};
 pub use self::replay::Replayed;
 pub use self::replicas::{HeldChunk, Replica, Replicas};
 pub use self::served::probes_are_served;

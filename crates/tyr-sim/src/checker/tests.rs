@@ -17,6 +17,7 @@ use crate::store::{SimStore, StoreConfig};
 
 const HEALTHY: Allowed = Allowed {
     is_unavailable: false,
+    are_pieces_lost: false,
     is_damaged: false,
     snapshot_us: Some(1_000),
     linger_us: 100,

@@ -60,8 +60,10 @@ const KINDS: [Kind; 18] = [
     },
     Kind {
         name: "holes",
-        parameters: &[("blobs", 2)],
-        make: |space, values| Box::new(Holes::new(space, values[0] as usize)),
+        parameters: &[("blobs", 2), ("stretches", 0)],
+        make: |space, values| {
+            Box::new(Holes::new(space, values[0] as usize).with_stretches(values[1]))
+        },
     },
     Kind {
         name: "lists",
@@ -122,8 +124,11 @@ const KINDS: [Kind; 18] = [
     },
     Kind {
         name: "uploads",
-        parameters: &[("blobs", 3)],
-        make: |space, values| Box::new(Uploads::new(space, values[0] as usize)),
+        parameters: &[("blobs", 3), ("unused", 0), ("pause", 0)],
+        make: |space, values| {
+            let uploads = Uploads::new(space, values[0] as usize).with_unused(values[1]);
+            Box::new(uploads.with_pause(values[2].saturating_mul(1_000)))
+        },
     },
     Kind {
         name: "watches",

@@ -18,13 +18,29 @@ const CHUNKS: u64 = 5;
 pub struct Holes {
     space: Space,
     blobs: usize,
+    /// Of a hundred things that a client does, so many ask which bytes are written.
+    stretches: u64,
     unique: Unique,
 }
 
 impl Holes {
     /// So many blobs.
     pub fn new(space: Space, blobs: usize) -> Self {
-        Self { space, blobs: blobs.max(1), unique: Unique::new(b'h') }
+        Self { space, blobs: blobs.max(1), stretches: 0, unique: Unique::new(b'h') }
+    }
+
+    /// The same; so many of a hundred things that clients do ask which bytes are written.
+    pub fn with_stretches(self, stretches: u64) -> Self {
+        Self { stretches, ..self }
+    }
+
+    /// Asks which bytes of a blob are written.
+    fn ask(&self, blob: usize, random: &mut Random) -> Work {
+        let name = self.space.blob("holes", blob);
+        let chunk_size = self.space.chunk_size_of(&name);
+        let start = random.below(chunk_size);
+        let range = ByteRange { start, end: start + random.between(1, 6) * chunk_size };
+        Work::Stretches { first: Want::stat(name), range, chunk_size, pause_us: 2_000 }
     }
 
     /// Where a cell begins.
@@ -100,6 +116,9 @@ impl Workload for Holes {
     fn next(&mut self, _client: u16, random: &mut Random) -> Work {
         let blob = random.below(self.blobs as u64) as usize;
         let wants = || (0..self.blobs).map(|blob| self.want(blob)).collect();
+        if self.stretches > 0 && random.percent(self.stretches) {
+            return self.ask(blob, random);
+        }
         match random.below(100) {
             0..70 => {
                 let name = self.space.blob("holes", blob);

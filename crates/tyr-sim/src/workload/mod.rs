@@ -8,7 +8,8 @@
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
 //! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`] and
 //! [`uploads`] are the workloads; [`locking`] is what is done with a lease, [`uploading`] what goes
-//! ahead of a transaction, [`probe`] what every run ends with.
+//! ahead of a transaction, [`stretching`] what is asked of stretches, [`probe`] what every run ends
+//! with.
 
 pub mod bank;
 pub mod borders;
@@ -30,6 +31,7 @@ pub mod sides;
 pub mod snapshots;
 pub mod stamps;
 pub mod stocks;
+mod stretching;
 #[cfg(test)]
 mod tests;
 mod uploading;
@@ -47,6 +49,7 @@ use crate::random::Random;
 
 use self::locking::Locked;
 pub use self::runner::{Next, Runner};
+use self::uploading::Afterwards;
 
 /// Something that clients do, with its own idea of what must come of it.
 pub trait Workload {
@@ -79,6 +82,16 @@ pub type Then = Box<dyn FnOnce(&[Seen]) -> Vec<BlobOperations>>;
 pub enum Work {
     /// Commit this.
     Commit(Vec<BlobOperations>),
+    /// Upload what these operations need, then commit them, or do not; with so long a pause before
+    /// each call but the first.
+    Upload {
+        /// The operations.
+        blobs: Vec<BlobOperations>,
+        /// What is done when all is uploaded.
+        afterwards: Afterwards,
+        /// The pause in microseconds.
+        pause_us: u64,
+    },
     /// Read, then commit what follows from what was read.
     Transact {
         /// What to read, one after the other.
@@ -112,6 +125,17 @@ pub enum Work {
         /// The blobs that there may be: of each it is known then whether it was there.
         among: Vec<BlobName>,
         /// The pause in microseconds.
+        pause_us: u64,
+    },
+    /// Read one blob in a snapshot, then ask there which of its bytes are written, chunk by chunk.
+    Stretches {
+        /// What is read first: where the blob ends.
+        first: Want,
+        /// The bytes that are asked about.
+        range: ByteRange,
+        /// The chunk size of its keyspace.
+        chunk_size: u64,
+        /// The pause in microseconds before each.
         pause_us: u64,
     },
     /// Read all at one timestamp, no older than now.

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use tyr_protocol::session::{Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
-use self::answers::{aborted, committed, failed, read, saw, seen_of};
+use self::answers::{aborted, committed, failed, read, saw, seen_of, stretched};
 use self::watching::Watching;
 use super::locking::Locking;
 use super::paging::Paging;
-use super::uploading::Uploading;
+use super::stretching::Stretching;
+use super::uploading::{Afterwards, Uploading};
 use super::{Then, Work, Workload, probe};
 use crate::checker::{Attempted, Deed, Entry, Fate, History, Replayed, Seen};
 use crate::random::Random;
@@ -58,6 +59,8 @@ struct Doing {
     then: Option<Then>,
     /// What it still has to list, and of which blobs.
     listing: Paging,
+    /// Of what it still has to ask which bytes are written.
+    stretching: Stretching,
     /// The moment of everything that was taken for it.
     moment: Option<Timestamp>,
     /// The pause before each call but the first.
@@ -71,6 +74,8 @@ struct Doing {
     asks: u32,
     /// What is uploaded ahead of its transaction.
     uploading: Option<Uploading>,
+    /// What becomes of that.
+    afterwards: Afterwards,
     /// Whether it is a part of the setting up.
     is_set_up: bool,
 }
@@ -279,9 +284,13 @@ impl Runner {
             let (reads, answers) = (Vec::new(), Vec::new());
             Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
         };
-        let mut listing = Paging::default();
+        let (mut listing, mut stretching, mut afterwards) = Default::default();
         let (deed, reads, then, pause_us) = match work {
             Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
+            Work::Upload { blobs, afterwards: its, pause_us } => {
+                afterwards = its;
+                (Deed::Transaction(attempted(blobs)), Vec::new(), None, pause_us)
+            }
             Work::Transact { reads, then } => {
                 (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
             }
@@ -294,6 +303,10 @@ impl Runner {
             Work::Moment { reads, pause_us } => (Deed::Moment(Vec::new()), reads, None, pause_us),
             Work::List { first, scans, among, pause_us } => {
                 listing = Paging::new(scans, among);
+                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
+            }
+            Work::Stretches { first, range, chunk_size, pause_us } => {
+                stretching = Stretching::new(&first.blob, range, chunk_size);
                 (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
             }
             Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
@@ -311,6 +324,7 @@ impl Runner {
             entry: self.history.entries.len() - 1,
             reads: reads.into(),
             listing,
+            stretching,
             then,
             moment: None,
             pause_us,
@@ -319,6 +333,7 @@ impl Runner {
             asked: None,
             asks: 0,
             uploading: None,
+            afterwards,
             is_set_up,
         });
     }
@@ -340,6 +355,13 @@ impl Runner {
             Deed::Read(_) => {
                 let want = doing.reads.pop_front().expect("a single read is asked once");
                 Call::Read { want, place: Place::Newest }
+            }
+            Deed::Snapshot(seen) if doing.reads.is_empty() && !doing.stretching.is_over() => {
+                let at = seen.first().and_then(|first| first.at);
+                let at = at.expect("the first read of a snapshot told its moment");
+                let (call, asked) = doing.stretching.call(at, now_us);
+                seen.push(asked);
+                call
             }
             Deed::Snapshot(seen) if doing.reads.is_empty() => {
                 doing.listing.call(seen.first().and_then(|first| first.at), now_us)
@@ -379,6 +401,11 @@ impl Runner {
                     if let Some(upload) = uploading.next() {
                         return upload;
                     }
+                    if doing.afterwards == Afterwards::Drop
+                        && let Some(drop) = uploading.next_drop()
+                    {
+                        return drop;
+                    }
                     attempted.fate = Fate::Pending;
                     let reads = std::mem::take(&mut doing.checks);
                     Call::Commit { blobs: uploading.named(&attempted.blobs), reads }
@@ -414,9 +441,12 @@ impl Runner {
             }
             Answer::Aborted { transaction, abort } => aborted(deed, doing, transaction, abort),
             Answer::Read(seen) => {
-                read(deed, doing, seen, now_us);
-                let is_over = doing.reads.is_empty() && doing.listing.is_over();
-                is_over && !matches!(deed, Deed::Transaction(_))
+                match doing.stretching.is_asking() {
+                    true => stretched(deed, &mut doing.stretching, &seen, now_us),
+                    false => read(deed, doing, seen, now_us),
+                }
+                let is_told = doing.listing.is_over() && doing.stretching.is_over();
+                doing.reads.is_empty() && is_told && !matches!(deed, Deed::Transaction(_))
             }
             Answer::Moment { at, began } => {
                 doing.moment = at;
@@ -442,10 +472,17 @@ impl Runner {
                 doing.listing.is_over()
             }
             Answer::Staged(piece) => {
-                doing.uploading.iter_mut().for_each(|it| it.uploaded(piece));
-                false
+                self.history.uploaded(piece.id, doing.entry);
+                doing.has_uploaded(piece)
             }
-            Answer::Ended | Answer::Leased { .. } | Answer::Watching { .. } => false,
+            Answer::Ended => {
+                let is_over = doing.has_dropped();
+                if is_over {
+                    self.history.drop_pieces(doing.entry);
+                }
+                is_over
+            }
+            Answer::Leased { .. } | Answer::Watching { .. } => false,
             Answer::Failed(abort) => {
                 match deed {
                     Deed::Snapshot(all) => all.extend(doing.listing.refused(&abort, now_us)),

@@ -27,12 +27,28 @@ pub fn in_pieces(bytes: &Bytes, offset: u64, chunk_size: u64, len_max: u64) -> P
     Payload::Uploaded(Arc::new(uploaded))
 }
 
+/// What a client does when all is uploaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It commits the transaction.
+    #[default]
+    Commit,
+    /// It says that it does not need the pieces (U2).
+    Drop,
+    /// It does nothing about them: they are late some day.
+    Leave,
+}
+
 /// What is uploaded for a transaction.
 #[derive(Debug)]
 pub struct Uploading {
     todo: VecDeque<(BlobName, u64, Bytes)>,
     /// The names that the session gave, in order.
     done: Vec<PieceRef>,
+    /// The chunk of each that was asked for, in order.
+    places: Vec<(BlobName, u64)>,
+    /// How many of these were dropped.
+    dropped: usize,
 }
 
 impl Uploading {
@@ -49,18 +65,40 @@ impl Uploading {
                 }
             }
         }
-        Self { todo, done: Vec::new() }
+        Self { todo, done: Vec::new(), places: Vec::new(), dropped: 0 }
     }
 
     /// The next piece to upload.
     pub fn next(&mut self) -> Option<Call> {
         let (blob, chunk, bytes) = self.todo.pop_front()?;
+        self.places.push((blob.clone(), chunk));
         Some(Call::Stage { blob, chunk, bytes })
     }
 
     /// A piece is uploaded, and has this name.
     pub fn uploaded(&mut self, piece: PieceRef) {
         self.done.push(piece);
+    }
+
+    /// Whether all is uploaded.
+    pub fn is_uploaded(&self) -> bool {
+        self.todo.is_empty() && self.done.len() == self.places.len()
+    }
+
+    /// Drops what was uploaded next to what was dropped, as far as it is for the same chunk.
+    pub fn next_drop(&mut self) -> Option<Call> {
+        let (blob, chunk) = self.places.get(self.dropped)?.clone();
+        let rest = self.places[self.dropped..].iter();
+        let count = rest.take_while(|place| **place == (blob.clone(), chunk)).count();
+        let ids = self.done[self.dropped..self.dropped + count].iter().map(|piece| piece.id);
+        let ids = ids.collect();
+        self.dropped += count;
+        Some(Call::Unstage { blob, chunk, ids })
+    }
+
+    /// Whether all was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped == self.places.len()
     }
 
     /// The operations as they are submitted: with the pieces' names, and nothing else of them.

@@ -7,7 +7,7 @@
 use tyr_protocol::session::Want;
 use tyr_types::{BlobOperations, Bytes, Number, Operation, Payload, Transform};
 
-use super::uploading::in_pieces;
+use super::uploading::{Afterwards, in_pieces};
 use super::{CELL, Space, Unique, Work, Workload, cells, on};
 use crate::checker::{Entry, Replayed, Seen};
 use crate::random::Random;
@@ -20,13 +20,44 @@ const CHUNKS: u64 = 4;
 pub struct Uploads {
     space: Space,
     blobs: usize,
+    /// Of a hundred transactions, so many are not committed: their pieces are dropped, or left.
+    unused: u64,
+    /// Between the pieces of a transaction and before it is committed, in microseconds.
+    pause_us: u64,
     unique: Unique,
 }
 
 impl Uploads {
     /// So many blobs, at least two.
     pub fn new(space: Space, blobs: usize) -> Self {
-        Self { space, blobs: blobs.max(2), unique: Unique::new(b'u') }
+        let (unused, pause_us, unique) = (0, 0, Unique::new(b'u'));
+        Self { space, blobs: blobs.max(2), unused, pause_us, unique }
+    }
+
+    /// The same; of a hundred transactions so many are not committed when all is uploaded, half of
+    /// these without a word.
+    pub fn with_unused(self, unused: u64) -> Self {
+        Self { unused, ..self }
+    }
+
+    /// The same; clients pause for so long before each call of a transaction but the first.
+    pub fn with_pause(self, pause_us: u64) -> Self {
+        Self { pause_us, ..self }
+    }
+
+    /// Commits it; or uploads what it needs, and does not.
+    fn commit(&self, blobs: Vec<BlobOperations>, random: &mut Random) -> Work {
+        let uploaded = |entry: &BlobOperations| {
+            entry.operations.iter().any(|operation| operation.uploaded().is_some())
+        };
+        let is_unused =
+            self.unused > 0 && blobs.iter().any(uploaded) && random.percent(self.unused);
+        let afterwards = match is_unused {
+            true if random.percent(50) => Afterwards::Drop,
+            true => Afterwards::Leave,
+            false => Afterwards::Commit,
+        };
+        Work::Upload { blobs, afterwards, pause_us: self.pause_us }
     }
 
     /// So many cells of one number at `offset`, uploaded ahead.
@@ -112,10 +143,13 @@ impl Workload for Uploads {
         let two = random.sample(&all, 2);
         let wants = || all.iter().map(|blob| self.want(*blob)).collect();
         match random.below(100) {
-            0..50 => Work::Commit(vec![self.on_blob(two[0], random)]),
+            0..50 => {
+                let one = self.on_blob(two[0], random);
+                self.commit(vec![one], random)
+            }
             50..62 => {
                 let (one, other) = (self.on_blob(two[0], random), self.on_blob(two[1], random));
-                Work::Commit(vec![one, other])
+                self.commit(vec![one, other], random)
             }
             // What was read is written elsewhere.
             62..72 => {

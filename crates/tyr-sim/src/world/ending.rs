@@ -9,13 +9,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use tyr_protocol::map::NodeState;
+use tyr_protocol::member::Member;
 use tyr_types::{BlobName, TransactionId};
 
 use super::World;
 use super::node::Body;
-use crate::checker::{self, Allowed, Deed, Fate, Replicas};
+use crate::checker::{self, Allowed, Deed, Fate, Replicas, Staged};
 use crate::random::Random;
 use crate::report::Report;
+use crate::setup::Network;
 
 /// How long it may take until all has ended: some leases, and a client's patience.
 pub const SETTLE_MAX_US: u64 = 60_000_000;
@@ -25,6 +27,9 @@ pub const PROBE_AFTER_US: u64 = 20_000_000;
 
 /// What is asked from then on is served within so many microseconds.
 pub const SERVED_WITHIN_US: u64 = 8_000_000;
+
+/// Nodes look for pieces that are late each second: after so long they have.
+const PIECES_LOOK_US: u64 = 3_000_000;
 
 impl World {
     /// Whether the run is over; looked at now and then.
@@ -144,6 +149,11 @@ impl World {
         if wrong.is_empty() {
             wrong = self.runner.check(&end);
         }
+        let Network { loss, duplication, .. } = self.setup.network;
+        if self.setup.faults.is_of_clocks() && (loss, duplication) == (0, 0) {
+            let staged = self.nodes.iter().filter_map(super::Node::member).flat_map(staged);
+            wrong.extend(checker::pieces_are_given_back(history, staged).err());
+        }
         self.violations.extend(wrong);
     }
 
@@ -180,6 +190,7 @@ impl World {
         let is_healthy = setup.faults.faults().is_empty() && setup.network.loss == 0;
         Allowed {
             is_unavailable: !is_healthy,
+            are_pieces_lost: !setup.faults.is_growth() || setup.network.loss > 0,
             is_damaged: setup.faults.has_rot(),
             snapshot_us: is_healthy.then_some(setup.versions.read_timeout_us),
             linger_us: setup.versions.linger_us,
@@ -206,4 +217,13 @@ impl World {
             counters,
         }
     }
+}
+
+/// The pieces that a node has, those among them whose time was over some looks ago.
+fn staged(member: &Member) -> impl Iterator<Item = Staged> + '_ {
+    let (node, clock_us) = (member.node(), member.clock().clock);
+    member.staged_until().map(move |(id, until_us)| {
+        let is_late = until_us.saturating_add(PIECES_LOOK_US) < clock_us;
+        Staged { node, id, is_late }
+    })
 }

@@ -5,10 +5,27 @@ use std::sync::Arc;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::session;
-use tyr_types::{ErrorKind, Timestamp, Transaction};
+use tyr_types::{ErrorKind, PieceRef, Timestamp, Transaction};
 
+use super::super::stretching::Stretching;
+use super::super::uploading::{Afterwards, Uploading};
 use super::{ASKS_MAX, Doing};
 use crate::checker::{self, Deed, Fate, Found, Seen};
+
+impl Doing {
+    /// A piece is uploaded; whether that was all to do.
+    pub(super) fn has_uploaded(&mut self, piece: PieceRef) -> bool {
+        let Some(uploading) = &mut self.uploading else { return false };
+        uploading.uploaded(piece);
+        uploading.is_uploaded() && self.afterwards == Afterwards::Leave
+    }
+
+    /// Some pieces are dropped; whether that was all to do.
+    pub(super) fn has_dropped(&self) -> bool {
+        let is_dropped = self.uploading.as_ref().is_some_and(Uploading::is_dropped);
+        is_dropped && self.afterwards == Afterwards::Drop
+    }
+}
 
 pub(super) fn committed(
     deed: &mut Deed,
@@ -55,6 +72,24 @@ pub(super) fn read(deed: &mut Deed, doing: &mut Doing, seen: session::Seen, now_
     }
     doing.checks.extend(seen.check());
     doing.began.extend(seen.began);
+}
+
+/// It was told which bytes are written of what it asked about last.
+pub(super) fn stretched(
+    deed: &mut Deed,
+    stretching: &mut Stretching,
+    seen: &session::Seen,
+    now_us: u64,
+) {
+    let Deed::Snapshot(all) = deed else { return };
+    let Some(asked) = all.pop() else { return };
+    let Some(first) = all.first() else { return };
+    let at = first.at.expect("the first read of a snapshot told its moment");
+    let size = match &first.found {
+        Found::Bytes { size, .. } => size.expect("the first read asked where the blob ends"),
+        Found::Absent | Found::Nothing | Found::Refused(_) => 0,
+    };
+    all.extend(stretching.told(&asked, &seen.bytes, (at, size), now_us));
 }
 
 pub(super) fn saw(mine: &mut Seen, seen: &session::Seen, now_us: u64) {

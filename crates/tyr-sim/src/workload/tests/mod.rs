@@ -27,6 +27,7 @@ use crate::setup::Setup;
 /// A cluster on which nothing goes wrong.
 const HEALTHY: Allowed = Allowed {
     is_unavailable: false,
+    are_pieces_lost: false,
     is_damaged: false,
     snapshot_us: Some(300_000_000),
     linger_us: 300_000_000,
@@ -46,7 +47,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Ends::new(space.clone(), 2)),
         Box::new(Borders::new(space.clone(), 2)),
         Box::new(Sides::new(space.clone(), 2)),
-        Box::new(Holes::new(space.clone(), 2)),
+        Box::new(Holes::new(space.clone(), 2).with_stretches(20)),
         Box::new(Pages::new(space.clone(), 6, 2_000)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
         Box::new(Stamps::new(space.clone(), 3)),

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
+use tyr_protocol::read::layout;
 use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
 use tyr_types::scan::Filling;
+use tyr_types::stretch;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Existence, KeyspaceId, Outcome,
     ReadCheck, Scan, ScanEntry, ScanPage, Stat, Timestamp, Transaction, TransactionId,
@@ -53,11 +55,13 @@ pub enum Flaw {
     Silent,
     /// Snapshots in use are removed.
     Forgetful,
+    /// What is written is told to be a hole now and then.
+    FalseHoles,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::TwoHolders,
         Self::StaleReads,
         Self::NoValidation,
@@ -73,6 +77,7 @@ impl Flaw {
         Self::OutOfOrder,
         Self::Silent,
         Self::Forgetful,
+        Self::FalseHoles,
     ];
 }
 
@@ -210,6 +215,10 @@ impl Serial {
                     Place::Newest | Place::Transaction | Place::Snapshot => self.now(),
                     Place::At(at) | Place::Layout(at) => at,
                 };
+                if let Place::Layout(at) = place {
+                    let is_false = self.is_flawed(Flaw::FalseHoles, 10);
+                    return Answer::Read(self.layout(want, at, is_false));
+                }
                 if matches!(place, Place::At(_)) && self.is_flawed(Flaw::Forgetful, 30) {
                     let reason = "it is gone";
                     return Answer::Failed(Abort::new(ErrorKind::SnapshotTooOld, reason));
@@ -307,6 +316,20 @@ impl Serial {
             began: None,
             want,
         }
+    }
+
+    /// Which bytes are written: those that are not zero.
+    fn layout(&self, want: Want, at: Timestamp, is_false: bool) -> Seen {
+        let range = want.range;
+        let mut seen = self.read(want, at, Some(at));
+        let places = (range.start..).zip(seen.bytes.iter()).filter(|(_, byte)| **byte != 0);
+        let bytes = places.map(|(start, _)| ByteRange { start, end: start + 1 });
+        let mut written = stretch::joined(bytes);
+        if is_false {
+            written.pop();
+        }
+        seen.bytes = layout::encode(range, &written);
+        seen
     }
 
     fn commit(&mut self, now_us: u64, blobs: Vec<BlobOperations>, reads: Vec<ReadCheck>) -> Answer {
