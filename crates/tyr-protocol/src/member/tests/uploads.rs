@@ -371,10 +371,12 @@ fn who_has_only_promised_to_an_attempt_asks_for_the_pieces_that_it_lacks() {
         let event = pass(&nodes, &transaction, false);
         nodes.stands[1].step(event)
     };
+    let piece = staged(5).piece.id;
     let is_asked = |effect: &Effect| match effect {
-        Effect::Send { envelope, .. } => {
-            matches!(&envelope.body, Body::Upload(Message::Fetch { id, .. }) if *id == staged(5).piece.id)
-        }
+        Effect::Send { envelope, .. } => match &envelope.body {
+            Body::Upload(Message::Fetch { id, .. }) => *id == piece,
+            _ => false,
+        },
         _ => false,
     };
     assert!(effects.iter().any(is_asked), "{effects:?}");
