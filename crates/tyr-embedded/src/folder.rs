@@ -146,8 +146,9 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
     let mut fold = inner.store.begin_fold(guard.at(), dead);
     loop {
         let entries = inner.keyspaces.look();
+        let moving = inner.folding.moving.lock();
         let more = inner.store.fold_some(&mut fold, |id| entries.get(id).is_some());
-        drop(entries);
+        drop((moving, entries));
         match more {
             // What has been folded may leave memory, so that writers find room meanwhile.
             Ok(true) => shrink(inner),

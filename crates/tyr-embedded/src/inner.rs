@@ -81,6 +81,8 @@ pub(crate) struct Folding {
     pub done: Condvar,
     /// Held by whoever folds.
     pub alone: Mutex<()>,
+    /// Held while blobs move into the base: by whoever folds, for a step; and by who counts both.
+    pub moving: Mutex<()>,
 }
 
 /// What the folder and its callers tell each other.

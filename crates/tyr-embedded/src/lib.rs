@@ -13,8 +13,8 @@
 //! not know of other nodes: no socket, no message.
 //!
 //! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
-//! kept beside the keyspaces, `leases` are those of keys, `watches`
-//! who is told when they change.
+//! kept beside the keyspaces, `leases` are those of keys, `watches` who is told when they change,
+//! `usage` is how much there is.
 
 mod arbiter;
 mod commit;
@@ -28,6 +28,7 @@ pub mod options;
 mod read;
 mod snapshot;
 pub mod store;
+mod usage;
 mod watches;
 
 pub use commit::Held;

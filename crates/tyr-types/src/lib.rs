@@ -52,5 +52,5 @@ pub use stretch::Stretches;
 pub use timestamp::{Epoch, Timestamp};
 pub use transform::{Number, NumberType, Transform, TransformKind};
 pub use uploaded::{PieceContent, PieceId, PieceRef, Uploaded, UploadedPiece};
-pub use usage::KeyspaceUsage;
+pub use usage::{DiskSpace, KeyspaceSize, KeyspaceUsage, NodeSpace, SizeLimit, Usage};
 pub use watch::{Changes, WatchEvent, WatchTarget};

@@ -110,6 +110,12 @@ pub trait Disk: Send + Sync {
     /// What the disk says.
     fn room(&self) -> io::Result<u64>;
 
+    /// Bytes of the file system that it is on, and those of them that this process may still take.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn size_and_free(&self) -> io::Result<(u64, u64)>;
+
     /// Keeps some space aside while there is plenty, and gives it back when others have left next
     /// to none. Called before the index is opened and before a fold, which make room. Where it
     /// fails there is less space: what needs it says so.

@@ -119,8 +119,7 @@ impl RealDisk {
 impl RealDisk {
     /// Bytes that this process may still take of the disk.
     fn free(&self) -> io::Result<u64> {
-        let system = rustix::io::retry_on_intr(|| rustix::fs::statvfs(&self.folder))?;
-        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+        self.size_and_free().map(|(_, free)| free)
     }
 
     /// Where a file or folder of this name is.
@@ -233,6 +232,12 @@ impl Disk for RealDisk {
 
     fn room(&self) -> io::Result<u64> {
         Ok(self.free()?.saturating_sub(INDEX_RESERVE))
+    }
+
+    fn size_and_free(&self) -> io::Result<(u64, u64)> {
+        let system = rustix::io::retry_on_intr(|| rustix::fs::statvfs(&self.folder))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
+        Ok((bytes(system.f_blocks), bytes(system.f_bavail)))
     }
 
     fn balance_reserve(&self) {

@@ -324,6 +324,12 @@ impl Disk for SimulatedDisk {
         Ok(capacity.saturating_sub(state.image.disk_bytes()))
     }
 
+    fn size_and_free(&self) -> io::Result<(u64, u64)> {
+        let state = self.state.lock();
+        let capacity = state.capacity.unwrap_or(u64::MAX);
+        Ok((capacity, capacity.saturating_sub(state.image.disk_bytes())))
+    }
+
     fn describe(&self) -> String {
         "simulated".to_owned()
     }
