@@ -336,7 +336,19 @@ impl MetadataClient {
     /// # Errors
     /// `Unavailable` when it does not answer within two seconds; `PermissionDenied`.
     pub async fn report(&self, address: &str) -> Result<Option<Bytes>> {
-        let request = Request::Report;
+        match self.ask_node(address, Request::Report).await? {
+            None => Ok(None),
+            Some(Answer::Report(report)) => Ok(Some(report)),
+            Some(other) => Err(other.unexpected()),
+        }
+    }
+
+    /// Asks the node at this address and no other; `None` when its program is of an older release,
+    /// to which this means nothing.
+    ///
+    /// # Errors
+    /// As [`MetadataClient::report`].
+    pub async fn ask_node(&self, address: &str, request: Request) -> Result<Option<Answer>> {
         let asking = async {
             let connection = self.connection(address).await?;
             if !connection.understands(&request) {
@@ -347,9 +359,7 @@ impl MetadataClient {
             connection.call(question).await.map(Some)
         };
         match tokio::time::timeout(REPORT_PATIENCE, asking).await {
-            Ok(Ok(None)) => Ok(None),
-            Ok(Ok(Some(Answer::Report(report)))) => Ok(Some(report)),
-            Ok(Ok(Some(other))) => Err(other.unexpected()),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Denied(text))) => Err(Error::new(ErrorKind::PermissionDenied, text)),
             Ok(Err(error)) => Err(Error::unavailable(error.text())),
             Err(_) => Err(Error::unavailable(format!("{address} does not answer"))),

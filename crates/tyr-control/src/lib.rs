@@ -12,8 +12,8 @@
 //!   client ◄──────────────────── Reply ── server
 //! ```
 //!
-//! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`] and
-//! [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`],
+//! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`],
+//! [`usage`] and [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`],
 //! [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node asks others; [`client`] is
 //! what clients and the command line have, and [`thread`] where it runs.
 //!
@@ -31,6 +31,7 @@ pub mod record;
 pub mod refusal;
 pub mod status;
 pub mod thread;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;

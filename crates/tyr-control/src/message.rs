@@ -6,11 +6,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Epoch, Error};
 
-use super::hello::{LEVEL, LEVEL_FIRST};
+use super::hello::{LEVEL_FIRST, LEVEL_REPORT, LEVEL_USAGE};
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
 use crate::refusal::Refusal;
 use crate::status::{Bootstrap, Status};
+use crate::usage::NodeUsage;
 use tyr_metadata::{Actor, Entry, KeyChange, Path, Transaction};
 
 /// A watch hears that it is still there so often, even if nothing changed.
@@ -130,6 +131,8 @@ pub enum Request {
     },
     /// How the node that is asked stands: nobody else answers for it. Of level 2.
     Report,
+    /// How much there is with the node that is asked: nobody else answers for it. Of level 3.
+    Usage,
 }
 
 impl Request {
@@ -145,7 +148,8 @@ impl Request {
             | Self::Leader
             | Self::Admit { .. }
             | Self::Appoint { .. }
-            | Self::Report => true,
+            | Self::Report
+            | Self::Usage => true,
             Self::Transact(_) | Self::Propose(_) => false,
         }
     }
@@ -165,7 +169,8 @@ impl Request {
             | Self::Leader
             | Self::Admit { .. }
             | Self::Appoint { .. } => LEVEL_FIRST,
-            Self::Report => LEVEL,
+            Self::Report => LEVEL_REPORT,
+            Self::Usage => LEVEL_USAGE,
         }
     }
 }
@@ -207,6 +212,8 @@ pub enum Answer {
     Done,
     /// To `Report`: what the node answers at `/status`, as JSON.
     Report(Bytes),
+    /// To `Usage`.
+    Usage(NodeUsage),
 }
 
 impl Answer {

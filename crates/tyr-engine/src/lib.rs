@@ -17,7 +17,7 @@
 //! Reading order: [`engine`] is a step of a node, [`host`] what it asks of whoever drives it;
 //! [`holdings`] are the chunks that it holds, [`reads`] and [`lists`] how they are read;
 //! [`journal`] is its log, [`fold`] keeps the log short, [`need`] says when, [`tidy`] keeps memory
-//! small; [`tally`] is what counts towards quotas.
+//! small; [`tally`] is what counts at this node.
 //!
 //! This crate must not know threads, clocks, sockets or random numbers.
 

@@ -45,7 +45,8 @@ pub(super) fn describe(
         | Request::Bootstrap
         | Request::Leader
         | Request::Admit { .. }
-        | Request::Report => None,
+        | Request::Report
+        | Request::Usage => None,
     }
 }
 

@@ -72,7 +72,7 @@ impl Monitor {
             Request::Watch { .. } => {
                 return Err(refused(Error::invalid("a watch is not a question but many")));
             }
-            Request::Report => {
+            Request::Report | Request::Usage => {
                 return Err(refused(Error::invalid("a node reports itself, no monitor for it")));
             }
             Request::Get(_)
@@ -216,7 +216,8 @@ impl Monitor {
             | Request::Watch { .. }
             | Request::Bootstrap
             | Request::Leader
-            | Request::Report => {
+            | Request::Report
+            | Request::Usage => {
                 unreachable!("answered before anybody looks for a leader")
             }
         }

@@ -19,6 +19,7 @@ use tyr_control::connection::write_all;
 use tyr_control::frame::{self, FRAME_LEN_MAX};
 use tyr_control::hello::{HELLO_LEN_MAX, Hello, Identity, LEVEL, MAGIC, VERSION, Welcome};
 use tyr_control::message::{Answer, Ask, Fault, Question, Reply, Request, WATCH_QUIET};
+use tyr_control::usage::NodeUsage;
 use tyr_metadata::{Actor, Path};
 
 #[cfg(test)]
@@ -45,6 +46,8 @@ pub struct Answering {
     pub others: Option<MetadataClient>,
     /// How the node stands.
     pub report: Report,
+    /// How much there is with the node.
+    pub usage: Usage,
     /// What a change of an entry is.
     pub describe: Describe,
 }
@@ -58,10 +61,14 @@ pub type Describe =
 /// time: it is asked on a thread where that holds nobody up.
 pub type Report = Arc<dyn Fn() -> Option<Bytes> + Send + Sync>;
 
+/// Says how much there is with a node; as [`Report`] it may take its time, and be nothing.
+pub type Usage = Arc<dyn Fn() -> Option<NodeUsage> + Send + Sync>;
+
 impl Answering {
     /// Of a node that tells nothing of itself.
     pub fn new(monitor: Option<Monitor>, others: Option<MetadataClient>) -> Self {
-        Self { monitor, others, report: Arc::new(|| None), describe: Arc::new(|_, _, _| None) }
+        let (report, usage) = (Arc::new(|| None), Arc::new(|| None));
+        Self { monitor, others, report, usage, describe: Arc::new(|_, _, _| None) }
     }
 
     /// The monitor, while it votes.
@@ -243,7 +250,12 @@ impl Responder {
 
     async fn answer(&self, actor: Actor, question: Question) -> Result<Answer, Fault> {
         if matches!(question.request, Request::Report) {
-            return self.report().await;
+            let report = Arc::clone(&self.answering.report);
+            return self.tell(move || report().map(Answer::Report)).await;
+        }
+        if matches!(question.request, Request::Usage) {
+            let usage = Arc::clone(&self.answering.usage);
+            return self.tell(move || usage().map(Answer::Usage)).await;
         }
         // Who is to vote gets there by Raft.
         let answers = match matches!(question.request, Request::Raft(_)) {
@@ -259,17 +271,20 @@ impl Responder {
         }
     }
 
-    /// How this node stands. Whoever waits for the engine does not hold up the monitors' messages.
-    async fn report(&self) -> Result<Answer, Fault> {
+    /// What this node says of itself. Whoever waits for the engine does not hold up the monitors'
+    /// messages.
+    async fn tell(
+        &self,
+        look: impl FnOnce() -> Option<Answer> + Send + 'static,
+    ) -> Result<Answer, Fault> {
         let place = Arc::clone(&self.reporting).acquire_owned().await.expect("nobody closes it");
-        let report = Arc::clone(&self.answering.report);
         let telling = move || {
             // Held until it is there, whether or not anybody waits for it yet.
             let _place = place;
-            report()
+            look()
         };
         match tokio::task::spawn_blocking(telling).await {
-            Ok(Some(report)) => Ok(Answer::Report(report)),
+            Ok(Some(answer)) => Ok(answer),
             Ok(None) | Err(_) => {
                 Err(Fault::Refused(Error::unavailable("the node starts, or stops").into()))
             }

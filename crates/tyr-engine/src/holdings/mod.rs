@@ -109,7 +109,7 @@ impl Holdings {
         &self.store
     }
 
-    /// How much of what is here counts towards quotas.
+    /// How much of what is here counts here.
     pub fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
@@ -271,11 +271,11 @@ impl Holdings {
         Some(look(&state))
     }
 
-    /// Whether the blob counts here towards a quota, and one of these chunks is its first.
+    /// Whether the blob counts here, and one of these chunks is its first.
     fn is_counted(&self, blob: &BlobName, chunks: &[u64]) -> bool {
         debug_assert!(chunks.is_sorted(), "chunk 0 is the first of them: {chunks:?}");
         chunks.first() == Some(&0)
-            && self.tally.is_watched(blob.keyspace)
+            && self.tally.is_any()
             && self.map.as_ref().is_some_and(|map| tally::counts(map, self.node, blob))
     }
 

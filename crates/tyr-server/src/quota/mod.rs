@@ -38,7 +38,7 @@ use self::bucket::Bucket;
 use self::demand::Demand;
 use self::growth::{Growth, Known};
 pub use self::record::{Quota, QuotaReport};
-use tyr_engine::tally::{self, Tally};
+use tyr_engine::tally::{self, Tally, Watched};
 use tyr_gossip::Heard;
 
 /// The quotas of a cluster, as a node keeps them.
@@ -108,29 +108,41 @@ impl Quotas {
         self.watch(&state);
     }
 
-    /// Has counted what has to be counted: keyspaces with a quota on what they hold.
+    /// Has all keyspaces counted; those with a quota more often.
     fn watch(&self, state: &State) {
         debug_assert!(state.kept.values().all(|kept| !kept.quota.is_unlimited()), "all are quotas");
         self.is_any.store(!state.kept.is_empty(), Ordering::Release);
-        let is_open = |keyspace: &KeyspaceId| {
-            let known = state.map.as_ref().and_then(|map| map.keyspaces.get(keyspace));
-            known.is_some_and(|keyspace| !keyspace.is_dropped)
-        };
-        self.tally.watch(state.kept.keys().copied().filter(is_open));
+        let open = state.map.iter().flat_map(|map| &map.keyspaces);
+        let open = open.filter(|(_, keyspace)| !keyspace.is_dropped);
+        self.tally.watch(open.map(|(id, _)| (*id, state.kept.contains_key(id))));
     }
 
-    /// What this node tells the others.
+    /// What this node tells the others: of keyspaces with a quota, so that they are told often.
     pub fn counted(&self, now: Instant) -> BTreeMap<KeyspaceId, KeyspaceUsage> {
+        if !self.is_any.load(Ordering::Acquire) {
+            return BTreeMap::new();
+        }
         let mut counted = self.tally.totals();
-        if self.is_any.load(Ordering::Acquire) {
-            let mut state = self.state.lock();
-            for (keyspace, kept) in &mut state.kept {
-                if let Some(totals) = counted.get_mut(keyspace) {
-                    totals.operations = kept.demand.measure(now);
-                }
+        let mut state = self.state.lock();
+        counted.retain(|keyspace, _| state.kept.contains_key(keyspace));
+        for (keyspace, kept) in &mut state.kept {
+            if let Some(totals) = counted.get_mut(keyspace) {
+                totals.operations = kept.demand.measure(now);
             }
         }
         counted
+    }
+
+    /// What counts at this node of all keyspaces, and what each may have in the whole cluster.
+    pub fn totals(&self) -> Vec<(Watched, KeyspaceUsage, Quota)> {
+        let totals = self.tally.totals();
+        let state = self.state.lock();
+        let of = |watched: Watched| {
+            let used = totals.get(&watched.keyspace).copied().unwrap_or_default();
+            let kept = state.kept.get(&watched.keyspace);
+            (watched, used, kept.map(|kept| kept.quota).unwrap_or_default())
+        };
+        self.tally.watched().into_iter().map(of).collect()
     }
 
     /// What the others told. Of nodes that are not up nothing counts: what they were the authority

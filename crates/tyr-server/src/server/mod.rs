@@ -21,6 +21,7 @@ mod options;
 mod report;
 mod router;
 mod starting;
+mod usage;
 mod usage_scan;
 
 use std::net::SocketAddr;
@@ -74,6 +75,7 @@ pub struct Server {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     disk: Arc<disk::NodeDisk>,
+    counted: usage_scan::CountedAt,
     exporter: Option<Exporter>,
     /// What it is looked at by.
     observed: OnceLock<Arc<observation::Parts>>,
@@ -136,7 +138,7 @@ impl Server {
 
     /// What it is looked at by.
     fn observed(&self) -> Arc<observation::Parts> {
-        Arc::clone(self.observed.get_or_init(|| Observer::parts(self)))
+        Arc::clone(self.observed.get_or_init(|| Observer::parts_of(self)))
     }
 
     /// The map it goes by.

@@ -22,6 +22,7 @@ use super::Server;
 use super::disk::{DiskReport, NodeDisk};
 use super::metadata_follower::MetadataFollower;
 use super::report::{MapReport, NodeReport, SeatReport};
+use super::usage_scan::CountedAt;
 use crate::driver::{AnswerStatistics, Driver};
 use crate::gate::Gate;
 use crate::histogram::Times;
@@ -38,15 +39,16 @@ pub struct Observer(Arc<Parts>);
 
 /// What is looked at.
 pub(super) struct Parts {
-    node: NodeId,
+    pub node: NodeId,
     starts: u64,
     listen: SocketAddr,
-    driver: Arc<Driver>,
+    pub driver: Arc<Driver>,
     keeper: Arc<Keeper>,
     gate: Arc<Gate>,
     network: Network,
     gossip: Gossip,
-    quotas: Arc<Quotas>,
+    pub quotas: Arc<Quotas>,
+    pub counted: CountedAt,
     disk: Arc<NodeDisk>,
     monitor: Option<Monitor>,
     follower: Arc<MetadataFollower>,
@@ -305,7 +307,11 @@ impl Observer {
         Self(server.observed())
     }
 
-    pub(super) fn parts(server: &Server) -> Arc<Parts> {
+    pub(super) fn parts(&self) -> &Parts {
+        &self.0
+    }
+
+    pub(super) fn parts_of(server: &Server) -> Arc<Parts> {
         let incarnation = server.driver.look(|engine| engine.member().incarnation());
         debug_assert!(incarnation > 0, "every start has a number");
         debug_assert_eq!(server.driver.node(), server.node, "its parts are of one node");
@@ -319,6 +325,7 @@ impl Observer {
             network: server.network.clone(),
             gossip: server.gossip.clone(),
             quotas: Arc::clone(&server.quotas),
+            counted: Arc::clone(&server.counted),
             disk: Arc::clone(&server.disk),
             monitor: server.monitor.clone(),
             follower: Arc::clone(&server.follower),

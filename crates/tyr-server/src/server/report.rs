@@ -106,8 +106,12 @@ impl ReportSource {
 
     /// How it stands, as JSON; `None` when it does not run yet, or any more.
     pub fn report(&self) -> Option<Bytes> {
-        let parts = self.0.get()?.upgrade()?;
-        let report = Observer::from(parts).report();
+        let report = self.observer()?.report();
         Some(serde_json::to_vec(&report).expect("numbers and texts are JSON").into())
+    }
+
+    /// Who looks at the node, while it runs.
+    pub fn observer(&self) -> Option<Observer> {
+        self.0.get()?.upgrade().map(Observer::from)
     }
 }

@@ -119,7 +119,9 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
     let (rumours, kept) = (gossip.clone(), Arc::clone(&quotas));
     let maintenance = Maintenance::new(going, open, rumours, kept, memory, seen);
-    let threads = start_threads(&driver, &keeper, maintenance, &is_stopping)?;
+    let usage_scan = UsageScan::new(Arc::clone(&driver));
+    let counted = usage_scan.counted();
+    let threads = start_threads(&driver, &keeper, maintenance, usage_scan, &is_stopping)?;
     let running = Running { threads, marking: start_marking(&driver)?, control, lock };
     let server = Server {
         node,
@@ -133,6 +135,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         gossip,
         quotas,
         disk,
+        counted,
         exporter,
         observed: OnceLock::new(),
         is_stopping,
@@ -157,9 +160,10 @@ fn answering(
     gate: &Arc<Gate>,
 ) -> (Answering, ReportSource) {
     let (reports, naming) = (ReportSource::default(), Arc::clone(gate));
-    let looking = reports.clone();
+    let (looking, counting) = (reports.clone(), reports.clone());
     let answering = Answering {
         report: Arc::new(move || looking.report()),
+        usage: Arc::new(move || counting.observer().map(|node| node.usage())),
         describe: Arc::new(move |path, old, new| super::control::describe(path, old, new, &naming)),
         ..Answering::new(monitor.cloned(), others.cloned())
     };
@@ -441,11 +445,11 @@ fn start_threads(
     driver: &Arc<Driver>,
     keeper: &Arc<Keeper>,
     maintenance: Maintenance,
+    usage_scan: UsageScan,
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
     let (stopping, ending) = (Arc::clone(is_stopping), Arc::clone(is_stopping));
-    let usage_scan = UsageScan::new(Arc::clone(driver));
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,

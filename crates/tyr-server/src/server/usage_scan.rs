@@ -1,53 +1,87 @@
-//! Counts again and again what of each keyspace with a quota counts at this node.
+//! Counts again and again what of each keyspace counts at this node.
 //!
 //! It walks the keys of one keyspace after the other, a page at a time, on a thread of its own,
-//! since it may wait for the disk; the engine goes on meanwhile. Without quotas it does nothing.
-//! Between two rounds it rests for as long as four of them take, unless who counts what has
-//! changed.
+//! since it may wait for the disk; the engine goes on meanwhile. What changed while a page was read
+//! is looked at once more while the engine stands still, so that no change is missed or counted
+//! twice.
+//!
+//! There are two walks, each with rounds of its own: keyspaces with a quota are walked again after a
+//! rest of four times the round, all others after one of fifty. What a round is for is that who
+//! counts what may change: then both begin at once. Between rounds the tally follows each change.
 //!
 //! Must not know: limits, and what is done with the totals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
-use tyr_types::{BlobName, Epoch, KeyspaceId, KeyspaceUsage, NodeId, Result};
+use tyr_types::{BlobName, Epoch, Key, KeyspaceId, KeyspaceUsage, NodeId, Result};
 
 use crate::driver::Driver;
-use tyr_engine::tally::{self, Tally};
+use tyr_engine::tally::{self, Tally, Watched};
 
 /// How long it waits between two pages.
 const TICK: Duration = Duration::from_millis(50);
 
+/// While nothing is walked it looks for a new map every so many ticks.
+const TICKS_PER_LOOK: u32 = 10;
+
 /// Blobs that are met at a time: some five thousand a second.
 const PAGE: usize = 256;
-
-/// How long it rests at least between two rounds.
-const REST_MIN: Duration = Duration::from_secs(1);
-
-/// A rest is so many times as long as the round before.
-const REST_FACTOR: u32 = 4;
 
 /// After a failure of the disk it rests for so long.
 const REST_FAILED: Duration = Duration::from_secs(10);
 
-const _: () = assert!(PAGE > 0 && REST_FACTOR > 0);
-const _: () = assert!(TICK.as_millis() < REST_MIN.as_millis());
-const _: () = assert!(REST_MIN.as_millis() < REST_FAILED.as_millis());
+/// How long a walk rests between two rounds.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    at_least: Duration,
+    /// So many times as long as the round before.
+    factor: u32,
+}
+
+/// Of keyspaces with a quota.
+const REST_LIMITED: Rest = Rest { at_least: Duration::from_secs(1), factor: 4 };
+
+/// Of all others: a round is a hundredth of the work of what they hold, and less.
+const REST_OTHERS: Rest = Rest { at_least: Duration::from_mins(10), factor: 50 };
+
+const _: () = assert!(PAGE > 0 && REST_LIMITED.factor <= REST_OTHERS.factor);
+const _: () = assert!(TICK.as_millis() < REST_LIMITED.at_least.as_millis());
+const _: () = assert!(REST_LIMITED.at_least.as_millis() < REST_FAILED.as_millis());
+
+/// When a keyspace was last counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Since when who holds what was as it was then.
+    pub moved: Epoch,
+    /// When the round had met all of it.
+    pub at: Instant,
+}
+
+/// When each keyspace was last counted.
+pub(super) type CountedAt = Arc<Mutex<BTreeMap<KeyspaceId, Counted>>>;
 
 /// Counts what counts at a node.
 pub(super) struct UsageScan {
     driver: Arc<Driver>,
-    walk: Walk,
+    walks: [Walk; 2],
+    counted: CountedAt,
 }
 
-/// A walk over all keyspaces that are counted.
+/// A walk over all keyspaces of one kind.
 struct Walk {
     node: NodeId,
     store: Arc<Store>,
     tally: Arc<Tally>,
+    counted: CountedAt,
+    /// Whether it is the one over keyspaces with a quota.
+    is_limited: bool,
+    rest: Rest,
     /// Since when who holds what is as it is.
     moved: Epoch,
     /// Keyspaces that are still to be walked in this round; the last is walked now.
@@ -64,85 +98,114 @@ enum Round {
     NotBefore(Instant),
 }
 
+/// A page that was read.
+struct Page {
+    keyspace: KeyspaceId,
+    after: Option<Key>,
+    /// The last key of it; `None` when it is the last page.
+    to: Option<Key>,
+    /// The sizes of the blobs in it that count here.
+    sizes: BTreeMap<Key, Option<u64>>,
+}
+
 impl UsageScan {
     /// Of what this node holds.
     pub fn new(driver: Arc<Driver>) -> Self {
-        let walk = driver.look(|engine| {
+        let counted = CountedAt::default();
+        let walks = driver.look(|engine| {
             let node = engine.member().node();
             let holdings = engine.holdings();
-            Walk::new(node, Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
+            let walk = |is_limited| {
+                let (store, tally) = (Arc::clone(holdings.store()), Arc::clone(holdings.tally()));
+                Walk::new(node, store, tally, Arc::clone(&counted), is_limited)
+            };
+            [walk(true), walk(false)]
         });
-        Self { driver, walk }
+        Self { driver, walks, counted }
+    }
+
+    /// Where it tells when it has counted each keyspace.
+    pub fn counted(&self) -> CountedAt {
+        Arc::clone(&self.counted)
     }
 
     /// Runs until the node stops.
     pub fn run(mut self, is_stopping: &AtomicBool) {
+        let mut ticks = 0u32;
         while !is_stopping.load(Ordering::Acquire) {
-            if self.walk.has_work()
+            let is_due = ticks.is_multiple_of(TICKS_PER_LOOK);
+            if (is_due || self.walks.iter().any(Walk::is_under_way))
                 && let Some(map) = self.driver.look(|engine| engine.member().map().cloned())
             {
-                self.walk.step(&map, Instant::now());
+                for walk in &mut self.walks {
+                    if let Some(page) = walk.read(&map, Instant::now()) {
+                        // Nothing is applied meanwhile.
+                        self.driver.look(|_| walk.close(&map, page, Instant::now()));
+                    }
+                }
             }
+            ticks = ticks.wrapping_add(1);
             std::thread::sleep(TICK);
         }
     }
 }
 
 impl Walk {
-    fn new(node: NodeId, store: Arc<Store>, tally: Arc<Tally>) -> Self {
-        Self {
-            node,
-            store,
-            tally,
-            moved: Epoch(0),
-            left: Vec::new(),
-            round: None,
-            idle_until: None,
-        }
+    fn new(
+        node: NodeId,
+        store: Arc<Store>,
+        tally: Arc<Tally>,
+        counted: CountedAt,
+        is_limited: bool,
+    ) -> Self {
+        let rest = if is_limited { REST_LIMITED } else { REST_OTHERS };
+        let (moved, left) = (Epoch(0), Vec::new());
+        let (round, idle_until) = (None, None);
+        Self { node, store, tally, counted, is_limited, rest, moved, left, round, idle_until }
     }
 
-    fn has_work(&self) -> bool {
-        !self.left.is_empty() || self.tally.is_any()
+    fn is_under_way(&self) -> bool {
+        !self.left.is_empty()
     }
 
-    /// Meets one page.
-    fn step(&mut self, map: &ClusterMap, now: Instant) {
+    /// Reads the next page, if it is time for one.
+    fn read(&mut self, map: &ClusterMap, now: Instant) -> Option<Page> {
         if self.idle_until.is_some_and(|until| now < until) {
-            return;
+            return None;
         }
         self.plan(map, now);
-        let Some(keyspace) = self.left.last().copied() else { return };
+        let keyspace = self.left.last().copied()?;
         match self.meet(map, keyspace) {
-            Ok(false) => {}
-            Ok(true) => drop(self.left.pop()),
+            Ok(page) => Some(page),
             Err(error) => {
-                tracing::warn!(%error, keyspace = keyspace.0, "blobs are not counted for a moment");
-                self.idle_until = Some(now + REST_FAILED);
+                self.give_up(&error, keyspace, now);
+                None
             }
         }
-        if self.left.is_empty()
-            && let Some(Round::Since(began)) = self.round
-        {
-            let rest = now.saturating_duration_since(began) * REST_FACTOR;
-            self.round = Some(Round::NotBefore(now + rest.max(REST_MIN)));
-        }
+    }
+
+    fn give_up(&mut self, error: &tyr_types::Error, keyspace: KeyspaceId, now: Instant) {
+        tracing::warn!(%error, keyspace = keyspace.0, "blobs are not counted for a moment");
+        self.idle_until = Some(now + REST_FAILED);
     }
 
     /// Sees what is to be walked.
     fn plan(&mut self, map: &ClusterMap, now: Instant) {
-        let watched = self.tally.watched();
-        self.left.retain(|left| watched.iter().any(|(keyspace, _)| keyspace == left));
+        let mut watched = self.tally.watched();
+        self.counted.lock().retain(|id, _| watched.iter().any(|it| it.keyspace == *id));
+        watched.retain(|it| it.is_limited == self.is_limited);
+        self.left.retain(|left| watched.iter().any(|it| it.keyspace == *left));
         let is_resting = matches!(self.round, Some(Round::NotBefore(end)) if now < end);
         let has_moved = self.moved != map.moved;
         if has_moved || self.left.is_empty() && !is_resting {
-            self.left = watched.iter().map(|(keyspace, _)| *keyspace).collect();
+            self.left = watched.iter().map(|it| it.keyspace).collect();
             self.left.iter().for_each(|keyspace| self.tally.begin(*keyspace));
             (self.moved, self.round) = (map.moved, Some(Round::Since(now)));
             return;
         }
-        // What has a quota of late, or was cleared, does not wait for the next round.
-        let new = watched.iter().filter(|(id, is_counted)| !is_counted && !self.left.contains(id));
-        let new: Vec<KeyspaceId> = new.map(|(keyspace, _)| *keyspace).collect();
+        // What is new, or was cleared, does not wait for the next round.
+        let is_new = |it: &&Watched| !it.is_counted && !self.left.contains(&it.keyspace);
+        let new: Vec<KeyspaceId> = watched.iter().filter(is_new).map(|it| it.keyspace).collect();
         if is_resting && !new.is_empty() {
             self.round = Some(Round::Since(now));
         }
@@ -151,24 +214,52 @@ impl Walk {
         debug_assert!(self.left.is_empty() || self.round.is_some(), "who walks is in a round");
     }
 
-    /// Meets the next page of a keyspace. Answers whether it was the last.
-    fn meet(&self, map: &ClusterMap, keyspace: KeyspaceId) -> Result<bool> {
-        let after = self.tally.walked(keyspace);
+    /// Meets the next page of a keyspace.
+    fn meet(&self, map: &ClusterMap, keyspace: KeyspaceId) -> Result<Page> {
+        let after = self.tally.open(keyspace);
         let keys = self.store.keys(keyspace, b"", after.as_ref(), PAGE)?;
         debug_assert!(keys.len() <= PAGE, "a page is bounded");
         debug_assert!(keys.is_sorted(), "keys come in order");
         debug_assert!(after.as_ref().is_none_or(|after| keys.iter().all(|key| key > after)));
-        let is_last = keys.len() < PAGE;
-        let to = keys.last().cloned().filter(|_| !is_last);
-        let mut met = KeyspaceUsage::default();
-        for key in keys {
-            let blob = BlobName { keyspace, key };
-            if tally::counts(map, self.node, &blob) {
-                met = met.changed(None, tally::size(&self.store, &blob)?);
-            }
+        let to = (keys.len() == PAGE).then(|| keys.last().cloned()).flatten();
+        let mut page = Page { keyspace, after, to, sizes: BTreeMap::new() };
+        keys.into_iter().try_for_each(|key| self.look(map, &mut page, key))?;
+        Ok(page)
+    }
+
+    /// Looks at a blob of a page, perhaps once more.
+    fn look(&self, map: &ClusterMap, page: &mut Page, key: Key) -> Result<()> {
+        let blob = BlobName { keyspace: page.keyspace, key };
+        if tally::counts(map, self.node, &blob) {
+            let size = tally::size(&self.store, &blob)?;
+            page.sizes.insert(blob.key, size);
         }
+        Ok(())
+    }
+
+    /// Counts a page, while nothing is applied: what has changed since it was read is as it is now.
+    fn close(&mut self, map: &ClusterMap, mut page: Page, now: Instant) {
+        // Too many changes: it is read again.
+        let Some(touched) = self.tally.touched(page.keyspace, page.to.as_ref()) else { return };
+        let looked = touched.into_iter().try_for_each(|key| self.look(map, &mut page, key));
+        if let Err(error) = looked {
+            return self.give_up(&error, page.keyspace, now);
+        }
+        let Page { keyspace, after, to, sizes } = page;
+        let met =
+            sizes.into_values().fold(KeyspaceUsage::default(), |sum, it| sum.changed(None, it));
+        let is_last = to.is_none();
         self.tally.advance(keyspace, after.as_ref(), to, met);
-        Ok(is_last)
+        if is_last {
+            self.counted.lock().insert(keyspace, Counted { moved: self.moved, at: now });
+            self.left.pop();
+        }
+        if self.left.is_empty()
+            && let Some(Round::Since(began)) = self.round
+        {
+            let rest = now.saturating_duration_since(began) * self.rest.factor;
+            self.round = Some(Round::NotBefore(now + rest.max(self.rest.at_least)));
+        }
     }
 }
 
@@ -203,8 +294,8 @@ mod tests {
                 store.adopt_keyspace(*id, &keyspace.name, &keyspace.config).unwrap();
             }
             let tally = Arc::new(Tally::default());
-            tally.watch([ONE]);
-            let walk = Walk::new(NodeId(0), store, tally);
+            tally.watch([(ONE, true)]);
+            let walk = Walk::new(NodeId(0), store, tally, CountedAt::default(), true);
             Self { walk, map, now: Instant::now(), clock: 0, _folder: folder }
         }
 
@@ -223,11 +314,17 @@ mod tests {
                 .unwrap();
         }
 
+        fn step(&mut self) {
+            if let Some(page) = self.walk.read(&self.map, self.now) {
+                self.walk.close(&self.map, page, self.now);
+            }
+        }
+
         /// Steps as a second has.
         fn second(&mut self) {
             for _ in 0..20 {
                 self.now += TICK;
-                self.walk.step(&self.map, self.now);
+                self.step();
             }
         }
 
@@ -277,12 +374,13 @@ mod tests {
         for number in 0..100 {
             stage.append(&format!("{number}"), 1);
         }
-        stage.walk.step(&stage.map, stage.now);
+        stage.step();
         let before = stage.totals().blobs;
         assert!(before < 100);
         let mut alone = ClusterMap::of(1, &[stage.map.keyspaces[&ONE].config.clone()]);
         alone.moved = Epoch(stage.map.moved.0 + 1);
-        stage.walk.step(&alone, stage.now);
+        stage.map = alone;
+        stage.step();
         assert_eq!(stage.totals().blobs, 100);
     }
 
@@ -291,9 +389,48 @@ mod tests {
         let mut stage = Stage::new(1);
         stage.append("a", 7);
         stage.walk.tally.watch([]);
-        stage.walk.step(&stage.map, stage.now);
-        stage.walk.tally.watch([ONE]);
-        stage.walk.step(&stage.map, stage.now);
+        stage.step();
+        stage.walk.tally.watch([(ONE, true)]);
+        stage.step();
         assert_eq!(stage.totals().bytes, 7);
+    }
+
+    #[test]
+    fn what_changes_while_its_page_is_read_counts_once_as_it_is_afterwards() {
+        let mut stage = Stage::new(1);
+        ["a", "b", "c"].into_iter().for_each(|key| stage.append(key, 10));
+        let page = stage.walk.read(&stage.map, stage.now).unwrap();
+        let mut change = |key: &str, before| {
+            let size = before + 5;
+            stage.append(key, 5);
+            let blob = BlobName { keyspace: ONE, key: Key::new(key).unwrap() };
+            let before = (before > 0).then_some(before);
+            stage.walk.tally.change(&blob, before, Some(size as u64));
+        };
+        change("b", 10);
+        change("new", 0);
+        stage.walk.close(&stage.map, page, stage.now);
+        assert_eq!(stage.totals(), KeyspaceUsage { blobs: 4, bytes: 40, operations: 0 });
+    }
+
+    #[test]
+    fn what_has_no_quota_is_walked_seldom_and_it_is_known_when() {
+        let mut stage = Stage::new(1);
+        stage.walk.tally.watch([(ONE, false)]);
+        stage.append("a", 7);
+        stage.second();
+        assert_eq!(stage.totals().bytes, 0, "that walk is another one's");
+        stage.walk.is_limited = false;
+        stage.walk.rest = REST_OTHERS;
+        stage.second();
+        assert_eq!(stage.totals().bytes, 7);
+        let counted = stage.walk.counted.lock()[&ONE];
+        assert_eq!(counted.moved, stage.map.moved);
+        stage.now += REST_OTHERS.at_least / 2;
+        stage.second();
+        assert_eq!(stage.walk.counted.lock()[&ONE], counted, "it rests");
+        stage.now += REST_OTHERS.at_least;
+        stage.second();
+        assert!(stage.walk.counted.lock()[&ONE].at > counted.at);
     }
 }
