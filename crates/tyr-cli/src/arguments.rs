@@ -28,6 +28,7 @@ use crate::commands::secret::{self, SecretArguments};
 use crate::commands::stretches::{self, StretchesArguments};
 use crate::commands::txn::{self, TxnArguments};
 use crate::commands::watch::{self, WatchArguments};
+use crate::commands::usage::{self, UsageArguments};
 use crate::commands::writing::{
     self, AppendArguments, CreateArguments, PutArguments, WriteArguments,
 };
@@ -122,6 +123,8 @@ pub enum Command {
     /// Service metadata: what services agree on beside their data
     #[command(subcommand)]
     Meta(MetadataCommand),
+    /// Show how much there is of each keyspace, and how full the disks are
+    Usage(UsageArguments),
     /// Verify every checksum and cross-reference of a store that nobody has open
     Check(CheckArguments),
     /// Show what is in a store, or what is known of one blob
@@ -181,6 +184,7 @@ impl Command {
             Self::Lock(arguments) => lock::run(session, &arguments),
             Self::Watch(arguments) => watch::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
+            Self::Usage(arguments) => usage::run(session, &arguments),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),
             Self::Bench(arguments) => bench::run(session, &arguments),

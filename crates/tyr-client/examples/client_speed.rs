@@ -3,15 +3,15 @@
 //!
 //! `cargo run --release -p tyr-client --example client_speed -- CALLS`
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tyr_client::control::{Asked, Control};
+use tyr_client::control::{Asked, Control, UsageOfNodes};
 use tyr_client::{Client, ClientConfig, ClientParts, Inbox, Place, Transport, Want, block_on};
 use tyr_control::status::Bootstrap;
-use tyr_control::{Answer, Request};
+use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::{Change, ClusterMap};
@@ -70,6 +70,10 @@ impl Control for Yes {
 
     fn ask(&self, _: Request) -> Asked<Answer> {
         unreachable!("nobody asks for keyspaces here")
+    }
+
+    fn usage_of(&self, _: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
+        unreachable!("nobody asks how much there is")
     }
 
     fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {

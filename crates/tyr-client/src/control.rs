@@ -1,16 +1,21 @@
 //! What a client needs of the monitors: the newest map, changes of it, and service metadata.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
 use tyr_control::status::Bootstrap;
-use tyr_control::{Answer, Request};
+use tyr_control::usage::NodeUsage;
+use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::map::Change;
 use tyr_types::{Epoch, Result};
 
 /// An answer of the monitors, later.
 pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+/// What nodes say of how much there is with them, by number.
+pub type UsageOfNodes = BTreeMap<u16, Result<NodeUsage>>;
 
 /// The monitors, as a client sees them.
 pub trait Control: Send + Sync + 'static {
@@ -21,6 +26,8 @@ pub trait Control: Send + Sync + 'static {
     fn propose(&self, change: Change) -> Asked<Epoch>;
     /// Whatever else can be asked, but for watches.
     fn ask(&self, request: Request) -> Asked<Answer>;
+    /// What each of these nodes says of how much there is with it, or why it does not say.
+    fn usage_of(&self, nodes: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes>;
     /// What changed under a prefix of the service metadata after a revision, and up to which
     /// revision that is everything; comes when there is something. Dropping it withdraws it.
     fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)>;

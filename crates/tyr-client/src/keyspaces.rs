@@ -40,7 +40,7 @@ impl Client {
         let (id, found) = map.keyspace_named(name.as_str()).ok_or_else(|| {
             Error::not_found(format!("there is no keyspace \"{name}\"; create it first"))
         })?;
-        Ok(info(id, found))
+        Ok(info_of(id, found))
     }
 
     /// All keyspaces, by name.
@@ -50,7 +50,7 @@ impl Client {
     pub async fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
         let map = self.newest_map().await?;
         let open = map.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_dropped);
-        let mut infos: Vec<_> = open.map(|(id, keyspace)| info(*id, keyspace)).collect();
+        let mut infos: Vec<_> = open.map(|(id, keyspace)| info_of(*id, keyspace)).collect();
         infos.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(infos)
     }
@@ -79,6 +79,6 @@ impl Client {
     }
 }
 
-fn info(id: KeyspaceId, keyspace: &MapKeyspace) -> KeyspaceInfo {
+pub(super) fn info_of(id: KeyspaceId, keyspace: &MapKeyspace) -> KeyspaceInfo {
     KeyspaceInfo { id, name: keyspace.name.clone(), config: keyspace.config.clone() }
 }

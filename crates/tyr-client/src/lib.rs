@@ -17,7 +17,7 @@
 //! they watch, [`clock`] wakes the
 //! session when it asked for that. [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
-//! asked there.
+//! asked there, [`mod@usage`] what is asked of each node.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -38,6 +38,7 @@ mod network_transport;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod usage;
 mod work_queue;
 
 use std::fmt;

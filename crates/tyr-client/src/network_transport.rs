@@ -15,9 +15,9 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 
 use super::Transport;
 use super::answer::closed;
-use super::control::{Asked, Control};
+use super::control::{Asked, Control, UsageOfNodes};
 use tyr_control::status::Bootstrap;
-use tyr_control::{Answer, MetadataClient, Request, Thread};
+use tyr_control::{Answer, MetadataClient, NodeRecord, Request, Thread};
 use tyr_metadata::KeyChange;
 use tyr_net::{Network, NodeAddresses};
 
@@ -112,6 +112,11 @@ impl Control for NetworkTransport {
         self.run(async move { monitors.ask(request).await })
     }
 
+    fn usage_of(&self, nodes: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
+        let monitors = self.monitors.clone();
+        self.run(async move { Ok(monitors.usage_of(nodes).await) })
+    }
+
     fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)> {
         let monitors = self.monitors.clone();
         let mut watch = monitors.watch(prefix, after);
@@ -199,7 +204,6 @@ mod tests {
     use tyr_types::Bytes;
 
     use super::*;
-    use tyr_control::NodeRecord;
 
     /// What a monitor says that knows the map of this epoch, and one node.
     fn seen(epoch: u32) -> Bootstrap {

@@ -206,8 +206,9 @@ pub use watch::Watch;
 pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
-    BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, Durability, Error, ErrorKind, Key,
-    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Number, NumberType,
-    OperationId, PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, Stamped, Stat,
-    Stretches, Timestamp, Transform, TransformKind, WatchEvent, limits,
+    BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, DiskSpace, Durability, Error,
+    ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, KeyspaceSize, LeaseMode,
+    NodeId, NodeSpace, Number, NumberType, OperationId, PlacedBy, Relation, Replica, Result, Scan,
+    ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp, Transform, TransformKind,
+    Usage, WatchEvent, limits,
 };

@@ -10,7 +10,7 @@ use tyr_embedded::{CheckReport, EmbeddedStore, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_types::{
     BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result,
-    limits,
+    Usage, limits,
 };
 
 #[cfg(feature = "cluster")]
@@ -324,6 +324,21 @@ impl Tyr {
     /// The service metadata: what services must agree on; see [`crate::metadata`].
     pub fn metadata(&self) -> Metadata {
         Metadata::new(self.inner.backend.clone())
+    }
+
+    /// How much there is of each keyspace, and how full the disks are.
+    ///
+    /// In a store in this process the numbers are exact. On a cluster each node counts all the time
+    /// the blobs that it is the authority of, and is asked for that: blobs and bytes are exact once
+    /// all were counted after nodes came or went, and `None` as the time of the count says that they
+    /// are not yet ([`KeyspaceSize::counted_ago`](crate::KeyspaceSize::counted_ago)). It is never of
+    /// one moment: of what is committed meanwhile some may count.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it; `Unavailable` when the monitors do not
+    /// answer. Of nodes that do not answer the result says so.
+    pub async fn usage(&self) -> Result<Usage> {
+        self.inner.backend.usage().await
     }
 
     /// Everything that was acknowledged before is on disk when it returns, also of keyspaces that

@@ -22,5 +22,6 @@ pub mod secret;
 pub mod source;
 pub mod stretches;
 pub mod txn;
+pub mod usage;
 pub mod watch;
 pub mod writing;

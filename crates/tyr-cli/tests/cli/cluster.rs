@@ -211,6 +211,26 @@ fn users_may_do_what_they_were_granted_and_lose_it_again() {
 }
 
 #[test]
+fn usage_tells_how_much_there_is_and_how_full_the_disks_are() {
+    let cluster = Cluster::form(3, false);
+    cluster.text(&["keyspace", "create", "photos"]);
+    cluster.text(&["put", "photos", "tree", "--value", "green"]);
+    cluster.text(&["keyspace", "quota", "photos", "--bytes", "1KiB"]);
+    let shown = || cluster.json(&["usage", "photos"]).remove(0);
+    until("all is counted", || {
+        let shown = shown();
+        shown["counted_ago_s"].is_number() && shown["bytes_max"] == 1024
+    });
+    assert_eq!((&shown()["blobs"], &shown()["bytes"]), (&1.into(), &5.into()));
+    let text = cluster.text(&["usage"]);
+    assert!(text.contains("photos        1  5 B of 1.0 KiB") && text.contains("\nall "), "{text}");
+    let all = cluster.json(&["usage"]).remove(0);
+    assert_eq!(all["nodes"].as_array().unwrap().len(), 3);
+    assert!(all["disk"]["taken_bytes"].as_u64().unwrap() > 0, "{all}");
+    assert_eq!(cluster.refused("", &["usage", "nothing"]), (3, "NotFound".to_owned()));
+}
+
+#[test]
 fn a_quota_is_set_shown_kept_and_taken_away() {
     let cluster = Cluster::form(1, false);
     cluster.text(&["keyspace", "create", "photos", "--replication", "1"]);

@@ -46,6 +46,21 @@ fn a_directory_is_one_place() {
 }
 
 #[test]
+fn usage_of_a_directory_is_exact_at_once() {
+    let shell = Shell::new();
+    shell.ok(["put", "ks", "a", "--value", "hello"]);
+    shell.ok(["put", "ks", "b", "--value", "hi"]);
+    let usage = shell.json(["usage"]).remove(0);
+    let ks = usage["keyspaces"].as_array().unwrap().iter().find(|it| it["name"] == "ks").unwrap();
+    assert_eq!((&ks["blobs"], &ks["bytes"]), (&2.into(), &7.into()));
+    assert!(usage["nodes"][0]["disk"]["taken_bytes"].as_u64().unwrap() > 0, "{usage}");
+    shell.ok(["rm", "ks", "a"]);
+    assert_eq!(shell.json(["usage", "ks"])[0]["bytes"], 2);
+    assert!(!shell.text(["usage"]).contains("counted"), "there is nothing to wait for");
+    assert_eq!(shell.refused(["usage", "other"]).0, 3);
+}
+
+#[test]
 fn stretches_are_what_is_written_and_stat_tells_how_much() {
     let shell = Shell::new();
     shell.ok(["put", "ks", "a", "--value", "hello"]);

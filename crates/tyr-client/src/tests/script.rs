@@ -1,12 +1,13 @@
 //! The client against nodes that a test plays: what is sent, what is answered, what is ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tyr_control::status::Bootstrap;
-use tyr_control::{Answer, Request};
+use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::{Change, ClusterMap};
@@ -17,7 +18,7 @@ use tyr_types::{
     KeyspaceId, NodeId, Operation, Outcome, Payload, Timestamp,
 };
 
-use crate::control::{Asked, Control};
+use crate::control::{Asked, Control, UsageOfNodes};
 use crate::{Client, ClientConfig, ClientParts, Inbox, Transport, Unresolved, block_on};
 
 /// How long a test waits for what has to come.
@@ -50,6 +51,10 @@ impl Control for Script {
     }
 
     fn ask(&self, _: Request) -> Asked<Answer> {
+        panic!("these tests need no monitors")
+    }
+
+    fn usage_of(&self, _: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
         panic!("these tests need no monitors")
     }
 

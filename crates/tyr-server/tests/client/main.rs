@@ -10,4 +10,5 @@ mod leases;
 mod listings;
 mod quota;
 mod trace;
+mod usage;
 mod versions;

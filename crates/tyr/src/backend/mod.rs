@@ -46,7 +46,7 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, ExtentRef, KeyspaceConfig,
-    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp,
+    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Usage,
 };
 
 pub(crate) use self::commit::Commit;
@@ -298,6 +298,17 @@ impl Backend {
         match self {
             Self::Embedded(store) => store.torn_tail(),
             Self::Remote(_) => None,
+        }
+    }
+
+    /// How much there is.
+    pub async fn usage(&self) -> Result<Usage> {
+        match self {
+            Self::Embedded(store) => {
+                let store = Arc::clone(store);
+                offload(move || store.usage()).await
+            }
+            Self::Remote(client) => client.usage().await,
         }
     }
 

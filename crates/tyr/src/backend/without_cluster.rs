@@ -12,7 +12,7 @@ use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
     KeyspaceInfo, KeyspaceName, LeaseMode, Payload, ReadCheck, Result, Scan, ScanPage, Stat,
-    Stretches, Timestamp, Transaction, WatchTarget,
+    Stretches, Timestamp, Transaction, Usage, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, VersionedRead};
@@ -104,6 +104,10 @@ impl Client {
     }
 
     pub async fn locations(&self, _: &BlobName, _: ByteRange) -> Result<Vec<ChunkLocation>> {
+        match *self {}
+    }
+
+    pub async fn usage(&self) -> Result<Usage> {
         match *self {}
     }
 

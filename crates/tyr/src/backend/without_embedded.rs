@@ -11,7 +11,7 @@ use tyr_runtime::ticket::Ticket;
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, WatchTarget,
+    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Usage, WatchTarget,
 };
 
 use super::{Answer, ReadVersions};
@@ -91,6 +91,10 @@ impl EmbeddedStore {
     }
 
     pub fn sync(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn usage(&self) -> Result<Usage> {
         match *self {}
     }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use tyr_embedded::{CheckReport, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::waiting::block_on;
-use tyr_types::{Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result};
+use tyr_types::{
+    Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result, Usage,
+};
 
 use super::{Keyspace, Metadata, Snapshot, Transaction};
 #[cfg(feature = "cluster")]
@@ -189,6 +191,14 @@ impl Tyr {
     /// The service metadata: see [`crate::metadata`].
     pub fn metadata(&self) -> Metadata {
         Metadata::new(crate::metadata::Metadata::new(self.backend.clone()))
+    }
+
+    /// How much there is of each keyspace, and how full the disks are: see [`crate::Tyr::usage`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::usage`].
+    pub fn usage(&self) -> Result<Usage> {
+        block_on(self.backend.usage())
     }
 
     /// Everything that was acknowledged before is on disk when it returns: see
