@@ -17,7 +17,7 @@ use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 use super::connect::Connect;
 use super::connection::{Answers, CallError, Connection};
 use super::hello::{Hello, Sender};
-use super::message::{Answer, Fault, Question, Request, WATCH_QUIET, no_leader};
+use super::message::{Answer, Fault, Question, Remarks, Request, WATCH_QUIET, no_leader};
 use super::peers::Peers;
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
@@ -375,6 +375,17 @@ impl MetadataClient {
         let request = Request::Admit { wanted: wanted.map(|node| node.0), record };
         match self.ask(request).await? {
             Answer::Admitted(node) => Ok(NodeId(node)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// What happened at a node, for the cluster log; what was noted before is not noted twice.
+    ///
+    /// # Errors
+    /// As [`MetadataClient::ask`]; `Unavailable`, too, while the monitors are of an older release.
+    pub async fn remark(&self, remarks: Remarks) -> Result<()> {
+        match self.ask(Request::Remark(remarks)).await? {
+            Answer::Done => Ok(()),
             other => Err(other.unexpected()),
         }
     }

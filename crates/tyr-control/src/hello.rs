@@ -19,13 +19,15 @@ pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 pub const VERSION: u32 = 2;
 /// The requests that are understood here, by [`Request::level`](super::Request::level): a welcome
 /// tells, and a later request is not sent to who would not know what it is.
-pub const LEVEL: u8 = LEVEL_USAGE;
+pub const LEVEL: u8 = LEVEL_REMARKS;
 /// What a program understands that tells nothing of it.
 pub const LEVEL_FIRST: u8 = 1;
 /// From here on nodes say how they stand.
 pub const LEVEL_REPORT: u8 = 2;
 /// From here on nodes say how much there is with them.
 pub const LEVEL_USAGE: u8 = 3;
+/// From here on nodes' remarks are noted in the cluster log.
+pub const LEVEL_REMARKS: u8 = 4;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 

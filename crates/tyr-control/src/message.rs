@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Epoch, Error};
 
-use super::hello::{LEVEL_FIRST, LEVEL_REPORT, LEVEL_USAGE};
+use super::hello::{LEVEL_FIRST, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE};
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
 use crate::refusal::Refusal;
@@ -133,7 +133,37 @@ pub enum Request {
     Report,
     /// How much there is with the node that is asked: nobody else answers for it. Of level 3.
     Usage,
+    /// What happened at a node, for the cluster log; only nodes say it. Of level 4.
+    Remark(Remarks),
 }
+
+/// What happened at a node, for who looks after the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remarks {
+    /// The node.
+    pub node: u16,
+    /// A number drawn when the node started.
+    pub run: u64,
+    /// The number of the first of these in that run, counted from 0; the others follow. What comes
+    /// twice is noted once.
+    pub first: u64,
+    /// At most [`REMARKS_MAX`], in order.
+    pub remarks: Vec<Remark>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remark {
+    /// How long ago, in milliseconds.
+    pub ago_ms: u64,
+    /// What; cut to [`REMARK_LEN_MAX`].
+    pub text: String,
+}
+
+/// Remarks of one request.
+pub const REMARKS_MAX: usize = 16;
+/// Bytes of one: a sentence that names a blob, whose key may be 1,024 bytes.
+pub const REMARK_LEN_MAX: usize = 2048;
 
 impl Request {
     /// Whether asking twice does no more than asking once.
@@ -149,7 +179,8 @@ impl Request {
             | Self::Admit { .. }
             | Self::Appoint { .. }
             | Self::Report
-            | Self::Usage => true,
+            | Self::Usage
+            | Self::Remark(_) => true,
             Self::Transact(_) | Self::Propose(_) => false,
         }
     }
@@ -171,6 +202,7 @@ impl Request {
             | Self::Appoint { .. } => LEVEL_FIRST,
             Self::Report => LEVEL_REPORT,
             Self::Usage => LEVEL_USAGE,
+            Self::Remark(_) => LEVEL_REMARKS,
         }
     }
 }
@@ -208,7 +240,7 @@ pub enum Answer {
     Leader(Option<u16>),
     /// To `Admit`: the number.
     Admitted(u16),
-    /// To `Appoint`.
+    /// To `Appoint` and `Remark`.
     Done,
     /// To `Report`: what the node answers at `/status`, as JSON.
     Report(Bytes),

@@ -19,6 +19,9 @@ use super::{Store, reserved};
 /// Where rights are kept.
 pub const PREFIX: &str = "access/";
 
+/// The name of who asks where nobody is asked for a name.
+pub const ANYBODY: &str = "anybody";
+
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -19,7 +19,8 @@ pub const NODES: &str = "cluster/nodes/";
 /// Nodes that were drained, one key each: they come in again when an administrator says so, and not
 /// by themselves.
 pub const DRAINED: &str = "cluster/drained/";
-/// What became different with each map, one key for those that differ: the cluster log.
+/// The cluster log: what became different with each map, one key for those that differ, and behind
+/// each what happened while it was in effect.
 pub const LOG: &str = "cluster/log/";
 /// The cluster's identity: 16 random bytes, written once.
 pub const ID: &str = "cluster/id";
@@ -36,6 +37,20 @@ pub fn node(node: NodeId) -> Path {
 /// Where it is noted what became different with the map of this epoch; in order of epochs.
 pub fn log_entry(epoch: u32) -> Path {
     path(&format!("{LOG}{epoch:010}"))
+}
+
+/// Where it is noted what happened while the map of this epoch was in effect: behind what became
+/// different with it, in the order of these numbers. `of` is whose entry it is.
+pub fn log_event(epoch: u32, number: u64, of: &str) -> Path {
+    path(&format!("{LOG}{epoch:010}.{number:010}.{of}"))
+}
+
+/// Of an entry of the cluster log: the epoch and, of what happened in it, the number and whose it is.
+pub fn log_place(path: &str) -> Option<(u32, Option<(u64, &str)>)> {
+    let mut parts = path.strip_prefix(LOG)?.splitn(3, '.');
+    let epoch = parts.next()?.parse().ok()?;
+    let Some(number) = parts.next() else { return Some((epoch, None)) };
+    Some((epoch, Some((number.parse().ok()?, parts.next()?))))
 }
 
 /// Where it is noted that a node was drained.

@@ -46,7 +46,8 @@ pub(super) fn describe(
         | Request::Leader
         | Request::Admit { .. }
         | Request::Report
-        | Request::Usage => None,
+        | Request::Usage
+        | Request::Remark(_) => None,
     }
 }
 

@@ -11,9 +11,10 @@
 //! [`consensus`] is how several monitors have the same. [`monitor`] is one monitor, with its
 //! [`options`]; [`responder`] takes control connections and notes what users change (`audit`),
 //! `requests` answers them and [`watch`] watches, `leadership` is what the leader does for leases
-//! and maps.
+//! and maps, `cluster_log` what is kept of what happened.
 
 mod audit;
+mod cluster_log;
 pub mod consensus;
 mod drained;
 mod leadership;
@@ -27,5 +28,5 @@ pub mod watch;
 mod tests;
 
 pub use self::monitor::Monitor;
-pub use self::options::{InitialNode, MonitorOptions};
+pub use self::options::{Describe, InitialNode, MonitorOptions};
 pub use self::responder::{Answering, Authenticate, Responder};

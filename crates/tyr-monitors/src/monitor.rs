@@ -18,6 +18,7 @@ use tyr_protocol::map::Change;
 use tyr_protocol::message::Envelope;
 use tyr_types::{Epoch, Error, NodeId, Result};
 
+use super::cluster_log::Numbers;
 use super::consensus::journal::{PAYLOAD_LEN_MAX, SEGMENT_LEN};
 use super::consensus::log::LogStore;
 use super::consensus::machine::{Committed, Machine};
@@ -52,6 +53,8 @@ pub(super) struct Shared {
     pub peers: Peers,
     pub send: Send,
     pub inbox: mpsc::Sender<batch::Told>,
+    /// Of entries of the cluster log.
+    pub log_numbers: Mutex<Numbers>,
     /// Whether messages of nodes are listened to.
     pub is_leading: AtomicBool,
     started: Instant,
@@ -178,6 +181,7 @@ impl Monitor {
             peers,
             send,
             inbox,
+            log_numbers: Mutex::default(),
             is_leading: AtomicBool::new(false),
             started: Instant::now(),
             runtime: Handle::current(),

@@ -9,6 +9,7 @@ use tyr_store::disk::Disk;
 use tyr_types::{Error, NodeId, Result};
 
 use tyr_control::record::NodeRecord;
+use tyr_metadata::Path;
 
 /// Most nodes that form a cluster; more join later.
 const INITIAL_MAX: usize = 64;
@@ -23,6 +24,11 @@ pub struct InitialNode {
     /// Whether it is to be a monitor.
     pub is_monitor: bool,
 }
+
+/// Says for who looks back what a change of an entry is, by what was there and what is to be;
+/// nothing of entries that it does not know.
+pub type Describe =
+    Arc<dyn Fn(&Path, Option<&[u8]>, Option<&[u8]>) -> Option<String> + Send + Sync>;
 
 /// How a monitor is started.
 #[derive(Clone)]
@@ -47,6 +53,8 @@ pub struct MonitorOptions {
     /// after 2.5 s, so that there is a new map 5 s after a failure even if it was the leader's:
     /// 2 s until there is another, and then all nodes are heard anew.
     pub lease: LeaseConfig,
+    /// What a change of an entry is, for the cluster log.
+    pub describe: Describe,
     /// How long a request waits for a leader and for its answer. Default 10 s.
     pub patience: Duration,
 }
@@ -62,6 +70,7 @@ impl MonitorOptions {
             token: String::new(),
             heartbeat: Duration::from_millis(250),
             election: Duration::from_secs(2),
+            describe: Arc::new(|_, _, _| None),
             lease: LeaseConfig { down_after_us: DURATION_US * 5 / 4, ..LeaseConfig::default() },
             patience: Duration::from_secs(10),
         }

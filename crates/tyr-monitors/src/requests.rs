@@ -19,9 +19,10 @@ use tyr_protocol::map::Change;
 use tyr_protocol::wire;
 use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 
+use super::cluster_log;
 use super::consensus::network;
 use super::consensus::types::{Command, Reply};
-use super::leadership::batch::Told;
+use super::leadership::batch::{Told, Wanted};
 use super::monitor::Monitor;
 use tyr_control::record::{self, NodeRecord};
 use tyr_control::status::{Bootstrap, Leadership, Status};
@@ -81,7 +82,8 @@ impl Monitor {
             | Request::Propose(_)
             | Request::Status
             | Request::Admit { .. }
-            | Request::Appoint { .. } => {}
+            | Request::Appoint { .. }
+            | Request::Remark(_) => {}
         }
         // A little less than the asker waits, so that it hears why.
         let patience = Duration::from_millis(u64::from(patience_ms) * 9 / 10);
@@ -197,7 +199,11 @@ impl Monitor {
                 Ok(Answer::Entries { entries, revision: store.revision() })
             }
             Request::Transact(transaction) => {
+                let transaction = self.note_act(actor, transaction).await?;
                 self.write(actor, transaction).await.map(Answer::Revision)
+            }
+            Request::Remark(remarks) => {
+                self.note_remarks(actor, remarks).await.map(|()| Answer::Done)
             }
             Request::Propose(proposal) => {
                 self.propose_here(actor, proposal).await.map(|epoch| Answer::Epoch(epoch.0))
@@ -224,7 +230,7 @@ impl Monitor {
     }
 
     /// Returns when everything is applied here that anybody was told of.
-    async fn be_current(&self) -> Result<(), Fault> {
+    pub(super) async fn be_current(&self) -> Result<(), Fault> {
         let current = self.shared.raft.ensure_linearizable().await;
         current.map(|_| ()).map_err(|_| Fault::NotLeader)
     }
@@ -254,7 +260,8 @@ impl Monitor {
         let change = Change::try_from(proposal).map_err(refused)?;
         let noted = self.note_before(actor, &change).await?;
         let (answer, answered) = oneshot::channel();
-        let result = match self.shared.inbox.try_send(Told::Propose(change, answer)) {
+        let wanted = Wanted { change, by: cluster_log::user(actor).map(str::to_owned), answer };
+        let result = match self.shared.inbox.try_send(Told::Propose(wanted)) {
             Ok(()) => {
                 answered.await.unwrap_or_else(|_| Err(refused(unknown("the monitor was closed"))))
             }
@@ -282,11 +289,11 @@ impl Monitor {
         check_administrator(actor, "let nodes join").map_err(refused)?;
         record.check().map_err(refused)?;
         self.be_current().await?;
+        self.check_program(&record).await?;
         let (number, transaction) = {
             let store = self.shared.committed.read();
             let map = store.get(reserved::MAP).map(|entry| wire::decode_map(&entry.value));
             let map = map.transpose().map_err(refused)?;
-            map.iter().try_for_each(|map| map.check_program(record.level)).map_err(refused)?;
             let known = record::records(&store);
             let again = known.iter().find(|(_, it)| it.identity == record.identity);
             // The map remembers nodes that were forgotten here.

@@ -13,6 +13,7 @@ use tyr_types::{Error, ErrorKind, Result};
 
 use crate::audit;
 use crate::monitor::Monitor;
+use crate::options::Describe;
 use tyr_control::client::MetadataClient;
 use tyr_control::connect::Stream;
 use tyr_control::connection::write_all;
@@ -20,7 +21,7 @@ use tyr_control::frame::{self, FRAME_LEN_MAX};
 use tyr_control::hello::{HELLO_LEN_MAX, Hello, Identity, LEVEL, MAGIC, VERSION, Welcome};
 use tyr_control::message::{Answer, Ask, Fault, Question, Reply, Request, WATCH_QUIET};
 use tyr_control::usage::NodeUsage;
-use tyr_metadata::{Actor, Path};
+use tyr_metadata::Actor;
 
 #[cfg(test)]
 mod tests;
@@ -51,11 +52,6 @@ pub struct Answering {
     /// What a change of an entry is.
     pub describe: Describe,
 }
-
-/// Says for auditors what a change of an entry is, by what was there and what is to be; nothing of
-/// entries that it does not know.
-pub type Describe =
-    Arc<dyn Fn(&Path, Option<&[u8]>, Option<&[u8]>) -> Option<String> + Send + Sync>;
 
 /// Says how a node stands, as JSON; `None` while it starts, and when it has stopped. May take its
 /// time: it is asked on a thread where that holds nobody up.

@@ -152,6 +152,13 @@ impl Keeper {
         let folded = self.fold();
         let log_bytes = self.driver.look(|engine| engine.journal().bytes());
         let mut state = self.state.lock();
+        match (&state.failure, &folded) {
+            (None, Err(error)) => {
+                self.driver.remarks.say(format!("a fold failed; it is tried again: {error}"));
+            }
+            (Some(_), Ok(())) => self.driver.remarks.say("folds succeed again"),
+            (None, Ok(())) | (Some(_), Err(_)) => {}
+        }
         state.last.log_bytes = log_bytes;
         state.last.dirty = self.store.recent().dirty_memory();
         state.failure = folded.as_ref().err().map(ToString::to_string);

@@ -7,6 +7,8 @@
 //!                 │
 //!               keeper     folding, cutting the log, memory kept small                keeper
 //!
+//!               remarks    what the cluster log is told of it
+//!
 //!   server      all of it put together, with a monitor, gossip and traces             server/
 //! ```
 //!
@@ -22,6 +24,7 @@ pub mod histogram;
 mod keeper;
 mod memory_pressure;
 pub mod quota;
+mod remarks;
 mod server;
 
 pub use self::server::{

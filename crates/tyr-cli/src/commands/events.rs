@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use tyr::metadata::{KeyChange, Path};
-use tyr_metadata::reserved::LOG;
+use tyr_metadata::reserved::{self, LOG};
 
 use super::metadata::{each_entry, follow};
 use crate::data::time_text;
@@ -13,14 +13,15 @@ use crate::session::{Access, Session};
 /// `tyr events`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each line is a time (UTC), the epoch of the map in which it holds, and what is different since. \
-The last 1,024 maps are remembered.
+Each line is a time (UTC), the epoch of the map in which it happened, and what happened: what became \
+different with a map, what a user did, what a node warns of. The last 1,024 maps and 4,096 other \
+entries are remembered.
 
 Examples:
   tyr events -n 20
   tyr events --follow --json")]
 pub struct EventsArguments {
-    /// Only the last so many maps
+    /// Only the last so many entries
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
     /// Go on with what happens, until Ctrl-C
@@ -56,16 +57,65 @@ pub fn run(session: &mut Session, arguments: &EventsArguments) -> Outcome {
     })
 }
 
+/// An entry of the cluster log.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry<'e> {
+    time_us: u64,
+    epoch: u32,
+    /// `map`, `user` or `node`: whose it is.
+    of: &'static str,
+    /// The users who asked for it, if it is known.
+    by: Option<&'e str>,
+    lines: &'e str,
+}
+
+/// What an entry says.
+fn read<'e>(path: &Path, text: &'e str) -> Entry<'e> {
+    let (epoch, event) = reserved::log_place(path.as_str()).unwrap_or_default();
+    let of = match event {
+        None => "map",
+        Some((_, of)) if of.starts_with("node") => "node",
+        Some(_) => "user",
+    };
+    let (head, lines) = text.split_once('\n').unwrap_or(("", text));
+    let (time, by) = match head.split_once(" by ") {
+        Some((time, by)) => (time, Some(by)),
+        None => (head, None),
+    };
+    Entry { time_us: time.parse().unwrap_or_default(), epoch, of, by, lines }
+}
+
 fn print(session: &mut Session, path: &Path, value: &[u8]) -> Outcome {
-    let epoch = path.as_str().strip_prefix(LOG).and_then(|epoch| epoch.parse::<u32>().ok());
     let text = String::from_utf8_lossy(value);
-    let (time, lines) = text.split_once('\n').unwrap_or(("", &text));
-    let (epoch, time_us) = (epoch.unwrap_or_default(), time.parse::<u64>().unwrap_or_default());
+    let Entry { time_us, epoch, of, by, lines } = read(path, &text);
     for line in lines.lines() {
-        let text = format!("{}  {epoch:>6}  {line}", time_text(time_us));
-        session
-            .output
-            .record(&json!({ "time_us": time_us, "epoch": epoch, "event": line }), &text)?;
+        let asked = by.map(|by| format!(" (by {by})")).unwrap_or_default();
+        let text = format!("{}  {epoch:>6}  {line}{asked}", time_text(time_us));
+        let mut fields = json!({"time_us": time_us, "epoch": epoch, "of": of, "event": line});
+        if let Some(by) = by {
+            fields["by"] = json!(by);
+        }
+        session.output.record(&fields, &text)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_says_whose_it_is_and_who_asked_for_it() {
+        let entry = |path: Path, text| {
+            let Entry { time_us, epoch, of, by, lines } = read(&path, text);
+            (time_us, epoch, of, by.map(str::to_owned), lines.to_owned())
+        };
+        assert_eq!(
+            entry(reserved::log_entry(7), "12 by alice\na\nb"),
+            (12, 7, "map", Some("alice".to_owned()), "a\nb".to_owned())
+        );
+        let path = reserved::log_event(7, 3, "node-2-0f-0");
+        assert_eq!(entry(path, "12\nx"), (12, 7, "node", None, "x".to_owned()));
+        assert_eq!(entry(reserved::log_event(7, 4, "user"), "12\nx").2, "user");
+    }
 }

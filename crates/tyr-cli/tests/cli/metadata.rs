@@ -122,8 +122,30 @@ fn the_cluster_log_tells_what_happened_and_goes_on() {
     assert!(told.next().unwrap().unwrap().ends_with("keyspace notes was created"));
     cluster.text(&["keyspace", "drop", "notes"]);
     assert!(told.next().unwrap().unwrap().ends_with("keyspace notes was dropped"));
+    cluster.text(&["keyspace", "create", "photos"]);
+    assert!(told.next().unwrap().unwrap().ends_with("keyspace photos was created"));
+    cluster.text(&["keyspace", "quota", "photos", "--bytes", "12", "--operations", "3"]);
+    let quota = "quota of keyspace photos: 12 bytes, 3 operations a second";
+    assert!(told.next().unwrap().unwrap().ends_with(quota));
     following.kill().unwrap();
     following.wait().unwrap();
+    let last = cluster.json(&["events", "-n", "1"]).remove(0);
+    assert_eq!((&last["of"], &last["event"]), (&"user".into(), &quota.into()));
     let shell = Shell::new();
     assert_eq!(shell.refused(["events"]).1, "Usage");
+}
+
+#[test]
+fn the_cluster_log_names_who_did_it() {
+    let cluster = Cluster::form(1, true);
+    cluster.text(&["keyspace", "create", "photos", "--replication", "1"]);
+    cluster.text(&["user", "add", "alice"]);
+    cluster.text(&["user", "grant", "alice", "photos", "write"]);
+    let told = cluster.json(&["events", "-n", "3"]);
+    let told: Vec<_> = told.iter().map(|it| (&it["of"], &it["by"], &it["event"])).collect();
+    let root = &"root".into();
+    assert_eq!(told[0], (&"map".into(), root, &"keyspace photos was created".into()));
+    assert_eq!(told[1], (&"user".into(), root, &"user alice: made".into()));
+    assert_eq!(told[2], (&"user".into(), root, &"user alice: gets write on keyspace photos".into()));
+    assert!(cluster.text(&["events"]).contains("user alice: made (by root)"));
 }

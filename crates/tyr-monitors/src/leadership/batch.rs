@@ -11,12 +11,22 @@ use tyr_types::Epoch;
 use tyr_control::Fault;
 use tyr_control::status::Leadership;
 
+/// A change that somebody wants.
+pub struct Wanted {
+    /// What is wanted.
+    pub change: Change,
+    /// The user who does; `None`: the cluster itself.
+    pub by: Option<String>,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<Result<Epoch, Fault>>,
+}
+
 /// What the leader is told.
 pub enum Told {
     /// A message of a node.
     Heard(Envelope),
     /// Somebody wants a change.
-    Propose(Change, oneshot::Sender<Result<Epoch, Fault>>),
+    Propose(Wanted),
     /// Somebody wants to know how things are.
     Look(oneshot::Sender<Leadership>),
 }
@@ -25,7 +35,7 @@ impl Told {
     /// Says that nobody leads here; nothing was done. A message is forgotten: it comes again.
     pub fn refuse(self) {
         match self {
-            Self::Propose(_, answer) => _ = answer.send(Err(Fault::NotLeader)),
+            Self::Propose(wanted) => _ = wanted.answer.send(Err(Fault::NotLeader)),
             Self::Heard(_) | Self::Look(_) => {}
         }
     }

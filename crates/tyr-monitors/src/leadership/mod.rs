@@ -15,10 +15,9 @@
 //! that nobody leads who came after. Why that is enough stands in `docs/internals/monitors.md`.
 //!
 //! Reading order: [`term`] is one term of a leader, [`forming`] what the first of all does,
-//! [`batch`] what it is told, [`cluster_log`] what it leaves for who looks back.
+//! [`batch`] what it is told.
 
 pub mod batch;
-mod cluster_log;
 mod forming;
 mod term;
 
@@ -31,6 +30,8 @@ use tokio::sync::mpsc;
 
 use self::batch::Told;
 use self::term::Term;
+#[cfg(test)]
+pub(super) use self::term::map_bytes;
 use super::monitor::Shared;
 
 /// Between two attempts to lead in one term of Raft: something failed that is not over at once.

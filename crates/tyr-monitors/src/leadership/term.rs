@@ -14,8 +14,9 @@ use tyr_protocol::message::{Address, Body, Envelope};
 use tyr_protocol::wire::{self, Outgoing};
 use tyr_types::{Epoch, Error, ErrorKind, NodeId};
 
-use super::batch::{Batch, Collector, TICK, Told};
-use super::{Deposed, cluster_log, forming};
+use super::batch::{Batch, Collector, TICK, Told, Wanted};
+use super::{Deposed, forming};
+use crate::cluster_log;
 use crate::consensus::types::{Command, Reply};
 use crate::monitor::Shared;
 use tyr_control::Fault;
@@ -36,7 +37,7 @@ const _: () = {
 };
 
 /// The map as bytes.
-pub(super) fn map_bytes(map: &ClusterMap) -> Bytes {
+pub(crate) fn map_bytes(map: &ClusterMap) -> Bytes {
     let mut outgoing = Outgoing::new();
     wire::encode_map(map, &mut outgoing);
     outgoing.take_bytes()
@@ -99,6 +100,13 @@ impl Lead<'_> {
     }
 }
 
+/// Who waits for what becomes of a proposal.
+struct Waiting {
+    /// The user who wants it, if it is one.
+    by: Option<String>,
+    answer: oneshot::Sender<Result<Epoch, Fault>>,
+}
+
 /// One term of a leader.
 pub(super) struct Term<'a> {
     lead: Lead<'a>,
@@ -108,7 +116,7 @@ pub(super) struct Term<'a> {
     /// What is committed of `cluster/epoch_max`, and its revision; none before the first.
     reserved: (Epoch, Option<u64>),
     /// Who waits for what became of a proposal; bounded by those that wait in the machine.
-    answers: BTreeMap<u64, oneshot::Sender<Result<Epoch, Fault>>>,
+    answers: BTreeMap<u64, Waiting>,
     proposals: u64,
     /// When it last decided something.
     stepped_us: u64,
@@ -165,9 +173,9 @@ impl<'a> Term<'a> {
     pub fn end(self) {
         let text = "the leader of the monitors changed before the map did; look at the map whether \
                     it happened, and propose it again if not";
-        for answer in self.answers.into_values() {
+        for waiting in self.answers.into_values() {
             let error = Error::new(ErrorKind::TimedOut, text);
-            _ = answer.send(Err(Fault::Refused(error.into())));
+            _ = waiting.answer.send(Err(Fault::Refused(error.into())));
         }
     }
 
@@ -181,9 +189,9 @@ impl<'a> Term<'a> {
         for told in renewals.into_iter().chain(others) {
             match told {
                 Told::Heard(envelope) => events.extend(self.event(envelope)),
-                Told::Propose(change, answer) => {
+                Told::Propose(Wanted { change, by, answer }) => {
                     self.proposals += 1;
-                    let other = self.answers.insert(self.proposals, answer);
+                    let other = self.answers.insert(self.proposals, Waiting { by, answer });
                     debug_assert!(other.is_none(), "each proposal has a number of its own");
                     events.push(Event::Propose { proposal: self.proposals, change });
                 }
@@ -262,9 +270,19 @@ impl<'a> Term<'a> {
 
     /// Commits what must be, then tells the nodes.
     async fn carry_out(&mut self, effects: Vec<Effect>) -> Result<(), Deposed> {
+        // Whose wishes come true with the map.
+        let fulfilled = effects.iter().filter_map(|effect| match effect {
+            Effect::Answer { proposal, result: Ok(_) } => self.answers.get(proposal)?.by.clone(),
+            Effect::Answer { result: Err(_), .. }
+            | Effect::Publish(_)
+            | Effect::Prepare { .. }
+            | Effect::Grant { .. }
+            | Effect::Inform { .. } => None,
+        });
+        let by: Vec<String> = fulfilled.collect();
         for effect in &effects {
             match effect {
-                Effect::Publish(map) => self.publish(map).await?,
+                Effect::Publish(map) => self.publish(map, &by).await?,
                 Effect::Prepare { map, .. } => self.reserve(map.epoch).await?,
                 Effect::Grant { .. } | Effect::Inform { .. } | Effect::Answer { .. } => {}
             }
@@ -285,8 +303,10 @@ impl<'a> Term<'a> {
                     }
                 }
                 Effect::Answer { proposal, result } => {
-                    if let Some(answer) = self.answers.remove(&proposal) {
-                        _ = answer.send(result.map_err(|error| Fault::Refused(error.into())));
+                    if let Some(waiting) = self.answers.remove(&proposal) {
+                        _ = waiting
+                            .answer
+                            .send(result.map_err(|error| Fault::Refused(error.into())));
                     }
                 }
             }
@@ -295,14 +315,14 @@ impl<'a> Term<'a> {
     }
 
     /// Makes a map the one in effect: in the place of the one that this leader knows, or not.
-    async fn publish(&mut self, map: &ClusterMap) -> Result<(), Deposed> {
+    async fn publish(&mut self, map: &ClusterMap, by: &[String]) -> Result<(), Deposed> {
         let path = reserved::path(reserved::MAP);
         let put = Transaction::new()
             .when(path.clone(), Expected::Revision(self.map_revision))
             .put(path, map_bytes(map));
         let put = {
             let store = self.lead.shared.committed.read();
-            cluster_log::note(put, &store, map, clock::now_us())
+            cluster_log::note(put, &store, map, by, clock::now_us())
         };
         let revision = self.lead.commit(put).await?;
         assert!(self.map_revision < revision, "a map that replaces another is a later change");

@@ -3,6 +3,7 @@
 //! Time is tokio's own, paused: it goes on when nobody has anything to do, so that minutes take
 //! moments. Elections draw their time-outs at random, as in real life.
 
+mod cluster_log;
 mod clusters;
 mod formation;
 mod network;

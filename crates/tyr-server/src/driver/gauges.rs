@@ -127,6 +127,7 @@ impl Host for Surroundings<'_> {
             true => tracing::info!("scrubbing: {finding}"),
             false => tracing::warn!("scrubbing: {finding}"),
         }
+        self.driver.remarks.say(format!("scrubbing: {finding}"));
     }
 
     fn trouble(&mut self, trouble: Trouble, error: &Error) {
@@ -134,6 +135,7 @@ impl Host for Surroundings<'_> {
             Trouble::Record => tracing::warn!(%error, "{trouble}"),
             Trouble::Log | Trouble::Store | Trouble::Payload => {
                 tracing::error!(%error, "{trouble}");
+                self.driver.remarks.say(format!("{trouble}: {error}"));
             }
         }
     }

@@ -45,6 +45,7 @@ pub(crate) use self::pace::Backlog;
 use self::pace::{Amount, Load};
 use self::syncer::Syncer;
 use crate::histogram::Histogram;
+use crate::remarks::Remarks;
 use tyr_runtime::clock;
 use tyr_trace::Watch;
 
@@ -218,6 +219,8 @@ pub(crate) struct Driver {
     syncer: Arc<Syncer>,
     is_closed: AtomicBool,
     pub counts: Counts,
+    /// What the cluster log is told of the node.
+    pub remarks: Arc<Remarks>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -237,6 +240,7 @@ impl Driver {
             syncer: Arc::default(),
             is_closed: AtomicBool::new(false),
             counts: Counts::default(),
+            remarks: Remarks::new(clock::random_u64(), Instant::now()),
         })
     }
 

@@ -1,5 +1,7 @@
 //! A quota: what a keyspace may have at most, as it lies in the service metadata.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, KeyspaceId, Result};
 
@@ -68,6 +70,19 @@ impl Quota {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         serde_json::from_slice(bytes)
             .map_err(|error| Error::corrupt("a quota in the service metadata").with_source(error))
+    }
+}
+
+/// As people read it: what is limited, to what.
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, blobs, operations } = self;
+        let limits = [(bytes, "bytes"), (blobs, "blobs"), (operations, "operations a second")];
+        let limited = limits.iter().filter_map(|(limit, what)| limit.map(|it| (it, what)));
+        for (place, (limit, what)) in limited.enumerate() {
+            write!(f, "{}{limit} {what}", if place == 0 { "" } else { ", " })?;
+        }
+        Ok(())
     }
 }
 

@@ -7,12 +7,14 @@ use tokio::runtime::Handle;
 use tyr_types::{Error, ErrorKind, NodeId, Result};
 
 use tyr_control::{Hello, Identity, Sender};
+use tyr_metadata::access::PREFIX;
 use tyr_metadata::{Path, reserved};
 use tyr_monitors::{Answering, Responder};
 use tyr_net::access::{self, User, Users};
 use tyr_net::{ControlStream, is_named};
 
 use crate::gate::Gate;
+use crate::quota::Quota;
 
 /// Serves the control connections that others open to this node.
 pub(crate) struct Control {
@@ -97,13 +99,32 @@ fn identify(users: &Users, origin: Origin, hello: &Hello) -> Result<Identity> {
     identified
 }
 
-/// What is said of changed entries for auditors: of users, who gets or loses what.
+/// What is said of changed entries for auditors, and in the cluster log: of users, who gets or loses
+/// what; of quotas, what they are.
 pub(crate) fn describe(
     path: &Path,
     old: Option<&[u8]>,
     new: Option<&[u8]>,
     gate: &Gate,
 ) -> Option<String> {
+    if let Some(keyspace) = Quota::keyspace(path.as_str()) {
+        let name = gate.name_of(keyspace);
+        let quota = new.map(Quota::from_bytes).transpose().ok()?;
+        return Some(match quota.filter(|quota| !quota.is_unlimited()) {
+            Some(quota) => format!("quota of keyspace {name}: {quota}"),
+            None => format!("quota of keyspace {name}: taken away"),
+        });
+    }
+    if let Some(prefix) = path.as_str().strip_prefix(PREFIX) {
+        let rights = String::from_utf8_lossy(new.unwrap_or_default()).trim().replace('\n', ", ");
+        return Some(match new {
+            Some(_) => format!("rights on service metadata under {prefix}: {rights}"),
+            None => format!("rights on service metadata under {prefix}: taken away"),
+        });
+    }
+    if let (Some(node), None) = (path.as_str().strip_prefix(reserved::NODES), new) {
+        return Some(format!("node {node} was forgotten"));
+    }
     let name = path.as_str().strip_prefix(reserved::USERS)?;
     let read = |bytes: Option<&[u8]>| bytes.map(User::from_bytes).transpose().ok();
     let (old, new) = (read(old)?, read(new)?);
@@ -125,4 +146,17 @@ fn uncertified(node: u16) -> Error {
              names tls_domain too, beside the node itself"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_metadata::access::ANYBODY;
+
+    use super::*;
+
+    #[test]
+    fn who_has_no_name_is_called_alike_by_those_who_let_in_and_those_who_note() {
+        let caller = Users::unchecked().identify(b"").unwrap();
+        assert_eq!(caller.name(), ANYBODY);
+    }
 }

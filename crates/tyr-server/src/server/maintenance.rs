@@ -10,11 +10,13 @@ use tyr_store::store::Store;
 use tyr_types::{Epoch, Error, Result};
 
 use super::disk::NodeDisk;
+use super::vigilance::{Seen, Vigilance};
 use crate::driver::Driver;
 use crate::gate::Gate;
 use crate::memory_pressure::{HEARD_MAX_US, MemoryPressure};
 use crate::quota::Quotas;
 use tyr_gossip::{Gossip, Rumour};
+use tyr_runtime::clock;
 
 /// How often a node looks around.
 const TICK: Duration = Duration::from_millis(50);
@@ -53,6 +55,7 @@ pub(super) struct Maintenance {
     quotas: Arc<Quotas>,
     memory: Arc<MemoryPressure>,
     disk: Arc<NodeDisk>,
+    vigilance: Vigilance,
 }
 
 impl Maintenance {
@@ -65,11 +68,12 @@ impl Maintenance {
         disk: Arc<NodeDisk>,
     ) -> Self {
         let store = driver.store();
-        Self { driver, store, gate, gossip, quotas, memory, disk }
+        let vigilance = Vigilance::new(Arc::clone(&driver.remarks));
+        Self { driver, store, gate, gossip, quotas, memory, disk, vigilance }
     }
 
     /// Runs until the node stops.
-    pub fn run(self, is_stopping: &AtomicBool) {
+    pub fn run(mut self, is_stopping: &AtomicBool) {
         let mut ticks = 0u32;
         while !is_stopping.load(Ordering::Acquire) {
             self.driver.tick();
@@ -83,6 +87,7 @@ impl Maintenance {
             }
             if ticks.is_multiple_of(TICKS_PER_LOOK) {
                 self.look_at_disk();
+                self.look_around();
             }
             ticks = ticks.wrapping_add(1);
             std::thread::sleep(TICK);
@@ -101,6 +106,19 @@ impl Maintenance {
             is_memory_full: self.memory.is_full() || self.driver.is_crowded(),
             totals: self.quotas.counted(Instant::now()),
         }
+    }
+
+    fn look_around(&mut self) {
+        let outdated = self
+            .driver
+            .look(|engine| engine.member().outdated().map(|error| error.message().to_owned()));
+        self.vigilance.look(Seen {
+            disk: self.disk.report(),
+            gone: self.disk.failure(),
+            outdated,
+            wall_us: clock::now_us(),
+            steady_us: clock::steady_us(),
+        });
     }
 
     fn look_at_disk(&self) {

@@ -23,6 +23,7 @@ mod router;
 mod starting;
 mod usage;
 mod usage_scan;
+mod vigilance;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +86,9 @@ pub struct Server {
 
 /// A node that stops waits so long at most for its log to be durable.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
+
+/// And so long for what the cluster log is to know of it: why it stops, perhaps.
+const REMARKS_MAX: Duration = Duration::from_millis(500);
 
 /// What a chunk holds, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,6 +201,9 @@ impl Server {
         let Some(running) = self.running.lock().take() else { return Ok(()) };
         let Running { threads, marking, mut control, lock } = running;
         // While its monitor hears the others.
+        _ = control.handle.block_on(async {
+            tokio::time::timeout(REMARKS_MAX, self.driver.remarks.settle()).await
+        });
         control.handle.block_on(self.follower.take_leave());
         self.gate.close();
         self.gossip.close();

@@ -35,7 +35,7 @@ use crate::quota::Quotas;
 use tyr_control::NodeRecord;
 use tyr_control::{ClientOptions, Connect, MetadataClient, Sender, Thread};
 use tyr_gossip::{Gossip, GossipEvent, GossipOptions, Heard};
-use tyr_monitors::Answering;
+use tyr_monitors::{Answering, Describe};
 use tyr_monitors::{Monitor, MonitorOptions};
 use tyr_net::access::{self, Users};
 use tyr_net::level;
@@ -80,14 +80,15 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let gate = Gate::new(Arc::clone(&users), domain.clone());
     let accepting: Arc<OnceLock<Arc<Control>>> = Arc::default();
     let network = start_network(&options, &who, &gate, &accepting)?;
-    let (engine, lock, disk) = open(&options, &who)?;
+    let Open { engine, lock, disk, torn } = open(&options, &who)?;
     let router = Router::new(who.node, network.clone());
     let driver = Driver::new(engine, Arc::clone(&router) as Arc<dyn Outbound>);
+    torn.into_iter().for_each(|torn| driver.remarks.say(torn));
     let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
     let memory = MemoryPressure::new(driver.store(), limits.dirty_max());
-    let monitor = start_monitor(&options, &who, &connect, &router)?;
+    let monitor = start_monitor(&options, &who, &connect, &router, &gate)?;
     let client = metadata_client(&options, &who, &connect, monitor.as_ref())?;
     let others = relaying_client(&options, &who, &connect)?;
     let (answering, reports) = answering(monitor.as_ref(), others.as_ref(), &gate);
@@ -108,6 +109,8 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_joining: who.is_joining,
     };
     let follower = MetadataFollower::start(parts, &control.handle);
+    let saying = Arc::clone(&driver.remarks).run(node, follower.client().clone());
+    control.handle.spawn(saying);
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
     let gossip = start_gossip(&options, node, who.incarnation, cluster, &follower, &control)?;
     follower.gossip_by(gossip.clone());
@@ -159,15 +162,21 @@ fn answering(
     others: Option<&MetadataClient>,
     gate: &Arc<Gate>,
 ) -> (Answering, ReportSource) {
-    let (reports, naming) = (ReportSource::default(), Arc::clone(gate));
+    let reports = ReportSource::default();
     let (looking, counting) = (reports.clone(), reports.clone());
     let answering = Answering {
         report: Arc::new(move || looking.report()),
         usage: Arc::new(move || counting.observer().map(|node| node.usage())),
-        describe: Arc::new(move |path, old, new| super::control::describe(path, old, new, &naming)),
+        describe: describing(gate),
         ..Answering::new(monitor.cloned(), others.cloned())
     };
     (answering, reports)
+}
+
+/// Says what a change of the service metadata is.
+fn describing(gate: &Arc<Gate>) -> Describe {
+    let naming = Arc::clone(gate);
+    Arc::new(move |path, old, new| super::control::describe(path, old, new, &naming))
 }
 
 /// Traces transactions, if that is wanted.
@@ -282,6 +291,7 @@ fn start_monitor(
     who: &Who,
     connect: &Arc<dyn Connect>,
     router: &Arc<Router>,
+    gate: &Arc<Gate>,
 ) -> Result<Option<Monitor>> {
     let folder = options.folder.join(MONITOR_FOLDER);
     if !who.record.is_monitor && !folder.exists() {
@@ -291,6 +301,7 @@ fn start_monitor(
     let mut monitor = MonitorOptions::new(who.node, disk, who.record.clone());
     monitor.token = who.token.clone();
     monitor.lease = options.lease.unwrap_or(monitor.lease);
+    monitor.describe = describing(gate);
     let times = options.heartbeat_and_election;
     (monitor.heartbeat, monitor.election) = times.unwrap_or((monitor.heartbeat, monitor.election));
     if let Formation::Initial(initial) = &options.formation {
@@ -355,8 +366,17 @@ fn others(options: &ServerOptions, who: &Who) -> Vec<String> {
     addresses
 }
 
+/// A store that was opened.
+struct Open {
+    engine: Engine,
+    lock: FolderLock,
+    disk: Arc<NodeDisk>,
+    /// What a crash left at the end of the log, and was cut off.
+    torn: Option<String>,
+}
+
 /// Opens the store, and tells the member what its log holds.
-fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<NodeDisk>)> {
+fn open(options: &ServerOptions, who: &Who) -> Result<Open> {
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
@@ -372,10 +392,12 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<N
     let member = tyr_runtime::broken::taken_from(member);
     let hold = |store| Holdings::new(who.node, store, retention);
     let folder = options.folder.join(STORE_FOLDER);
+    let mut cut = None;
     let open = |visit: Visit<'_>| {
         let opened = Store::open_node(&folder, visit)?;
         if let Some(torn) = &opened.torn_tail {
             tracing::warn!("{torn}");
+            cut = Some(torn.to_string());
         }
         Ok(opened)
     };
@@ -384,7 +406,7 @@ fn open(options: &ServerOptions, who: &Who) -> Result<(Engine, FolderLock, Arc<N
         map.check_program(level::spoken())?;
     }
     let disk = NodeDisk::of(folder.join(LOCK_FILE))?;
-    Ok((engine, lock, Arc::new(disk)))
+    Ok(Open { engine, lock, disk: Arc::new(disk), torn: cut })
 }
 
 /// Gossips at the node's address; who is gone is told to the monitors (M2).

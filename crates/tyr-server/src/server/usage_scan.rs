@@ -48,7 +48,7 @@ struct Rest {
 const REST_LIMITED: Rest = Rest { at_least: Duration::from_secs(1), factor: 4 };
 
 /// Of all others: a round is a hundredth of the work of what they hold, and less.
-const REST_OTHERS: Rest = Rest { at_least: Duration::from_mins(10), factor: 50 };
+const REST_OTHERS: Rest = Rest { at_least: Duration::from_secs(600), factor: 50 };
 
 const _: () = assert!(PAGE > 0 && REST_LIMITED.factor <= REST_OTHERS.factor);
 const _: () = assert!(TICK.as_millis() < REST_LIMITED.at_least.as_millis());
