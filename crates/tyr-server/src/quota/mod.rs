@@ -31,7 +31,7 @@ use smallvec::SmallVec;
 use tyr_protocol::map::{ClusterMap, NodeState};
 use tyr_store::store::Store;
 use tyr_types::{
-    BlobName, Error, ErrorKind, KeyspaceId, KeyspaceUsage, NodeId, Result, Transaction,
+    BlobName, Epoch, Error, ErrorKind, KeyspaceId, KeyspaceUsage, NodeId, Result, Transaction,
 };
 
 use self::bucket::Bucket;
@@ -47,6 +47,7 @@ pub(crate) struct Quotas {
     store: Arc<Store>,
     /// What counts at this node.
     tally: Arc<Tally>,
+    counted_at: CountedAt,
     /// Whether there is any quota: nearly always there is none.
     is_any: AtomicBool,
     state: Mutex<State>,
@@ -57,6 +58,18 @@ struct State {
     map: Option<Arc<ClusterMap>>,
     kept: BTreeMap<KeyspaceId, Kept>,
 }
+
+/// When a keyspace was last counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Since when who holds what was as it was then.
+    pub moved: Epoch,
+    /// When all of it had been met.
+    pub at: Instant,
+}
+
+/// When each keyspace was last counted at this node.
+pub(crate) type CountedAt = Arc<Mutex<BTreeMap<KeyspaceId, Counted>>>;
 
 /// A quota, and how the keyspace stands.
 #[derive(Debug, Default)]
@@ -80,8 +93,8 @@ struct Named {
 impl Quotas {
     /// No quotas yet.
     pub fn new(node: NodeId, store: Arc<Store>, tally: Arc<Tally>) -> Arc<Self> {
-        let (is_any, state) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { node, store, tally, is_any, state })
+        let (counted_at, is_any, state) = Default::default();
+        Arc::new(Self { node, store, tally, counted_at, is_any, state })
     }
 
     /// The map that says who is up, and what keyspaces are called.
@@ -131,6 +144,11 @@ impl Quotas {
             }
         }
         counted
+    }
+
+    /// When this node has counted its keyspaces: who counts them says so here.
+    pub fn counted_at(&self) -> &CountedAt {
+        &self.counted_at
     }
 
     /// What counts at this node of all keyspaces, and what each may have in the whole cluster.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tyr_types::{Error, ErrorKind, NodeId, Result};
 
-use tyr_control::{Hello, Identity, Sender};
+use tyr_control::{Hello, Identity, Sender, Thread};
 use tyr_metadata::access::PREFIX;
 use tyr_metadata::{Path, reserved};
 use tyr_monitors::{Answering, Responder};
@@ -34,18 +34,18 @@ struct Origin {
 }
 
 impl Control {
-    /// Serves them on this runtime; who says that it is a node shows a certificate for the domain,
+    /// Serves them on this thread; who says that it is a node shows a certificate for the domain,
     /// if there is one.
     pub fn new(
         answering: Answering,
         users: Arc<Users>,
         domain: Option<String>,
-        runtime: Handle,
+        control: &Thread,
     ) -> Arc<Self> {
         // Who is there is asked for each connection, with where it comes from.
         let nobody = Arc::new(|_: &Hello| Err(strange()));
         let server = Responder::new(answering, nobody);
-        Arc::new(Self { server, users, domain, runtime })
+        Arc::new(Self { server, users, domain, runtime: control.handle.clone() })
     }
 
     /// Serves one more.

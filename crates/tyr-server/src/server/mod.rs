@@ -76,7 +76,6 @@ pub struct Server {
     gossip: Gossip,
     quotas: Arc<Quotas>,
     disk: Arc<disk::NodeDisk>,
-    counted: usage_scan::CountedAt,
     exporter: Option<Exporter>,
     /// What it is looked at by.
     observed: OnceLock<Arc<observation::Parts>>,

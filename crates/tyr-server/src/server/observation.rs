@@ -22,7 +22,6 @@ use super::Server;
 use super::disk::{DiskReport, NodeDisk};
 use super::metadata_follower::MetadataFollower;
 use super::report::{MapReport, NodeReport, SeatReport};
-use super::usage_scan::CountedAt;
 use crate::driver::{AnswerStatistics, Driver};
 use crate::gate::Gate;
 use crate::histogram::Times;
@@ -48,7 +47,6 @@ pub(super) struct Parts {
     network: Network,
     gossip: Gossip,
     pub quotas: Arc<Quotas>,
-    pub counted: CountedAt,
     disk: Arc<NodeDisk>,
     monitor: Option<Monitor>,
     follower: Arc<MetadataFollower>,
@@ -325,7 +323,6 @@ impl Observer {
             network: server.network.clone(),
             gossip: server.gossip.clone(),
             quotas: Arc::clone(&server.quotas),
-            counted: Arc::clone(&server.counted),
             disk: Arc::clone(&server.disk),
             monitor: server.monitor.clone(),
             follower: Arc::clone(&server.follower),

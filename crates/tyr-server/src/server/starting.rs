@@ -82,8 +82,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let network = start_network(&options, &who, &gate, &accepting)?;
     let Open { engine, lock, disk, torn } = open(&options, &who)?;
     let router = Router::new(who.node, network.clone());
-    let driver = Driver::new(engine, Arc::clone(&router) as Arc<dyn Outbound>);
-    torn.into_iter().for_each(|torn| driver.remarks.say(torn));
+    let driver = start_driver(engine, &router, torn);
     let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
     let limits = limits(&options);
@@ -92,8 +91,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let client = metadata_client(&options, &who, &connect, monitor.as_ref())?;
     let others = relaying_client(&options, &who, &connect)?;
     let (answering, reports) = answering(monitor.as_ref(), others.as_ref(), &gate);
-    let serving = Control::new(answering, Arc::clone(&users), domain, control.handle.clone());
-    assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
+    serve_control(&accepting, Control::new(answering, Arc::clone(&users), domain, &control));
     let (node, cluster) = (who.node, who.identity.cluster());
     let generation = Generation::new(node, options.folder.clone(), who.record, who.identity);
     let parts = Parts {
@@ -109,8 +107,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_joining: who.is_joining,
     };
     let follower = MetadataFollower::start(parts, &control.handle);
-    let saying = Arc::clone(&driver.remarks).run(node, follower.client().clone());
-    control.handle.spawn(saying);
+    control.handle.spawn(Arc::clone(&driver.remarks).run(node, follower.client().clone()));
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
     let gossip = start_gossip(&options, node, who.incarnation, cluster, &follower, &control)?;
     follower.gossip_by(gossip.clone());
@@ -122,9 +119,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
     let (rumours, kept) = (gossip.clone(), Arc::clone(&quotas));
     let maintenance = Maintenance::new(going, open, rumours, kept, memory, seen);
-    let usage_scan = UsageScan::new(Arc::clone(&driver));
-    let counted = usage_scan.counted();
-    let threads = start_threads(&driver, &keeper, maintenance, usage_scan, &is_stopping)?;
+    let threads = start_threads(&driver, &keeper, maintenance, &quotas, &is_stopping)?;
     let running = Running { threads, marking: start_marking(&driver)?, control, lock };
     let server = Server {
         node,
@@ -138,7 +133,6 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         gossip,
         quotas,
         disk,
-        counted,
         exporter,
         observed: OnceLock::new(),
         is_stopping,
@@ -146,6 +140,18 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     reports.open(&server.observed());
     Ok(server)
+}
+
+/// Drives the engine; what a crash left of its log is told.
+fn start_driver(engine: Engine, router: &Arc<Router>, torn: Option<String>) -> Arc<Driver> {
+    let driver = Driver::new(engine, Arc::clone(router) as Arc<dyn Outbound>);
+    torn.into_iter().for_each(|torn| driver.remarks.say(torn));
+    driver
+}
+
+/// From now on control connections are answered.
+fn serve_control(accepting: &OnceLock<Arc<Control>>, serving: Arc<Control>) {
+    assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
 }
 
 /// Nobody yet, of a cluster with this secret or without one.
@@ -467,11 +473,12 @@ fn start_threads(
     driver: &Arc<Driver>,
     keeper: &Arc<Keeper>,
     maintenance: Maintenance,
-    usage_scan: UsageScan,
+    quotas: &Arc<Quotas>,
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
     let (stopping, ending) = (Arc::clone(is_stopping), Arc::clone(is_stopping));
+    let usage_scan = UsageScan::new(Arc::clone(driver), quotas);
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,

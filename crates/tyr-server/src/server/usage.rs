@@ -8,8 +8,7 @@ use tyr_engine::tally::Watched;
 use tyr_types::KeyspaceUsage;
 
 use super::observation::Observer;
-use super::usage_scan::Counted;
-use crate::quota::Quota;
+use crate::quota::{Counted, Quota};
 
 impl Observer {
     /// How much there is with it.
@@ -22,7 +21,7 @@ impl Observer {
         let disk =
             NodeDisk { size: disk.size_bytes, free: disk.free_bytes, taken: disk.taken_bytes };
         // What is counted later than this is no older.
-        let counted = parts.counted.lock().clone();
+        let counted = parts.quotas.counted_at().lock().clone();
         let now = Instant::now();
         let count = |(watched, used, quota): (Watched, KeyspaceUsage, Quota)| {
             let at = counted.get(&watched.keyspace).filter(|_| watched.is_counted);

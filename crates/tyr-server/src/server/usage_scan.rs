@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tyr_protocol::map::ClusterMap;
 use tyr_store::store::Store;
 use tyr_types::{BlobName, Epoch, Key, KeyspaceId, KeyspaceUsage, NodeId, Result};
 
 use crate::driver::Driver;
+use crate::quota::{Counted, CountedAt, Quotas};
 use tyr_engine::tally::{self, Tally, Watched};
 
 /// How long it waits between two pages.
@@ -54,23 +54,10 @@ const _: () = assert!(PAGE > 0 && REST_LIMITED.factor <= REST_OTHERS.factor);
 const _: () = assert!(TICK.as_millis() < REST_LIMITED.at_least.as_millis());
 const _: () = assert!(REST_LIMITED.at_least.as_millis() < REST_FAILED.as_millis());
 
-/// When a keyspace was last counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
-    /// Since when who holds what was as it was then.
-    pub moved: Epoch,
-    /// When the round had met all of it.
-    pub at: Instant,
-}
-
-/// When each keyspace was last counted.
-pub(super) type CountedAt = Arc<Mutex<BTreeMap<KeyspaceId, Counted>>>;
-
 /// Counts what counts at a node.
 pub(super) struct UsageScan {
     driver: Arc<Driver>,
     walks: [Walk; 2],
-    counted: CountedAt,
 }
 
 /// A walk over all keyspaces of one kind.
@@ -109,24 +96,19 @@ struct Page {
 }
 
 impl UsageScan {
-    /// Of what this node holds.
-    pub fn new(driver: Arc<Driver>) -> Self {
-        let counted = CountedAt::default();
+    /// Of what this node holds; the quotas are told when it was counted.
+    pub fn new(driver: Arc<Driver>, quotas: &Quotas) -> Self {
+        let counted = quotas.counted_at();
         let walks = driver.look(|engine| {
             let node = engine.member().node();
             let holdings = engine.holdings();
             let walk = |is_limited| {
                 let (store, tally) = (Arc::clone(holdings.store()), Arc::clone(holdings.tally()));
-                Walk::new(node, store, tally, Arc::clone(&counted), is_limited)
+                Walk::new(node, store, tally, Arc::clone(counted), is_limited)
             };
             [walk(true), walk(false)]
         });
-        Self { driver, walks, counted }
-    }
-
-    /// Where it tells when it has counted each keyspace.
-    pub fn counted(&self) -> CountedAt {
-        Arc::clone(&self.counted)
+        Self { driver, walks }
     }
 
     /// Runs until the node stops.
