@@ -35,6 +35,7 @@ mod remote;
 mod remote;
 #[cfg(feature = "cluster")]
 mod remote_upload;
+mod usage;
 mod view;
 
 use std::collections::BTreeSet;
@@ -46,7 +47,7 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, ExtentRef, KeyspaceConfig,
-    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp, Usage,
+    KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
 pub(crate) use self::commit::Commit;
@@ -298,17 +299,6 @@ impl Backend {
         match self {
             Self::Embedded(store) => store.torn_tail(),
             Self::Remote(_) => None,
-        }
-    }
-
-    /// How much there is.
-    pub async fn usage(&self) -> Result<Usage> {
-        match self {
-            Self::Embedded(store) => {
-                let store = Arc::clone(store);
-                offload(move || store.usage()).await
-            }
-            Self::Remote(client) => client.usage().await,
         }
     }
 
