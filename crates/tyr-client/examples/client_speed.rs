@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tyr_client::control::{Asked, Control, UsageOfNodes};
-use tyr_client::{Client, ClientConfig, ClientParts, Inbox, Place, Transport, Want, block_on};
+use tyr_client::{
+    Client, ClientConfig, ClientParts, Inbox, Place, Presence, Transport, Want, block_on,
+};
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -78,6 +80,10 @@ impl Control for Yes {
 
     fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {
         unreachable!("nobody asks for keyspaces here")
+    }
+
+    fn presence(&self, _: Duration) -> Asked<Presence> {
+        unreachable!("nobody is bound to anything")
     }
 
     fn close(&self) {}

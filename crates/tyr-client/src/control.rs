@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use tyr_control::status::Bootstrap;
 use tyr_control::usage::NodeUsage;
@@ -10,6 +11,8 @@ use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::map::Change;
 use tyr_types::{Epoch, Result};
+
+use super::presence::Presence;
 
 /// An answer of the monitors, later.
 pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
@@ -31,6 +34,8 @@ pub trait Control: Send + Sync + 'static {
     /// What changed under a prefix of the service metadata after a revision, and up to which
     /// revision that is everything; comes when there is something. Dropping it withdraws it.
     fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)>;
+    /// A presence of this client, which is renewed from then on.
+    fn presence(&self, ttl: Duration) -> Asked<Presence>;
     /// Nothing is asked any more. Does nothing the second time.
     fn close(&self);
 }

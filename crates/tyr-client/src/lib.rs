@@ -17,7 +17,8 @@
 //! they watch, [`clock`] wakes the
 //! session when it asked for that. [`control`] is what a client needs of the monitors,
 //! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
-//! asked there, [`mod@usage`] what is asked of each node.
+//! asked there, [`mod@usage`] what is asked of each node, [`presence`] what
+//! goes when the client does.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -35,6 +36,7 @@ mod keyspaces;
 mod locations;
 mod metadata;
 mod network_transport;
+mod presence;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -61,6 +63,7 @@ pub use self::connecting::ConnectOptions;
 pub use self::control::Control;
 pub use self::key_lease::KeyLease;
 pub use self::key_watch::KeyWatch;
+pub use self::presence::Presence;
 pub use self::tls::TlsOptions;
 pub use tyr_protocol::level::LEVEL_STRETCHING;
 pub use tyr_protocol::read::layout;

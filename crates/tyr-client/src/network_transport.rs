@@ -16,6 +16,7 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 use super::Transport;
 use super::answer::closed;
 use super::control::{Asked, Control, UsageOfNodes};
+use super::presence::Presence;
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, MetadataClient, NodeRecord, Request, Thread};
 use tyr_metadata::KeyChange;
@@ -129,6 +130,11 @@ impl Control for NetworkTransport {
                 }
             }
         })
+    }
+
+    fn presence(&self, ttl: Duration) -> Asked<Presence> {
+        let monitors = self.monitors.clone();
+        self.run(async move { Presence::begin(monitors, ttl).await })
     }
 
     fn close(&self) {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn usage(map: &ClusterMap, told: [Result<NodeUsage>; 3]) -> Usage {
-        let nodes = (0..3).map(|node| (node, NodeRecord::at(&format!("n{node}:1")))).collect();
+        let nodes = (0..3).map(|node| (node, NodeRecord::at(format!("n{node}:1")))).collect();
         added_up(map, &nodes, &(0..3).zip(told).collect())
     }
 

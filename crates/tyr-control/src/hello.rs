@@ -19,7 +19,7 @@ pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 pub const VERSION: u32 = 2;
 /// The requests that are understood here, by [`Request::level`](super::Request::level): a welcome
 /// tells, and a later request is not sent to who would not know what it is.
-pub const LEVEL: u8 = LEVEL_REMARKS;
+pub const LEVEL: u8 = LEVEL_PRESENCE;
 /// What a program understands that tells nothing of it.
 pub const LEVEL_FIRST: u8 = 1;
 /// From here on nodes say how they stand.
@@ -28,6 +28,8 @@ pub const LEVEL_REPORT: u8 = 2;
 pub const LEVEL_USAGE: u8 = 3;
 /// From here on nodes' remarks are noted in the cluster log.
 pub const LEVEL_REMARKS: u8 = 4;
+/// From here on entries of the service metadata are bound to clients' presences.
+pub const LEVEL_PRESENCE: u8 = 5;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 

@@ -12,10 +12,10 @@
 //!   client ◄──────────────────── Reply ── server
 //! ```
 //!
-//! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`],
-//! [`usage`] and [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`],
-//! [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node asks others; [`client`] is
-//! what clients and the command line have, and [`thread`] where it runs.
+//! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`], [`usage`]
+//! and [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`]
+//! and [`presence`], [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node asks
+//! others; [`client`] is what clients and the command line have, and [`thread`] where it runs.
 //!
 //! This crate must not know what is done about a request: a node's monitor answers.
 
@@ -26,6 +26,7 @@ pub mod frame;
 pub mod hello;
 pub mod message;
 pub mod peers;
+pub mod presence;
 pub mod proposal;
 pub mod record;
 pub mod refusal;

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Epoch, Error};
 
-use super::hello::{LEVEL_FIRST, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE};
+use super::hello::{LEVEL_FIRST, LEVEL_PRESENCE, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE};
+use super::presence::Presence;
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
 use crate::refusal::Refusal;
@@ -135,6 +136,8 @@ pub enum Request {
     Usage,
     /// What happened at a node, for the cluster log; only nodes say it. Of level 4.
     Remark(Remarks),
+    /// About a client's presence. Of level 5.
+    Presence(Presence),
 }
 
 /// What happened at a node, for who looks after the cluster.
@@ -181,6 +184,7 @@ impl Request {
             | Self::Report
             | Self::Usage
             | Self::Remark(_) => true,
+            Self::Presence(presence) => presence.is_repeatable(),
             Self::Transact(_) | Self::Propose(_) => false,
         }
     }
@@ -203,6 +207,7 @@ impl Request {
             Self::Report => LEVEL_REPORT,
             Self::Usage => LEVEL_USAGE,
             Self::Remark(_) => LEVEL_REMARKS,
+            Self::Presence(_) => LEVEL_PRESENCE,
         }
     }
 }
@@ -221,7 +226,7 @@ pub enum Answer {
         /// A watch from here on misses nothing.
         revision: u64,
     },
-    /// To `Transact`: the store's revision.
+    /// To `Transact`, and to `Bind`: the store's revision.
     Revision(u64),
     /// To `Watch`, again and again.
     Changes {
@@ -240,7 +245,7 @@ pub enum Answer {
     Leader(Option<u16>),
     /// To `Admit`: the number.
     Admitted(u16),
-    /// To `Appoint` and `Remark`.
+    /// To `Appoint`, `Remark`, and `Presence` but for `Bind`.
     Done,
     /// To `Report`: what the node answers at `/status`, as JSON.
     Report(Bytes),

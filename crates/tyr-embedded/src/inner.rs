@@ -108,7 +108,7 @@ impl Inner {
             store,
             keyspaces,
             snapshots: Snapshots::new(timeout_us),
-            metadata: Metadata::default(),
+            metadata: Metadata::new(options.is_read_only),
             leases: Leases::default(),
             watches: Watches::default(),
             counters: Counters::default(),

@@ -34,7 +34,7 @@ mod watches;
 pub use commit::Held;
 pub use keyspaces::KeyspaceEntry;
 pub use leases::{AwaitedLease, EmbeddedLease};
-pub use metadata::MetadataWatch;
+pub use metadata::{EmbeddedPresence, MetadataWatch};
 pub use options::Options;
 pub use snapshot::SnapshotGuard;
 pub use store::EmbeddedStore;

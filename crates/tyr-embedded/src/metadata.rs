@@ -15,7 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use tyr_metadata::presence;
 use tyr_metadata::{Actor, Entry, KeyChange, Path, Planned, Store, Transaction};
+use tyr_runtime::clock;
+use tyr_runtime::lease_state::LeaseState;
 use tyr_store::base::{Base, MetadataRow, MetadataRows};
 use tyr_types::{Error, Result};
 
@@ -25,8 +28,9 @@ use crate::EmbeddedStore;
 const CHANGES_MAX: usize = 256;
 
 /// The service metadata. Lock order: changing, state, watches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Metadata {
+    is_read_only: bool,
     /// Held by whoever changes it, over the write to disk too.
     changing: Mutex<()>,
     state: RwLock<State>,
@@ -66,7 +70,14 @@ impl State {
 }
 
 impl Metadata {
-    /// What there is, read from the index the first time.
+    /// Nothing is read yet.
+    pub fn new(is_read_only: bool) -> Self {
+        let (changing, state, watches) = Default::default();
+        Self { is_read_only, changing, state, watches }
+    }
+
+    /// What there is, read from the index the first time; what was bound to whoever had the store
+    /// open before is not there any more (M5).
     fn look(&self, base: &Base) -> Result<RwLockReadGuard<'_, State>> {
         let state = self.state.read();
         if !matches!(*state, State::Unread) {
@@ -75,7 +86,14 @@ impl Metadata {
         drop(state);
         let mut state = self.state.write();
         if matches!(*state, State::Unread) {
-            *state = State::Read(load(base.metadata()?)?);
+            let mut store = load(base.metadata()?)?;
+            while let Some(planned) = removal(&store, None)? {
+                if !self.is_read_only {
+                    write(base, &planned)?;
+                }
+                store.install(planned);
+            }
+            *state = State::Read(store);
         }
         drop(state);
         Ok(self.state.read())
@@ -85,6 +103,19 @@ impl Metadata {
     fn change(&self, base: &Base, transaction: &Transaction) -> Result<u64> {
         let _alone = self.changing.lock();
         let planned = self.look(base)?.read()?.plan(&everything(), transaction)?;
+        self.carry_out(base, planned)
+    }
+
+    /// Takes away what is bound to a presence.
+    fn unbind(&self, base: &Base, id: u64) -> Result<()> {
+        let _alone = self.changing.lock();
+        loop {
+            let Some(planned) = removal(self.look(base)?.read()?, Some(id))? else { return Ok(()) };
+            self.carry_out(base, planned)?;
+        }
+    }
+
+    fn carry_out(&self, base: &Base, planned: Planned) -> Result<u64> {
         if planned.entries.is_empty() {
             return Ok(planned.revision);
         }
@@ -107,6 +138,15 @@ impl Metadata {
     pub fn wake(&self) {
         let wakers = std::mem::take(&mut self.watches.lock().wakers);
         wakers.into_values().for_each(Waker::wake);
+    }
+}
+
+/// What takes away some of what is bound to a presence that is over, if anything is.
+fn removal(store: &Store, only: Option<u64>) -> Result<Option<Planned>> {
+    let removal = presence::removal(store, only);
+    match removal.alterations.is_empty() {
+        true => Ok(None),
+        false => store.plan(&everything(), &removal).map(Some),
     }
 }
 
@@ -177,6 +217,17 @@ impl EmbeddedStore {
         self.inner.metadata.change(self.inner.store.base(), transaction)
     }
 
+    /// A presence in this process: what is bound to it goes when it is dropped, and when the store
+    /// is opened again after it was not.
+    ///
+    /// # Errors
+    /// `PermissionDenied` when the store is read-only; `Unavailable` when it is closed.
+    pub fn presence(self: &Arc<Self>) -> Result<EmbeddedPresence> {
+        self.inner.check_writable()?;
+        let (id, state) = (clock::random_u64(), LeaseState::default());
+        Ok(EmbeddedPresence { store: Arc::clone(self), id, state })
+    }
+
     /// What changes in the service metadata under a prefix, after a revision.
     pub fn watch_metadata(self: &Arc<Self>, prefix: String, after: u64) -> MetadataWatch {
         let mut watches = self.inner.metadata.watches.lock();
@@ -184,6 +235,51 @@ impl EmbeddedStore {
         watches.next += 1;
         drop(watches);
         MetadataWatch { store: Arc::clone(self), number, prefix, seen: after }
+    }
+}
+
+/// A presence in this process. Dropping it ends it.
+#[derive(Debug)]
+pub struct EmbeddedPresence {
+    store: Arc<EmbeddedStore>,
+    id: u64,
+    state: LeaseState,
+}
+
+impl EmbeddedPresence {
+    /// Whether it is there.
+    pub fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
+    /// Makes a transaction take effect, of which what is put is bound to it; the revision.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::change_metadata`]; `NotFound` when it is over.
+    pub fn bind(&self, transaction: &Transaction) -> Result<u64> {
+        if !self.state.is_held() {
+            return Err(Error::not_found("this presence was ended; begin another"));
+        }
+        self.store.change_metadata(&presence::bind(transaction, self.id)?)
+    }
+
+    /// Ends it: what is bound to it is gone afterwards.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses: it goes when the store is opened again.
+    pub fn end(&self) -> Result<()> {
+        self.state.lose();
+        self.store.inner.check_writable()?;
+        self.store.inner.metadata.unbind(self.store.inner.store.base(), self.id)
+    }
+}
+
+impl Drop for EmbeddedPresence {
+    fn drop(&mut self) {
+        if self.state.is_held() {
+            // What stays goes when the store is opened again.
+            let _ = self.end();
+        }
     }
 }
 

@@ -12,8 +12,9 @@
 //!
 //! Reading order: [`path`] is what a key may be, [`limits`] how much there may be; [`transaction`]
 //! is what is asked for, [`store`] what there is, [`history`] what a watch is told; [`access`] says
-//! who may read and write what; [`reserved`] names the keys that the cluster itself uses. With the
-//! feature `serde` all of it travels, and a store has an image.
+//! who may read and write what; [`reserved`] names the keys that the cluster itself uses;
+//! [`presence`] binds entries to who put them. With the feature `serde` all of it travels, and a
+//! store has an image.
 //!
 //! This crate must not know how the store is agreed upon or kept, nor what its values mean, those
 //! of [`access`] excepted. It is deterministic: every monitor applies the same transactions in the
@@ -25,6 +26,7 @@ pub mod history;
 mod image;
 pub mod limits;
 pub mod path;
+pub mod presence;
 pub mod reserved;
 pub mod store;
 pub mod transaction;

@@ -45,7 +45,8 @@ pub fn log_event(epoch: u32, number: u64, of: &str) -> Path {
     path(&format!("{LOG}{epoch:010}.{number:010}.{of}"))
 }
 
-/// Of an entry of the cluster log: the epoch and, of what happened in it, the number and whose it is.
+/// Of an entry of the cluster log: the epoch and, of what happened in it, the number and whose it
+/// is.
 pub fn log_place(path: &str) -> Option<(u32, Option<(u64, &str)>)> {
     let mut parts = path.strip_prefix(LOG)?.splitn(3, '.');
     let epoch = parts.next()?.parse().ok()?;

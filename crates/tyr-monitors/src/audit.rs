@@ -47,7 +47,8 @@ pub(super) fn describe(
         | Request::Admit { .. }
         | Request::Report
         | Request::Usage
-        | Request::Remark(_) => None,
+        | Request::Remark(_)
+        | Request::Presence(_) => None,
     }
 }
 

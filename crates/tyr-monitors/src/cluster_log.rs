@@ -11,8 +11,8 @@
 //! by a request of its own, and is noted once however often it comes. The leader numbers entries
 //! within an epoch. Of each kind the oldest go.
 //!
-//! A value is the wall clock of the leader in microseconds since 1970, perhaps ` by ` and users, and
-//! then lines. Where others have filled the store, nothing is noted, and what it would be about
+//! A value is the wall clock of the leader in microseconds since 1970, perhaps ` by ` and users,
+//! and then lines. Where others have filled the store, nothing is noted, and what it would be about
 //! takes effect all the same.
 
 use tyr_control::message::{REMARK_LEN_MAX, REMARKS_MAX, Remark, Remarks};

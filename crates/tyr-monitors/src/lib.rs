@@ -11,7 +11,7 @@
 //! [`consensus`] is how several monitors have the same. [`monitor`] is one monitor, with its
 //! [`options`]; [`responder`] takes control connections and notes what users change (`audit`),
 //! `requests` answers them and [`watch`] watches, `leadership` is what the leader does for leases
-//! and maps, `cluster_log` what is kept of what happened.
+//! and maps, `cluster_log` what is kept of what happened, `presence` which clients are there.
 
 mod audit;
 mod cluster_log;
@@ -20,6 +20,7 @@ mod drained;
 mod leadership;
 pub mod monitor;
 pub mod options;
+mod presence;
 mod requests;
 pub mod responder;
 pub mod watch;

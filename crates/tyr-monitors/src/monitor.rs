@@ -26,6 +26,7 @@ use super::consensus::network::Network;
 use super::consensus::types::Raft;
 use super::leadership::{self, batch};
 use super::options::MonitorOptions;
+use super::presence::Presences;
 use tyr_control::record;
 use tyr_control::{Answer, Connect, Hello, Peers, Proposal, Question, Request, Sender};
 use tyr_metadata::{Actor, Expected, Transaction, reserved};
@@ -55,6 +56,10 @@ pub(super) struct Shared {
     pub inbox: mpsc::Sender<batch::Told>,
     /// Of entries of the cluster log.
     pub log_numbers: Mutex<Numbers>,
+    /// Clients that are there, while this leads.
+    pub presences: Mutex<Presences>,
+    /// Held while it is decided that one is not, and while one is told that it is.
+    pub deciding_presence: tokio::sync::Mutex<()>,
     /// Whether messages of nodes are listened to.
     pub is_leading: AtomicBool,
     started: Instant,
@@ -182,6 +187,8 @@ impl Monitor {
             send,
             inbox,
             log_numbers: Mutex::default(),
+            presences: Mutex::new(Presences::new(Instant::now())),
+            deciding_presence: tokio::sync::Mutex::default(),
             is_leading: AtomicBool::new(false),
             started: Instant::now(),
             runtime: Handle::current(),
@@ -191,7 +198,9 @@ impl Monitor {
         let leading = tokio::spawn(leadership::run(Arc::clone(&shared), told));
         let monitor = Self { shared };
         let upkeep = tokio::spawn(monitor.clone().keep_up());
-        monitor.shared.tasks.lock().extend([leading.abort_handle(), upkeep.abort_handle()]);
+        let presences = tokio::spawn(monitor.clone().keep_presences());
+        let tasks = [leading, upkeep, presences].map(|task| task.abort_handle());
+        monitor.shared.tasks.lock().extend(tasks);
         Ok(monitor)
     }
 

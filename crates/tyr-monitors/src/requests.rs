@@ -83,7 +83,8 @@ impl Monitor {
             | Request::Status
             | Request::Admit { .. }
             | Request::Appoint { .. }
-            | Request::Remark(_) => {}
+            | Request::Remark(_)
+            | Request::Presence(_) => {}
         }
         // A little less than the asker waits, so that it hears why.
         let patience = Duration::from_millis(u64::from(patience_ms) * 9 / 10);
@@ -201,6 +202,11 @@ impl Monitor {
             Request::Transact(transaction) => {
                 let transaction = self.note_act(actor, transaction).await?;
                 self.write(actor, transaction).await.map(Answer::Revision)
+            }
+            Request::Presence(asked) => {
+                let is_binding = !asked.is_repeatable();
+                let revision = self.presence(actor, asked).await?;
+                Ok(if is_binding { Answer::Revision(revision) } else { Answer::Done })
             }
             Request::Remark(remarks) => {
                 self.note_remarks(actor, remarks).await.map(|()| Answer::Done)

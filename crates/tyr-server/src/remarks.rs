@@ -79,7 +79,7 @@ impl Remarks {
                 match client.remark(said).await {
                     Ok(()) => self.state.lock().taken(count),
                     Err(error) => {
-                        tracing::debug!(%error, "the cluster log does not take it; it is tried again");
+                        tracing::debug!(%error, "the cluster log takes it not; tried again");
                         tokio::time::sleep(PAUSE).await;
                     }
                 }

@@ -1,5 +1,5 @@
-//! How much there is: of a keyspace, what quotas are compared with and nodes tell each other, and of
-//! a store as a whole, what its users are told.
+//! How much there is: of a keyspace, what quotas are compared with and nodes tell each other, and
+//! of a store as a whole, what its users are told.
 
 use std::time::Duration;
 

@@ -180,6 +180,7 @@ mod offload;
 mod overlay;
 mod pages;
 mod pending;
+mod presence;
 mod reader;
 mod snapshot;
 mod store;

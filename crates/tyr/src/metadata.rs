@@ -39,13 +39,20 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tour()).unwrap();
 //! ```
 //!
+//! What a program says of itself, such as where it is reached, it binds to its
+//! [presence](Metadata::presence): it goes when the program does, and watches tell.
+//!
 //! On a cluster users see and change what the longest prefix with rights lets them
 //! (`access/<prefix>`, which administrators write); in a directory whoever opens it may do
 //! everything. `cluster/`, `users/`, `quotas/` and `access/` are the cluster's own.
 
+use std::time::Duration;
+
 use tyr_types::{Bytes, Result};
 
 pub use tyr_metadata::{Entry, Expected, KeyChange, Path, Transaction};
+
+pub use crate::presence::Presence;
 
 use crate::backend::{Backend, MetadataWatch};
 
@@ -130,6 +137,17 @@ impl Metadata {
     /// `TimedOut` when it is not known whether it took effect: look before asking again.
     pub async fn transact(&self, transaction: Transaction) -> Result<u64> {
         self.backend.change_metadata(transaction).await
+    }
+
+    /// That this program is there: what is put by it goes when the program does. On a cluster it is
+    /// over when nothing was heard of it for `ttl`, 1 to 60 s.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another time; `PermissionDenied` for a directory that is read-only;
+    /// `QuotaExceeded` when 4,096 programs are there; `Unavailable` when the monitors do not
+    /// answer, or their programs are of an older release.
+    pub async fn presence(&self, ttl: Duration) -> Result<Presence> {
+        Presence::begin(&self.backend, ttl).await
     }
 
     /// What changes under a prefix after a revision: that of a [`Page`], so that nothing is missed,

@@ -330,9 +330,9 @@ impl Tyr {
     ///
     /// In a store in this process the numbers are exact. On a cluster each node counts all the time
     /// the blobs that it is the authority of, and is asked for that: blobs and bytes are exact once
-    /// all were counted after nodes came or went, and `None` as the time of the count says that they
-    /// are not yet ([`KeyspaceSize::counted_ago`](crate::KeyspaceSize::counted_ago)). It is never of
-    /// one moment: of what is committed meanwhile some may count.
+    /// all were counted after nodes came or went, and `None` as the time of the count says that
+    /// they are not yet ([`KeyspaceSize::counted_ago`](crate::KeyspaceSize::counted_ago)). It is
+    /// never of one moment: of what is committed meanwhile some may count.
     ///
     /// # Errors
     /// `Corrupt` and `Unavailable` as the disk has it; `Unavailable` when the monitors do not

@@ -13,9 +13,9 @@ use crate::session::{Access, Session};
 /// `tyr events`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each line is a time (UTC), the epoch of the map in which it happened, and what happened: what became \
-different with a map, what a user did, what a node warns of. The last 1,024 maps and 4,096 other \
-entries are remembered.
+Each line is a time (UTC), the epoch of the map in which it happened, and what happened: what \
+became different with a map, what a user did, what a node warns of. The last 1,024 maps and \
+4,096 other entries are remembered.
 
 Examples:
   tyr events -n 20

@@ -1,28 +1,21 @@
 //! `tyr lock`: runs a command while this process holds a lock.
 
-use std::io;
 use std::pin::pin;
-use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tyr::blocking::Keyspace;
-use tyr::{Error, ErrorKind, Key, LeaseOptions, Lock};
+use tyr::{ErrorKind, Key, LeaseOptions, Lock};
 use tyr_runtime::waiting::{block_on, block_on_within};
 
+use super::held::{self, LOOK};
 use crate::commands::blob::BlobArguments;
 use crate::data::with_key;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::process;
 use crate::session::{Access, Session};
-
-/// How often the command and the lock are looked at.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// How long a command may take to end that was asked to.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The variable that tells the command its token.
 const TOKEN_VARIABLE: &str = "TYR_LOCK_TOKEN";
@@ -69,13 +62,12 @@ pub fn run(session: &mut Session, arguments: &LockArguments) -> Outcome {
     };
     let (_, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Write)?;
     let lock = acquire(session, arguments, &keyspace, &key)?;
-    session.interrupt.expect();
     let mut command = Command::new(program);
     command.args(rest).env(TOKEN_VARIABLE, lock.token().to_string());
-    let ended = match command.spawn() {
-        Ok(child) => watch(session, child, &lock, program),
-        Err(error) => Err(cannot_run(program, error).into()),
-    };
+    let is_lost =
+        |wait| block_on_within(lock.lease().lost(), wait).is_some() || !lock.lease().is_held();
+    let lost = "the lock was lost, since no node renewed it in time";
+    let ended = held::run(session, command, is_lost, lost);
     match block_on(lock.unlock()) {
         // One that was over by then is nobody's loss: the command has ended.
         Err(error) if error.kind() != ErrorKind::Conflict => {
@@ -83,11 +75,7 @@ pub fn run(session: &mut Session, arguments: &LockArguments) -> Outcome {
         }
         Ok(()) | Err(_) => {}
     }
-    let status = ended?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Failure::Command(exit_code(status))),
-    }
+    held::outcome(ended?)
 }
 
 /// Waits for the lock, in line; Ctrl-C ends it.
@@ -114,62 +102,6 @@ fn acquire(
         }
         session.interrupt.check()?;
     }
-}
-
-/// Waits for the command to end, or for the lock to be lost.
-fn watch(session: &Session, mut child: Child, lock: &Lock, program: &str) -> Outcome<ExitStatus> {
-    let mut is_told = false;
-    loop {
-        if let Some(status) = child.try_wait().map_err(|error| cannot_run(program, error))? {
-            return Ok(status);
-        }
-        // The terminal tells the command of Ctrl-C by itself.
-        if let (Err(Failure::Interrupted(signal)), false) = (session.interrupt.check(), is_told)
-            && signal == signal_hook::consts::SIGTERM
-        {
-            is_told = true;
-            tell(&child, Signal::TERM);
-        }
-        let lost = block_on_within(lock.lease().lost(), LOOK);
-        if lost.is_some() || !lock.lease().is_held() {
-            stop(&mut child);
-            return Err(Error::unavailable(format!(
-                "the lock was lost, since no node renewed it in time; {program} was stopped"
-            ))
-            .into());
-        }
-    }
-}
-
-/// Tells the command to stop, and sees to it that it does.
-fn stop(child: &mut Child) {
-    tell(child, Signal::TERM);
-    let until = Instant::now() + GRACE;
-    while Instant::now() < until {
-        if matches!(child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        std::thread::sleep(LOOK);
-    }
-    let _ = child.kill(); // It has ended by itself, else.
-    let _ = child.wait();
-}
-
-fn tell(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal); // It may have ended.
-    }
-}
-
-/// A shell's exit code for how the command ended.
-fn exit_code(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
-
-fn cannot_run(program: &str, error: io::Error) -> Error {
-    Error::invalid(format!("cannot run {program}: {error}")).with_source(error)
 }
 
 /// Shows the lock's number, and who has it.

@@ -1,6 +1,7 @@
 //! `tyr meta`: service metadata, what services agree on beside their data.
 
 use std::io::Read;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -10,6 +11,7 @@ use tyr::blocking::Metadata;
 use tyr::metadata::{Entry, Expected, KeyChange, Path, Transaction};
 use tyr_metadata::limits::{LIST_MAX, VALUE_LEN_MAX};
 
+use super::held;
 use super::source::SourceArguments;
 use crate::data::to_base64;
 use crate::failure::{Failure, Outcome};
@@ -50,7 +52,13 @@ pub struct GetArguments {
 Prints the revision in which it has the value. Of those who say --if-absent, or the same \
 --if-revision, one puts it and the others are told Conflict.
 
+With COMMAND the key is there while COMMAND runs and this process lives: on a cluster it goes when \
+nothing was heard of this process for --ttl seconds and a tenth, in a directory when it is opened \
+again. If it cannot be kept, COMMAND is told to stop (SIGTERM, and SIGKILL 5 s later), and the \
+exit code is 6; else it is COMMAND's.
+
 Examples:
+  tyr meta put service/web/1 --value 10.0.0.1:80 -- ./web
   tyr meta put service/log/leader --value alice --if-absent
   tyr meta put service/log/leader --value bob --if-revision 17
   tyr meta put service/log/config config.toml")]
@@ -65,6 +73,13 @@ pub struct PutArguments {
     /// Only if it was last changed in this revision, as `tyr meta list` shows it
     #[arg(long, value_name = "REVISION")]
     if_revision: Option<u64>,
+    /// Seconds after which the key goes when nothing was heard of this process
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "command",
+          value_parser = clap::value_parser!(u64).range(1..=60))]
+    ttl: u64,
+    /// The command to run, with its arguments, while the key is there
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// `tyr meta delete`
@@ -151,7 +166,32 @@ fn put(session: &mut Session, arguments: &PutArguments) -> Outcome {
     if let Some(revision) = arguments.if_revision {
         transaction = transaction.when(path, Expected::Revision(revision));
     }
-    change(session, transaction)
+    match arguments.command.split_first() {
+        None => change(session, transaction),
+        Some((program, rest)) => {
+            let mut command = Command::new(program);
+            command.args(rest);
+            put_while(session, transaction, Duration::from_secs(arguments.ttl), command)
+        }
+    }
+}
+
+/// Puts it for as long as the command runs.
+fn put_while(
+    session: &mut Session,
+    transaction: Transaction,
+    ttl: Duration,
+    command: Command,
+) -> Outcome {
+    let presence = session.open(Access::Write)?.metadata().presence(ttl)?;
+    presence.transact(transaction)?;
+    let is_lost = |wait| presence.lost_within(wait) || !presence.is_there();
+    let lost = "the key goes, since the monitors did not answer in time";
+    let ended = held::run(session, command, is_lost, lost);
+    if let Err(error) = presence.end() {
+        eprintln!("tyr: the key goes by itself: {error}");
+    }
+    held::outcome(ended?)
 }
 
 fn delete(session: &mut Session, arguments: &DeleteArguments) -> Outcome {

@@ -1,14 +1,16 @@
 //! The commands on blobs, keyspaces and service metadata, the cluster log among it, one file a
 //! family.
 //!
-//! Each file holds the arguments of its commands and what they do. What they share is how a blob
-//! is named ([`blob`]) and where its bytes come from ([`source`]).
+//! Each file holds the arguments of its commands and what they do. What they share is how a blob is
+//! named ([`blob`]) where its bytes come from ([`source`]), and how a command runs while something
+//! is held ([`held`]).
 
 pub mod arithmetic;
 pub mod blob;
 pub mod check;
 pub mod completions;
 pub mod events;
+pub mod held;
 pub mod inspect;
 pub mod keyspace;
 pub mod listing;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::nodes::until;
 use crate::shell::Shell;
 
 #[test]
@@ -136,6 +137,31 @@ fn the_cluster_log_tells_what_happened_and_goes_on() {
 }
 
 #[test]
+fn a_key_is_there_while_its_command_runs_and_goes_when_its_process_stands_still() {
+    let cluster = Cluster::form(3, false);
+    let put = |key: &'static str, program: [&'static str; 2]| {
+        let put = ["meta", "put", key, "--value", "x", "--ttl", "1", "--json", "--data"];
+        [&put[..], &[cluster.address.as_str(), "--"], &program].concat().join(" ")
+    };
+    let start = |line: &str| cluster.shell.start(line.split(' ').map(str::to_owned));
+    let listed = || cluster.json(&["meta", "list", "service/"]).len();
+    let mut running = start(&put("service/a", ["sleep", "600"]));
+    until("the key is there", || listed() == 1);
+    let pid = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    until("the key is gone", || listed() == 0);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(6), "it is told that it lost the key");
+    let ended = start(&put("service/b", ["sleep", "0"])).wait().unwrap();
+    assert!(ended.success() && listed() == 0);
+    let shell = Shell::new();
+    let seen = ["meta", "put", "service/c", "--value", "x", "--", "sh", "-c", "exit 7"];
+    assert_eq!(shell.run(seen).status.code(), Some(7));
+    assert!(shell.json(["meta", "list"]).is_empty());
+    assert_eq!(shell.refused(["meta", "put", "a", "--value", "x", "--ttl", "5"]).1, "Usage");
+}
+
+#[test]
 fn the_cluster_log_names_who_did_it() {
     let cluster = Cluster::form(1, true);
     cluster.text(&["keyspace", "create", "photos", "--replication", "1"]);
@@ -146,6 +172,9 @@ fn the_cluster_log_names_who_did_it() {
     let root = &"root".into();
     assert_eq!(told[0], (&"map".into(), root, &"keyspace photos was created".into()));
     assert_eq!(told[1], (&"user".into(), root, &"user alice: made".into()));
-    assert_eq!(told[2], (&"user".into(), root, &"user alice: gets write on keyspace photos".into()));
+    assert_eq!(
+        told[2],
+        (&"user".into(), root, &"user alice: gets write on keyspace photos".into())
+    );
     assert!(cluster.text(&["events"]).contains("user alice: made (by root)"));
 }

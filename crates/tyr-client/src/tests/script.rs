@@ -19,7 +19,7 @@ use tyr_types::{
 };
 
 use crate::control::{Asked, Control, UsageOfNodes};
-use crate::{Client, ClientConfig, ClientParts, Inbox, Transport, Unresolved, block_on};
+use crate::{Client, ClientConfig, ClientParts, Inbox, Presence, Transport, Unresolved, block_on};
 
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,6 +59,10 @@ impl Control for Script {
     }
 
     fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {
+        panic!("these tests need no monitors")
+    }
+
+    fn presence(&self, _: Duration) -> Asked<Presence> {
         panic!("these tests need no monitors")
     }
 

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use openraft::{ServerState, Vote};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use self::batch::Told;
 use self::term::Term;
@@ -60,6 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Told>) {
             continue;
         };
         if let Ok(mut term) = Term::begin(&shared, vote).await {
+            shared.presences.lock().lead(Instant::now());
             shared.is_leading.store(true, Ordering::Release);
             let Deposed = term.lead(&mut inbox).await;
             shared.is_leading.store(false, Ordering::Release);

@@ -8,4 +8,5 @@ mod clusters;
 mod formation;
 mod network;
 mod nodes;
+mod presence;
 mod safety;

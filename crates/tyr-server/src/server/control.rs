@@ -99,8 +99,8 @@ fn identify(users: &Users, origin: Origin, hello: &Hello) -> Result<Identity> {
     identified
 }
 
-/// What is said of changed entries for auditors, and in the cluster log: of users, who gets or loses
-/// what; of quotas, what they are.
+/// What is said of changed entries for auditors, and in the cluster log: of users, who gets or
+/// loses what; of quotas, what they are.
 pub(crate) fn describe(
     path: &Path,
     old: Option<&[u8]>,

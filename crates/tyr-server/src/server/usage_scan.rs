@@ -5,8 +5,8 @@
 //! is looked at once more while the engine stands still, so that no change is missed or counted
 //! twice.
 //!
-//! There are two walks, each with rounds of its own: keyspaces with a quota are walked again after a
-//! rest of four times the round, all others after one of fifty. What a round is for is that who
+//! There are two walks, each with rounds of its own: keyspaces with a quota are walked again after
+//! a rest of four times the round, all others after one of fifty. What a round is for is that who
 //! counts what may change: then both begin at once. Between rounds the tally follows each change.
 //!
 //! Must not know: limits, and what is done with the totals.
@@ -387,7 +387,7 @@ mod tests {
             stage.append(key, 5);
             let blob = BlobName { keyspace: ONE, key: Key::new(key).unwrap() };
             let before = (before > 0).then_some(before);
-            stage.walk.tally.change(&blob, before, Some(size as u64));
+            stage.walk.tally.change(&blob, before, Some(size));
         };
         change("b", 10);
         change("new", 0);

@@ -1,6 +1,6 @@
-//! What is looked at again and again of a node, and told the cluster log when it changes: how full its
-//! disk is, whether its folder is there, whether its program is too old, whether somebody has set its
-//! clock.
+//! What is looked at again and again of a node, and told the cluster log when it changes: how full
+//! its disk is, whether its folder is there, whether its program is too old, whether somebody has
+//! set its clock.
 //!
 //! Must not know: clocks and disks. Who calls says what they say.
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tyr_embedded::{Attributes, AwaitedLease, Held, KeyspaceEntry};
 pub(crate) use tyr_embedded::{
-    EmbeddedLease, EmbeddedStore, EmbeddedWatch, ExtentLease, MetadataWatch, SnapshotGuard,
+    EmbeddedLease, EmbeddedPresence, EmbeddedStore, EmbeddedWatch, ExtentLease, MetadataWatch,
+    SnapshotGuard,
 };
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{

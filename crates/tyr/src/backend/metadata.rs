@@ -1,14 +1,54 @@
 //! Service metadata: kept by the store in this process, or by the monitors of a cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tyr_metadata::{Entry, KeyChange, Path, Transaction};
+use tyr_runtime::lease_state::LeaseState;
 use tyr_types::Result;
 
 use super::Backend;
-use super::embedded;
-use super::remote::Client;
+use super::embedded::{self, EmbeddedPresence};
+use super::remote::{Client, RemotePresence};
 use crate::offload::offload;
+
+/// A presence. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) enum Presence {
+    Embedded(Arc<EmbeddedPresence>),
+    Remote(RemotePresence),
+}
+
+impl Presence {
+    /// What is known of it.
+    pub fn state(&self) -> &LeaseState {
+        match self {
+            Self::Embedded(presence) => presence.state(),
+            Self::Remote(presence) => presence.state(),
+        }
+    }
+
+    /// Makes a transaction take effect, of which what is put is bound to it.
+    pub async fn bind(&self, transaction: Transaction) -> Result<u64> {
+        match self {
+            Self::Embedded(presence) => {
+                let presence = Arc::clone(presence);
+                offload(move || presence.bind(&transaction)).await
+            }
+            Self::Remote(presence) => presence.bind(transaction).await,
+        }
+    }
+
+    pub async fn end(&self) -> Result<()> {
+        match self {
+            Self::Embedded(presence) => {
+                let presence = Arc::clone(presence);
+                offload(move || presence.end()).await
+            }
+            Self::Remote(presence) => presence.end().await.map(|_| ()),
+        }
+    }
+}
 
 /// A watch of the service metadata.
 #[derive(Debug)]
@@ -55,6 +95,16 @@ impl Backend {
                 offload(move || store.change_metadata(&transaction)).await
             }
             Self::Remote(client) => client.change_metadata(transaction).await,
+        }
+    }
+
+    pub async fn presence(&self, ttl: Duration) -> Result<Presence> {
+        match self {
+            Self::Embedded(store) => {
+                let presence = store.presence()?;
+                Ok(Presence::Embedded(Arc::new(presence)))
+            }
+            Self::Remote(client) => client.presence(ttl).await.map(Presence::Remote),
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) use self::commit::Commit;
 pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
 pub(crate) use self::key_lease::KeyLease;
 pub(crate) use self::key_watch::KeyWatch;
-pub(crate) use self::metadata::MetadataWatch;
+pub(crate) use self::metadata::{MetadataWatch, Presence};
 pub(crate) use self::read_versions::{Moment, ReadVersions, VersionedRead};
 pub(crate) use self::view::View;
 

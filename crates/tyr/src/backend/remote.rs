@@ -6,7 +6,8 @@ use std::time::Duration;
 
 pub(crate) use super::remote_upload::RemoteUpload;
 pub(crate) use tyr_client::{
-    Client, KeyLease as RemoteLease, KeyWatch as RemoteWatch, Lease, Unresolved,
+    Client, KeyLease as RemoteLease, KeyWatch as RemoteWatch, Lease, Presence as RemotePresence,
+    Unresolved,
 };
 use tyr_client::{LEVEL_STRETCHING, Place, Seen, Want, layout};
 use tyr_runtime::ticket::Ticket;

@@ -37,6 +37,10 @@ pub(crate) enum RemoteLease {}
 #[derive(Debug)]
 pub(crate) enum RemoteWatch {}
 
+/// No presence of a client.
+#[derive(Debug)]
+pub(crate) enum RemotePresence {}
+
 /// No snapshot that nodes keep.
 #[derive(Clone, Debug)]
 pub(crate) enum Lease {}
@@ -103,6 +107,10 @@ impl Client {
         match *self {}
     }
 
+    pub async fn presence(&self, _: Duration) -> Result<RemotePresence> {
+        match *self {}
+    }
+
     pub async fn locations(&self, _: &BlobName, _: ByteRange) -> Result<Vec<ChunkLocation>> {
         match *self {}
     }
@@ -116,6 +124,20 @@ impl Client {
     }
 
     pub fn close(&self) {
+        match *self {}
+    }
+}
+
+impl RemotePresence {
+    pub fn state(&self) -> &LeaseState {
+        match *self {}
+    }
+
+    pub async fn bind(&self, _: MetadataTransaction) -> Result<u64> {
+        match *self {}
+    }
+
+    pub async fn end(&self) -> Result<u64> {
         match *self {}
     }
 }

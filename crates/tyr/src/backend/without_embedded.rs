@@ -40,6 +40,10 @@ pub(crate) enum EmbeddedWatch {}
 #[derive(Clone, Debug)]
 pub(crate) enum ExtentLease {}
 
+/// No presence in one.
+#[derive(Debug)]
+pub(crate) enum EmbeddedPresence {}
+
 /// No watch of one.
 #[derive(Debug)]
 pub(crate) enum MetadataWatch {}
@@ -91,6 +95,10 @@ impl EmbeddedStore {
     }
 
     pub fn sync(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn presence(&self) -> Result<EmbeddedPresence> {
         match *self {}
     }
 
@@ -234,4 +242,18 @@ pub(super) fn commit(
     _: Vec<Arc<ExtentLease>>,
 ) -> Ticket {
     match **store {}
+}
+
+impl EmbeddedPresence {
+    pub fn state(&self) -> &LeaseState {
+        match *self {}
+    }
+
+    pub fn bind(&self, _: &MetadataTransaction) -> Result<u64> {
+        match *self {}
+    }
+
+    pub fn end(&self) -> Result<()> {
+        match *self {}
+    }
 }

@@ -65,9 +65,59 @@ impl Metadata {
         block_on(self.inner.transact(transaction))
     }
 
+    /// That this program is there: see [`metadata::Metadata::presence`].
+    ///
+    /// # Errors
+    /// As [`metadata::Metadata::presence`].
+    pub fn presence(&self, ttl: Duration) -> Result<Presence> {
+        block_on(self.inner.presence(ttl)).map(|inner| Presence { inner })
+    }
+
     /// What changes under a prefix after a revision: see [`metadata::Metadata::watch`].
     pub fn watch(&self, prefix: &str, after: u64) -> MetadataWatch {
         MetadataWatch { inner: self.inner.watch(prefix, after), is_over: false }
+    }
+}
+
+/// That this program is there: see [`metadata::Presence`]. Dropping it ends it.
+#[derive(Debug)]
+pub struct Presence {
+    inner: metadata::Presence,
+}
+
+impl Presence {
+    /// Gives a key this value for as long as this program is there; the revision.
+    ///
+    /// # Errors
+    /// As [`metadata::Presence::transact`].
+    pub fn put(&self, path: &str, value: impl Into<Bytes>) -> Result<u64> {
+        block_on(self.inner.put(path, value))
+    }
+
+    /// Conditions and changes, all or nothing, of which what is put is bound to this; the revision.
+    ///
+    /// # Errors
+    /// As [`metadata::Presence::transact`].
+    pub fn transact(&self, transaction: Transaction) -> Result<u64> {
+        block_on(self.inner.transact(transaction))
+    }
+
+    /// Whether it is there, as far as this process knows.
+    pub fn is_there(&self) -> bool {
+        self.inner.is_there()
+    }
+
+    /// Waits so long for it to be over though nobody ended it here; whether it is.
+    pub fn lost_within(&self, wait: Duration) -> bool {
+        block_on_within(self.inner.lost(), wait).is_some()
+    }
+
+    /// Ends it: see [`metadata::Presence::end`].
+    ///
+    /// # Errors
+    /// As [`metadata::Presence::end`].
+    pub fn end(self) -> Result<()> {
+        block_on(self.inner.end())
     }
 }
 

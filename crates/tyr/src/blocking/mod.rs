@@ -15,7 +15,7 @@ mod watch;
 
 pub use keyspace::Keyspace;
 pub use lease::{Lease, Lock};
-pub use metadata::{Metadata, MetadataWatch};
+pub use metadata::{Metadata, MetadataWatch, Presence};
 pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use store::Tyr;
