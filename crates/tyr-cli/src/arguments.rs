@@ -27,8 +27,8 @@ use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateAr
 use crate::commands::secret::{self, SecretArguments};
 use crate::commands::stretches::{self, StretchesArguments};
 use crate::commands::txn::{self, TxnArguments};
-use crate::commands::watch::{self, WatchArguments};
 use crate::commands::usage::{self, UsageArguments};
+use crate::commands::watch::{self, WatchArguments};
 use crate::commands::writing::{
     self, AppendArguments, CreateArguments, PutArguments, WriteArguments,
 };

@@ -13,8 +13,8 @@ use tyr_store::log::{EncodedRecord, Log};
 use tyr_store::recent::Readers;
 use tyr_store::store::{Cells, Store};
 use tyr_types::{
-    BlobName, ByteRange, Durability, Error, KeyspaceId, NodeId, Number, NumberType, Outcome,
-    Result, Timestamp, Transaction, TransactionId,
+    BlobName, ByteRange, Durability, Error, KeyspaceId, Listed, NodeId, Number, NumberType,
+    Outcome, Result, Timestamp, Transaction, TransactionId,
 };
 
 use crate::commit::Held;
@@ -250,6 +250,11 @@ impl View for Applied<'_> {
         is_attributes: bool,
     ) -> Timestamp {
         self.store.newest_overlapping(blob, range, is_attributes)
+    }
+
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        // What cannot be read may have changed.
+        self.store.is_listing_stale(keyspace, listed, at).unwrap_or(true)
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {

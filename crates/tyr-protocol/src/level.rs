@@ -16,6 +16,7 @@
 //! | 12 | [`LEVEL_STRETCHING`]: what of a blob is written |
 //! | 13 | [`LEVEL_GUARDING`]: keyspaces whose leases keep others off |
 //! | 14 | [`LEVEL_WATCHING`]: watches of keys |
+//! | 15 | [`LEVEL_LISTING`]: transactions that list keys |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -29,7 +30,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_WATCHING;
+pub const LEVEL: u8 = LEVEL_LISTING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -86,6 +87,9 @@ pub const LEVEL_GUARDING: u8 = 13;
 /// From this level on nodes tell who watches keys when they change (K5).
 pub const LEVEL_WATCHING: u8 = 14;
 
+/// From this level on a transaction may hand in keys that it has listed, to be validated (Q3).
+pub const LEVEL_LISTING: u8 = 15;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -108,12 +112,15 @@ const _: () = assert!(LEVEL_STAGING < LEVEL_EVERYTHING, "levels only come");
 const _: () = assert!(LEVEL_EVERYTHING < LEVEL_STRETCHING, "levels only come");
 const _: () = assert!(LEVEL_STRETCHING < LEVEL_GUARDING, "levels only come");
 const _: () = assert!(LEVEL_GUARDING < LEVEL_WATCHING, "levels only come");
+const _: () = assert!(LEVEL_WATCHING < LEVEL_LISTING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {
     let operations =
         transaction.blobs.iter().flat_map(|BlobOperations { operations, .. }| operations);
-    let level = operations.map(level_of_operation).fold(LEVEL_FIRST, u8::max);
+    let lists = transaction.reads.iter().any(|read| read.listed.is_some());
+    let least = if lists { LEVEL_LISTING } else { LEVEL_FIRST };
+    let level = operations.map(level_of_operation).fold(least, u8::max);
     debug_assert!(level <= LEVEL_KNOWN, "what this program can build it can also send");
     level
 }

@@ -83,6 +83,8 @@ pub enum Rule {
     Q1,
     /// What is listed of a blob, attributes and bytes, is of one moment.
     Q2,
+    /// What a transaction has listed is validated like what it has read.
+    Q3,
     /// The authority counts with a lease longer than its holder.
     K1,
     /// In a guarded keyspace who holds a lease is not surprised by others.
@@ -166,6 +168,7 @@ impl Rule {
         Self::R7,
         Self::Q1,
         Self::Q2,
+        Self::Q3,
         Self::K1,
         Self::K2,
         Self::K3,

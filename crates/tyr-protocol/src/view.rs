@@ -5,7 +5,7 @@
 //! show exactly what was applied by the effects executed so far.
 
 use tyr_types::{
-    BlobName, ByteRange, Expected, KeyspaceId, LeaseMode, Number, NumberType, Timestamp,
+    BlobName, ByteRange, Expected, KeyspaceId, LeaseMode, Listed, Number, NumberType, Timestamp,
 };
 
 /// The applied state of a node, as far as validation needs it.
@@ -20,6 +20,12 @@ pub trait View {
         range: ByteRange,
         is_attributes: bool,
     ) -> Timestamp;
+
+    /// Whether what a listing of a keyspace showed at `at` is not so any more (Q3): one of these
+    /// keys came or went after that, or, unless only keys were listed, was written. Where it is not
+    /// known any more what there was then, it is not so. All keys are of a group whose authority
+    /// this node is.
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool;
 
     /// The size of the blob in bytes, `None` when it is absent (or its size is not known here:
     /// only version managers are asked where it matters).

@@ -6,11 +6,11 @@
 //!
 //! Reading order: [`id`] and [`timestamp`] name things, [`range`], [`transform`] and [`expected`]
 //! say what an operation touches, computes and compares, [`payload`], [`stamped`] and [`uploaded`]
-//! are the bytes that it carries, [`operation`] puts them into transactions, [`chunk`] says what
-//! they do, [`scan`] what is listed, [`stretch`] what of a blob is written, [`lease`] how keys are
-//! leased, [`watch`] how they are watched, [`keyspace`] is what a namespace is created with,
-//! [`usage`] how much of it there is, [`location`] where it lies, [`limits`] holds every bound,
-//! [`error`] what can go wrong.
+//! are the bytes that it carries, [`operation`] puts them into transactions, [`read_check`] is what
+//! those have read, [`chunk`] says what they do, [`scan`] what is listed, [`stretch`] what of a
+//! blob is written, [`lease`] how keys are leased, [`watch`] how they are watched, [`keyspace`] is
+//! what a namespace is created with, [`usage`] how much of it there is, [`location`] where it lies,
+//! [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
@@ -24,6 +24,7 @@ pub mod operation;
 pub mod payload;
 pub mod placed_by;
 pub mod range;
+pub mod read_check;
 pub mod scan;
 pub mod stamped;
 pub mod stretch;
@@ -41,11 +42,12 @@ pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use lease::LeaseMode;
 pub use location::{ChunkLocation, Replica};
 pub use operation::{
-    BlobOperations, Existence, Operation, OperationId, Outcome, ReadCheck, Stat, Transaction,
+    BlobOperations, Existence, Operation, OperationId, Outcome, Stat, Transaction,
 };
 pub use payload::{ExtentRef, Payload};
 pub use placed_by::PlacedBy;
 pub use range::ByteRange;
+pub use read_check::{Listed, ReadCheck};
 pub use scan::{KeyRange, Scan, ScanEntry, ScanPage};
 pub use stamped::{Data, Stamped};
 pub use stretch::Stretches;

@@ -66,6 +66,14 @@ pub const READ_LEN_MAX: u64 = 64 << 20;
 /// The most keys that one page of a scan answers.
 pub const SCAN_LIMIT_MAX: usize = 10_000;
 
+/// Ranges of keys that one transaction lists: each is looked at again when it is validated, and by
+/// whoever writes in its group meanwhile.
+pub const TRANSACTION_LISTINGS_MAX: usize = 64;
+
+/// Keys that one transaction lists: they are gone over again when it is validated, and the node
+/// does nothing else meanwhile. That is some 10 ms.
+pub const TRANSACTION_LISTED_MAX: usize = 10_000;
+
 /// Keys that one page of a scan answers where nothing else is said.
 pub const SCAN_LIMIT_DEFAULT: usize = 1_000;
 
@@ -126,6 +134,7 @@ const _: () = {
     assert!(CHUNK_SIZE_MIN.is_power_of_two() && CHUNK_SIZE_MAX.is_power_of_two());
     assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_DEFAULT && CHUNK_SIZE_DEFAULT <= CHUNK_SIZE_MAX);
     assert!(SCAN_LIMIT_DEFAULT <= SCAN_LIMIT_MAX);
+    assert!(SCAN_LIMIT_DEFAULT <= TRANSACTION_LISTED_MAX, "a page fits into a transaction");
     assert!(EXTENT_PAYLOAD_MIN < TRANSACTION_INLINE_MAX);
     assert!(EXTENT_PAYLOAD_MIN as u64 <= EXTENT_LEN_MAX as u64);
     assert!(UPLOAD_MIN <= TRANSACTION_INLINE_MAX);

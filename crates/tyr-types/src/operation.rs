@@ -6,6 +6,7 @@ use crate::id::{BlobName, TransactionId};
 use crate::limits;
 use crate::payload::{ExtentRef, Payload};
 use crate::range::ByteRange;
+use crate::read_check::ReadCheck;
 use crate::timestamp::Timestamp;
 use crate::transform::{Number, Transform};
 use crate::uploaded::Uploaded;
@@ -371,21 +372,6 @@ pub struct BlobOperations {
     pub operations: Vec<Operation>,
 }
 
-/// A read that must still hold when the transaction commits (C1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadCheck {
-    /// The blob that was read.
-    pub blob: BlobName,
-    /// The bytes that were read; empty when only size or existence was. With `is_attributes`,
-    /// [`ByteRange::NOTHING`] is what [`Stat`] shows: the version is part of it, so that whatever
-    /// is written of the blob counts.
-    pub range: ByteRange,
-    /// Whether the answer depended on the blob's size or existence.
-    pub is_attributes: bool,
-    /// The version that was read: nothing newer may overlap.
-    pub at: Timestamp,
-}
-
 /// A whole transaction, as the client sends it to the head of its chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
@@ -431,6 +417,14 @@ impl Transaction {
             return Err(Error::invalid(
                 "a transaction names each blob once, with all its operations",
             ));
+        }
+        let listings = self.reads.iter().filter(|read| read.listed.is_some()).count();
+        if listings > limits::TRANSACTION_LISTINGS_MAX {
+            return Err(Error::invalid(format!(
+                "a transaction lists at most {} ranges of keys, this one has {listings}; list \
+                 page after page of a range, which counts once",
+                limits::TRANSACTION_LISTINGS_MAX
+            )));
         }
         if has_piece_twice(&self.blobs) {
             return Err(Error::invalid(

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::scan::KeyRange;
 
 /// Which part of a key says where the blob lies. Blobs whose keys share it are a *group*: the first
 /// chunks of all of them lie on the same nodes and have one authority, so that a transaction over
@@ -40,6 +41,19 @@ impl PlacedBy {
             Self::First(count) => prefix.get(..usize::from(*count)),
             Self::UpTo(byte) => prefix.contains(byte).then(|| self.part(prefix)),
         }
+    }
+
+    /// What all keys of the one group begin with that these keys are of; `None` where they may be
+    /// of several. It ends with the byte of `UpTo`, so that it is a key of the group itself.
+    pub fn group_of<'a>(&self, keys: &'a KeyRange) -> Option<&'a [u8]> {
+        let start = &*keys.start;
+        let len = match self {
+            Self::Key => return None,
+            Self::First(count) => usize::from(*count),
+            Self::UpTo(byte) => start.iter().position(|it| it == byte)? + 1,
+        };
+        let prefix = start.get(..len)?;
+        KeyRange::of(prefix, None).covers(keys).then_some(prefix)
     }
 
     /// How it is written: `key`, `first:8`, `up-to:/`. A byte that is not printed is escaped, as
@@ -141,5 +155,35 @@ mod tests {
             let error = PlacedBy::parse(wrong).unwrap_err();
             assert!(error.message().contains("first:N"), "{wrong}: {error}");
         }
+    }
+
+    /// H, Q3.
+    #[test]
+    fn keys_are_of_one_group_if_all_between_their_bounds_are() {
+        let range = |start: &'static str, end: Option<&'static str>| KeyRange {
+            start: start.into(),
+            end: end.map(Into::into),
+        };
+        let cases = [
+            (PlacedBy::UpTo(b'/'), range("a/", Some("a0")), Some("a/")),
+            (PlacedBy::UpTo(b'/'), range("a/k", Some("a/x")), Some("a/")),
+            (PlacedBy::UpTo(b'/'), range("a/k\0", Some("a0")), Some("a/")),
+            (PlacedBy::UpTo(b'/'), range("a/", Some("b/")), None),
+            (PlacedBy::UpTo(b'/'), range("a/", None), None),
+            (PlacedBy::UpTo(b'/'), range("a", Some("a/")), None),
+            (PlacedBy::UpTo(b'/'), range("/x", Some("/y")), Some("/")),
+            (PlacedBy::First(2), range("ab", Some("ac")), Some("ab")),
+            (PlacedBy::First(2), range("abc", Some("abd")), Some("ab")),
+            (PlacedBy::First(2), range("a", Some("ab")), None),
+            (PlacedBy::Key, range("a/", Some("a0")), None),
+        ];
+        for (placed_by, keys, group) in cases {
+            let found = placed_by.group_of(&keys);
+            assert_eq!(found, group.map(str::as_bytes), "{placed_by} {keys:?}");
+            let is_of = |prefix: &[u8]| placed_by.part(prefix) == placed_by.part(&keys.start);
+            assert!(found.is_none_or(is_of), "{placed_by} {keys:?}: it lies where they do");
+        }
+        let last = KeyRange { start: vec![0xFF, 0xFF, 1].into(), end: None };
+        assert_eq!(PlacedBy::First(2).group_of(&last), Some(&[0xFF, 0xFF][..]));
     }
 }

@@ -68,6 +68,12 @@ impl KeyRange {
     pub fn is_empty(&self) -> bool {
         !self.is_before_end(&self.start)
     }
+
+    /// Whether every key that is in `other` is in this.
+    pub fn covers(&self, other: &Self) -> bool {
+        let ends_before = |end: &Bytes| other.end.as_ref().is_some_and(|its| its <= end);
+        self.start <= other.start && self.end.as_ref().is_none_or(ends_before)
+    }
 }
 
 /// What is to be listed of a keyspace (Q2): by default everything, with size and version, in pages

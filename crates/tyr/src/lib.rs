@@ -208,8 +208,8 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, DiskSpace, Durability, Error,
-    ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, KeyspaceSize, LeaseMode,
-    NodeId, NodeSpace, Number, NumberType, OperationId, PlacedBy, Relation, Replica, Result, Scan,
-    ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp, Transform, TransformKind,
-    Usage, WatchEvent, limits,
+    ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, KeyspaceSize,
+    LeaseMode, NodeId, NodeSpace, Number, NumberType, OperationId, PlacedBy, Relation, Replica,
+    Result, Scan, ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp, Transform,
+    TransformKind, Usage, WatchEvent, limits,
 };

@@ -1,7 +1,7 @@
 //! What the machines ask of what is applied here (C1, and conditions).
 
 use tyr_protocol::View;
-use tyr_types::{BlobName, ByteRange, KeyspaceId, Number, NumberType, Timestamp, limits};
+use tyr_types::{BlobName, ByteRange, KeyspaceId, Listed, Number, NumberType, Timestamp, limits};
 
 use super::Holdings;
 
@@ -22,6 +22,12 @@ impl View for Holdings {
         };
         let chunks = self.chunks_here(blob, first, last);
         chunks.into_iter().filter_map(newest).max().unwrap_or(Timestamp::ZERO)
+    }
+
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        // What was deleted where the blobs were before is not known here; and what cannot be read
+        // may have changed.
+        at < self.known_from || self.store.is_listing_stale(keyspace, listed, at).unwrap_or(true)
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {

@@ -7,6 +7,7 @@
 use tyr_types::{ErrorKind, Timestamp, Transaction};
 
 use super::Commit;
+use super::listed::check_listing;
 use super::validate::{STALE, look};
 use crate::abort::Abort;
 use crate::rule::{Rule, Rules};
@@ -50,13 +51,17 @@ impl Commit {
         blobs.any(|blob| {
             let claims = self.in_flight.claims(blob).iter();
             claims.map(|claim| &self.records[claim.slot]).any(|record| !record.is_applied())
-        })
+        }) || self.has_listed_company(transaction)
     }
 }
 
 /// C1 where nothing is in flight: the reads are not stale, the conditions hold.
 fn hold(rules: Rules, transaction: &Transaction, view: &impl View) -> Result<(), Abort> {
     for read in transaction.reads.iter().filter(|_| rules.hold(Rule::C1)) {
+        if let Some(listed) = &read.listed {
+            check_listing(rules, read, listed, view)?;
+            continue;
+        }
         if view.newest_overlapping(&read.blob, read.range, read.is_attributes) > read.at {
             return Err(Abort::at(&read.blob, ErrorKind::Conflict, STALE));
         }

@@ -146,25 +146,26 @@ impl Commit {
         if self.records.len() == 1 {
             return None;
         }
-        let mut nearest: Option<(Timestamp, &in_flight::Claim)> = None;
+        // Who has listed what it writes has read it.
+        let lister = self.last_lister(slot, at);
+        let mut nearest = lister.map(|(its, lister)| (its, lister, false));
         let before = |other: &in_flight::Claim| self.before(other.slot, other.kind.is_write(), at);
         for entry in &self.records[slot].transaction.blobs {
             let found = self.in_flight.claims(&entry.blob).nearest(slot, at, before);
-            if let Some((its, _)) = found
-                && nearest.is_none_or(|(known, _)| its > known)
+            if let Some((its, other)) = found
+                && nearest.is_none_or(|(known, ..)| its > known)
             {
-                nearest = found;
+                nearest = Some((its, other.slot, other.kind.is_write()));
             }
         }
         debug_assert!(
-            nearest.is_none_or(|(its, _)| its < at),
+            nearest.is_none_or(|(its, ..)| its < at),
             "C6: what comes later holds nobody up"
         );
-        nearest.map(|(_, other)| {
-            debug_assert_ne!(other.slot, slot, "C6: nothing comes before itself");
-            let Record { arrival, entered_in, .. } = self.records[other.slot];
-            let is_writing = other.kind.is_write();
-            Blocker { slot: other.slot, arrival, entered_in, is_writing }
+        nearest.map(|(_, other, is_writing)| {
+            debug_assert_ne!(other, slot, "C6: nothing comes before itself");
+            let Record { arrival, entered_in, .. } = self.records[other];
+            Blocker { slot: other, arrival, entered_in, is_writing }
         })
     }
 

@@ -338,6 +338,7 @@ impl Commit {
         for blob in record.blobs() {
             self.in_flight.remove(blob, slot);
         }
+        self.in_flight.remove_listings(slot);
         let is_shared = record.state.in_flight_at().is_some() && !record.chain.is_alone();
         self.shared -= usize::from(is_shared);
         self.woken.remove(&record.arrival);

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use tyr_types::{BlobName, NodeId, Operation, Transaction};
 
 use super::claims::{BlobClaims, Claims, FEW_MAX, Standing};
+use super::listed::Listings;
 use super::record::Slot;
 use crate::chain::{Chain, Hop};
 use crate::footprint::Footprint;
@@ -97,12 +98,14 @@ pub(crate) struct InFlight {
     indexes: usize,
     /// Those on a blob that nobody claims.
     nobody: BlobClaims,
+    /// Ranges of keys that were listed (Q3).
+    listings: Listings,
 }
 
 impl Default for InFlight {
     fn default() -> Self {
         let (blobs, nobody) = (HashTable::new(), BlobClaims::default());
-        Self { blobs, few_max: FEW_MAX, indexes: 0, nobody }
+        Self { blobs, few_max: FEW_MAX, indexes: 0, nobody, listings: Listings::default() }
     }
 }
 
@@ -146,6 +149,16 @@ impl InFlight {
             entry.remove();
         }
         debug_assert!(self.indexes <= self.blobs.len(), "an index is of a blob that has claims");
+    }
+
+    /// The ranges of keys that were listed (Q3).
+    pub fn listings(&self) -> &Listings {
+        &self.listings
+    }
+
+    /// Removes the ranges of keys that `slot` has listed.
+    pub fn remove_listings(&mut self, slot: Slot) {
+        self.listings.remove(slot);
     }
 
     /// Whether somebody has to be told how transactions stand.
@@ -201,6 +214,10 @@ impl InFlight {
         for reads in transaction.reads.chunk_by(|left, right| left.blob == right.blob) {
             let (blob, mut own) = (&reads[0].blob, Claims::new());
             for read in reads {
+                if let Some(listed) = &read.listed {
+                    self.listings.claim(slot, hop, read, listed);
+                    continue;
+                }
                 let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
                 claim_read(&mut own, slot, hop, blob, footprint, ClaimKind::Read);
             }

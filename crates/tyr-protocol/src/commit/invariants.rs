@@ -63,6 +63,7 @@ impl Commit {
                 self.check_apart(&claims.iter().copied().collect::<Vec<_>>());
             }
         }
+        self.check_listings();
         let carried = self.records.iter().map(|(_, record)| record.transaction.payload_len());
         assert_eq!(self.payload_len(), carried.sum::<u64>(), "what is carried is counted");
         let is_shared =

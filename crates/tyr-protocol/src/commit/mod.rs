@@ -14,9 +14,9 @@
 //!
 //! The parts: [`event`] and [`effect`] are what goes in and out; [`record`] is the table of
 //! transactions, [`in_flight`] what they touch, by blob: a few [`claims`] on each, or a
-//! [`claim_index`] of them, [`spans`] of bytes in it; [`enter`] takes them in, [`again`] sends some
-//! back to come again, [`decide`] is the way back, [`settle`] frees those that waited,
-//! [`kept_off`] those that leases keep off; [`memory`]
+//! [`claim_index`] of them, [`spans`] of bytes in it; [`listed`] is which keys they have listed;
+//! [`enter`] takes them in, [`again`] sends some back to come again, [`decide`] is the way back,
+//! [`settle`] frees those that waited, [`kept_off`] those that leases keep off; [`memory`]
 //! is what is known of those that are finished, [`outcomes`] what they answered, [`answers`] what
 //! they answered here, [`namesake`] tells another transaction of the same id; [`alone`] is all of
 //! this inlined for a chain of one with nothing in its way; [`invariants`] says what holds between
@@ -41,6 +41,7 @@ mod fingerprint;
 mod in_flight;
 mod invariants;
 mod kept_off;
+mod listed;
 mod memory;
 pub(crate) mod namesake;
 mod outcomes;

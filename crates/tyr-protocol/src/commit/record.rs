@@ -222,9 +222,10 @@ impl Record {
     }
 
     /// The blobs it writes and reads; one read and written comes twice, reads of one blob in a
-    /// row once.
+    /// row once. Those that it listed are not among them.
     pub fn blobs(&self) -> impl Iterator<Item = &BlobName> {
         let reads = self.transaction.reads.chunk_by(|left, right| left.blob == right.blob);
+        let reads = reads.filter(|reads| reads.iter().any(|read| read.listed.is_none()));
         let written = self.transaction.blobs.iter().map(|entry| &entry.blob);
         written.chain(reads.map(|reads| &reads[0].blob))
     }

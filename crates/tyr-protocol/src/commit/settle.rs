@@ -112,13 +112,13 @@ impl Commit {
         if !self.waiting.is_anybody(&self.records) {
             return;
         }
-        for blob in self.records[slot].blobs() {
-            for other in self.in_flight.claims(blob).open() {
-                let record = &self.records[other];
-                let is_open = record.state.is_waiting() && record.waits_for.is_none();
-                if other != slot && is_open {
-                    self.woken.insert(record.arrival, other);
-                }
+        let record = &self.records[slot];
+        let open = record.blobs().flat_map(|blob| self.in_flight.claims(blob).open());
+        for other in open.chain(self.open_beside_listings(record)) {
+            let record = &self.records[other];
+            let is_open = record.state.is_waiting() && record.waits_for.is_none();
+            if other != slot && is_open {
+                self.woken.insert(record.arrival, other);
             }
         }
     }
@@ -134,6 +134,7 @@ impl Commit {
         for blob in record.blobs() {
             self.in_flight.remove(blob, slot);
         }
+        self.in_flight.remove_listings(slot);
         self.woken.remove(&record.arrival);
         // Claims name slots, and the next transaction gets this one.
         debug_assert!(

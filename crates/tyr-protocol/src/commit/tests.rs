@@ -5,13 +5,14 @@ mod appends;
 mod claims;
 mod conditions;
 mod indexes;
+mod listings;
 mod relays;
 
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Number, NumberType, Operation,
-    Payload, ReadCheck, Transaction, TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceId, Listed, Number, NumberType,
+    Operation, Payload, ReadCheck, Transaction, TransactionId,
 };
 
 use super::*;
@@ -33,6 +34,10 @@ const EMPTY: Applied =
 impl View for Applied {
     fn newest_overlapping(&self, _: &BlobName, _: ByteRange, _: bool) -> Timestamp {
         self.newest
+    }
+
+    fn is_listing_stale(&self, _: KeyspaceId, _: &Listed, at: Timestamp) -> bool {
+        self.newest > at
     }
 
     fn stat(&self, _: &BlobName) -> Option<u64> {
@@ -88,6 +93,7 @@ fn reading(mut transaction: Transaction, start: u64, end: u64, at: u64) -> Trans
         range: ByteRange { start, end },
         is_attributes: false,
         at: time(at, 0),
+        listed: None,
     });
     transaction
 }

@@ -39,6 +39,7 @@ use super::append;
 use super::claims::{BlobClaims, Candidate};
 use super::effect::{Placed, Placements};
 use super::in_flight::{Claim, ClaimKind, InFlight};
+use super::listed::check_listing;
 use super::record::{Record, Records, Slot, State};
 use crate::abort::Abort;
 use crate::footprint::Footprint;
@@ -82,7 +83,7 @@ pub(crate) struct Validation<'a, V> {
 
 /// What another claim means for one's own.
 #[derive(Clone, Copy)]
-enum Obstacle {
+pub(super) enum Obstacle {
     None,
     /// It waits, for this one.
     Wait(Slot),
@@ -103,7 +104,8 @@ impl<V: View> Validation<'_, V> {
             return Verdict::KeptOff(kept_off);
         }
         if self.records.len() > 1 {
-            match self.obstacle(slot, record) {
+            let obstacle = self.obstacle(slot, record);
+            match obstacle.and_then(|met| self.listed_obstacle(slot, record, met)) {
                 Ok(Obstacle::None) => {}
                 Ok(Obstacle::Park) => {
                     debug_assert!(has_passed(record), "C9: the head has nothing to withdraw");
@@ -153,13 +155,21 @@ impl<V: View> Validation<'_, V> {
         })
     }
 
-    /// C1: a read is stale when a newer version that overlaps it was applied.
+    /// C1: a read is stale when a newer version that overlaps it was applied; so is a listing (Q3).
     fn stale_read(&self, record: &Record) -> Option<Abort> {
         if !self.rules.hold(Rule::C1) {
             return None;
         }
         let hop = &record.chain.hops()[record.position];
         for read in &record.transaction.reads {
+            if let Some(listed) = &read.listed {
+                if hop.is_end_authority(&read.blob)
+                    && let Err(abort) = check_listing(self.rules, read, listed, self.view)
+                {
+                    return Some(abort);
+                }
+                continue;
+            }
             let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
             let mut is_stale = false;
             hop.shares(&read.blob, footprint, |share, authority| {
@@ -219,7 +229,7 @@ impl<V: View> Validation<'_, V> {
 
     /// Whichever keeps a transaction longer. Of two that it waits for, the one that waits itself
     /// and came last; else the one with the higher timestamp.
-    fn longer(&self, left: Obstacle, right: Obstacle) -> Obstacle {
+    pub(super) fn longer(&self, left: Obstacle, right: Obstacle) -> Obstacle {
         let rank = |obstacle: Obstacle| match obstacle {
             Obstacle::None => (0, 0, None),
             Obstacle::Wait(rival) => {
@@ -234,7 +244,13 @@ impl<V: View> Validation<'_, V> {
     }
 
     /// What `other` means for `own`: the table at the top.
-    fn meeting(&self, record: &Record, own: &Claim, other: &Claim, size: u64) -> Obstacle {
+    pub(super) fn meeting(
+        &self,
+        record: &Record,
+        own: &Claim,
+        other: &Claim,
+        size: u64,
+    ) -> Obstacle {
         debug_assert_ne!(own.slot, other.slot, "a transaction is not in its own way");
         if !own.footprint.overlaps(other.footprint) {
             return Obstacle::None;

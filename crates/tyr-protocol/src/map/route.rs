@@ -16,7 +16,7 @@
 use smallvec::SmallVec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Epoch, ErrorKind, KeyspaceConfig, KeyspaceId,
-    KeyspaceName, NodeId, Operation, Transaction, limits,
+    KeyspaceName, Listed, NodeId, Operation, ReadCheck, Transaction, limits,
 };
 
 use super::ClusterMap;
@@ -187,6 +187,9 @@ impl ClusterMap {
         }
         for (index, read) in transaction.reads.iter().enumerate() {
             let chunk_size = self.chunk_size_of(&read.blob)?;
+            if let Some(listed) = &read.listed {
+                self.check_listed(read, listed)?;
+            }
             let told = end_of(transaction.blobs.len() + index).filter(|_| read.is_attributes);
             let end = told.unwrap_or(u64::MAX).min(read.range.end);
             let range = ByteRange { start: read.range.start, end: end.max(read.range.start) };
@@ -196,6 +199,16 @@ impl ClusterMap {
             touches.bytes(&read.blob, range, chunk_size, true)?;
         }
         Ok(touches)
+    }
+
+    /// Q3: what was listed is of one group, at whose authority it is validated.
+    fn check_listed(&self, read: &ReadCheck, listed: &Listed) -> Result<(), Abort> {
+        let keyspace = self.keyspaces.get(&read.blob.keyspace);
+        let group = keyspace.and_then(|it| it.config.placed_by.group_of(&listed.keys));
+        match group == Some(read.blob.key.as_bytes()) && read.is_attributes {
+            true => Ok(()),
+            false => Err(Abort::at(&read.blob, ErrorKind::InvalidArgument, SEVERAL_GROUPS)),
+        }
     }
 
     fn chunk_size_of(&self, blob: &BlobName) -> Result<u64, Abort> {
@@ -346,6 +359,8 @@ const NOTHING: &str = "the transaction touches no blob; give it an operation or 
 const NO_HOLDER: &str = "no node that holds it is up; try again when one is back";
 const TOO_FEW_HOLDERS: &str =
     "fewer nodes that hold it are up than its keyspace demands for writes; try again later";
+const SEVERAL_GROUPS: &str = "a transaction lists keys of one group (placed-by), which they begin \
+                              with; list those of several in a snapshot";
 const TOO_MANY_CHUNKS: &str = "the transaction touches more than 65536 chunks; cut large blobs in \
                                steps from the end, and read less in one transaction";
 

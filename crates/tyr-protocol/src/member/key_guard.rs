@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, ByteRange, KeyspaceId, LeaseMode, NodeId, Number, NumberType, Timestamp, Transaction,
+    BlobName, ByteRange, KeyspaceId, LeaseMode, Listed, NodeId, Number, NumberType, Timestamp,
+    Transaction,
 };
 
 use super::key_leasing::KeyLeases;
@@ -60,6 +61,10 @@ impl<S: View> View for Guarded<'_, S> {
 
     fn chunk_size(&self, keyspace: KeyspaceId) -> u64 {
         self.store.chunk_size(keyspace)
+    }
+
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        self.store.is_listing_stale(keyspace, listed, at)
     }
 
     fn keeps_off(&self, client: u64, blob: &BlobName, mode: LeaseMode) -> bool {

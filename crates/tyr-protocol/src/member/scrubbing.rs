@@ -120,7 +120,7 @@ impl<S: Store> Turn<'_, S> {
         debug_assert!(!bytes.is_empty(), "D4: what differs has bytes, or is read as it is");
         let Some(map) = self.member.map.clone() else { return };
         let range = ByteRange { start: offset, end: offset + bytes.len() as u64 };
-        let check = ReadCheck { blob: blob.clone(), range, is_attributes: false, at };
+        let check = ReadCheck { blob: blob.clone(), range, is_attributes: false, at, listed: None };
         let operations = vec![Operation::Write { offset, payload: Payload::Inline(bytes) }];
         let blobs = vec![BlobOperations { blob, operations }];
         let transaction = Arc::new(Transaction { id, blobs, reads: vec![check] });

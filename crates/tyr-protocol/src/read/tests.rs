@@ -21,6 +21,10 @@ impl View for Nothing {
         Timestamp::ZERO
     }
 
+    fn is_listing_stale(&self, _: KeyspaceId, _: &tyr_types::Listed, _: Timestamp) -> bool {
+        false
+    }
+
     fn stat(&self, _: &BlobName) -> Option<u64> {
         None
     }

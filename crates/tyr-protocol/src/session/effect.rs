@@ -44,7 +44,7 @@ impl Seen {
         let start = self.want.range.start;
         let range = ByteRange { start, end: start + self.bytes.len() as u64 };
         let (blob, is_attributes) = (self.want.blob.clone(), self.is_sized);
-        self.at.map(|at| ReadCheck { blob, range, is_attributes, at })
+        self.at.map(|at| ReadCheck { blob, range, is_attributes, at, listed: None })
     }
 }
 

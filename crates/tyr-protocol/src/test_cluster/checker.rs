@@ -298,5 +298,6 @@ pub fn read_check(object: Object, at: Timestamp) -> tyr_types::ReadCheck {
         range: footprint.range,
         is_attributes: footprint.is_attributes,
         at,
+        listed: None,
     }
 }

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{
-    BlobName, ByteRange, KeyspaceId, NodeId, Number, NumberType, Operation, Payload, Timestamp,
-    Transaction,
+    BlobName, ByteRange, KeyspaceId, Listed, NodeId, Number, NumberType, Operation, Payload,
+    Timestamp, Transaction,
 };
 
-use super::layout::{CHUNK, Layout, Object, SLOT, SLOTS, blob_number, slot_range};
+use super::layout::{CHUNK, Layout, Object, SLOT, SLOTS, blob_name, blob_number, slot_range};
 use crate::view::View;
 
 /// Who wrote an object: the last eight bytes of the transaction's id, and when.
@@ -161,6 +161,15 @@ impl View for State {
         });
         let newest = objects.filter_map(|object| self.list(object).last());
         newest.map(|(at, _)| *at).max().unwrap_or(Timestamp::ZERO)
+    }
+
+    fn is_listing_stale(&self, _: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        let objects = self.layout.objects().into_iter();
+        let mut attributes = objects.filter(|object| match object {
+            Object::Attributes(of) => listed.keys.contains(blob_name(*of).key.as_bytes()),
+            Object::Slot(..) | Object::Log(_) => false,
+        });
+        attributes.any(|object| self.list(object).last().is_some_and(|(newest, _)| *newest > at))
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {

@@ -31,6 +31,7 @@ mod map;
 mod output;
 mod pieces;
 mod protocol;
+mod reads;
 mod record;
 mod words;
 

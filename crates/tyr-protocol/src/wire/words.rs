@@ -417,8 +417,6 @@ encoded_enum!(Existence, "existence", {
     1 => Present,
 });
 
-encoded_struct!(ReadCheck, 18, { blob, range, is_attributes, at });
-
 encoded_enum!(Outcome, "outcome", {
     0 => Done,
     1 => Offset(offset),
@@ -479,7 +477,7 @@ impl Encoded for Transaction {
             Ok(()) => Ok(transaction),
             Err(_) => Err(input.malformed(
                 "the transaction before names a blob twice, reaches beyond the largest blob, or \
-                 carries too much",
+                 carries or lists too much",
             )),
         }
     }

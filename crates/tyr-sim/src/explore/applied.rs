@@ -153,6 +153,10 @@ impl View for AppliedContent {
         writes.map(|written| written.at).max().unwrap_or(Timestamp::ZERO)
     }
 
+    fn is_listing_stale(&self, _: KeyspaceId, listed: &tyr_types::Listed, _: Timestamp) -> bool {
+        panic!("no case lists: {listed:?}")
+    }
+
     fn stat(&self, blob: &BlobName) -> Option<u64> {
         self.contents[self.index(blob)].bytes.as_ref().map(|bytes| bytes.len() as u64)
     }

@@ -217,7 +217,13 @@ impl Case {
                 }
                 Err(at) => {
                     let range = ByteRange { start: 0, end: LEN };
-                    transaction.reads.push(ReadCheck { blob, range, is_attributes: false, at });
+                    transaction.reads.push(ReadCheck {
+                        blob,
+                        range,
+                        is_attributes: false,
+                        at,
+                        listed: None,
+                    });
                 }
             }
         }

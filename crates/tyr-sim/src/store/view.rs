@@ -1,7 +1,7 @@
 //! What the commit machine of a simulated node asks of what is applied.
 
 use tyr_protocol::View;
-use tyr_types::{BlobName, ByteRange, KeyspaceId, Number, NumberType, Timestamp};
+use tyr_types::{BlobName, ByteRange, KeyspaceId, Listed, Number, NumberType, Timestamp};
 
 use super::SimStore;
 use super::chunk::Chunk;
@@ -20,6 +20,16 @@ impl View for SimStore {
         let chunks = self.chunks.range(names).map(|(_, chunk)| chunk);
         let newest = |chunk: &Chunk| chunk.newest(range, is_attributes, Timestamp::MAX);
         chunks.map(newest).max().unwrap_or(Timestamp::ZERO)
+    }
+
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        // Which keys there are counts like what is in them.
+        let is_listed = |(blob, chunk): &(BlobName, u64)| {
+            *chunk == 0 && blob.keyspace == keyspace && listed.keys.contains(blob.key.as_bytes())
+        };
+        let listed = self.chunks.iter().filter(|(name, _)| is_listed(name));
+        let newest = |chunk: &Chunk| chunk.newest(ByteRange::NOTHING, true, Timestamp::MAX);
+        listed.map(|(_, chunk)| newest(chunk)).any(|newest| newest > at)
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use tyr_types::chunk::Place;
 use tyr_types::scan::{Filling, behind, just_behind};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyRange, KeyspaceId, Result, Scan,
-    ScanEntry, ScanPage, Stat, Timestamp,
+    BlobName, ByteRange, Bytes, Error, ErrorKind, Key, KeyRange, KeyspaceId, Listed, Result, Scan,
+    ScanEntry, ScanPage, Stat, Timestamp, limits,
 };
 
 use super::Store;
@@ -209,6 +209,64 @@ impl Store {
         let whole = range.intersection(ByteRange { start: 0, end: attributes.size });
         debug_assert!(at != bytes_at || reading.bytes.len() as u64 <= whole.len(), "Q2");
         Ok(stat.map(|stat| (stat, filled(reading.bytes, whole.len()))))
+    }
+
+    /// Whether what a listing showed at `at` is not so any more (Q3): one of these keys came or
+    /// went since, or, unless only keys were listed, was written; or it is not known. Everything
+    /// decided must be applied, and nothing else is meanwhile.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Unavailable` as the disk has it.
+    pub fn is_listing_stale(
+        &self,
+        keyspace: KeyspaceId,
+        listed: &Listed,
+        at: Timestamp,
+    ) -> Result<bool> {
+        let (mut keys, mut count) = (listed.keys.clone(), 0);
+        loop {
+            let step = self.step(keyspace, &keys, STEP_MAX)?;
+            for (key, trace) in step.traces {
+                let name = BlobName { keyspace, key };
+                let (is_there, is_changed) = self.change(&name, trace, listed, at)?;
+                count += usize::from(is_there);
+                // Nobody has listed so many.
+                if is_changed || count > limits::TRANSACTION_LISTED_MAX {
+                    return Ok(true);
+                }
+            }
+            let Some(end) = step.end else { break };
+            debug_assert!(keys.start < end, "the next step lies behind this");
+            keys.start = end;
+        }
+        // Looked at last: by then nothing is forgotten of which this does not tell.
+        Ok(at < self.recent.known_from())
+    }
+
+    /// Whether the blob is there, and whether it is not as it was listed at `at`.
+    fn change(
+        &self,
+        name: &BlobName,
+        trace: Trace,
+        listed: &Listed,
+        at: Timestamp,
+    ) -> Result<(bool, bool)> {
+        let cell = match trace {
+            Trace::Memory(cell) => cell,
+            Trace::Base(blob) => match self.recent.find(name) {
+                Some(cell) => cell,
+                None if blob.version <= at => return Ok((blob.exists, false)),
+                None => self.chunk(name)?,
+            },
+        };
+        let state = cell.lock();
+        let now = state.attributes();
+        let is_changed = match listed.is_keys_only {
+            _ if now.version <= at => false,
+            false => true,
+            true => state.attributes_told_at(at).is_none_or(|then| then.exists != now.exists),
+        };
+        Ok((now.exists, is_changed))
     }
 
     /// Whether nothing was forgotten that was there at `at`.

@@ -164,5 +164,8 @@ fn versioned(
 ) -> VersionedRead {
     let size = answer.as_ref().and_then(|found| found.size);
     let is_attributes = is_attributes || size.is_none_or(|size| size < range.end);
-    VersionedRead { answer, check: ReadCheck { blob: name.clone(), range, is_attributes, at } }
+    VersionedRead {
+        answer,
+        check: ReadCheck { blob: name.clone(), range, is_attributes, at, listed: None },
+    }
 }

@@ -22,12 +22,12 @@ use crate::pending::{Pending, Target};
 #[derive(Debug)]
 pub struct Transaction {
     backend: Backend,
-    pending: Pending,
-    versions: ReadVersions,
+    pub(super) pending: Pending,
+    pub(super) versions: ReadVersions,
     /// Where it reads, when it is run again because of a conflict (R8).
-    moment: Option<Moment>,
+    pub(super) moment: Option<Moment>,
     /// Whether everything it has read keeps older versions.
-    is_versioned: bool,
+    pub(super) is_versioned: bool,
 }
 
 /// What has to be read from the store for one read of a transaction.
@@ -287,7 +287,7 @@ impl Transaction {
         version: Timestamp,
     ) -> Result<()> {
         let (blob, is_attributes) = (keyspace.blob(key)?, range.is_empty());
-        let check = ReadCheck { blob, range, is_attributes, at: version };
+        let check = ReadCheck { blob, range, is_attributes, at: version, listed: None };
         self.is_versioned &= keyspace.space.info().config.is_multi_versioned;
         self.pending.note_read(check, false);
         Ok(())
@@ -356,7 +356,7 @@ impl Transaction {
     }
 
     /// Reads a range, empty for size and version alone.
-    fn read_part(
+    pub(super) fn read_part(
         &mut self,
         keyspace: &Keyspace,
         key: impl ToKey,

@@ -1,9 +1,9 @@
 //! From transactions to chains.
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Existence, Expected, KeyspaceConfig,
-    Number, Operation, Payload, ReadCheck, Relation, Timestamp, Transaction, TransactionId,
-    Transform,
+    BlobOperations, ByteRange, Bytes, Epoch, ErrorKind, Existence, Expected, KeyRange,
+    KeyspaceConfig, Listed, Number, Operation, Payload, ReadCheck, Relation, Timestamp,
+    Transaction, TransactionId, Transform,
 };
 
 use super::*;
@@ -35,7 +35,8 @@ fn doing(blobs: &[(&str, &[Operation])]) -> Transaction {
 }
 
 fn reading(key: &str, range: ByteRange, is_attributes: bool) -> Transaction {
-    let read = ReadCheck { blob: blob(key), range, is_attributes, at: Timestamp::ZERO };
+    let read =
+        ReadCheck { blob: blob(key), range, is_attributes, at: Timestamp::ZERO, listed: None };
     Transaction { reads: vec![read], ..doing(&[]) }
 }
 
@@ -253,6 +254,40 @@ fn a_prefix_of_one_group_is_listed_by_the_authority_of_all_its_blobs() {
     // Keys of several groups begin with this; and another keyspace has no groups.
     assert_eq!(map.listers(id, b"1").len(), 40);
     assert_eq!(map.listers(KeyspaceId(2), b"1/x").len(), 40);
+}
+
+/// H, Q3: whoever writes in the group passes that node, too.
+#[test]
+fn a_listing_is_validated_by_the_authority_of_its_group_and_no_more_than_one_is_listed() {
+    let config = KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..replicated(3) };
+    let map = ClusterMap::of(40, &[config, replicated(3)]);
+    let listing = |keyspace: u32, group: &str, keys: KeyRange| {
+        let blob = BlobName { keyspace: KeyspaceId(keyspace), ..blob(group) };
+        let listed = Listed { keys, is_keys_only: true };
+        let reads = vec![ReadCheck::of_listing(blob, listed, Timestamp::ZERO)];
+        map.chain(&Transaction { reads, ..doing(&[]) }, &Ends::new())
+    };
+    let all = || KeyRange::of(b"group/", None);
+    let chain = listing(1, "group/", all()).unwrap();
+    let writes = map.chain(&doing(&[("group/new", &[write(0, 10)])]), &Ends::new()).unwrap();
+    assert_eq!(chain.hops().len(), 1);
+    let authority = chain.hops()[0].node;
+    assert!(pieces(&writes).iter().all(|(_, piece)| piece.authority == authority));
+    let some = KeyRange { start: "group/k".into(), end: Some("group/x".into()) };
+    assert_eq!(listing(1, "group/", some).unwrap(), chain);
+    for (keyspace, group, keys) in [
+        (1, "group/", KeyRange { start: "group/".into(), end: Some("grous".into()) }),
+        (1, "group/", KeyRange::of(b"other/", None)),
+        (1, "group", all()),
+        (1, "group/a", all()),
+        (2, "group/", all()),
+    ] {
+        let abort = listing(keyspace, group, keys.clone()).unwrap_err();
+        assert_eq!(abort.kind, ErrorKind::InvalidArgument, "{keyspace} {group} {keys:?}");
+        assert!(abort.reason.contains("of one group"), "{}", abort.reason);
+    }
+    let abort = listing(3, "group/", all()).unwrap_err();
+    assert_eq!(abort.kind, ErrorKind::NotFound, "the keyspace was dropped");
 }
 
 #[test]

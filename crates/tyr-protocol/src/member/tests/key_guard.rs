@@ -56,7 +56,8 @@ fn read_and_write(client: u64, read: &BlobName, written: &BlobName) -> Arc<Trans
     let mut transaction = Transaction::clone(&write(client, 5, written));
     let (range, is_attributes) = (ByteRange { start: 0, end: 8 }, true);
     let at = Timestamp { clock: 1, ..Timestamp::ZERO };
-    transaction.reads = vec![ReadCheck { blob: read.clone(), range, is_attributes, at }];
+    transaction.reads =
+        vec![ReadCheck { blob: read.clone(), range, is_attributes, at, listed: None }];
     Arc::new(transaction)
 }
 

@@ -181,6 +181,10 @@ impl View for Shelf {
         newest.map_or(chunk.base_version, |(at, _)| *at)
     }
 
+    fn is_listing_stale(&self, _: KeyspaceId, _: &tyr_types::Listed, _: Timestamp) -> bool {
+        true
+    }
+
     fn stat(&self, _: &BlobName) -> Option<u64> {
         None
     }

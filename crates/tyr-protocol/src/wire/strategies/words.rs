@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Existence, Expected, ExtentRef, Key,
-    KeyspaceId, NodeId, Number, NumberType, Operation, Payload, PieceContent, PieceId, PieceRef,
-    ReadCheck, Relation, Stamped, Timestamp, Transaction, TransactionId, Transform, TransformKind,
-    Uploaded, limits,
+    KeyRange, KeyspaceId, Listed, NodeId, Number, NumberType, Operation, Payload, PieceContent,
+    PieceId, PieceRef, ReadCheck, Relation, Stamped, Timestamp, Transaction, TransactionId,
+    Transform, TransformKind, Uploaded, limits,
 };
 
 use crate::level::{LEVEL, level_of_transform};
@@ -197,14 +197,28 @@ pub fn operation() -> BoxedStrategy<Operation> {
     .boxed()
 }
 
+/// Keys that were listed.
+fn listed() -> BoxedStrategy<Listed> {
+    let bytes = || vec(any::<u8>(), 0..20).prop_map(Bytes::from);
+    (bytes(), option::of(bytes()), any::<bool>())
+        .prop_map(|(start, end, is_keys_only)| Listed {
+            keys: KeyRange { start, end },
+            is_keys_only,
+        })
+        .boxed()
+}
+
 /// A transaction.
 pub fn transaction() -> BoxedStrategy<Transaction> {
     let blobs = btree_map(blob_name(), vec(operation(), 1..4), 0..5).prop_map(|blobs| {
         let entries = blobs.into_iter();
         entries.map(|(blob, operations)| BlobOperations { blob, operations }).collect()
     });
-    let read = (blob_name(), byte_range(), any::<bool>(), timestamp())
-        .prop_map(|(blob, range, is_attributes, at)| ReadCheck { blob, range, is_attributes, at });
+    let read = (blob_name(), byte_range(), any::<bool>(), timestamp(), option::of(listed()))
+        .prop_map(|(blob, range, is_attributes, at, listed)| {
+            let is_attributes = is_attributes || listed.is_some();
+            ReadCheck { blob, range, is_attributes, at, listed: listed.map(Box::new) }
+        });
     (transaction_id(), blobs, vec(read, 0..4))
         .prop_map(|(id, blobs, reads)| Transaction { id, blobs, reads })
         .boxed()

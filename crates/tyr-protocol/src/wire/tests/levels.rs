@@ -8,7 +8,8 @@ use crate::key_lease;
 use crate::key_watch;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_GUARDING,
-    LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING, level_of,
+    LEVEL_LISTING, LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING,
+    level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -119,8 +120,8 @@ fn a_keyspace_of_level_3_is_placed_by_a_part_of_the_key_and_one_of_level_13_may_
     }
 }
 
-/// What levels 4, 6 and 7 brought: nobody begins it too early, and an older program does not take
-/// it for something else.
+/// What levels 4, 6, 7, 10 and 15 brought: nobody begins it too early, and an older program does
+/// not take it for something else.
 #[test]
 fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so() {
     let find = |name: &str| samples::records().into_iter().find(|(it, _)| *it == name).unwrap().1;
@@ -130,6 +131,7 @@ fn a_transaction_is_of_the_level_of_its_operations_and_an_older_program_says_so(
         (samples::stamping(), "stamp", LEVEL_STAMPING),
         (samples::clearing(), "clear", LEVEL_CLEARING),
         (samples::uploading(), "uploaded", LEVEL_STAGING),
+        (samples::listing(), "list", LEVEL_LISTING),
     ] {
         assert_eq!(level_of(&transaction), level);
         assert_eq!(written(&*transaction).0, level);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Changes, Durability, Epoch, ErrorKind, Existence,
-    Expected, ExtentRef, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode, NodeId, Number,
-    Operation, OperationId, Outcome, Payload, PieceContent, PieceId, PieceRef, PlacedBy, ReadCheck,
-    Relation, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp, Transaction, TransactionId,
-    Transform, TransformKind, Uploaded, WatchTarget,
+    Expected, ExtentRef, Key, KeyRange, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode,
+    Listed, NodeId, Number, Operation, OperationId, Outcome, Payload, PieceContent, PieceId,
+    PieceRef, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp,
+    Transaction, TransactionId, Transform, TransformKind, Uploaded, WatchTarget,
 };
 
 use crate::abort::Abort;
@@ -75,7 +75,8 @@ fn every_operation() -> Vec<Operation> {
 
 fn transaction() -> Arc<Transaction> {
     let range = ByteRange { start: 10, end: 20 };
-    let read = ReadCheck { blob: blob("gelesen"), range, is_attributes: false, at: at(1) };
+    let read =
+        ReadCheck { blob: blob("gelesen"), range, is_attributes: false, at: at(1), listed: None };
     let again = ReadCheck { blob: blob("zwei"), is_attributes: true, ..read.clone() };
     Arc::new(Transaction {
         id: ID,
@@ -122,6 +123,18 @@ pub fn clearing() -> Arc<Transaction> {
     let operations = vec![Operation::Clear { range: ByteRange { start: 500, end: 1 << 40 } }];
     let blobs = vec![BlobOperations { blob: blob("eins"), operations }];
     Arc::new(Transaction { id: ID, blobs, reads: vec![] })
+}
+
+/// A transaction of level 15.
+pub fn listing() -> Arc<Transaction> {
+    let read = |keys: KeyRange, is_keys_only: bool| {
+        ReadCheck::of_listing(blob("eins/"), Listed { keys, is_keys_only }, at(3))
+    };
+    let blobs =
+        vec![BlobOperations { blob: blob("eins/neu"), operations: vec![Operation::Create] }];
+    let last = KeyRange { start: Bytes::from_static(b"eins/z"), end: None };
+    let reads = vec![read(KeyRange::of(b"eins/", Some(b"eins/a")), false), read(last, true)];
+    Arc::new(Transaction { id: ID, blobs, reads })
 }
 
 fn chain() -> Chain {
@@ -375,6 +388,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("scan", scan()),
         ("scanned", scanned()),
         ("read-layout", read_layout()),
+        ("submit-list", submit(listing())),
         ("moment", Body::Moment { read: 128, placed: None }),
         ("moment-placed", Body::Moment { read: 129, placed: Some((128, at(23))) }),
     ];
@@ -488,6 +502,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("validated-clear", validated(clearing())),
         ("validated-uploaded", validated(uploading())),
         ("staged", Record::Staged { staged: staged(), until_us: 1 << 40, content: in_extents() }),
+        ("validated-list", validated(listing())),
         ("unstaged", Record::Unstaged { ids: vec![PIECE, PieceId(3)] }),
     ]
 }

@@ -8,8 +8,8 @@ use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, View};
 use tyr_types::{
-    BlobName, ByteRange, Bytes, KeyspaceId, NodeId, Number, NumberType, Operation, PieceContent,
-    PieceId, Result, Timestamp, Transaction,
+    BlobName, ByteRange, Bytes, KeyspaceId, Listed, NodeId, Number, NumberType, Operation,
+    PieceContent, PieceId, Result, Timestamp, Transaction,
 };
 
 use crate::store::Done;
@@ -133,6 +133,10 @@ impl View for Watched {
         is_attributes: bool,
     ) -> Timestamp {
         self.holdings.newest_overlapping(blob, range, is_attributes)
+    }
+
+    fn is_listing_stale(&self, keyspace: KeyspaceId, listed: &Listed, at: Timestamp) -> bool {
+        self.holdings.is_listing_stale(keyspace, listed, at)
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {

@@ -213,6 +213,7 @@ fn conditions_and_reads_are_left_out() {
         range: tyr_types::ByteRange::ALL,
         is_attributes: true,
         at: tyr_types::Timestamp::ZERO,
+        listed: None,
     });
     let kept = transaction(vec![blob("b", vec![Operation::Append { payload, expected: None }])]);
     assert_eq!(decode(&encoded(&decided)).unwrap(), kept);

@@ -1,5 +1,7 @@
 //! Listings at a moment, against a model: whatever is deleted, folded and forgotten meanwhile.
 
+mod stale;
+
 use std::path::Path;
 
 use proptest::prelude::*;

@@ -11,6 +11,10 @@ impl View for Applied {
         self.0.last().map_or(Timestamp::ZERO, |(_, at)| *at)
     }
 
+    fn is_listing_stale(&self, _: KeyspaceId, _: &tyr_types::Listed, _: Timestamp) -> bool {
+        false
+    }
+
     fn stat(&self, _: &BlobName) -> Option<u64> {
         (!self.0.is_empty()).then_some(8)
     }
@@ -65,7 +69,7 @@ pub(super) fn writing(id: u64) -> Transaction {
 
 pub(super) fn reading(id: u64, at: Timestamp) -> Transaction {
     let range = ByteRange { start: 0, end: 8 };
-    let reads = vec![ReadCheck { blob: blob(), range, is_attributes: false, at }];
+    let reads = vec![ReadCheck { blob: blob(), range, is_attributes: false, at, listed: None }];
     Transaction { reads, ..writing(id) }
 }
 
