@@ -65,7 +65,7 @@ pub use self::key_lease::KeyLease;
 pub use self::key_watch::KeyWatch;
 pub use self::presence::Presence;
 pub use self::tls::TlsOptions;
-pub use tyr_protocol::level::LEVEL_STRETCHING;
+pub use tyr_protocol::level::{LEVEL_LISTING, LEVEL_STRETCHING};
 pub use tyr_protocol::read::layout;
 pub use tyr_protocol::session::{Place, Seen, Want};
 pub use tyr_runtime::waiting::block_on;

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, Data, Error, Operation, OperationId, Payload, ReadCheck, Result,
-    limits,
+    BlobName, BlobOperations, Data, Error, KeyRange, KeyspaceId, Operation, OperationId, Payload,
+    ReadCheck, Result, limits,
 };
 
 use crate::backend::{Backend, Commit, ExtentLease, ReadVersions, RemoteUpload, Space};
@@ -23,6 +23,8 @@ pub(crate) struct Pending {
     reads: Vec<ReadCheck>,
     /// What it read at a moment that needs no validation while it only reads.
     settled: Vec<ReadCheck>,
+    /// Keys that it has listed.
+    listed: usize,
     leases: Vec<Arc<ExtentLease>>,
     /// What was uploaded ahead of it, to a cluster.
     upload: Option<RemoteUpload>,
@@ -132,6 +134,50 @@ impl Pending {
         }
     }
 
+    /// Notes what was listed, `count` keys of it there: a page that goes on where the last one
+    /// ended is one with it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the limits; the transaction stays as it was.
+    pub fn note_listing(&mut self, check: ReadCheck, count: usize, is_settled: bool) -> Result<()> {
+        self.listed += count;
+        if self.listed > limits::TRANSACTION_LISTED_MAX {
+            self.listed -= count;
+            return Err(Error::invalid(format!(
+                "a transaction lists at most {} keys; list more in a snapshot, and have the \
+                 transaction read what it depends on",
+                limits::TRANSACTION_LISTED_MAX
+            )));
+        }
+        let reads = if is_settled { &mut self.settled } else { &mut self.reads };
+        match reads.iter_mut().find(|before| goes_on(before, &check)) {
+            Some(ReadCheck { listed: Some(before), .. }) => {
+                before.keys.end = check.listed.and_then(|listed| listed.keys.end);
+            }
+            Some(_) | None => reads.push(check),
+        }
+        Ok(())
+    }
+
+    /// The blobs of a keyspace with these keys that it writes, in order, with what it does to each.
+    pub fn written_in(
+        &self,
+        keyspace: KeyspaceId,
+        keys: &KeyRange,
+    ) -> impl Iterator<Item = &BlobOperations> {
+        let mut written: Vec<&BlobOperations> = self
+            .blobs
+            .iter()
+            .filter(|entry| {
+                entry.blob.keyspace == keyspace
+                    && keys.contains(entry.blob.key.as_bytes())
+                    && entry.operations.iter().any(Operation::is_write)
+            })
+            .collect();
+        written.sort_unstable_by(|left, right| left.blob.cmp(&right.blob));
+        written.into_iter()
+    }
+
     /// The blobs that it has read; `None` when it does more than read.
     pub fn only_read(&self) -> Option<BTreeSet<BlobName>> {
         let all = self.reads.iter().chain(&self.settled).map(|check| check.blob.clone());
@@ -180,6 +226,15 @@ impl Pending {
         let position = self.blobs.iter().position(|entry| entry.blob == *name);
         position.map(|position| position as u32)
     }
+}
+
+/// Whether a listing begins where the one before ended.
+fn goes_on(before: &ReadCheck, check: &ReadCheck) -> bool {
+    let (Some(one), Some(next)) = (&before.listed, &check.listed) else { return false };
+    before.blob == check.blob
+        && before.at == check.at
+        && one.is_keys_only == next.is_keys_only
+        && one.keys.end.as_ref() == Some(&next.keys.start)
 }
 
 /// Whether a transaction of a cluster may leave these bytes to be uploaded ahead of it. What is

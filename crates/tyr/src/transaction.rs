@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Data, Number, OperationId, Relation, Result, Stat, Timestamp,
-    Transform, limits,
+    BlobName, ByteRange, Bytes, Data, Number, OperationId, Relation, Result, Scan, ScanPage, Stat,
+    Timestamp, Transform, limits,
 };
 
 use crate::committed::Committed;
@@ -185,6 +185,20 @@ impl Transaction {
     /// As [`Transaction::read`].
     pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
         self.read_range(keyspace, key, ByteRange::NOTHING).await.map(|(stat, _)| stat)
+    }
+
+    /// Lists a page of the keys of one group, with sizes and versions, and first bytes if they are
+    /// asked for, at one version and with this transaction's own writes. What it shows is validated
+    /// at commit: a key that came or went in what it covers, or, unless only keys were listed, a
+    /// blob in it that was written is a conflict. That is up to where the page ends.
+    /// [`Scan::resumed`] goes on behind it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the keys may be of several groups, which the keyspace's
+    /// [`PlacedBy`](tyr_types::PlacedBy) says, for a delimiter, and beyond 10,000 keys;
+    /// `SnapshotTooOld`; `Unavailable` in a cluster of before feature level 13.
+    pub async fn scan_page(&mut self, keyspace: &Keyspace, scan: &Scan) -> Result<ScanPage> {
+        self.inner.fetch_page(keyspace.as_blocking(), scan).await
     }
 
     /// The blobs that it has read, when it has done nothing else.

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 use fixtures::{Opened, stores};
 use futures_util::StreamExt;
 use tyr::{
-    ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, ReadRequest, Scan,
-    Transform, Tyr,
+    ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, PlacedBy, ReadRequest,
+    Scan, Transform, Tyr,
 };
 
 /// Runs `work` on a store of each kind, with an empty keyspace.
@@ -109,6 +109,33 @@ fn what_stat_showed_is_validated_and_who_only_reads_does_not_starve() {
             })
             .await;
         assert!(read.is_ok() && runs <= 3, "it ran {runs} times: {read:?}");
+    });
+}
+
+/// Q3.
+#[test]
+fn a_transaction_lists_a_group_and_depends_on_it() {
+    each(|tyr, data| async move {
+        let name = format!("{}-groups", data.name());
+        let config = KeyspaceConfig { placed_by: PlacedBy::First(2), ..KeyspaceConfig::default() };
+        let groups = tyr.create_keyspace(&name, config).await.unwrap();
+        groups.put("a/1", "x").await.unwrap();
+        let scan = Scan::new().prefix("a/").first_bytes(9);
+        for is_changed in [false, true] {
+            let mut transaction = tyr.begin();
+            transaction.put(&groups, "a/2", "own").unwrap();
+            let page = transaction.scan_page(&groups, &scan).await.unwrap();
+            assert_eq!((page.entries.len(), &page.entries[1].bytes[..]), (2, &b"own"[..]));
+            if is_changed {
+                groups.put("a/3", "x").await.unwrap();
+            }
+            let committed = transaction.commit().await.map_err(|error| error.kind());
+            assert_eq!(committed.err(), is_changed.then_some(ErrorKind::Conflict));
+        }
+        let mut transaction = tyr.begin();
+        let refused = transaction.scan_page(&data, &scan).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        tyr.drop_keyspace(&name).await.unwrap();
     });
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_runtime::waiting::block_on;
-use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Stat, Timestamp};
+use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp};
 
 use super::embedded::SnapshotGuard;
 use super::remote::{Lease, RemoteVersions};
@@ -121,6 +121,48 @@ impl ReadVersions {
             }
         };
         read.map_err(|error| space.named(error))
+    }
+
+    /// A page of a group, whose prefix is `group` (Q3), and the version at which it was listed.
+    pub fn scan(
+        &mut self,
+        space: &Space,
+        group: &BlobName,
+        scan: &Scan,
+    ) -> Result<(ScanPage, Timestamp)> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(_)) => {
+                let view = begun(view, space)?;
+                Ok((view.scan(space, scan)?, view.at()))
+            }
+            (Self::Remote(versions), Space::Remote(of)) => {
+                block_on(versions.scan(of, group, scan)).map_err(|error| space.named(error))
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(super::strange(space))
+            }
+        }
+    }
+
+    /// The same, for async code.
+    pub async fn fetch_page(
+        &mut self,
+        space: &Space,
+        group: &BlobName,
+        scan: &Scan,
+    ) -> Result<(ScanPage, Timestamp)> {
+        match (self, space) {
+            (Self::Embedded(view), Space::Embedded(_)) => {
+                let view = begun(view, space)?;
+                Ok((view.fetch_page(space, scan).await?, view.at()))
+            }
+            (Self::Remote(versions), Space::Remote(of)) => {
+                versions.scan(of, group, scan).await.map_err(|error| space.named(error))
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(super::strange(space))
+            }
+        }
     }
 
     /// What keeps the versions of an embedded store.

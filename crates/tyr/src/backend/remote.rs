@@ -9,7 +9,7 @@ pub(crate) use tyr_client::{
     Client, KeyLease as RemoteLease, KeyWatch as RemoteWatch, Lease, Presence as RemotePresence,
     Unresolved,
 };
-use tyr_client::{LEVEL_STRETCHING, Place, Seen, Want, layout};
+use tyr_client::{LEVEL_LISTING, LEVEL_STRETCHING, Place, Seen, Want, layout};
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
@@ -239,6 +239,25 @@ impl RemoteVersions {
         }
         self.leases.extend(sight.lease);
         Ok(VersionedRead { answer: found(&sight.seen), check })
+    }
+}
+
+impl RemoteVersions {
+    /// A page of a group, whose prefix is `group`, and the S at which it was listed: that of the
+    /// first read of a blob of this name, whether there is one or not, whose authority lists. Where
+    /// no older versions are kept it is as it is now; what came after S is a conflict then (Q3).
+    pub async fn scan(
+        &mut self,
+        space: &RemoteSpace,
+        group: &BlobName,
+        scan: &Scan,
+    ) -> Result<(ScanPage, Timestamp)> {
+        let (client, info) = (space.client(), space.info());
+        client.map().check_level(LEVEL_LISTING)?;
+        let at = self.read(client, group, ByteRange::NOTHING, true).await?.check.at;
+        let listed_at = info.config.is_multi_versioned.then_some(at);
+        let page = client.scan(info.id, scan.clone(), listed_at).answer().await?;
+        Ok((page, at))
     }
 }
 

@@ -275,6 +275,17 @@ impl RemoteVersions {
     }
 }
 
+impl RemoteVersions {
+    pub async fn scan(
+        &mut self,
+        space: &RemoteSpace,
+        _: &BlobName,
+        _: &Scan,
+    ) -> Result<(ScanPage, Timestamp)> {
+        match *space {}
+    }
+}
+
 impl Unresolved {
     pub fn of(_: &Error) -> Option<Arc<Transaction>> {
         None

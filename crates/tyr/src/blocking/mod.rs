@@ -5,6 +5,7 @@
 
 mod keyspace;
 mod lease;
+mod listing;
 mod metadata;
 mod reader;
 mod snapshot;
