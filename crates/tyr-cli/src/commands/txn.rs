@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tyr::blocking::{Keyspace, Transaction, Tyr};
-use tyr::{Bytes, Committed, Error, ErrorKind, OperationId};
+use tyr::{Bytes, Committed, Error, ErrorKind, Key, OperationId, Scan, ScanEntry};
 
 use crate::commands::arithmetic::number_json;
 use crate::data::{key_text, to_base64, with_key};
@@ -40,6 +40,7 @@ One operation a line; # starts a comment:
   read      KEYSPACE KEY OFFSET LEN   sees what the lines before wrote
   get       KEYSPACE KEY
   stat      KEYSPACE KEY
+  list      KEYSPACE PREFIX           the keys of one group that begin so, as get sees them
 KEY and DATA are words, \"quoted text\" with \\n \\r \\t \\0 \\\\ \\\" \\xNN, 'verbatim text', \
 hex:00ff or base64:AP8=. In quoted DATA to put, write or append, \\T is 16 bytes that the \
 commit fills with its timestamp: entries sort by it. Nothing is done until the whole script is \
@@ -105,6 +106,7 @@ enum Answer {
     Write(OperationId),
     Data(Bytes),
     Stat(tyr::Stat),
+    Keys(Vec<ScanEntry>),
 }
 
 fn execute(
@@ -124,7 +126,7 @@ fn execute(
         Err(error) => {
             let of_it = |answer: &Answer| match answer {
                 Answer::Write(id) => error.operation() == Some(*id),
-                Answer::Data(_) | Answer::Stat(_) => false,
+                Answer::Data(_) | Answer::Stat(_) | Answer::Keys(_) => false,
             };
             Err(match answers.iter().position(of_it) {
                 Some(place) => at_line(&steps[place], error),
@@ -163,8 +165,24 @@ fn add(transaction: &mut Transaction, keyspace: &Keyspace, step: &Step) -> tyr::
         }
         Action::Get => return transaction.get(keyspace, key).map(Answer::Data),
         Action::Stat => return transaction.stat(keyspace, key).map(Answer::Stat),
+        Action::List => return list(transaction, keyspace, key).map(Answer::Keys),
     };
     id.map(Answer::Write)
+}
+
+/// All that begins with the prefix; the transaction bounds how much.
+fn list(
+    transaction: &mut Transaction,
+    keyspace: &Keyspace,
+    prefix: &Key,
+) -> tyr::Result<Vec<ScanEntry>> {
+    let (mut next, mut entries) = (Some(Scan::new().prefix(prefix)), Vec::new());
+    while let Some(scan) = next {
+        let page = transaction.scan_page(keyspace, &scan)?;
+        next = scan.resumed(&page);
+        entries.extend(page.entries);
+    }
+    Ok(entries)
 }
 
 fn at_line(step: &Step, error: Error) -> Error {
@@ -176,8 +194,12 @@ fn at_line(step: &Step, error: Error) -> Error {
 /// says which of the lines about that can have been refused so.
 fn at_lines(keyspaces: &Keyspaces, steps: &[Step], error: Error) -> Error {
     let Some(blob) = error.blob() else { return error };
-    let of_blob =
-        |step: &&Step| keyspaces[&step.keyspace].id() == blob.keyspace && step.key == blob.key;
+    let of_blob = |step: &&Step| {
+        // A listing is refused by the name of its group.
+        let is_listed =
+            step.action == Action::List && step.key.as_bytes().starts_with(blob.key.as_bytes());
+        keyspaces[&step.keyspace].id() == blob.keyspace && (step.key == blob.key || is_listed)
+    };
     let refused = steps.iter().filter(of_blob);
     let refused = refused.filter(|step| may_be_refused(&step.action, error.kind()));
     let lines: Vec<String> = refused.map(|step| step.line.to_string()).collect();
@@ -198,7 +220,8 @@ fn may_be_refused(action: &Action, kind: ErrorKind) -> bool {
         | Action::CompareNumber { .. }
         | Action::Read { .. }
         | Action::Get
-        | Action::Stat => Some(ErrorKind::Conflict),
+        | Action::Stat
+        | Action::List => Some(ErrorKind::Conflict),
         Action::Create | Action::ExpectAbsent => Some(ErrorKind::AlreadyExists),
         Action::ExpectPresent => Some(ErrorKind::NotFound),
         Action::Put { .. }
@@ -263,6 +286,16 @@ fn describe(step: &Step, answer: &Answer, committed: &Committed) -> (Value, Opti
             fields["size"] = json!(stat.size);
             fields["version"] = json!(stat.version.to_string());
             Some(format!("{} bytes, version {}", stat.size, stat.version))
+        }
+        Answer::Keys(entries) => {
+            let listed = entries.iter().map(|entry| {
+                let stat = entry.stat.map(|it| (it.size, it.version.to_string()));
+                let (size, version) = stat.unzip();
+                with_key(&entry.key, json!({"size": size, "version": version}))
+            });
+            fields["entries"] = listed.collect();
+            let keys: Vec<String> = entries.iter().map(|entry| key_text(&entry.key)).collect();
+            Some(format!("{} keys: {}", keys.len(), keys.join(", ")))
         }
         Answer::Write(id) => {
             if let Some(offset) = committed.offset(*id) {

@@ -24,7 +24,7 @@ pub struct Step {
     pub line: usize,
     /// The name of the keyspace.
     pub keyspace: String,
-    /// The blob's key.
+    /// The blob's key, or what those begin with that are listed.
     pub key: Key,
     /// What is done.
     pub action: Action,
@@ -50,6 +50,7 @@ pub enum Action {
     Read { offset: u64, len: u64 },
     Get,
     Stat,
+    List,
 }
 
 impl Action {
@@ -72,12 +73,13 @@ impl Action {
             Self::Read { .. } => "read",
             Self::Get => "get",
             Self::Stat => "stat",
+            Self::List => "list",
         }
     }
 }
 
 /// The form of every operation, for complaints and help.
-pub const FORMS: [(&str, &str); 16] = [
+pub const FORMS: [(&str, &str); 17] = [
     ("create", "create KEYSPACE KEY"),
     ("put", "put KEYSPACE KEY DATA"),
     ("write", "write KEYSPACE KEY OFFSET DATA"),
@@ -94,6 +96,7 @@ pub const FORMS: [(&str, &str); 16] = [
     ("read", "read KEYSPACE KEY OFFSET LEN"),
     ("get", "get KEYSPACE KEY"),
     ("stat", "stat KEYSPACE KEY"),
+    ("list", "list KEYSPACE PREFIX"),
 ];
 
 /// The steps of `script`.
@@ -160,6 +163,7 @@ fn parse_action(name: &str, operands: &[Word]) -> Result<Action> {
         "read" => Action::Read { offset: operands[0].count()?, len: operands[1].count()? },
         "get" => Action::Get,
         "stat" => Action::Stat,
+        "list" => Action::List,
         other => return Err(Error::invalid(format!("there is no operation \"{other}\""))),
     })
 }

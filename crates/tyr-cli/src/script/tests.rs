@@ -20,7 +20,8 @@ fn every_form_parses_to_the_action_of_its_name() {
             .replace("LEN", "4KiB")
             .replace("KIND TYPE VALUE", "sub i32 -7")
             .replace("TYPE RELATION VALUE", "i32 <= -7")
-            .replace("KEYSPACE", "ks");
+            .replace("KEYSPACE", "ks")
+            .replace("PREFIX", "KEY");
         let step = one(&line);
         assert_eq!(step.action.name(), name);
         assert_eq!((step.keyspace.as_str(), step.key.as_bytes()), ("ks", &b"KEY"[..]));

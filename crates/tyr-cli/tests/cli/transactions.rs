@@ -68,6 +68,24 @@ fn reads_see_what_the_lines_before_wrote() {
     assert!(answer["version"].is_string());
 }
 
+/// Q3.
+#[test]
+fn a_script_lists_a_group_with_what_the_lines_before_wrote() {
+    let shell = Shell::new();
+    shell.ok(["keyspace", "create", "files", "--placed-by", "up-to:/"]);
+    shell.ok(["put", "files", "home/a", "--value", "1"]);
+    shell.ok(["put", "files", "work/a", "--value", "1"]);
+    let script = b"put files home/b 22\nlist files home/\n";
+    let text = String::from_utf8(shell.ok_fed(["txn"], script)).unwrap();
+    assert!(text.contains("line 2: list files home/: 2 keys: home/a, home/b"), "{text}");
+    let output = shell.ok_fed(["txn", "--json"], b"list files home/b\n");
+    let entries = &lines(&output)[0]["results"][0]["entries"];
+    assert_eq!((&entries[0]["key"], &entries[0]["size"]), (&"home/b".into(), &2.into()));
+    let (code, kind, text) = refusal(&shell.feed(["txn", "--json"], b"list files h\n"));
+    assert_eq!((code, kind.as_str()), (9, "InvalidArgument"));
+    assert!(text.starts_with("line 1: ") && text.contains("which group"), "{text}");
+}
+
 #[test]
 fn a_condition_that_fails_leaves_nothing_behind() {
     let shell = Shell::new();
