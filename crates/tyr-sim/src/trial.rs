@@ -39,7 +39,7 @@ impl Default for Manner {
 pub fn run(scenario: &Scenario, seed: u64, manner: Manner) -> Result<Report> {
     let mut setup = run_setup(scenario, seed)?;
     if let Some(stores) =
-        manner.stores.filter(|_| !scenario.needs_model() && !scenario.needs_real())
+        manner.stores.filter(|_| !scenario.needs_model() && scenario.needs_real().is_none())
     {
         setup.stores = stores;
     }

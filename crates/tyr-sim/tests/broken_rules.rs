@@ -54,6 +54,7 @@ const READS: &[Missing] = &[
     missing(Rule::R7, "ends", 0, 20),
     missing(Rule::Q1, "pages", 0, 20),
     missing(Rule::Q2, "pages", 0, 20),
+    missing(Rule::Q3, "rooms", 0, 20),
 ];
 
 const VERSIONS: &[Missing] = &[

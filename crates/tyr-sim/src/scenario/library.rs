@@ -126,6 +126,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "held-moments",
     "moments",
     "real-moments",
+    "rooms",
+    "rooms-moves",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -218,8 +218,8 @@ impl Scenario {
         for name in self.workloads.iter().flat_map(|line| &line.keyspaces) {
             self.keyspace(name)?;
         }
-        if self.stores == Stores::Model && self.needs_real() {
-            return Err(Error::invalid("\"workload pages\" needs \"store real\""));
+        if let Some(name) = self.needs_real().filter(|_| self.stores == Stores::Model) {
+            return Err(Error::invalid(format!("\"workload {name}\" needs \"store real\"")));
         }
         let healed = self.healed_at();
         if healed > self.length {
@@ -275,9 +275,10 @@ impl Scenario {
         self.faults.iter().any(|line| matches!(line.fault, Fault::Rot(_)))
     }
 
-    /// Whether something is done in it that only the store itself can: listings.
-    pub fn needs_real(&self) -> bool {
-        self.workloads.iter().any(|line| line.name == "pages")
+    /// The workload, if there is one, that does what only the store itself can: listings.
+    pub fn needs_real(&self) -> Option<&str> {
+        let mut names = self.workloads.iter().map(|line| line.name.as_str());
+        names.find(|name| ["pages", "rooms"].contains(name))
     }
 
     fn check_fault(&self, line: &FaultLine, healed: Micros) -> Result<()> {

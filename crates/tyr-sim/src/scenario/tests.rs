@@ -157,7 +157,8 @@ fn what_does_not_fit_together_is_refused() {
         ("workload bank; keyspace one; keyspace one", "two keyspaces are named \"one\""),
         ("workload bank; keyspace one replication 6", "replication 6 needs as many nodes"),
         ("workload bank; store real; at 5 s rot random", "needs \"store model\""),
-        ("workload pages", "needs \"store real\""),
+        ("workload pages", "\"workload pages\" needs \"store real\""),
+        ("workload rooms", "\"workload rooms\" needs \"store real\""),
         ("workload bank; keyspace one replication 2, live 3", "3 live replicas"),
     ];
     for (text, expected) in cases {

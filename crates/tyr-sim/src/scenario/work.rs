@@ -14,6 +14,7 @@ use crate::workload::log::Log;
 use crate::workload::pages::Pages;
 use crate::workload::registers::Registers;
 use crate::workload::rewrites::Rewrites;
+use crate::workload::rooms::Rooms;
 use crate::workload::sides::Sides;
 use crate::workload::snapshots::Snapshots;
 use crate::workload::stamps::Stamps;
@@ -32,7 +33,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 18] = [
+const KINDS: [Kind; 19] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -96,6 +97,11 @@ const KINDS: [Kind; 18] = [
         name: "rewrites",
         parameters: &[("blobs", 4)],
         make: |space, values| Box::new(Rewrites::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "rooms",
+        parameters: &[("rooms", 3), ("placed", 6)],
+        make: |space, values| Box::new(Rooms::new(space, values[0] as usize, values[1] as usize)),
     },
     Kind {
         name: "sides",

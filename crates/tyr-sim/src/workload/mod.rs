@@ -6,10 +6,10 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`] and
-//! [`uploads`] are the workloads; [`locking`] is what is done with a lease, [`uploading`] what goes
-//! ahead of a transaction, [`stretching`] what is asked of stretches, [`probe`] what every run ends
-//! with.
+//! [`pages`], [`rooms`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`]
+//! and [`uploads`] are the workloads; [`locking`] is what is done with a lease, [`uploading`] what
+//! goes ahead of a transaction, [`stretching`] what is asked of stretches, [`probe`] what every run
+//! ends with.
 
 pub mod bank;
 pub mod borders;
@@ -26,6 +26,7 @@ mod paging;
 mod probe;
 pub mod registers;
 pub mod rewrites;
+pub mod rooms;
 pub mod runner;
 pub mod sides;
 pub mod snapshots;
@@ -97,6 +98,19 @@ pub enum Work {
         /// What to read, one after the other.
         reads: Vec<Want>,
         /// What to do then; nothing makes it a transaction that only reads.
+        then: Then,
+    },
+    /// Read one blob, list its group at the S of that, one after the other, then commit what
+    /// follows from what was read and listed.
+    TransactListing {
+        /// What is read first: a blob by the name of the group's prefix, whether there is one or
+        /// not.
+        first: Want,
+        /// What is listed of the group, one after the other.
+        scans: Vec<Scan>,
+        /// The blobs that there may be: of each it is known then whether it was there.
+        among: Vec<BlobName>,
+        /// What to do then.
         then: Then,
     },
     /// Read once.

@@ -17,7 +17,7 @@ use crate::checker::{Found, Listed, Seen};
 pub struct Paging {
     scans: VecDeque<Scan>,
     among: Vec<BlobName>,
-    /// The moment, and when the last page was asked for.
+    /// The moment, and from when on what it shows was asked for.
     asked: Option<(Timestamp, u64)>,
 }
 
@@ -32,10 +32,10 @@ impl Paging {
         self.scans.is_empty()
     }
 
-    /// Asks for the next page.
-    pub fn call(&mut self, at: Option<Timestamp>, now_us: u64) -> Call {
+    /// Asks for the next page; what was acknowledged before `start_us` must be in it.
+    pub fn call(&mut self, at: Option<Timestamp>, start_us: u64) -> Call {
         let at = at.expect("the first read of a snapshot told its moment");
-        self.asked = Some((at, now_us));
+        self.asked = Some((at, start_us));
         let scan = Box::new(self.scans.front().expect("it is not over").clone());
         let keyspace = self.among.first().expect("there may be some").keyspace;
         Call::Scan { keyspace, scan, at: Some(at) }
@@ -56,7 +56,9 @@ impl Paging {
                 size: entry.stat.map(|stat| stat.size),
             });
             let range = scan.get_range().unwrap_or(ByteRange::NOTHING);
-            let want = Want { blob: blob.clone(), range, is_attributes: true };
+            // Of a blob that is there a page of keys says nothing more.
+            let is_attributes = !scan.is_keys_only();
+            let want = Want { blob: blob.clone(), range, is_attributes };
             Seen { want, start_us, end_us: Some(now_us), at: Some(at), found }
         };
         let told = self.among.iter().filter(|blob| is_told(blob.key.as_bytes()));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tyr_protocol::session::{Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
-use self::answers::{aborted, committed, failed, read, saw, seen_of, stretched};
+use self::answers::{aborted, committed, failed, listed, read, saw, seen_of, stretched};
 use self::watching::Watching;
 use super::locking::Locking;
 use super::paging::Paging;
@@ -294,6 +294,10 @@ impl Runner {
             Work::Transact { reads, then } => {
                 (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
             }
+            Work::TransactListing { first, scans, among, then } => {
+                listing = Paging::new(scans, among);
+                (Deed::Transaction(attempted(Vec::new())), vec![first], Some(then), 0)
+            }
             Work::Read(want) => {
                 (Deed::Read(Seen::asked(want.clone(), now_us)), vec![want], None, 0)
             }
@@ -392,6 +396,11 @@ impl Runner {
                     attempted.reads.push(Seen::asked(want.clone(), now_us));
                     Call::Read { want, place }
                 }
+                None if !doing.listing.is_over() => {
+                    // At the S of the first read: what came since need not be in it (R4).
+                    let first = attempted.reads.first().expect("it has read before it lists");
+                    doing.listing.call(first.at, first.start_us)
+                }
                 None => {
                     if let Some(then) = doing.then.take() {
                         attempted.blobs = then(&attempted.reads);
@@ -465,11 +474,8 @@ impl Runner {
                 true
             }
             Answer::Page(page) => {
-                let seen = doing.listing.listed(page, pages, now_us);
-                if let Deed::Snapshot(all) = deed {
-                    all.extend(seen);
-                }
-                doing.listing.is_over()
+                listed(deed, doing, page, pages, now_us);
+                doing.listing.is_over() && matches!(deed, Deed::Snapshot(_))
             }
             Answer::Staged(piece) => {
                 self.history.uploaded(piece.id, doing.entry);
@@ -484,16 +490,7 @@ impl Runner {
             }
             Answer::Leased { .. } | Answer::Watching { .. } => false,
             Answer::Failed(abort) => {
-                match deed {
-                    Deed::Snapshot(all) => all.extend(doing.listing.refused(&abort, now_us)),
-                    // It never came to the first read.
-                    Deed::Moment(all) if all.is_empty() => {
-                        let first = doing.reads.front().cloned();
-                        all.extend(first.map(|want| Seen::asked(want, now_us)));
-                    }
-                    Deed::Transaction(_) | Deed::Read(_) | Deed::Moment(_) | Deed::ReadMany(_) => {}
-                }
-                failed(deed, abort, now_us);
+                failed(deed, doing, abort, now_us);
                 true
             }
         };

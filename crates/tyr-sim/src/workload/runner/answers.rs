@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::session;
-use tyr_types::{ErrorKind, PieceRef, Timestamp, Transaction};
+use tyr_types::{
+    ErrorKind, KeyRange, Listed, PieceRef, ReadCheck, ScanPage, Timestamp, Transaction,
+};
 
 use super::super::stretching::Stretching;
 use super::super::uploading::{Afterwards, Uploading};
 use super::{ASKS_MAX, Doing};
-use crate::checker::{self, Deed, Fate, Found, Seen};
+use crate::checker::{self, Attempted, Deed, Fate, Found, Seen};
 
 impl Doing {
     /// A piece is uploaded; whether that was all to do.
@@ -92,6 +94,35 @@ pub(super) fn stretched(
     all.extend(stretching.told(&asked, &seen.bytes, (at, size), now_us));
 }
 
+/// A page came: what it shows, and what a transaction hands in for it.
+pub(super) fn listed(
+    deed: &mut Deed,
+    doing: &mut Doing,
+    page: ScanPage,
+    pages: &mut Vec<checker::Listed>,
+    now_us: u64,
+) {
+    let seen = doing.listing.listed(page, pages, now_us);
+    match deed {
+        Deed::Snapshot(all) => all.extend(seen),
+        Deed::Transaction(attempted) => {
+            let listed = pages.last().expect("it was just written down");
+            doing.checks.extend(checked(attempted, listed));
+            attempted.reads.extend(seen);
+        }
+        Deed::Read(_) | Deed::Moment(_) | Deed::ReadMany(_) => {}
+    }
+}
+
+/// What a transaction hands in for a page that it listed, at the S of its first read (Q3).
+fn checked(attempted: &Attempted, listed: &checker::Listed) -> Option<ReadCheck> {
+    let first = attempted.reads.first()?;
+    let KeyRange { start, end } = listed.scan.keys();
+    let keys = KeyRange { start, end: listed.page.resume.clone().or(end) };
+    let listed = Listed { keys, is_keys_only: listed.scan.is_keys_only() };
+    Some(ReadCheck::of_listing(first.want.blob.clone(), listed, first.at?))
+}
+
 pub(super) fn saw(mine: &mut Seen, seen: &session::Seen, now_us: u64) {
     let want = &mine.want;
     let is_sized = want.is_attributes || (seen.bytes.len() as u64) < want.range.len();
@@ -106,13 +137,24 @@ pub(super) fn saw(mine: &mut Seen, seen: &session::Seen, now_us: u64) {
     };
 }
 
-pub(super) fn failed(deed: &mut Deed, abort: Abort, now_us: u64) {
+pub(super) fn failed(deed: &mut Deed, doing: &mut Doing, abort: Abort, now_us: u64) {
     if let Deed::Transaction(attempted) = deed
         && attempted.fate == Fate::Pending
     {
         // It was not even named: the session did not take it in.
         attempted.fate = Fate::Aborted(abort);
         return;
+    }
+    match deed {
+        Deed::Snapshot(all) | Deed::Transaction(Attempted { reads: all, .. }) => {
+            all.extend(doing.listing.refused(&abort, now_us));
+        }
+        // It never came to the first read.
+        Deed::Moment(all) if all.is_empty() => {
+            let first = doing.reads.front().cloned();
+            all.extend(first.map(|want| Seen::asked(want, now_us)));
+        }
+        Deed::Read(_) | Deed::Moment(_) | Deed::ReadMany(_) => {}
     }
     for seen in seen_of(deed).iter_mut().filter(|seen| seen.end_us.is_none()) {
         seen.end_us = Some(now_us);

@@ -16,6 +16,7 @@ use super::log::Log;
 use super::pages::Pages;
 use super::registers::Registers;
 use super::rewrites::Rewrites;
+use super::rooms::Rooms;
 use super::sides::Sides;
 use super::snapshots::Snapshots;
 use super::stamps::Stamps;
@@ -49,6 +50,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Sides::new(space.clone(), 2)),
         Box::new(Holes::new(space.clone(), 2).with_stretches(20)),
         Box::new(Pages::new(space.clone(), 6, 2_000)),
+        Box::new(Rooms::new(space.clone(), 2, 6)),
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
         Box::new(Stamps::new(space.clone(), 3)),
         Box::new(Stocks::new(space.clone(), 3)),

@@ -424,6 +424,13 @@ impl Serial {
     }
 
     fn is_stale(&self, read: &ReadCheck) -> bool {
+        if let Some(listed) = &read.listed {
+            let is_listed = |blob: &BlobName| {
+                blob.keyspace == read.blob.keyspace && listed.keys.contains(blob.key.as_bytes())
+            };
+            let mut listed = self.blobs.iter().filter(|(blob, _)| is_listed(blob));
+            return listed.any(|(_, all)| all.last().is_some_and(|newest| newest.at > read.at));
+        }
         let versions = self.blobs.get(&read.blob).map_or(&[][..], |versions| versions);
         let newer = versions.iter().rev().take_while(|version| version.at > read.at);
         newer.flat_map(|version| &version.changed).any(|changed| {
