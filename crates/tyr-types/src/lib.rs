@@ -10,12 +10,14 @@
 //! those have read, [`chunk`] says what they do, [`scan`] what is listed, [`stretch`] what of a
 //! blob is written, [`lease`] how keys are leased, [`watch`] how they are watched, [`keyspace`] is
 //! what a namespace is created with, [`usage`] how much of it there is, [`location`] where it lies,
+//! [`kept`] what stays readable of earlier moments,
 //! [`limits`] holds every bound, [`error`] what can go wrong.
 
 pub mod chunk;
 pub mod error;
 pub mod expected;
 pub mod id;
+pub mod kept;
 pub mod keyspace;
 pub mod lease;
 pub mod limits;
@@ -38,6 +40,7 @@ pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
 pub use expected::{Expected, Relation};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
+pub use kept::{KeptName, KeptSnapshot};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use lease::LeaseMode;
 pub use location::{ChunkLocation, Replica};

@@ -127,6 +127,12 @@ pub const WATCHED_KEYS_TOLD_MAX: usize = 64;
 /// Watches of keys of a client, at most.
 pub const WATCHES_OF_CLIENT_MAX: usize = 4_096;
 
+/// Characters of a kept snapshot's name.
+pub const KEPT_NAME_LEN_MAX: usize = 64;
+
+/// Kept snapshots of a store: a read at one looks at what is held for each that is younger.
+pub const KEPT_MAX: usize = 256;
+
 const _: () = {
     assert!(LEASE_DURATION_MIN.as_micros() <= GUARDED_LEASE_DURATION_MAX.as_micros());
     assert!(GUARDED_LEASE_DURATION_MAX.as_micros() <= LEASE_DURATION_MAX.as_micros());
