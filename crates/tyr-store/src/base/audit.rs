@@ -10,6 +10,7 @@ use foldhash::fast::FixedState;
 use tyr_types::{BlobName, ByteRange, ExtentRef, KeyspaceId, Result, limits};
 
 use super::Base;
+use super::kept::{HeldPiece, HeldRows, Met};
 use super::key::{self, SegmentKeys};
 use super::record::{self, BlobEntry, ExtentEntry};
 use super::segments::{BLOCK_SIZE, covered};
@@ -129,6 +130,7 @@ impl Base {
         audit.index_files();
         audit.blobs();
         audit.segments();
+        audit.held();
         audit.extents(in_log);
         audit.compare_totals();
         audit.auditor.progress(1.0);
@@ -147,8 +149,19 @@ impl Audit<'_> {
 
     /// Inspects a table; damaged values are findings.
     fn walk(&mut self, table: Table, visit: &mut dyn FnMut(&mut Self, &[u8], Bytes)) {
+        self.walk_some(table, |_| true, visit);
+    }
+
+    /// The same for those keys that are wanted.
+    fn walk_some(
+        &mut self,
+        table: Table,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        visit: &mut dyn FnMut(&mut Self, &[u8], Bytes),
+    ) {
         let base = self.base;
         let mut inspect = |key: &[u8], value: Result<Bytes>| match value {
+            _ if !is_wanted(key) => {}
             Ok(value) => visit(self, key, value),
             Err(error) => self.error(base.place(table, key), base.error_text(error)),
         };
@@ -298,6 +311,31 @@ impl Audit<'_> {
                 audit.blob_error(&blob, what);
             }
         });
+    }
+
+    /// What is held for kept snapshots.
+    fn held(&mut self) {
+        let (base, mut rows) = (self.base, HeldRows::default());
+        self.walk_some(Table::Meta, HeldRows::is_one, &mut |audit, key, value| {
+            let entry = |at, blob: &BlobName| base.held_entry(at, blob).ok().flatten();
+            match rows.meet(key, &value, entry) {
+                Met::Fine => {}
+                Met::Wrong(what) => audit.error(base.place(Table::Meta, key), what),
+                Met::Piece(blob, offset, piece, what) => {
+                    let of_extent = match &piece {
+                        HeldPiece::Written(segment) => audit.segment(offset, segment),
+                        HeldPiece::Hole(_) => None,
+                    };
+                    for what in what.into_iter().chain(of_extent) {
+                        audit.blob_error(&blob, what);
+                    }
+                }
+            }
+        });
+        for (at, held, noted) in rows.differing() {
+            let what = format!("{held:?} is held for {at}, and {noted:?} is noted");
+            self.error("kept snapshots", what);
+        }
     }
 
     fn extents(&mut self, in_log: &[ExtentRef]) {

@@ -223,10 +223,10 @@ impl<'a> Draft<'a> {
             let whole = covered(offset, &segment);
             let part = whole.intersection(range);
             if whole.start < part.start {
-                self.segments.insert(offset, slice(&segment, 0, part.start - offset));
+                self.segments.insert(offset, segment.slice(0, part.start - offset));
             }
             if part.end < whole.end {
-                let right = slice(&segment, part.end - offset, whole.len());
+                let right = segment.slice(part.end - offset, whole.len());
                 self.segments.insert(part.end, right);
             }
             if let PieceData::Extent { extent, skip, .. } = segment {
@@ -366,6 +366,22 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// What is held for kept snapshots shows these parts of extents from now on.
+    pub fn show(&mut self, parts: impl IntoIterator<Item = (ExtentRef, Part)>) {
+        for (extent, part) in parts {
+            let used = self.uses.entry(extent).or_default();
+            used.change += 1;
+            used.shown.push(part);
+        }
+    }
+
+    /// What was held for a kept snapshot shows this part of an extent no more.
+    pub fn release(&mut self, extent: ExtentRef, part: Part) {
+        let used = self.uses.entry(extent).or_default();
+        used.change -= 1;
+        used.lost.push(part);
+    }
+
     /// Writes the changes to `batch`; answers by how much the bytes in segments grew.
     pub fn finish(mut self, batch: &mut IndexBatch) -> Result<i64> {
         debug_assert!(
@@ -479,15 +495,4 @@ fn joined(pieces: &[(u64, PieceData)]) -> Vec<(u64, PieceData)> {
 fn block_of(offset: u64) -> ByteRange {
     let start = offset / BLOCK_SIZE * BLOCK_SIZE;
     ByteRange { start, end: start + BLOCK_SIZE }
-}
-
-/// The bytes `from..to` of a segment.
-fn slice(segment: &PieceData, from: u64, to: u64) -> PieceData {
-    assert!(from < to && to <= segment.len(), "{from}..{to} of {} bytes", segment.len());
-    match segment {
-        PieceData::Bytes(bytes) => PieceData::Bytes(bytes.slice(from as usize..to as usize)),
-        PieceData::Extent { extent, skip, .. } => {
-            PieceData::Extent { extent: *extent, skip: skip + from as u32, len: (to - from) as u32 }
-        }
-    }
 }

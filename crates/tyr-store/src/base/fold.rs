@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
-use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result};
+use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result, Timestamp};
 
 use super::Base;
 use super::dead::bury;
 use super::draft::Draft;
+use super::kept::{Held, Shown, put_held};
 use super::key;
 use super::record::{self, BlobEntry};
 use super::types::{BlobBase, BlobChange, PieceData, Totals};
@@ -28,6 +29,8 @@ pub(super) struct Fold<'a> {
     batch: IndexBatch,
     blobs: HashSet<BlobName, FixedState>,
     totals: BTreeMap<KeyspaceId, Totals>,
+    /// What is held for kept moments, where it changes.
+    held: BTreeMap<Timestamp, Held>,
     has_new_extents: bool,
 }
 
@@ -39,6 +42,7 @@ impl<'a> Fold<'a> {
             batch: IndexBatch::new(),
             blobs: HashSet::default(),
             totals: BTreeMap::new(),
+            held: BTreeMap::new(),
             has_new_extents: false,
         }
     }
@@ -53,13 +57,18 @@ impl<'a> Fold<'a> {
         let mut batch = std::mem::take(&mut self.batch);
         if batch.is_empty() {
             debug_assert!(self.totals.is_empty(), "totals change with blobs, and with them only");
+            debug_assert!(self.held.is_empty(), "what is held changes by entries and pieces");
             return Ok(());
         }
         for (keyspace, totals) in &self.totals {
             let key = key::numbered(key::TOTALS, *keyspace);
             batch.put(Table::Meta, key, record::encode_totals(*totals));
         }
+        for (at, held) in &self.held {
+            put_held(&mut batch, *at, *held);
+        }
         self.base.index.commit(batch)?;
+        self.base.note_held(std::mem::take(&mut self.held));
         self.base.totals.lock().append(&mut self.totals);
         self.blobs.clear();
         Ok(())
@@ -68,6 +77,17 @@ impl<'a> Fold<'a> {
     /// The batch, to put more into it.
     pub fn batch(&mut self) -> &mut IndexBatch {
         &mut self.batch
+    }
+
+    /// The base that changes.
+    pub fn base(&self) -> &'a Base {
+        self.base
+    }
+
+    /// How much is held for a moment, to be changed with what is put into the batch.
+    pub fn held(&mut self, at: Timestamp) -> &mut Held {
+        let base = self.base;
+        self.held.entry(at).or_insert_with(|| base.held_at(at))
     }
 
     /// Adds one blob's change; commits before and after when there is enough.
@@ -79,6 +99,7 @@ impl<'a> Fold<'a> {
             change.version,
             change.folded_at
         );
+        self.settle_held(&change.blob)?;
         if self.batch.bytes() >= BATCH_LEN || !self.blobs.insert(change.blob.clone()) {
             self.commit()?;
             self.blobs.insert(change.blob.clone());
@@ -92,10 +113,11 @@ impl<'a> Fold<'a> {
         if old.as_ref().is_some_and(|old| old.blob.folded_at >= change.folded_at) {
             return Ok(());
         }
+        let shown = self.capture(old.as_ref(), &change)?;
         if change.exists {
-            self.change(key, old, change, is_compressed)
+            self.change(key, old, change, shown, is_compressed)
         } else {
-            self.delete(key, old, &change)
+            self.delete(key, old, &change, shown)
         }
     }
 
@@ -104,6 +126,7 @@ impl<'a> Fold<'a> {
         key: Vec<u8>,
         old: Option<BlobEntry>,
         mut change: BlobChange,
+        shown: Shown,
         is_compressed: bool,
     ) -> Result<()> {
         check(&mut change)?;
@@ -117,6 +140,7 @@ impl<'a> Fold<'a> {
         };
         let BlobChange { blob, size, version, folded_at, holes, pieces, .. } = change;
         let mut draft = Draft::new(self.base, &blob, stored_end, is_compressed);
+        draft.show(shown);
         let stored = old.as_ref().map_or(0, |old| old.stored);
         let mut after = BlobBase { exists: true, size, version, folded_at, content: None };
         let stored_change = if size <= CONTENT_LEN_MAX {
@@ -177,9 +201,15 @@ impl<'a> Fold<'a> {
         Ok(all.into())
     }
 
-    fn delete(&mut self, key: Vec<u8>, old: Option<BlobEntry>, change: &BlobChange) -> Result<()> {
+    fn delete(
+        &mut self,
+        key: Vec<u8>,
+        old: Option<BlobEntry>,
+        change: &BlobChange,
+        shown: Shown,
+    ) -> Result<()> {
         debug_assert_eq!(key, key::blob(&change.blob), "the grave would be another blob's");
-        self.forget_content(&change.blob, old.as_ref())?;
+        self.forget_content(&change.blob, old.as_ref(), shown)?;
         self.bury_unowned(change)?;
         let blob = BlobBase {
             exists: false,
@@ -196,7 +226,7 @@ impl<'a> Fold<'a> {
 
     /// Removes a blob without a trace.
     pub fn remove(&mut self, blob: &BlobName, entry: &BlobEntry) -> Result<()> {
-        self.forget_content(blob, Some(entry))?;
+        self.forget_content(blob, Some(entry), Shown::new())?;
         self.batch.remove(Table::Blobs, key::blob(blob));
         if self.batch.bytes() >= BATCH_LEN {
             self.commit()?;
@@ -204,10 +234,16 @@ impl<'a> Fold<'a> {
         Ok(())
     }
 
-    fn forget_content(&mut self, blob: &BlobName, old: Option<&BlobEntry>) -> Result<()> {
+    fn forget_content(
+        &mut self,
+        blob: &BlobName,
+        old: Option<&BlobEntry>,
+        shown: Shown,
+    ) -> Result<()> {
         let Some(old) = old.filter(|old| old.blob.exists) else { return Ok(()) };
         if old.blob.content.is_none() {
             let mut draft = Draft::new(self.base, blob, old.blob.size, false);
+            draft.show(shown);
             draft.cut(0)?;
             draft.finish(&mut self.batch)?;
         }

@@ -6,7 +6,8 @@
 //!   extents   file:u32  position:u64
 //!   meta      "format" | "next" | "k" keyspace:u32 | "t" keyspace:u32
 //!             "d" file:u32 position:u64 | "g" folded_at keyspace:u32 key | "reclaimed"
-//!             "m" path | "version"
+//!             "m" path | "version" | "s" name | "h" moment
+//!             "a" moment (as in blobs) | "b" moment (as in segments)
 //! ```
 //!
 //! All numbers are big-endian, so that keys order as what they stand for. The escape in `segments`
@@ -39,6 +40,14 @@ pub(super) const GRAVE: &[u8] = b"g";
 pub(super) const METADATA: &[u8] = b"m";
 /// The revision of the service metadata.
 pub(super) const REVISION: &[u8] = b"version";
+/// Kept snapshots, by name.
+pub(super) const KEPT: &[u8] = b"s";
+/// How much is held for kept moments.
+pub(super) const HELD: &[u8] = b"h";
+/// Entries of blobs that are held for kept moments.
+pub(super) const HELD_ENTRY: &[u8] = b"a";
+/// Bytes of blobs that are held for kept moments.
+pub(super) const HELD_PIECE: &[u8] = b"b";
 
 const _: () = {
     assert!(TIMESTAMP_LEN == size_of::<u32>() + size_of::<u64>() + size_of::<u16>());
@@ -53,6 +62,10 @@ const _: () = {
         GRAVE,
         METADATA,
         REVISION,
+        KEPT,
+        HELD,
+        HELD_ENTRY,
+        HELD_PIECE,
         BATCH_KEY,
     ];
     let mut one = 0;
@@ -70,7 +83,8 @@ const _: () = {
     // Of a later chunk the key is escaped twice: once in its own, once in those of its segments.
     let chunk_key_len_max = 2 * limits::KEY_LEN_MAX + 2 + 8;
     // The index takes keys of so many bytes.
-    assert!(4 + 2 * chunk_key_len_max + 2 + 8 <= u16::MAX as usize);
+    let segment_key_len_max = 4 + 2 * chunk_key_len_max + 2 + 8;
+    assert!(HELD_PIECE.len() + TIMESTAMP_LEN + segment_key_len_max <= u16::MAX as usize);
     assert!(GRAVE.len() + TIMESTAMP_LEN + 4 + chunk_key_len_max <= u16::MAX as usize);
 };
 

@@ -47,18 +47,9 @@ pub(super) fn load(index: &dyn Index) -> Result<Loaded> {
 impl Base {
     /// Puts a keyspace in. What a program of before could not read makes the index one of the
     /// format that has it.
-    fn put_entry(
-        &self,
-        batch: &mut IndexBatch,
-        id: KeyspaceId,
-        entry: &KeyspaceEntry,
-    ) -> Result<()> {
-        let format = self.index.get(Table::Meta, key::FORMAT)?;
-        if format.as_deref().and_then(record::decode_number) < Some(entry.format()) {
-            batch.put(Table::Meta, key::FORMAT.to_vec(), record::encode_number(entry.format()));
-        }
+    fn put_entry(&self, batch: &mut IndexBatch, id: KeyspaceId, entry: &KeyspaceEntry) {
+        self.raise_format(batch, entry.format());
         batch.put(Table::Meta, key::numbered(key::KEYSPACE, id), entry.encode());
-        Ok(())
     }
 
     /// All keyspaces that are not dropped, by number.
@@ -140,7 +131,7 @@ impl Base {
             KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
         batch.put(Table::Meta, key::NEXT_KEYSPACE.to_vec(), record::encode_number(after));
-        self.put_entry(&mut batch, id, &entry)?;
+        self.put_entry(&mut batch, id, &entry);
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);
@@ -165,7 +156,7 @@ impl Base {
         let entry =
             KeyspaceEntry { name: name.clone(), config: config.explicit(), is_dropped: false };
         let mut batch = IndexBatch::new();
-        self.put_entry(&mut batch, id, &entry)?;
+        self.put_entry(&mut batch, id, &entry);
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);
@@ -195,7 +186,7 @@ impl Base {
             found.ok_or_else(|| Error::not_found(format!("there is no keyspace {}", id.0)))?;
         entry.is_dropped = true;
         let mut batch = IndexBatch::new();
-        self.put_entry(&mut batch, id, &entry)?;
+        self.put_entry(&mut batch, id, &entry);
         self.index.commit(batch)?;
         self.record(self.last_checkpoint())?;
         self.keyspaces.write().insert(id, entry);
@@ -212,7 +203,7 @@ impl Base {
         let dropped =
             self.keyspaces.read().iter().find(|(_, entry)| is_dropped(entry)).map(|(id, _)| *id);
         let Some(id) = dropped else { return Ok(false) };
-        if self.remove_blobs(id, limit)? {
+        if self.remove_blobs(id, limit)? || self.release_keyspace(id, limit)? {
             return Ok(true);
         }
         let mut batch = IndexBatch::new();
@@ -232,6 +223,7 @@ impl Base {
     pub fn clear_keyspace(&self, id: KeyspaceId) -> Result<()> {
         let _alone = self.changing.lock();
         while self.remove_blobs(id, CLEAR_AT_ONCE)? {}
+        while self.release_keyspace(id, CLEAR_AT_ONCE)? {}
         Ok(())
     }
 

@@ -4,14 +4,15 @@
 //!   blobs      one entry a blob: size, version, folded_at, and the content of a small one
 //!     └ segments   where the bytes of a larger one are: inline, or in an extent
 //!         └ extents    which blob an extent belongs to, and how many segments show it
-//!   meta       keyspaces, totals, dead extents, tombstones to be forgotten, service metadata
+//!   meta       keyspaces, totals, dead extents, tombstones to be forgotten, service metadata;
+//!              kept snapshots, and what is held for them
 //!   checkpoint     (a file) from where on the log is needed, and what the index held then
 //! ```
 //!
 //! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
 //! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`dead`] notes what
-//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above;
-//! [`metadata`] is kept beside all that.
+//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above,
+//! [`kept`] what stays of earlier moments; [`metadata`] is kept beside all that.
 //! [`key`] and [`record`] are the bytes. The base knows nothing of the log's content, of versions
 //! in memory, or of who reads which version: whoever folds says what may be forgotten.
 //!
@@ -24,6 +25,7 @@ mod checkpoint;
 mod dead;
 mod draft;
 mod fold;
+mod kept;
 mod key;
 mod keyspaces;
 mod metadata;
@@ -36,6 +38,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -43,11 +46,13 @@ use tyr_types::{BlobName, ByteRange, Error, Key, KeyRange, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
+pub use kept::KeptKeys;
 pub use metadata::{MetadataRow, MetadataRows};
 pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 
 use self::checkpoint::CheckpointRecord;
 use self::fold::Fold;
+use self::kept::Kept;
 use self::record::{BlobEntry, ExtentEntry, KeyspaceEntry};
 use crate::disk::Disk;
 use crate::extents::Extents;
@@ -56,10 +61,22 @@ use crate::index::{Index, IndexBatch, Table};
 /// Version of the keys and values in the index.
 const FORMAT_VERSION: u32 = 3;
 
+/// The format from the first keyspace of groups on.
+const FORMAT_WITH_GROUPS: u32 = 2;
+
+/// The format from the first guarded keyspace on.
+const FORMAT_WITH_GUARDED: u32 = 3;
+
+/// The format from the first kept snapshot on.
+const FORMAT_WITH_KEPT: u32 = 3;
+
 /// The format of an index that a program of before can read, too.
 const FORMAT_VERSION_MIN: u32 = 1;
 
-const _: () = assert!(0 < FORMAT_VERSION_MIN && FORMAT_VERSION_MIN <= FORMAT_VERSION);
+const _: () = {
+    assert!(0 < FORMAT_VERSION_MIN && FORMAT_VERSION_MIN < FORMAT_WITH_GROUPS);
+    assert!(FORMAT_WITH_GROUPS < FORMAT_WITH_KEPT && FORMAT_WITH_KEPT == FORMAT_VERSION);
+};
 
 /// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.
 const READ_ATTEMPTS_MAX: usize = 16;
@@ -71,7 +88,13 @@ pub struct Base {
     disk: Arc<dyn Disk>,
     /// Held by whoever changes the base.
     changing: Mutex<()>,
+    /// Taken by whoever moves what is held from one kept moment to another; readers of kept
+    /// moments share it. Locked behind `changing`.
+    moving: RwLock<()>,
+    /// The format that the index says it has.
+    format: AtomicU32,
     keyspaces: RwLock<BTreeMap<KeyspaceId, KeyspaceEntry>>,
+    kept: RwLock<Kept>,
     totals: Mutex<BTreeMap<KeyspaceId, Totals>>,
     checkpoint: Mutex<Checkpoint>,
     /// Extent files below this number were there when the base was opened.
@@ -106,15 +129,19 @@ impl Base {
                 record.batch
             )));
         }
-        check_format(&*index)?;
+        let format = check_format(&*index)?;
         let (keyspaces, totals) = keyspaces::load(&*index)?;
+        let kept = Kept::load(&*index)?;
         let last_file = extents.files()?.last().map_or(0, |file| file.number);
         Ok(Self {
             index,
             extents,
             disk,
             changing: Mutex::new(()),
+            moving: RwLock::new(()),
+            format: AtomicU32::new(format),
             keyspaces: RwLock::new(keyspaces),
+            kept: RwLock::new(kept),
             totals: Mutex::new(totals),
             checkpoint: Mutex::new(record.checkpoint),
             first_new_file: last_file.saturating_add(1),
@@ -296,6 +323,14 @@ impl Base {
         self.index.disk_bytes()
     }
 
+    /// What is in the batch makes the index one of this format, or of a later one: programs that
+    /// know only earlier ones say so, rather than misread it.
+    fn raise_format(&self, batch: &mut IndexBatch, format: u32) {
+        if self.format.fetch_max(format, Ordering::Relaxed).max(format) == format {
+            batch.put(Table::Meta, key::FORMAT.to_vec(), record::encode_number(format));
+        }
+    }
+
     /// A blob's entry, also as it is stored.
     fn entry(&self, key: &[u8], blob: &BlobName) -> Result<Option<(Bytes, BlobEntry)>> {
         let Some(value) = self.index.get(Table::Blobs, key)? else { return Ok(None) };
@@ -329,7 +364,8 @@ impl Base {
     }
 }
 
-fn check_format(index: &dyn Index) -> Result<()> {
+/// The format of an index that this program can read.
+fn check_format(index: &dyn Index) -> Result<u32> {
     if index.last_batch() == 0 {
         let mut batch = IndexBatch::new();
         let version = record::encode_number(FORMAT_VERSION_MIN);
@@ -337,11 +373,11 @@ fn check_format(index: &dyn Index) -> Result<()> {
         let number = index.commit(batch)?;
         // By that a later opening tells an index that lost it from one that is new.
         assert_eq!(number, 1, "the format is what the first batch says");
-        return Ok(());
+        return Ok(FORMAT_VERSION_MIN);
     }
     let value = index.get(Table::Meta, key::FORMAT)?;
     match value.as_deref().and_then(record::decode_number) {
-        Some(FORMAT_VERSION_MIN..=FORMAT_VERSION) => Ok(()),
+        Some(version @ FORMAT_VERSION_MIN..=FORMAT_VERSION) => Ok(version),
         Some(version) if version > FORMAT_VERSION => Err(Error::later_release(
             "the index",
             format_args!("index format {version}"),

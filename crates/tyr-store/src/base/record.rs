@@ -233,9 +233,9 @@ impl KeyspaceEntry {
     /// The first format of the index that can say what it is.
     pub fn format(&self) -> u32 {
         match (self.config.is_guarded, self.is_placed()) {
-            (true, _) => 3,
-            (false, true) => 2,
-            (false, false) => 1,
+            (true, _) => super::FORMAT_WITH_GUARDED,
+            (false, true) => super::FORMAT_WITH_GROUPS,
+            (false, false) => super::FORMAT_VERSION_MIN,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The base against a model: random folds, checkpoints, reopenings, losses of power.
 
 mod damage;
+mod kept;
 mod keyspaces;
 mod metadata;
 mod space;
@@ -12,8 +13,7 @@ use tyr_types::{Durability, Epoch, ErrorKind, KeyspaceConfig, KeyspaceName, Time
 use super::audit::{Auditor, Finding, Severity};
 use super::segments::BLOCK_SIZE;
 use super::*;
-use crate::disk::SimulatedDisk;
-use crate::disk::simulated::{Fault, FaultyOperation};
+use crate::disk::simulated::{Fault, FaultyOperation, SimulatedDisk};
 use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
 

@@ -44,6 +44,17 @@ impl PieceData {
         }
     }
 
+    /// The bytes `from..to` of it.
+    pub(super) fn slice(&self, from: u64, to: u64) -> Self {
+        assert!(from < to && to <= self.len(), "{from}..{to} of {} bytes", self.len());
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes.slice(from as usize..to as usize)),
+            Self::Extent { extent, skip, .. } => {
+                Self::Extent { extent: *extent, skip: skip + from as u32, len: (to - from) as u32 }
+            }
+        }
+    }
+
     /// Whether there is no byte.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
