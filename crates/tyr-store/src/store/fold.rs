@@ -21,6 +21,10 @@ const ENTRY_BYTES: u64 = 128;
 pub struct Fold {
     at: Timestamp,
     cells: std::vec::IntoIter<Arc<BlobCell>>,
+    /// The moment that blobs are folded up to now: a kept one that lies below, or `at`.
+    to: Timestamp,
+    /// Kept moments that it stops at after that, the last one first.
+    stops: Vec<Timestamp>,
     dead: Vec<ExtentRef>,
     kept: BTreeSet<ExtentRef>,
 }
@@ -30,6 +34,18 @@ impl Fold {
     /// for the log does, or what is in flight.
     pub fn keep(&mut self, extents: BTreeSet<ExtentRef>) {
         self.kept = extents;
+    }
+
+    /// It folds everything up to each of these moments, oldest first, before it goes on: those that
+    /// are kept and that no fold has passed. They must be in use by readers until it has ended.
+    pub fn stop_at(&mut self, moments: &[Timestamp]) {
+        debug_assert!(moments.is_sorted_by(|left, right| left < right), "oldest first");
+        let mut stops: Vec<Timestamp> =
+            moments.iter().copied().filter(|moment| *moment < self.at).collect();
+        stops.push(self.at);
+        stops.reverse();
+        self.to = stops.pop().expect("it stops at its own moment");
+        self.stops = stops;
     }
 }
 
@@ -44,6 +60,11 @@ impl Store {
     /// and have everything up to it applied; log and extents must be synced that far.
     pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
         self.disk.balance_reserve();
+        let (cells, stops) = (self.cells_to_fold(), Vec::new());
+        Fold { at, cells, to: at, stops, dead, kept: BTreeSet::new() }
+    }
+
+    fn cells_to_fold(&self) -> std::vec::IntoIter<Arc<BlobCell>> {
         // Later chunks lie behind first ones, and go first: after a loss of power in the middle
         // the base must not have a blob's size from after what its chunks have.
         let cells: Vec<_> = self.recent.dirty_cells().into_iter().rev().collect();
@@ -51,7 +72,7 @@ impl Store {
             cells.is_sorted_by(|later, first| later.name() > first.name()),
             "each blob once, and later ones first"
         );
-        Fold { at, cells: cells.into_iter(), dead, kept: BTreeSet::new() }
+        cells.into_iter()
     }
 
     /// Folds some more blobs, of keyspaces that are still there; answers whether there are more.
@@ -71,7 +92,7 @@ impl Store {
             if !is_alive(cell.name().keyspace) {
                 continue;
             }
-            let Some(mut captured) = cell.lock().capture(fold.at) else { continue };
+            let Some(mut captured) = cell.lock().capture(fold.to) else { continue };
             let pieces = std::mem::take(&mut captured.pieces);
             let holes = captured.holes.clone();
             bytes += ENTRY_BYTES + pieces.iter().map(|(_, piece)| cost(piece)).sum::<u64>();
@@ -98,6 +119,13 @@ impl Store {
             let mut state = cell.lock();
             self.recent.change(cell, &mut state, |state| state.settle(captured));
         }
+        if fold.cells.len() == 0
+            && let Some(next) = fold.stops.pop()
+        {
+            fold.to = next;
+            fold.cells = self.cells_to_fold();
+            return Ok(true);
+        }
         Ok(fold.cells.len() > 0)
     }
 
@@ -109,7 +137,10 @@ impl Store {
     /// `Unavailable` when the disk is full or fails; then the log below is still needed.
     pub fn end_fold(&self, fold: Fold, sequence: u64) -> Result<()> {
         // The log is all that has them.
-        assert!(fold.cells.len() == 0, "blobs are not folded, and the log below is let go of");
+        assert!(
+            fold.cells.len() == 0 && fold.stops.is_empty(),
+            "blobs are not folded, and the log below is let go of"
+        );
         let checkpoint = Checkpoint { sequence, timestamp: fold.at };
         let ended = self
             .base

@@ -6,12 +6,13 @@
 //! ```
 //!
 //! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
-//! node's affair. Reading order: opening (here), [`mod@write`], [`read`],
-//! [`scan`], [`fold`]; then [`chunks`], which is what a node of a cluster keeps, and [`promises`],
-//! which stand for its log where that was cut. `usage` is how much of everything there is.
+//! node's affair. Reading order: opening (here), [`mod@write`], [`read`], [`scan`], [`fold`],
+//! [`kept`]; then [`chunks`], which is what a node of a cluster keeps, and [`promises`], which
+//! stand for its log where that was cut. `usage` is how much of everything there is.
 
 pub mod chunks;
 mod fold;
+mod kept;
 mod open;
 mod promises;
 mod read;

@@ -226,6 +226,7 @@ impl Store {
     fn play_log(&self, mode: ReplayMode, intact: Intact) -> Played {
         let known: Vec<KeyspaceId> = self.base.keyspaces().iter().map(|info| info.id).collect();
         let mut clock = self.base.last_checkpoint().timestamp;
+        let kept = self.base.kept_unfolded();
         // What was deleted before it left no trace.
         self.recent.know_from(clock);
         let (mut extents, mut records_lost, mut bytes) = (Vec::new(), 0, 0);
@@ -240,9 +241,11 @@ impl Store {
             }
             clock = clock.max(at);
             extents_of(&transaction, &mut extents);
-            self.play(&transaction, at, &known)
+            self.play(&transaction, at, &known, Readers::new(&kept))
         };
         let replayed = log::replay(&*self.disk, self.base.log_start(), mode, &mut play);
+        // What is committed now is none of what was kept.
+        let clock = clock.max(self.base.kept_to());
         let left_out = intact.lost.map(|extent| TornTail {
             file: self.extents.path(extent.file),
             offset: extent.position,
@@ -257,12 +260,19 @@ impl Store {
     fn fold_everything(&self, clock: Timestamp, sequence: u64) -> Result<()> {
         self.extents.sync()?;
         let mut fold = self.begin_fold(clock, Vec::new());
+        fold.stop_at(&self.base.kept_unfolded());
         while self.fold_some(&mut fold, |_| true)? {}
         self.end_fold(fold, sequence)
     }
 
     /// Applies one logged transaction to the blobs that the base has not folded it into.
-    fn play(&self, transaction: &Transaction, at: Timestamp, known: &[KeyspaceId]) -> Result<()> {
+    fn play(
+        &self,
+        transaction: &Transaction,
+        at: Timestamp,
+        known: &[KeyspaceId],
+        readers: Readers<'_>,
+    ) -> Result<()> {
         for entry in &transaction.blobs {
             if !known.contains(&entry.blob.keyspace) {
                 continue;
@@ -273,7 +283,7 @@ impl Store {
             }
             let one =
                 Transaction { id: transaction.id, blobs: vec![entry.clone()], reads: Vec::new() };
-            self.apply(&one, &[cell], at, |_| Readers::NONE)?;
+            self.apply(&one, &[cell], at, |_| readers)?;
         }
         Ok(())
     }

@@ -58,10 +58,10 @@ enum Trace {
 }
 
 /// Blobs up to some key, all of which are known.
-struct Step {
-    traces: BTreeMap<Key, Trace>,
+pub(super) struct Step<T> {
+    pub traces: BTreeMap<Key, T>,
     /// From where on something was not looked at; `None` when there is nothing behind.
-    end: Option<Bytes>,
+    pub end: Option<Bytes>,
 }
 
 impl Store {
@@ -78,14 +78,35 @@ impl Store {
         moment: Moment,
         is_wanted: impl Fn(&Key) -> bool,
     ) -> Result<ScanPage> {
+        let step = |keys: &KeyRange, len| {
+            let mut step = self.step(keyspace, keys, len)?;
+            step.traces.retain(|key, _| is_wanted(key));
+            Ok(step)
+        };
+        let page = self.walk(keyspace, scan, step, |name, trace, range, is_key_only| {
+            self.entry(name, trace, moment, range, is_key_only)
+        })?;
+        self.check_known(moment.at)?;
+        Ok(page)
+    }
+
+    /// Walks through the keys of a scan, in steps; `look` says what of a blob is listed, with its
+    /// bytes in a range or its key alone, if it was there.
+    pub(super) fn walk<T>(
+        &self,
+        keyspace: KeyspaceId,
+        scan: &Scan,
+        step: impl Fn(&KeyRange, usize) -> Result<Step<T>>,
+        look: impl Fn(&BlobName, T, Option<ByteRange>, bool) -> Result<Option<ScanEntry>>,
+    ) -> Result<ScanPage> {
         scan.validate()?;
         let (mut filling, mut keys) = (Filling::new(scan), scan.keys());
         let mut len = if scan.get_delimiter().is_some() { STEP_MIN } else { STEP_MAX };
         let page = 'page: loop {
-            let step = self.step(keyspace, &keys, len)?;
+            let step = step(&keys, len)?;
             let before = keys.start.clone();
             for (key, trace) in step.traces {
-                if key.as_bytes() < &*keys.start || !is_wanted(&key) {
+                if key.as_bytes() < &*keys.start {
                     continue;
                 }
                 let name = BlobName { keyspace, key };
@@ -94,8 +115,7 @@ impl Store {
                     Some(_) => (None, true),
                     None => (scan.get_range(), scan.is_keys_only()),
                 };
-                let entry = self.entry(&name, trace, moment, range, is_key_only)?;
-                let Some(entry) = entry else { continue };
+                let Some(entry) = look(&name, trace, range, is_key_only)? else { continue };
                 if filling.is_full() {
                     break 'page filling.finish_here();
                 }
@@ -116,12 +136,11 @@ impl Store {
             keys.start = keys.start.max(end);
             debug_assert!(before < keys.start, "the next step lies behind this");
         };
-        self.check_known(moment.at)?;
         Ok(page)
     }
 
     /// The next blobs that there are or were, up to where memory and the base have been asked.
-    fn step(&self, keyspace: KeyspaceId, keys: &KeyRange, len: usize) -> Result<Step> {
+    fn step(&self, keyspace: KeyspaceId, keys: &KeyRange, len: usize) -> Result<Step<Trace>> {
         let untold = || self.recent.untold_from(keyspace, keys, len);
         let before = untold();
         let base = self.base.scan_traces(keyspace, keys, len)?;
@@ -297,7 +316,7 @@ fn part(content: &Bytes, range: ByteRange, size: u64) -> Bytes {
 }
 
 /// The bytes, with zeros up to `len`: the rest of the range is a hole.
-fn filled(bytes: Bytes, len: u64) -> Bytes {
+pub(super) fn filled(bytes: Bytes, len: u64) -> Bytes {
     let len = usize::try_from(len).expect("a scan's range is short");
     if bytes.len() >= len {
         return bytes;

@@ -60,24 +60,37 @@ impl Store {
         limit: usize,
     ) -> Result<(Attributes, Stretches)> {
         for _ in 0..ATTEMPTS_MAX {
-            let mut layout = cell.lock().layout(range, at).ok_or_else(|| too_old(cell.name()))?;
-            let asked = self.ask_base(cell.name(), &mut layout, limit);
-            if cell.lock().has_overtaken(&layout) {
-                continue;
+            let layout = cell.lock().layout(range, at).ok_or_else(|| too_old(cell.name()))?;
+            if let Some(found) = self.finish_layout(cell, layout, range, limit)? {
+                return Ok(found);
             }
-            let known_to = asked?;
-            let mut found = Stretches { written: Vec::new(), resume: known_to };
-            layout.written.sort_unstable_by_key(|range| range.start);
-            let known = ByteRange { start: 0, end: known_to.unwrap_or(range.end) };
-            let written = layout.written.iter().map(|range| range.intersection(known));
-            found.extend(written.filter(|range| !range.is_empty()));
-            if let Some(next) = found.written.get(limit) {
-                found.resume = Some(next.start);
-                found.written.truncate(limit);
-            }
-            return Ok((layout.attributes, found));
         }
         Err(overtaken(cell.name()))
+    }
+
+    /// Asks the base for what `layout` misses; `None` when a fold overtook that.
+    pub(super) fn finish_layout(
+        &self,
+        cell: &Arc<BlobCell>,
+        mut layout: Layout,
+        range: ByteRange,
+        limit: usize,
+    ) -> Result<Option<(Attributes, Stretches)>> {
+        let asked = self.ask_base(cell.name(), &mut layout, limit);
+        if cell.lock().has_overtaken(&layout) {
+            return Ok(None);
+        }
+        let known_to = asked?;
+        let mut found = Stretches { written: Vec::new(), resume: known_to };
+        layout.written.sort_unstable_by_key(|range| range.start);
+        let known = ByteRange { start: 0, end: known_to.unwrap_or(range.end) };
+        let written = layout.written.iter().map(|range| range.intersection(known));
+        found.extend(written.filter(|range| !range.is_empty()));
+        if let Some(next) = found.written.get(limit) {
+            found.resume = Some(next.start);
+            found.written.truncate(limit);
+        }
+        Ok(Some((layout.attributes, found)))
     }
 
     /// Adds what the base has, so many stretches at most; up to where all is known if that is not
