@@ -227,7 +227,7 @@ impl Inner {
             self.store.apply(transaction, cells, at, |keyspace| {
                 Readers::new(match entries.keeps_versions(keyspace) {
                     true => in_use.timestamps(),
-                    false => in_use.fold(),
+                    false => in_use.always(),
                 })
             })?
         };

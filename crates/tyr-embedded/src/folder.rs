@@ -56,8 +56,13 @@ pub(crate) fn run(inner: &Arc<Inner>) {
 impl Rounds {
     fn tick(&mut self, inner: &Arc<Inner>, is_wanted: bool) {
         let now_us = clock::now_us();
+        let is_releasing = || inner.store.base().is_releasing();
+        let was_releasing = is_releasing();
         tidy(inner, now_us);
-        if self.is_fold_due(inner, is_wanted) && now_us >= self.retry_at_us {
+        // A fold's checkpoint gives the space back.
+        let is_released = was_releasing && !is_releasing();
+        let is_due = is_released || self.is_fold_due(inner, is_wanted);
+        if is_due && now_us >= self.retry_at_us {
             if fold(inner).is_err() {
                 self.retry_at_us = now_us + SYNC_INTERVAL_US;
             }
@@ -65,6 +70,7 @@ impl Rounds {
         }
         if now_us >= self.last_sync_us + SYNC_INTERVAL_US {
             self.last_sync_us = now_us;
+            inner.drop_oldest_kept(false);
             self.sync_buffered(inner);
         }
     }
@@ -99,6 +105,7 @@ fn tidy(inner: &Inner, now_us: u64) {
     shrink(inner);
     // What is left is removed at the next tick; an error shows up in the next fold.
     let _ = inner.store.base().remove_some_dropped(DROPPED_PER_TICK);
+    let _ = inner.store.base().release_some(DROPPED_PER_TICK);
 }
 
 fn shrink(inner: &Inner) {
@@ -119,7 +126,7 @@ pub(crate) fn fold(inner: &Arc<Inner>) -> Result<()> {
     let alone = inner.folding.alone.lock();
     let folded = fold_inner(inner);
     // Before the next fold may begin: it has a moment of its own.
-    inner.snapshots.end_fold();
+    inner.snapshots.end_fold(|| inner.store.base().kept_unfolded());
     drop(alone);
     let log_bytes = inner.log_bytes();
     let mut state = inner.folding.state.lock();
@@ -144,6 +151,8 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
         }
     };
     let mut fold = inner.store.begin_fold(guard.at(), dead);
+    let stops = inner.snapshots.stop_fold_at(|| inner.store.base().kept_unfolded());
+    fold.stop_at(&stops);
     loop {
         let entries = inner.keyspaces.look();
         let moving = inner.folding.moving.lock();
@@ -151,10 +160,14 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
         drop((moving, entries));
         match more {
             // What has been folded may leave memory, so that writers find room meanwhile.
-            Ok(true) => shrink(inner),
+            Ok(true) => {
+                shrink(inner);
+                inner.drop_oldest_kept(false);
+            }
             Ok(false) => break,
             Err(error) => {
                 inner.store.abandon_fold(fold);
+                inner.drop_oldest_kept(true);
                 return Err(error);
             }
         }
@@ -164,10 +177,13 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
         inner.store.abandon_fold(fold);
         return Err(error);
     }
+    // What goes now is given back by the checkpoint that follows.
+    let _ = inner.store.base().release_some(DROPPED_PER_TICK);
     inner.store.end_fold(fold, sequence)?;
     let removal = inner.arbiter.lock().log.as_mut().map(|log| log.truncate_before(sequence));
     removal.map_or(Ok(()), |removal| removal.run())?;
     inner.counters.folds.add(1);
+    inner.drop_oldest_kept(false);
     drop(guard);
     collect(inner);
     Ok(())
@@ -208,7 +224,9 @@ fn wait_until_oldest(inner: &Inner, at: Timestamp) -> Result<()> {
         let is_full = dirty > inner.options.cache_bytes as usize;
         if is_stopping || is_long || is_full {
             inner.snapshots.end_below(at);
-            return Ok(());
+            if !inner.snapshots.is_keeping_below(at) {
+                return Ok(());
+            }
         }
         tidy(inner, clock::now_us());
         std::thread::sleep(Duration::from_millis(1));

@@ -34,6 +34,8 @@ pub struct Inner {
     pub(crate) store: Store,
     pub(crate) keyspaces: Keyspaces,
     pub(crate) snapshots: Snapshots,
+    /// Held by whoever keeps or drops a snapshot.
+    pub(crate) keeping: Mutex<()>,
     pub(crate) metadata: Metadata,
     pub(crate) leases: Leases,
     pub(crate) watches: Watches,
@@ -104,10 +106,13 @@ impl Inner {
         let refusal = options.is_read_only.then_some(Refusal::ReadOnly);
         let timeout_us = options.snapshot_timeout.as_micros();
         let timeout_us = u64::try_from(timeout_us).unwrap_or(u64::MAX);
+        let snapshots = Snapshots::new(timeout_us);
+        snapshots.look_at_kept(|| store.base().kept_unfolded());
         Arc::new(Self {
             store,
             keyspaces,
-            snapshots: Snapshots::new(timeout_us),
+            snapshots,
+            keeping: Mutex::default(),
             metadata: Metadata::new(options.is_read_only),
             leases: Leases::default(),
             watches: Watches::default(),

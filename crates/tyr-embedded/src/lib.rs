@@ -14,13 +14,14 @@
 //!
 //! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
 //! kept beside the keyspaces, `leases` are those of keys, `watches` who is told when they change,
-//! `usage` is how much there is.
+//! `usage` is how much there is, `kept` the snapshots that last.
 
 mod arbiter;
 mod commit;
 mod committer;
 mod folder;
 mod inner;
+mod kept;
 mod keyspaces;
 mod leases;
 mod metadata;

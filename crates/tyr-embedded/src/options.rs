@@ -21,6 +21,8 @@ pub struct Options {
     pub must_exist: bool,
     /// After this long a snapshot is too old (V1). Default 5 minutes.
     pub snapshot_timeout: Duration,
+    /// Bytes that are held for kept snapshots: above it the oldest are dropped. Default 64 GiB.
+    pub kept_bytes_max: u64,
     /// Bytes of log after which a fold begins. Default 64 MiB.
     pub fold_log_bytes: u64,
 }
@@ -33,6 +35,7 @@ impl Default for Options {
             is_damage_accepted: false,
             must_exist: false,
             snapshot_timeout: Duration::from_secs(300),
+            kept_bytes_max: 64 << 30,
             fold_log_bytes: 64 << 20,
         }
     }

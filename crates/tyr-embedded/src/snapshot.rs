@@ -19,8 +19,14 @@ pub(crate) struct Snapshots(Mutex<InUse>);
 pub(crate) struct InUse {
     table: SnapshotTable,
     timestamps: Vec<Timestamp>,
-    /// The moment of the fold under way: the only reader of keyspaces without older versions.
-    fold: Option<Timestamp>,
+    /// The moment of the fold under way, and those that it stops at before.
+    fold: Vec<Timestamp>,
+    /// Kept moments that no fold has passed.
+    kept: Vec<Timestamp>,
+    /// The moment that is about to be kept.
+    keeping: Option<Timestamp>,
+    /// Folds and kept moments: the only readers of keyspaces without older versions.
+    always: Vec<Timestamp>,
 }
 
 impl InUse {
@@ -29,15 +35,22 @@ impl InUse {
         &self.timestamps
     }
 
-    /// The moment of the fold under way, if there is one.
-    pub fn fold(&self) -> &[Timestamp] {
-        self.fold.as_slice()
+    /// Those among them that also keyspaces without older versions have: folds, and what is kept.
+    pub fn always(&self) -> &[Timestamp] {
+        &self.always
     }
 
-    /// Puts the row right after some have ended.
+    /// Puts the rows right after some have ended, or others than snapshots have begun.
     fn refresh(&mut self) {
+        self.always.clear();
+        self.always.extend(self.fold.iter().chain(&self.kept).chain(&self.keeping));
+        self.always.sort_unstable();
+        self.always.dedup();
         self.timestamps.clear();
         self.timestamps.extend(self.table.timestamps());
+        self.timestamps.extend_from_slice(&self.always);
+        self.timestamps.sort_unstable();
+        self.timestamps.dedup();
         debug_assert!(self.timestamps.is_sorted_by(|left, right| left < right), "each once");
     }
 }
@@ -46,7 +59,14 @@ impl Snapshots {
     /// None in use; each may last for `timeout_us`.
     pub fn new(timeout_us: u64) -> Self {
         let table = SnapshotTable::new(timeout_us);
-        Self(Mutex::new(InUse { table, timestamps: Vec::new(), fold: None }))
+        Self(Mutex::new(InUse {
+            table,
+            timestamps: Vec::new(),
+            fold: Vec::new(),
+            kept: Vec::new(),
+            keeping: None,
+            always: Vec::new(),
+        }))
     }
 
     /// Registers a reader at `at`. Call it under the arbiter's lock, so that no commit comes
@@ -66,14 +86,58 @@ impl Snapshots {
     /// Registers a fold at `at`, in the same way; there is one at a time.
     pub fn begin_fold(&self, at: Timestamp, now_us: u64) -> Result<SnapshotId> {
         let id = self.begin(at, now_us)?;
-        let before = self.lock().fold.replace(at);
-        assert!(before.is_none(), "a fold begins before the last has ended");
+        let mut in_use = self.lock();
+        assert!(in_use.fold.is_empty(), "a fold begins before the last has ended");
+        in_use.fold.push(at);
+        in_use.refresh();
         Ok(id)
     }
 
-    /// The fold is done.
-    pub fn end_fold(&self) {
-        self.lock().fold = None;
+    /// The kept moments that the fold under way stops at: from now on they are in use until it has
+    /// ended, even if they are dropped meanwhile. `unfolded` says which those are.
+    pub fn stop_fold_at(&self, unfolded: impl FnOnce() -> Vec<Timestamp>) -> Vec<Timestamp> {
+        let mut in_use = self.lock();
+        let stops = unfolded();
+        in_use.fold.extend_from_slice(&stops);
+        in_use.refresh();
+        stops
+    }
+
+    /// The fold is done, and `unfolded` says which kept moments it has not passed.
+    pub fn end_fold(&self, unfolded: impl FnOnce() -> Vec<Timestamp>) {
+        let mut in_use = self.lock();
+        in_use.fold.clear();
+        in_use.kept = unfolded();
+        in_use.refresh();
+    }
+
+    /// `at` is about to be kept: no fold passes it. Call it under the arbiter's lock, as
+    /// [`Snapshots::begin`]; one is kept at a time.
+    pub fn begin_keep(&self, at: Timestamp) {
+        let mut in_use = self.lock();
+        assert!(in_use.keeping.is_none(), "one is kept at a time");
+        in_use.keeping = Some(at);
+        in_use.refresh();
+    }
+
+    /// Some may not be kept any more: `unfolded` says which kept moments no fold has passed.
+    pub fn look_at_kept(&self, unfolded: impl FnOnce() -> Vec<Timestamp>) {
+        let mut in_use = self.lock();
+        in_use.kept = unfolded();
+        in_use.refresh();
+    }
+
+    /// It is kept, or is not to be: `unfolded` says which kept moments no fold has passed.
+    pub fn end_keep(&self, unfolded: impl FnOnce() -> Vec<Timestamp>) {
+        let mut in_use = self.lock();
+        in_use.keeping = None;
+        in_use.kept = unfolded();
+        in_use.refresh();
+    }
+
+    /// Whether what is about to be kept lies below `at`.
+    pub fn is_keeping_below(&self, at: Timestamp) -> bool {
+        self.lock().keeping.is_some_and(|keeping| keeping < at)
     }
 
     /// The reader is done.
@@ -110,9 +174,12 @@ impl Snapshots {
         self.lock().table.len()
     }
 
-    /// The oldest timestamp in use.
+    /// The oldest timestamp that somebody reads at, or that is about to be kept: no fold passes
+    /// it. What is kept does not hold folds back.
     pub fn oldest(&self) -> Option<Timestamp> {
-        self.lock().timestamps.first().copied()
+        let in_use = self.lock();
+        let snapshots = in_use.table.timestamps().next();
+        snapshots.into_iter().chain(in_use.keeping).min()
     }
 
     fn is_in_use(&self, id: SnapshotId) -> bool {

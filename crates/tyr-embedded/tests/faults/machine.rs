@@ -43,6 +43,11 @@ impl Machine {
 
     /// Opens the store on it. Everything is small, so that files and folds are many.
     pub fn boot(&self) -> Result<Arc<EmbeddedStore>> {
+        self.boot_with_kept_bytes_max(u64::MAX)
+    }
+
+    /// The same, and no more than these bytes may be held for kept snapshots.
+    pub fn boot_with_kept_bytes_max(&self, kept_bytes_max: u64) -> Result<Arc<EmbeddedStore>> {
         let parts = Parts {
             disk: Arc::new(self.disk.clone()),
             index: Box::new(self.index.clone()),
@@ -50,7 +55,7 @@ impl Machine {
             extents: ExtentOptions { file_len_max: 256 << 10 },
             is_read_only: false,
         };
-        let options = Options { fold_log_bytes: 64 << 10, ..Options::default() };
+        let options = Options { fold_log_bytes: 64 << 10, kept_bytes_max, ..Options::default() };
         let node = EmbeddedStore::assemble(parts, options)?;
         self.opened_at.store(self.operations(), Ordering::Relaxed);
         Ok(node)

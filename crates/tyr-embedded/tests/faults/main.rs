@@ -6,6 +6,7 @@ mod failed_sync;
 mod full_disk;
 mod index;
 mod kept;
+mod kept_snapshots;
 mod machine;
 mod model;
 mod power_loss;

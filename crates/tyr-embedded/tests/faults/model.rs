@@ -77,12 +77,60 @@ impl Model {
     /// Checks that the store, just opened, holds what some number of transactions leave, at least
     /// `least`; answers how many. `None` when a keyspace is not there.
     pub fn verify(&self, node: &Arc<EmbeddedStore>, least: u64, context: &str) -> Option<u64> {
-        self.compare(node, least, &|keyspace| keyspace != MEMORY, context)
+        self.compare(node, least, &|keyspace| keyspace != MEMORY, context, &content)
     }
 
     /// Checks that the store holds what exactly these many transactions leave, all in this life.
     pub fn verify_running(&self, node: &Arc<EmbeddedStore>, count: u64, context: &str) {
-        assert_eq!(self.compare(node, count, &|_| true, context), Some(count), "{context}");
+        assert_eq!(
+            self.compare(node, count, &|_| true, context, &content),
+            Some(count),
+            "{context}"
+        );
+    }
+
+    /// Checks that a kept snapshot holds what these many transactions leave, or some number of
+    /// them, all in this life; answers how many.
+    pub fn verify_kept(
+        &self,
+        node: &Arc<EmbeddedStore>,
+        at: Timestamp,
+        count: Option<u64>,
+        chance: &mut Chance,
+        context: &str,
+    ) -> u64 {
+        self.compare_kept(node, at, count, chance, &|_| true, context)
+    }
+
+    /// The same in a later life.
+    pub fn verify_kept_after(
+        &self,
+        node: &Arc<EmbeddedStore>,
+        at: Timestamp,
+        count: Option<u64>,
+        chance: &mut Chance,
+        context: &str,
+    ) -> u64 {
+        self.compare_kept(node, at, count, chance, &|keyspace| keyspace != MEMORY, context)
+    }
+
+    fn compare_kept(
+        &self,
+        node: &Arc<EmbeddedStore>,
+        at: Timestamp,
+        count: Option<u64>,
+        chance: &mut Chance,
+        is_kept: &dyn Fn(usize) -> bool,
+        context: &str,
+    ) -> u64 {
+        let limit = 1 + chance.below(8) as usize;
+        let read = |node: &Arc<EmbeddedStore>, keyspace: &KeyspaceEntry, context: &str| {
+            kept_content(node, keyspace, at, limit, context)
+        };
+        let found = self.compare(node, count.unwrap_or(0), is_kept, context, &read);
+        let found = found.expect("keyspaces are made before anything is kept");
+        assert!(count.is_none_or(|count| count == found), "{context}: {found}, not {count:?}");
+        found
     }
 
     fn compare(
@@ -91,11 +139,12 @@ impl Model {
         least: u64,
         is_kept: &dyn Fn(usize) -> bool,
         context: &str,
+        read: &Reading<'_>,
     ) -> Option<u64> {
         let mut found = BTreeMap::new();
         for (number, name) in KEYSPACES.into_iter().enumerate() {
             let keyspace = node.keyspace(&KeyspaceName::new(name).unwrap()).ok()?;
-            for (key, bytes) in content(node, &keyspace, context) {
+            for (key, bytes) in read(node, &keyspace, context) {
                 found.insert((number, key), bytes);
             }
         }
@@ -117,6 +166,46 @@ impl Model {
         }
         Some(count as u64)
     }
+}
+
+/// How everything in a keyspace is read.
+type Reading<'r> = dyn Fn(&Arc<EmbeddedStore>, &KeyspaceEntry, &str) -> Vec<(String, Bytes)> + 'r;
+
+/// Everything in a keyspace at a kept moment, so many blobs a page.
+fn kept_content(
+    node: &Arc<EmbeddedStore>,
+    keyspace: &KeyspaceEntry,
+    at: Timestamp,
+    limit: usize,
+    context: &str,
+) -> Vec<(String, Bytes)> {
+    let failed = |error| panic!("{context}: keyspace {}: {error}", keyspace.info().name);
+    let mut next = Some(Scan::new().limit(limit).first_bytes(10));
+    let mut all = Vec::new();
+    while let Some(scan) = next {
+        let page = node.scan_kept(keyspace, &scan, at).unwrap_or_else(failed);
+        next = scan.resumed(&page);
+        for ScanEntry { key, stat, bytes: first } in page.entries {
+            let stat = stat.expect("a scan of more than keys has sizes");
+            let name = BlobName { keyspace: keyspace.info().id, key };
+            let range = ByteRange { start: 0, end: stat.size };
+            let read = node.read_kept(keyspace, &name, range, at);
+            let (attributes, bytes) = read
+                .unwrap_or_else(|error| panic!("{context}: {error}"))
+                .unwrap_or_else(|| panic!("{context}: {name} is listed but absent"));
+            assert_eq!(attributes.stat(), Some(stat), "{context}: {name}");
+            assert!(bytes.starts_with(&first) && first.len() == bytes.len().min(10), "{context}");
+            let stretches = node.stretches_kept(keyspace, &name, range, at).unwrap().unwrap().1;
+            let is_known = |byte: u64| stretches.resume.is_none_or(|resume| byte < resume);
+            let is_written =
+                |byte: u64| stretches.written.iter().any(|it| it.start <= byte && byte < it.end);
+            let hidden = (0..stat.size)
+                .find(|byte| bytes[*byte as usize] != 0 && is_known(*byte) && !is_written(*byte));
+            assert_eq!(hidden, None, "{context}: {name} has a byte in a hole");
+            all.push((name.key.to_string(), bytes));
+        }
+    }
+    all
 }
 
 /// Everything in a keyspace.
