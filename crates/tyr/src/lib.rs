@@ -77,6 +77,14 @@
 //! data.put("log", "rewritten").await?;
 //! assert_eq!(snapshot.get(&data, "log").await?, "FIRST");
 //!
+//! // Kept, it can be read until it is dropped, also after a restart.
+//! tyr.keep("before").await?;
+//! data.put("log", "rewritten again").await?;
+//! let before = tyr.kept_snapshot("before").await?;
+//! assert_eq!(before.get(&data, "log").await?, "rewritten");
+//! tyr.drop_kept("before").await?;
+//! data.put("log", "rewritten").await?;
+//!
 //! // A lock, and a transaction that takes effect only while nobody else has got it since.
 //! let lock = data.lock("locks/nightly", &LeaseOptions::exclusive().no_wait()).await?;
 //! let mut fenced = tyr.begin();
@@ -208,8 +216,8 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, DiskSpace, Durability, Error,
-    ErrorKind, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, KeyspaceSize,
-    LeaseMode, NodeId, NodeSpace, Number, NumberType, OperationId, PlacedBy, Relation, Replica,
-    Result, Scan, ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp, Transform,
-    TransformKind, Usage, WatchEvent, limits,
+    ErrorKind, KeptName, KeptSnapshot, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName,
+    KeyspaceSize, LeaseMode, NodeId, NodeSpace, Number, NumberType, OperationId, PlacedBy,
+    Relation, Replica, Result, Scan, ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches,
+    Timestamp, Transform, TransformKind, Usage, WatchEvent, limits,
 };

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tyr_embedded::{CheckReport, EmbeddedStore, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Error, Key, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result,
-    Usage, limits,
+    BlobName, ByteRange, Bytes, Error, KeptName, KeptSnapshot, Key, KeyspaceConfig, KeyspaceInfo,
+    KeyspaceName, Result, Usage, limits,
 };
 
 #[cfg(feature = "cluster")]
@@ -83,6 +83,14 @@ impl Options {
     #[must_use]
     pub fn fold_log_bytes(mut self, bytes: u64) -> Self {
         self.0.fold_log_bytes = bytes;
+        self
+    }
+
+    /// Bytes that may be held for kept snapshots; default 64 GiB. When it is more, the oldest are
+    /// dropped, and events of `tracing` say which.
+    #[must_use]
+    pub fn kept_bytes_max(mut self, bytes: u64) -> Self {
+        self.0.kept_bytes_max = bytes;
         self
     }
 
@@ -275,6 +283,45 @@ impl Tyr {
             let Some(pause) = attempts.pause_after(&error, read) else { return Err(error) };
             offload(move || std::thread::sleep(pause)).await;
         }
+    }
+
+    /// Keeps everything as it is now, under a name: it can be read until it is dropped, across
+    /// restarts. It costs what is replaced later: that is held until the snapshot is dropped, as
+    /// the oldest are when more is held than `Options::kept_bytes_max` says.
+    ///
+    /// Keyspaces in memory are empty after a restart, as kept, too; one that is dropped is gone
+    /// from kept snapshots as well.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one of this name; `InvalidArgument` for a name that cannot be,
+    /// and for a cluster; `Unavailable` when there are 256, or the disk is full or fails.
+    pub async fn keep(&self, name: &str) -> Result<KeptSnapshot> {
+        self.inner.backend.keep(&KeptName::new(name)?).await
+    }
+
+    /// All kept snapshots, oldest first.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a cluster.
+    pub async fn kept(&self) -> Result<Vec<KeptSnapshot>> {
+        self.inner.backend.kept().await
+    }
+
+    /// Drops a kept snapshot. What only it had is given back bit by bit.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    pub async fn drop_kept(&self, name: &str) -> Result<()> {
+        self.inner.backend.drop_kept(&KeptName::new(name)?).await
+    }
+
+    /// Opens a kept snapshot, to be read for as long as it is kept.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    pub async fn kept_snapshot(&self, name: &str) -> Result<Snapshot> {
+        let view = self.inner.backend.kept_view(&KeptName::new(name)?).await?;
+        Ok(Snapshot::from_blocking(blocking::Snapshot::new(view)))
     }
 
     /// A read-only view of everything at one moment.

@@ -10,8 +10,9 @@ pub(crate) use tyr_embedded::{
 };
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceInfo, LeaseMode, ReadCheck, Result, Scan,
-    ScanPage, Stat, Stretches, Timestamp, Transaction, WatchTarget, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, KeptName, KeyspaceInfo, LeaseMode,
+    ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, WatchTarget,
+    limits,
 };
 
 use super::{Answer, Found, ReadVersions};
@@ -27,7 +28,16 @@ pub(crate) struct EmbeddedSpace {
 #[derive(Clone, Debug)]
 pub(crate) struct EmbeddedView {
     store: Arc<EmbeddedStore>,
-    guard: Arc<SnapshotGuard>,
+    moment: Moment,
+}
+
+/// What keeps the versions of a moment.
+#[derive(Clone, Debug)]
+enum Moment {
+    /// A snapshot in use.
+    InUse(Arc<SnapshotGuard>),
+    /// A kept snapshot.
+    Kept(Timestamp),
 }
 
 impl EmbeddedSpace {
@@ -88,23 +98,41 @@ impl EmbeddedSpace {
 
 impl EmbeddedView {
     pub fn new(store: &Arc<EmbeddedStore>) -> Result<Self> {
-        let guard = Arc::new(store.snapshot()?);
-        Ok(Self { store: Arc::clone(store), guard })
+        let moment = Moment::InUse(Arc::new(store.snapshot()?));
+        Ok(Self { store: Arc::clone(store), moment })
+    }
+
+    /// The store at the moment of a kept snapshot.
+    pub fn kept(store: &Arc<EmbeddedStore>, name: &KeptName) -> Result<Self> {
+        let moment = Moment::Kept(store.kept_moment(name)?);
+        Ok(Self { store: Arc::clone(store), moment })
     }
 
     pub fn at(&self) -> Timestamp {
-        self.guard.at()
+        match &self.moment {
+            Moment::InUse(guard) => guard.at(),
+            Moment::Kept(at) => *at,
+        }
     }
 
-    /// What keeps its versions.
-    pub fn into_guard(self) -> Arc<SnapshotGuard> {
-        self.guard
+    /// What keeps its versions, if it is in use.
+    pub fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
+        match self.moment {
+            Moment::InUse(guard) => Some(guard),
+            Moment::Kept(_) => None,
+        }
     }
 
     pub fn read(&self, space: &EmbeddedSpace, name: &BlobName, range: ByteRange) -> Result<Answer> {
-        self.guard.settle()?;
-        let answer = self.store.read(&space.entry, name, range, self.guard.at())?;
-        self.check(answer.is_some())?;
+        let guard = match &self.moment {
+            Moment::InUse(guard) => guard,
+            Moment::Kept(at) => {
+                return self.store.read_kept(&space.entry, name, range, *at).map(found);
+            }
+        };
+        guard.settle()?;
+        let answer = self.store.read(&space.entry, name, range, guard.at())?;
+        check(guard, answer.is_some())?;
         Ok(found(answer))
     }
 
@@ -115,10 +143,11 @@ impl EmbeddedView {
         name: &BlobName,
         range: ByteRange,
     ) -> Option<Result<Answer>> {
-        if !self.guard.is_settled() {
+        let Moment::InUse(guard) = &self.moment else { return None };
+        if !guard.is_settled() {
             return None;
         }
-        let answer = self.store.read_resident(&space.entry, name, range, self.guard.at())?;
+        let answer = self.store.read_resident(&space.entry, name, range, guard.at())?;
         Some(answer.map(found))
     }
 
@@ -129,17 +158,37 @@ impl EmbeddedView {
         offset: u64,
         out: &mut [u8],
     ) -> Result<bool> {
-        self.guard.settle()?;
         let range = ByteRange::at(offset, out.len() as u64)?;
-        let found = self.store.read_into(&space.entry, name, range, self.guard.at(), out)?;
-        self.check(found.is_some())?;
+        let guard = match &self.moment {
+            Moment::InUse(guard) => guard,
+            Moment::Kept(at) => {
+                let found = self.store.read_kept(&space.entry, name, range, *at)?;
+                return match found {
+                    Some((_, bytes)) if bytes.len() == out.len() => {
+                        out.copy_from_slice(&bytes);
+                        Ok(true)
+                    }
+                    Some(_) => Err(Error::invalid(format!("{name} ends within {range:?}"))),
+                    None => Ok(false),
+                };
+            }
+        };
+        guard.settle()?;
+        let found = self.store.read_into(&space.entry, name, range, guard.at(), out)?;
+        check(guard, found.is_some())?;
         Ok(found.is_some())
     }
 
     pub fn stat(&self, space: &EmbeddedSpace, name: &BlobName) -> Result<Option<Stat>> {
-        self.guard.settle()?;
-        let attributes = self.store.attributes(&space.entry, name, self.guard.at())?;
-        self.check(attributes.is_some())?;
+        let attributes = match &self.moment {
+            Moment::InUse(guard) => {
+                guard.settle()?;
+                let attributes = self.store.attributes(&space.entry, name, guard.at())?;
+                check(guard, attributes.is_some())?;
+                attributes
+            }
+            Moment::Kept(at) => self.store.attributes_kept(&space.entry, name, *at)?,
+        };
         Ok(attributes.and_then(|found| found.stat()))
     }
 
@@ -150,24 +199,35 @@ impl EmbeddedView {
         name: &BlobName,
         range: ByteRange,
     ) -> Result<Option<Stretches>> {
-        self.guard.settle()?;
-        let found = self.store.stretches(&space.entry, name, range, self.guard.at())?;
-        self.check(found.is_some())?;
+        let found = match &self.moment {
+            Moment::InUse(guard) => {
+                guard.settle()?;
+                let found = self.store.stretches(&space.entry, name, range, guard.at())?;
+                check(guard, found.is_some())?;
+                found
+            }
+            Moment::Kept(at) => self.store.stretches_kept(&space.entry, name, range, *at)?,
+        };
         Ok(found.map(|(_, page)| page))
     }
 
     pub fn scan(&self, space: &EmbeddedSpace, scan: &Scan) -> Result<ScanPage> {
-        self.guard.settle()?;
-        let found = self.store.scan(&space.entry, scan, self.guard.at())?;
-        self.check(false)?;
-        Ok(found)
+        match &self.moment {
+            Moment::InUse(guard) => {
+                guard.settle()?;
+                let found = self.store.scan(&space.entry, scan, guard.at())?;
+                check(guard, false)?;
+                Ok(found)
+            }
+            Moment::Kept(at) => self.store.scan_kept(&space.entry, scan, *at),
+        }
     }
+}
 
-    /// What was not found was not there: unless a fold has ended the snapshot meanwhile, and taken
-    /// away what it would have found.
-    fn check(&self, is_found: bool) -> Result<()> {
-        if is_found { Ok(()) } else { self.guard.check() }
-    }
+/// What was not found was not there: unless a fold has ended the snapshot meanwhile, and taken
+/// away what it would have found.
+fn check(guard: &SnapshotGuard, is_found: bool) -> Result<()> {
+    if is_found { Ok(()) } else { guard.check() }
 }
 
 /// Commits a transaction.

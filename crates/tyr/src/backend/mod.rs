@@ -24,6 +24,7 @@ mod embedded;
 #[cfg(not(feature = "embedded"))]
 #[path = "without_embedded.rs"]
 mod embedded;
+mod kept;
 mod key_lease;
 mod key_watch;
 mod metadata;

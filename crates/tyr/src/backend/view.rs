@@ -31,7 +31,7 @@ impl View {
     /// What keeps its versions, in an embedded store.
     pub(super) fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
         match self {
-            Self::Embedded(view) => Some(view.into_guard()),
+            Self::Embedded(view) => view.into_guard(),
             Self::Remote(_) => None,
         }
     }

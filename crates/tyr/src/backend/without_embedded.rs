@@ -10,8 +10,9 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, ExtentRef, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
-    LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Usage, WatchTarget,
+    BlobName, BlobOperations, ByteRange, ExtentRef, KeptName, KeptSnapshot, KeyspaceConfig,
+    KeyspaceInfo, KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
+    Timestamp, Usage, WatchTarget,
 };
 
 use super::{Answer, ReadVersions};
@@ -91,6 +92,18 @@ impl EmbeddedStore {
     }
 
     pub fn watch_metadata(&self, _: String, _: u64) -> MetadataWatch {
+        match *self {}
+    }
+
+    pub fn keep(&self, _: &KeptName) -> Result<KeptSnapshot> {
+        match *self {}
+    }
+
+    pub fn kept(&self) -> Result<Vec<KeptSnapshot>> {
+        match *self {}
+    }
+
+    pub fn drop_kept(&self, _: &KeptName) -> Result<()> {
         match *self {}
     }
 
@@ -189,7 +202,11 @@ impl EmbeddedView {
         match *self {}
     }
 
-    pub fn into_guard(self) -> Arc<SnapshotGuard> {
+    pub fn kept(store: &Arc<EmbeddedStore>, _: &KeptName) -> Result<Self> {
+        match **store {}
+    }
+
+    pub fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
         match self {}
     }
 

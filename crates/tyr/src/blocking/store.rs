@@ -8,7 +8,8 @@ use tyr_embedded::{CheckReport, TornTail};
 use tyr_runtime::statistics::Statistics;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    Bytes, Error, ErrorKind, KeyspaceConfig, KeyspaceInfo, KeyspaceName, Result, Usage,
+    Bytes, Error, ErrorKind, KeptName, KeptSnapshot, KeyspaceConfig, KeyspaceInfo, KeyspaceName,
+    Result, Usage,
 };
 
 use super::{Keyspace, Metadata, Snapshot, Transaction};
@@ -145,6 +146,44 @@ impl Tyr {
             let Some(pause) = attempts.pause_after(&error, read) else { return Err(error) };
             std::thread::sleep(pause);
         }
+    }
+
+    /// Keeps everything as it is now, under a name: it can be read until it is dropped, across
+    /// restarts. It costs what is replaced later: that is held until the snapshot is dropped, as
+    /// the oldest are when more is held than `Options::kept_bytes_max` says.
+    ///
+    /// Keyspaces in memory are empty after a restart, as kept, too; one that is dropped is gone
+    /// from kept snapshots as well.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one of this name; `InvalidArgument` for a name that cannot be,
+    /// and for a cluster; `Unavailable` when there are 256, or the disk is full or fails.
+    pub fn keep(&self, name: &str) -> Result<KeptSnapshot> {
+        block_on(self.backend.keep(&KeptName::new(name)?))
+    }
+
+    /// All kept snapshots, oldest first.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a cluster.
+    pub fn kept(&self) -> Result<Vec<KeptSnapshot>> {
+        block_on(self.backend.kept())
+    }
+
+    /// Drops a kept snapshot. What only it had is given back bit by bit.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    pub fn drop_kept(&self, name: &str) -> Result<()> {
+        block_on(self.backend.drop_kept(&KeptName::new(name)?))
+    }
+
+    /// Opens a kept snapshot, to be read for as long as it is kept.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    pub fn kept_snapshot(&self, name: &str) -> Result<Snapshot> {
+        Ok(Snapshot::new(block_on(self.backend.kept_view(&KeptName::new(name)?))?))
     }
 
     /// A read-only view of everything at one moment.
