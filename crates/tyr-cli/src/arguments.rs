@@ -25,6 +25,7 @@ use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
 use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateArguments};
 use crate::commands::secret::{self, SecretArguments};
+use crate::commands::snapshot::{self, SnapshotCommand};
 use crate::commands::stretches::{self, StretchesArguments};
 use crate::commands::txn::{self, TxnArguments};
 use crate::commands::usage::{self, UsageArguments};
@@ -112,6 +113,9 @@ pub enum Command {
     Locations(LocationsArguments),
     /// Show which bytes of a blob are written, and not holes
     Stretches(StretchesArguments),
+    /// Keep, list or drop snapshots that can be read later
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
     /// Delete blobs, all in one transaction
     Rm(RemoveArguments),
     /// Run a transaction from a script on standard input, all or nothing
@@ -179,6 +183,7 @@ impl Command {
             Self::Ls(arguments) => listing::list(session, &arguments),
             Self::Locations(arguments) => locations::run(session, &arguments),
             Self::Stretches(arguments) => stretches::run(session, &arguments),
+            Self::Snapshot(command) => snapshot::run(session, command),
             Self::Rm(arguments) => removal::remove(session, &arguments),
             Self::Txn(arguments) => txn::run(session, &arguments),
             Self::Lock(arguments) => lock::run(session, &arguments),

@@ -143,7 +143,8 @@ impl Session {
         if address(folder).is_some() {
             return self.connect(folder, tyr::Tyr::connect_options());
         }
-        let options = tyr::Tyr::options();
+        // How much may be held for kept snapshots is for the program that runs on the store to say.
+        let options = tyr::Tyr::options().kept_bytes_max(u64::MAX);
         let options = match access {
             Access::Read => {
                 let despite_damage = self.arguments.despite_damage;

@@ -10,12 +10,17 @@
 use tyr_store::store::{Answer, Attributes};
 use tyr_types::{
     BlobName, ByteRange, KeptName, KeptSnapshot, Result, Scan, ScanPage, Stretches, Timestamp,
+    limits,
 };
 
 use crate::committer;
 use crate::inner::Inner;
 use crate::keyspaces::KeyspaceEntry;
 use crate::store::EmbeddedStore;
+
+/// With less room than this for what is written the disk counts as full: so much one piece of a
+/// large payload takes.
+const ROOM_MIN: u64 = limits::EXTENT_LEN_MAX as u64;
 
 impl EmbeddedStore {
     /// Keeps everything as it is now, under a name: it can be read until it is dropped.
@@ -155,7 +160,7 @@ impl Inner {
         if base.kept().is_empty() {
             return;
         }
-        let is_full = self.store.room().is_ok_and(|room| room == 0);
+        let is_full = self.store.room().is_ok_and(|room| room < ROOM_MIN);
         let mut is_one_dropped = false;
         loop {
             let held = base.kept_bytes();

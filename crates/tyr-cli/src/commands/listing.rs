@@ -6,6 +6,7 @@ use tyr::blocking::Keyspace;
 use tyr::{Error, ErrorKind, Key, Scan, ScanEntry, ScanPage, Stat, limits};
 
 use crate::commands::blob::{BlobsArguments, parse_key_bytes};
+use crate::commands::snapshot::MomentArguments;
 use crate::data::{bytes_text, key_text, size_text, to_hex, version_time, with_key};
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
@@ -48,6 +49,8 @@ pub struct ListArguments {
     /// The prefix, the keys and the delimiter are given as hexadecimal digits, two a byte
     #[arg(long = "hex-key")]
     is_hex: bool,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 impl ListArguments {
@@ -69,7 +72,8 @@ pub fn list(session: &mut Session, arguments: &ListArguments) -> Outcome {
     let is_json = session.output.is_json();
     let scan = arguments.scan()?;
     let mut next = Some(if arguments.is_long || is_json { scan } else { scan.keys_only() });
-    let (_, keyspace) = session.open_keyspace(&arguments.keyspace, Access::Read)?;
+    let (store, keyspace) = session.open_keyspace(&arguments.keyspace, Access::Read)?;
+    let kept = arguments.moment.kept(&store)?;
     if arguments.is_long && !is_json {
         session.output.line(&long_line("size", "changed (UTC)", "version", "key"))?;
     }
@@ -78,7 +82,10 @@ pub fn list(session: &mut Session, arguments: &ListArguments) -> Outcome {
         session.interrupt.check()?;
         let limit = usize::try_from(left).unwrap_or(usize::MAX).min(limits::SCAN_LIMIT_MAX);
         let scan = scan.limit(limit);
-        let page = keyspace.scan_page(&scan)?;
+        let page = match &kept {
+            Some(kept) => kept.scan_page(&keyspace, &scan)?,
+            None => keyspace.scan_page(&scan)?,
+        };
         next = scan.resumed(&page);
         left -= (page.entries.len() + page.groups.len()) as u64;
         list_page(session, &keyspace, page, arguments.is_long)?;
@@ -140,12 +147,14 @@ fn long_line(size: &str, time: &str, version: &str, key: &str) -> String {
 pub struct StatArguments {
     #[command(flatten)]
     blobs: BlobsArguments,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 /// Shows size, space and version of blobs, all at one version of the store.
 pub fn stat(session: &mut Session, arguments: &StatArguments) -> Outcome {
     let (store, keyspace) = session.open_keyspace(&arguments.blobs.keyspace, Access::Read)?;
-    let snapshot = store.snapshot()?;
+    let snapshot = arguments.moment.snapshot(&store)?;
     let keys = arguments.blobs.keys()?;
     for (index, key) in keys.iter().enumerate() {
         let stat = snapshot.stat(&keyspace, key)?;

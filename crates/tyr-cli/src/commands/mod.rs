@@ -21,6 +21,7 @@ pub mod reading;
 pub mod reference;
 pub mod removal;
 pub mod secret;
+pub mod snapshot;
 pub mod source;
 pub mod stretches;
 pub mod txn;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tyr::blocking::{Keyspace, Reader, Tyr};
-use tyr::{ByteRange, Error, Key, ReadRequest, limits};
+use tyr::blocking::{Keyspace, Reader, Snapshot, Tyr};
+use tyr::{ByteRange, Bytes, Error, Key, ReadRequest, limits};
 
 use crate::commands::blob::{BlobArguments, BlobsArguments};
 use crate::commands::listing::no_blob;
+use crate::commands::snapshot::MomentArguments;
 use crate::data::{parse_size, to_base64, with_key};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, Unit, Watched};
@@ -54,21 +55,54 @@ pub struct GetArguments {
     blob: BlobArguments,
     #[command(flatten)]
     range: RangeArguments,
+    #[command(flatten)]
+    moment: MomentArguments,
     /// The file to write; standard output if missing
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+/// Where a blob is read: in a keyspace as it is now, or was when a snapshot was kept.
+struct Source {
+    kept: Option<Snapshot>,
+    keyspace: Keyspace,
+}
+
+impl Source {
+    fn reader(&self, key: &Key, range: ByteRange) -> tyr::Result<Reader> {
+        match &self.kept {
+            Some(kept) => kept.reader(&self.keyspace, key, range),
+            None => self.keyspace.reader(key, range),
+        }
+    }
+
+    fn size(&self, key: &Key) -> tyr::Result<u64> {
+        let stat = match &self.kept {
+            Some(kept) => kept.stat(&self.keyspace, key)?,
+            None => self.keyspace.stat(key)?,
+        };
+        Ok(stat.size)
+    }
+
+    fn read(&self, key: &Key, offset: u64, len: u64) -> tyr::Result<Bytes> {
+        match &self.kept {
+            Some(kept) => kept.read(&self.keyspace, key, offset, len),
+            None => self.keyspace.read(key, offset, len),
+        }
+    }
+}
+
 /// Writes a blob's bytes out.
 pub fn get(session: &mut Session, arguments: &GetArguments) -> Outcome {
-    let (_, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Read)?;
+    let (store, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Read)?;
+    let from = Source { kept: arguments.moment.kept(&store)?, keyspace };
     let key = arguments.blob.key()?;
     let range = arguments.range.range()?;
     match &arguments.output {
-        Some(path) => get_to_file(session, &keyspace, &key, range, path),
-        None if session.output.is_json() => get_as_json(session, &keyspace, &key, range),
+        Some(path) => get_to_file(session, &from, &key, range, path),
+        None if session.output.is_json() => get_as_json(session, &from, &key, range),
         None => {
-            let reader = keyspace.reader(&key, range)?;
+            let reader = from.reader(&key, range)?;
             copy(session, reader, None)?;
             Ok(())
         }
@@ -77,22 +111,26 @@ pub fn get(session: &mut Session, arguments: &GetArguments) -> Outcome {
 
 fn get_to_file(
     session: &mut Session,
-    keyspace: &Keyspace,
+    from: &Source,
     key: &Key,
     range: ByteRange,
     path: &Path,
 ) -> Outcome {
-    let reader = keyspace.reader(key, range)?;
+    let reader = from.reader(key, range)?;
     let complain = |error| Error::io(format!("cannot write {}", path.display()), error);
     let mut file = File::create(path).map_err(complain)?;
     let len = copy(session, reader, Some((&mut file, path)))?;
     file.sync_all().map_err(complain)?;
-    let fields = json!({"keyspace": keyspace.name(), "len": len, "file": path.to_string_lossy()});
+    let fields = json!({
+        "keyspace": from.keyspace.name(),
+        "len": len,
+        "file": path.to_string_lossy(),
+    });
     session.output.record(&with_key(key, fields), "")
 }
 
-fn get_as_json(session: &mut Session, keyspace: &Keyspace, key: &Key, range: ByteRange) -> Outcome {
-    let size = keyspace.stat(key)?.size;
+fn get_as_json(session: &mut Session, from: &Source, key: &Key, range: ByteRange) -> Outcome {
+    let size = from.size(key)?;
     let wanted = range.intersection(ByteRange { start: 0, end: size }).len();
     if wanted > limits::READ_LEN_MAX {
         return Err(Error::invalid(format!(
@@ -102,9 +140,9 @@ fn get_as_json(session: &mut Session, keyspace: &Keyspace, key: &Key, range: Byt
         ))
         .into());
     }
-    let bytes = keyspace.read(key, range.start, wanted)?;
+    let bytes = from.read(key, range.start, wanted)?;
     let fields = json!({
-        "keyspace": keyspace.name(),
+        "keyspace": from.keyspace.name(),
         "offset": range.start,
         "len": bytes.len(),
         "base64": to_base64(&bytes),
@@ -160,6 +198,8 @@ pub struct CatArguments {
     blobs: BlobsArguments,
     #[command(flatten)]
     range: RangeArguments,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 /// Writes several blobs out, at one version.
@@ -168,9 +208,10 @@ pub fn cat(session: &mut Session, arguments: &CatArguments) -> Outcome {
     let keys = arguments.blobs.keys()?;
     let range = arguments.range.range()?;
     if arguments.range.len.is_some() || session.output.is_json() {
-        return cat_many(session, &store, &keyspace, keys, range);
+        let kept = arguments.moment.kept(&store)?;
+        return cat_many(session, &store, &Source { kept, keyspace }, keys, range);
     }
-    let snapshot = store.snapshot()?;
+    let snapshot = arguments.moment.snapshot(&store)?;
     for key in &keys {
         let reader = snapshot.reader(&keyspace, key, range)?;
         copy(session, reader, None)?;
@@ -181,18 +222,29 @@ pub fn cat(session: &mut Session, arguments: &CatArguments) -> Outcome {
 fn cat_many(
     session: &mut Session,
     store: &Tyr,
-    keyspace: &Keyspace,
+    from: &Source,
     keys: Vec<Key>,
     range: ByteRange,
 ) -> Outcome {
     let range =
         ByteRange { start: range.start, end: range.end.min(range.start + limits::READ_LEN_MAX) };
-    let shared = keyspace.clone().into_async();
-    let request = |key| ReadRequest { keyspace: shared.clone(), key, range };
-    let wanted: Vec<_> = keys.into_iter().map(request).collect();
-    let found = store.read_many(&wanted)?;
-    for (request, bytes) in wanted.iter().zip(found) {
-        let Some(bytes) = bytes else { return Err(no_blob(keyspace, &request.key).into()) };
+    let keyspace = &from.keyspace;
+    let found = match &from.kept {
+        Some(_) => {
+            let read = |key| from.read(key, range.start, range.len()).map(Some);
+            keys.iter().map(read).collect::<tyr::Result<Vec<_>>>()?
+        }
+        None => {
+            let shared = keyspace.clone().into_async();
+            let request = |key: &Key| {
+                let (keyspace, key) = (shared.clone(), key.clone());
+                ReadRequest { keyspace, key, range }
+            };
+            store.read_many(&keys.iter().map(request).collect::<Vec<_>>())?
+        }
+    };
+    for (key, bytes) in keys.iter().zip(found) {
+        let Some(bytes) = bytes else { return Err(no_blob(keyspace, key).into()) };
         if session.output.is_json() {
             let fields = json!({
                 "keyspace": keyspace.name(),
@@ -200,7 +252,7 @@ fn cat_many(
                 "len": bytes.len(),
                 "base64": to_base64(&bytes),
             });
-            session.output.json(&with_key(&request.key, fields))?;
+            session.output.json(&with_key(key, fields))?;
         } else {
             session.output.bytes(&bytes)?;
         }

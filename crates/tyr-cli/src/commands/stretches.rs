@@ -5,6 +5,7 @@ use serde_json::json;
 use tyr::ByteRange;
 
 use super::blob::{BlobArguments, RangeArguments};
+use super::snapshot::MomentArguments;
 use crate::failure::Outcome;
 use crate::output::table;
 use crate::session::{Access, Session};
@@ -24,13 +25,15 @@ pub struct StretchesArguments {
     blob: BlobArguments,
     #[command(flatten)]
     range: RangeArguments,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 /// Shows what is written, one stretch a line, all at one version of the store.
 pub fn run(session: &mut Session, arguments: &StretchesArguments) -> Outcome {
     let range = arguments.range.range()?;
     let (store, keyspace) = session.open_keyspace(&arguments.blob.keyspace, Access::Read)?;
-    let (snapshot, key) = (store.snapshot()?, arguments.blob.key()?);
+    let (snapshot, key) = (arguments.moment.snapshot(&store)?, arguments.blob.key()?);
     let (mut rows, mut next) = (Vec::new(), Some(range.start));
     while let Some(start) = next {
         session.interrupt.check()?;

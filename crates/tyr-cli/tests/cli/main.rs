@@ -16,6 +16,7 @@ mod nodes;
 mod secure;
 mod serve;
 mod shell;
+mod snapshots;
 mod start_page;
 mod status;
 mod telemetry;
