@@ -13,7 +13,7 @@ use tyr_types::{
 use super::Store;
 use super::read::{ATTEMPTS_MAX, Answer, overtaken, too_old};
 use super::scan::{Step, filled};
-use crate::base::BlobBase;
+use crate::base::{BlobBase, KeptStretches};
 use crate::recent::{Attributes, BlobCell};
 
 impl Store {
@@ -72,9 +72,9 @@ impl Store {
         for _ in 0..ATTEMPTS_MAX {
             let Some(cell) = self.unfolded(name, at) else {
                 let found = self.base.stretches_kept(name, range, at, limit)?;
-                return Ok(found.map(|(blob, written, resume)| {
+                return Ok(found.map(|KeptStretches { blob, written, resume }| {
                     let mut page = Stretches { written: Vec::new(), resume };
-                    page.extend(written.into_iter());
+                    page.extend(written);
                     if let Some(next) = page.written.get(limit) {
                         page.resume = Some(next.start);
                         page.written.truncate(limit);

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tyr_types::{BlobName, Error, ErrorKind, KeptName, KeptSnapshot, Result, Timestamp, limits};
 
-pub use read::KeptKeys;
+pub use read::{KeptKeys, KeptStretches};
 
 pub(super) use audit::{HeldRows, Met};
 pub(super) use capture::Shown;

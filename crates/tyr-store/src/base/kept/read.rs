@@ -47,6 +47,17 @@ struct Layers {
     end: u64,
 }
 
+/// What was written of a blob at a kept moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptStretches {
+    /// The blob as it was then.
+    pub blob: BlobBase,
+    /// The first stretches, in order.
+    pub written: Vec<ByteRange>,
+    /// From where on more may follow.
+    pub resume: Option<u64>,
+}
+
 impl Base {
     /// A blob as it was at a kept moment that was folded, and `range` of it, cut to its size;
     /// `None` when there was none.
@@ -95,7 +106,7 @@ impl Base {
         range: ByteRange,
         at: Timestamp,
         limit: usize,
-    ) -> Result<Option<(BlobBase, Vec<ByteRange>, Option<u64>)>> {
+    ) -> Result<Option<KeptStretches>> {
         self.look_kept(blob, at, |now| {
             let Some(layers) = self.layers(blob, range, at, now, true)? else { return Ok(None) };
             let Layers { then, found, in_base, mut end } = layers;
@@ -126,7 +137,7 @@ impl Base {
             written.sort_unstable_by_key(|part| part.start);
             let whole = range.intersection(ByteRange { start: 0, end: then.size });
             let resume = (end < whole.end).then_some(end);
-            Ok(Some((then, written, resume)))
+            Ok(Some(KeptStretches { blob: then, written, resume }))
         })
     }
 

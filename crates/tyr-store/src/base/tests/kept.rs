@@ -3,6 +3,7 @@
 use tyr_types::KeptName;
 
 use super::*;
+use crate::base::KeptStretches;
 
 fn kept(number: u64) -> KeptName {
     KeptName::new(&format!("kept-{number}")).unwrap()
@@ -43,7 +44,7 @@ fn compare_kept(
         let (_, part) = fixture.base.read_kept(&name, range, at(clock)).unwrap().unwrap();
         assert!(part == content[start as usize..end as usize], "{key:?} at {clock}, {range:?}");
         let limit = 1 + random.below(5) as usize;
-        let (_, written, resume) =
+        let KeptStretches { written, resume, .. } =
             fixture.base.stretches_kept(&name, range, at(clock), limit).unwrap().unwrap();
         let known = resume.unwrap_or(end);
         let is_written = |byte: u64| written.iter().any(|it| it.start <= byte && byte < it.end);
