@@ -23,9 +23,9 @@ impl Objects {
     }
 }
 
-/// Checks deeds on lists, the last reads of which are called `final`.
-pub fn lists(deeds: &[&Deed]) -> Vec<String> {
-    let (mut objects, mut orders) = (Objects::default(), BTreeMap::new());
+/// What the lists were in the end.
+fn orders(deeds: &[&Deed], objects: &mut Objects) -> BTreeMap<Object, Vec<Value>> {
+    let mut orders = BTreeMap::new();
     for deed in deeds.iter().filter(|deed| deed.operation == "final") {
         for step in &deed.steps {
             if let (Step::List { key, seen: Some(seen), .. }, Fate::Done) = (step, deed.fate) {
@@ -33,6 +33,26 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
             }
         }
     }
+    orders
+}
+
+/// Whether a deed took effect: where nobody was told, by whether what it appended was seen.
+fn is_committed(deed: &Deed, actions: &[Action], there: &HashSet<Value>) -> bool {
+    let is_there = |action: &Action| match action {
+        Action::Append { value, .. } => there.contains(value),
+        _ => false,
+    };
+    match deed.fate {
+        Fate::Done => true,
+        Fate::Failed => false,
+        Fate::Unknown => actions.iter().any(is_there),
+    }
+}
+
+/// Checks deeds on lists, the last reads of which are called `final`.
+pub fn lists(deeds: &[&Deed]) -> Vec<String> {
+    let mut objects = Objects::default();
+    let orders = orders(deeds, &mut objects);
     if orders.is_empty() {
         return vec!["nothing was read in the end".to_owned()];
     }
@@ -91,15 +111,7 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Members { .. } => {}
             }
         }
-        let is_there = |action: &Action| match action {
-            Action::Append { value, .. } => there.contains(value),
-            _ => false,
-        };
-        let is_committed = match deed.fate {
-            Fate::Done => true,
-            Fate::Failed => false,
-            Fate::Unknown => actions.iter().any(is_there),
-        };
+        let is_committed = is_committed(deed, &actions, &there);
         entries.push(entry(deed, is_committed, actions));
     }
     wrong.extend(circles(&History { entries, orders }));
