@@ -7,6 +7,7 @@
 
 mod answers;
 mod locked;
+mod taking_up;
 mod watching;
 
 use std::collections::VecDeque;
@@ -78,6 +79,27 @@ struct Doing {
     afterwards: Afterwards,
     /// Whether it is a part of the setting up.
     is_set_up: bool,
+}
+
+impl Doing {
+    /// A transaction has read all: what it uploads, or drops of that, and then what it commits.
+    fn commit(&mut self, attempted: &mut Attempted) -> Call {
+        if let Some(then) = self.then.take() {
+            attempted.blobs = then(&attempted.reads);
+        }
+        let uploading = self.uploading.get_or_insert_with(|| Uploading::of(&attempted.blobs));
+        if let Some(upload) = uploading.next() {
+            return upload;
+        }
+        if self.afterwards == Afterwards::Drop
+            && let Some(drop) = uploading.next_drop()
+        {
+            return drop;
+        }
+        attempted.fate = Fate::Pending;
+        let reads = std::mem::take(&mut self.checks);
+        Call::Commit { blobs: uploading.named(&attempted.blobs), reads }
+    }
 }
 
 struct Client {
@@ -279,69 +301,6 @@ impl Runner {
         true
     }
 
-    fn take_up(&mut self, client: u16, workload: usize, work: Work, now_us: u64, is_set_up: bool) {
-        let attempted = |blobs| {
-            let (reads, answers) = (Vec::new(), Vec::new());
-            Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
-        };
-        let (mut listing, mut stretching, mut afterwards) = Default::default();
-        let (deed, reads, then, pause_us) = match work {
-            Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
-            Work::Upload { blobs, afterwards: its, pause_us } => {
-                afterwards = its;
-                (Deed::Transaction(attempted(blobs)), Vec::new(), None, pause_us)
-            }
-            Work::Transact { reads, then } => {
-                (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
-            }
-            Work::TransactListing { first, scans, among, then } => {
-                listing = Paging::new(scans, among);
-                (Deed::Transaction(attempted(Vec::new())), vec![first], Some(then), 0)
-            }
-            Work::Read(want) => {
-                (Deed::Read(Seen::asked(want.clone(), now_us)), vec![want], None, 0)
-            }
-            Work::Snapshot { reads, pause_us } => {
-                (Deed::Snapshot(Vec::new()), reads, None, pause_us)
-            }
-            Work::Moment { reads, pause_us } => (Deed::Moment(Vec::new()), reads, None, pause_us),
-            Work::List { first, scans, among, pause_us } => {
-                listing = Paging::new(scans, among);
-                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
-            }
-            Work::Stretches { first, range, chunk_size, pause_us } => {
-                stretching = Stretching::new(&first.blob, range, chunk_size);
-                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
-            }
-            Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
-            Work::Watch(what) => return self.begin_watching(client, workload, what),
-            Work::Locked(locked) => {
-                let locking = Locking::new(locked);
-                self.clients[usize::from(client)].locking = Some((workload, locking));
-                return;
-            }
-        };
-        let pages = Vec::new();
-        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
-        self.history.entries.push(entry);
-        self.clients[usize::from(client)].doing = Some(Doing {
-            entry: self.history.entries.len() - 1,
-            reads: reads.into(),
-            listing,
-            stretching,
-            then,
-            moment: None,
-            pause_us,
-            checks: Vec::new(),
-            began: Vec::new(),
-            asked: None,
-            asks: 0,
-            uploading: None,
-            afterwards,
-            is_set_up,
-        });
-    }
-
     /// The next call of what the client is in the middle of.
     fn go_on(&mut self, number: u16, now_us: u64) -> Call {
         let client = &mut self.clients[usize::from(number)];
@@ -401,24 +360,7 @@ impl Runner {
                     let first = attempted.reads.first().expect("it has read before it lists");
                     doing.listing.call(first.at, first.start_us)
                 }
-                None => {
-                    if let Some(then) = doing.then.take() {
-                        attempted.blobs = then(&attempted.reads);
-                    }
-                    let uploading =
-                        doing.uploading.get_or_insert_with(|| Uploading::of(&attempted.blobs));
-                    if let Some(upload) = uploading.next() {
-                        return upload;
-                    }
-                    if doing.afterwards == Afterwards::Drop
-                        && let Some(drop) = uploading.next_drop()
-                    {
-                        return drop;
-                    }
-                    attempted.fate = Fate::Pending;
-                    let reads = std::mem::take(&mut doing.checks);
-                    Call::Commit { blobs: uploading.named(&attempted.blobs), reads }
-                }
+                None => doing.commit(attempted),
             },
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tyr_protocol::Abort;
 use tyr_protocol::commit::Answered;
 use tyr_protocol::read::layout;
-use tyr_protocol::session::{Answer, Began, Call, Place, Seen, Want};
+use tyr_protocol::session::{Answer, Began, Call, LeaseCall, Place, Seen, Want};
 use tyr_types::scan::Filling;
 use tyr_types::stretch;
 use tyr_types::{
@@ -186,6 +186,18 @@ impl Serial {
         Timestamp { clock: self.clock, ..Timestamp::ZERO }
     }
 
+    fn lease(&mut self, now_us: u64, what: LeaseCall) -> Answer {
+        let is_held = self.leases.contains_key(&what.blob);
+        if is_held && !self.is_flawed(Flaw::TwoHolders, 50) {
+            let reason = "another holds it";
+            return Answer::Failed(Abort::new(ErrorKind::Conflict, reason));
+        }
+        self.sequence += 1;
+        let (lease, until_us) = (self.sequence, now_us + what.duration_us);
+        self.leases.insert(what.blob, lease);
+        Answer::Leased { lease, until_us }
+    }
+
     fn perform(&mut self, now_us: u64, call: Call) -> Answer {
         match call {
             Call::Commit { blobs, reads } => self.commit(now_us, blobs, reads),
@@ -199,17 +211,7 @@ impl Serial {
                 self.leases.retain(|_, held| *held != lease);
                 Answer::Ended
             }
-            Call::Lease(what) => {
-                let is_held = self.leases.contains_key(&what.blob);
-                if is_held && !self.is_flawed(Flaw::TwoHolders, 50) {
-                    let reason = "another holds it";
-                    return Answer::Failed(Abort::new(ErrorKind::Conflict, reason));
-                }
-                self.sequence += 1;
-                let (lease, until_us) = (self.sequence, now_us + what.duration_us);
-                self.leases.insert(what.blob, lease);
-                Answer::Leased { lease, until_us }
-            }
+            Call::Lease(what) => self.lease(now_us, what),
             Call::Read { want, place } => {
                 let mut at = match place {
                     Place::Newest | Place::Transaction | Place::Snapshot => self.now(),

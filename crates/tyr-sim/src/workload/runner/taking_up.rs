@@ -1,0 +1,81 @@
+//! What a client begins: its entry in the history, and what it still has to read, list or ask.
+
+use super::super::Work;
+use super::super::locking::Locking;
+use super::super::paging::Paging;
+use super::super::stretching::Stretching;
+use super::{Doing, Runner};
+use crate::checker::{Attempted, Deed, Entry, Fate, Seen};
+
+impl Runner {
+    /// A client takes up something, as its own workload wants it.
+    pub(super) fn take_up(
+        &mut self,
+        client: u16,
+        workload: usize,
+        work: Work,
+        now_us: u64,
+        is_set_up: bool,
+    ) {
+        let attempted = |blobs| {
+            let (reads, answers) = (Vec::new(), Vec::new());
+            Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
+        };
+        let (mut listing, mut stretching, mut afterwards) = Default::default();
+        let (deed, reads, then, pause_us) = match work {
+            Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
+            Work::Upload { blobs, afterwards: its, pause_us } => {
+                afterwards = its;
+                (Deed::Transaction(attempted(blobs)), Vec::new(), None, pause_us)
+            }
+            Work::Transact { reads, then } => {
+                (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
+            }
+            Work::TransactListing { first, scans, among, then } => {
+                listing = Paging::new(scans, among);
+                (Deed::Transaction(attempted(Vec::new())), vec![first], Some(then), 0)
+            }
+            Work::Read(want) => {
+                (Deed::Read(Seen::asked(want.clone(), now_us)), vec![want], None, 0)
+            }
+            Work::Snapshot { reads, pause_us } => {
+                (Deed::Snapshot(Vec::new()), reads, None, pause_us)
+            }
+            Work::Moment { reads, pause_us } => (Deed::Moment(Vec::new()), reads, None, pause_us),
+            Work::List { first, scans, among, pause_us } => {
+                listing = Paging::new(scans, among);
+                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
+            }
+            Work::Stretches { first, range, chunk_size, pause_us } => {
+                stretching = Stretching::new(&first.blob, range, chunk_size);
+                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
+            }
+            Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
+            Work::Watch(what) => return self.begin_watching(client, workload, what),
+            Work::Locked(locked) => {
+                let locking = Locking::new(locked);
+                self.clients[usize::from(client)].locking = Some((workload, locking));
+                return;
+            }
+        };
+        let pages = Vec::new();
+        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
+        self.history.entries.push(entry);
+        self.clients[usize::from(client)].doing = Some(Doing {
+            entry: self.history.entries.len() - 1,
+            reads: reads.into(),
+            listing,
+            stretching,
+            then,
+            moment: None,
+            pause_us,
+            checks: Vec::new(),
+            began: Vec::new(),
+            asked: None,
+            asks: 0,
+            uploading: None,
+            afterwards,
+            is_set_up,
+        });
+    }
+}
