@@ -79,7 +79,10 @@ impl Rounds {
         let dirty = inner.store.recent().dirty_memory();
         let is_log_long =
             inner.log_bytes() >= self.log_bytes_after_fold.max(1) + inner.options.fold_log_bytes;
-        dirty > 0 && (is_wanted || is_log_long) || dirty >= inner.options.cache_bytes as usize / 2
+        // Large payloads that are overwritten make little log; a checkpoint gives their space back.
+        let is_much_dead = inner.store.recent().dead().bytes() >= inner.options.fold_log_bytes;
+        let is_full = dirty >= inner.options.cache_bytes as usize / 2;
+        dirty > 0 && (is_wanted || is_log_long) || is_much_dead || is_full
     }
 
     /// Syncs what buffered commits have written since the last time.

@@ -66,13 +66,15 @@ pub struct LastFold {
 impl LastFold {
     /// Whether enough has come to the log or to memory since that another one is worth it: what
     /// that one left in memory, the next may leave there, too. But while nothing is let in nothing
-    /// comes, and then it is always worth it.
-    pub fn is_due(&self, limits: Limits, log_bytes: u64, dirty: usize) -> bool {
+    /// comes, and then it is always worth it. So it is when extents of so many bytes are dead:
+    /// large payloads that are overwritten make little log, and only a checkpoint gives their space
+    /// back.
+    pub fn is_due(&self, limits: Limits, log_bytes: u64, dirty: usize, dead_bytes: u64) -> bool {
         let grown = log_bytes.saturating_sub(self.log_bytes);
         let enough = limits.fold_log_bytes.max(PROMISES_FACTOR * self.promises_len);
         let cache = limits.cache_bytes;
         let enough_dirty = (cache / 2).max(self.dirty + cache / DIRTY_SHARE);
-        grown >= enough || dirty >= enough_dirty.min(limits.dirty_max())
+        grown.max(dead_bytes) >= enough || dirty >= enough_dirty.min(limits.dirty_max())
     }
 
     /// Whether the log has grown so long since that a fold waits for no snapshot.
@@ -90,12 +92,19 @@ mod tests {
     #[test]
     fn a_fold_is_due_when_the_log_has_grown_or_half_of_the_cache_is_not_in_the_base() {
         let last = LastFold { log_bytes: 500, ..LastFold::default() };
-        assert!(!last.is_due(LIMITS, 1499, 399));
-        assert!(last.is_due(LIMITS, 1500, 0));
-        assert!(last.is_due(LIMITS, 500, 400));
+        assert!(!last.is_due(LIMITS, 1499, 399, 0));
+        assert!(last.is_due(LIMITS, 1500, 0, 0));
+        assert!(last.is_due(LIMITS, 500, 400, 0));
         let last = LastFold { promises_len: 500, ..last };
-        assert!(!last.is_due(LIMITS, 2499, 0), "a checkpoint is written for more than it");
-        assert!(last.is_due(LIMITS, 2500, 0));
+        assert!(!last.is_due(LIMITS, 2499, 0, 0), "a checkpoint is written for more than it");
+        assert!(last.is_due(LIMITS, 2500, 0, 0));
+    }
+
+    #[test]
+    fn a_fold_is_due_when_as_much_is_dead_as_would_be_a_reason_in_the_log() {
+        let last = LastFold { log_bytes: 500, ..LastFold::default() };
+        assert!(!last.is_due(LIMITS, 500, 0, 999));
+        assert!(last.is_due(LIMITS, 500, 0, 1000));
     }
 
     #[test]
@@ -110,12 +119,12 @@ mod tests {
     #[test]
     fn what_a_fold_left_in_memory_is_no_reason_for_the_next() {
         let last = LastFold { dirty: 700, ..LastFold::default() };
-        assert!(!last.is_due(LIMITS, 0, 799));
-        assert!(last.is_due(LIMITS, 0, 800));
+        assert!(!last.is_due(LIMITS, 0, 799, 0));
+        assert!(last.is_due(LIMITS, 0, 800, 0));
         let last = LastFold { dirty: 10, ..LastFold::default() };
-        assert!(!last.is_due(LIMITS, 0, 399));
+        assert!(!last.is_due(LIMITS, 0, 399, 0));
         let last = LastFold { dirty: 1200, ..LastFold::default() };
-        assert!(!last.is_due(LIMITS, 0, 999));
-        assert!(last.is_due(LIMITS, 0, 1000), "nothing is let in before it");
+        assert!(!last.is_due(LIMITS, 0, 999, 0));
+        assert!(last.is_due(LIMITS, 0, 1000, 0), "nothing is let in before it");
     }
 }

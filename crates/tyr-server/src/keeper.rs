@@ -175,7 +175,8 @@ impl Keeper {
     fn is_fold_due(&self) -> bool {
         let dirty = self.store.recent().dirty_memory();
         let log_bytes = self.driver.look(|engine| engine.journal().bytes());
-        self.state.lock().last.is_due(self.limits, log_bytes, dirty)
+        let dead_bytes = self.store.recent().dead().bytes();
+        self.state.lock().last.is_due(self.limits, log_bytes, dirty, dead_bytes)
     }
 
     /// Whether snapshots below a fold's moment stand in its way: those known to be in use, while

@@ -6,24 +6,40 @@
 //! when the log cannot refer to it any more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tyr_types::ExtentRef;
 
+use crate::extents::Extents;
+
 /// Extents that nothing refers to any more but perhaps the log.
 #[derive(Debug, Default)]
-pub struct DeadExtents(Mutex<Vec<ExtentRef>>);
+pub struct DeadExtents {
+    extents: Mutex<Vec<ExtentRef>>,
+    /// What they take on the disk.
+    bytes: AtomicU64,
+}
 
 impl DeadExtents {
     /// Takes all of them, to be freed once a checkpoint lies behind every record so far.
     pub fn take(&self) -> Vec<ExtentRef> {
-        std::mem::take(&mut self.0.lock())
+        let mut extents = self.extents.lock();
+        self.bytes.store(0, Ordering::Relaxed);
+        std::mem::take(&mut extents)
     }
 
     /// Puts some back, when that checkpoint failed.
-    pub fn give_back(&self, extents: Vec<ExtentRef>) {
-        self.0.lock().extend(extents);
+    pub fn give_back(&self, back: Vec<ExtentRef>) {
+        let mut extents = self.extents.lock();
+        let bytes: u64 = back.iter().map(Extents::stored_len).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        extents.extend(back);
+    }
+
+    /// What they take on the disk, in bytes, until the next checkpoint.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -55,7 +71,7 @@ impl ExtentLease {
 impl Drop for ExtentLease {
     fn drop(&mut self) {
         if !*self.is_adopted.get_mut() {
-            self.dead.0.lock().push(self.extent);
+            self.dead.give_back(vec![self.extent]);
         }
     }
 }
@@ -72,8 +88,13 @@ mod tests {
         let other = Arc::clone(&lease);
         drop(lease);
         assert!(dead.take().is_empty());
+        assert_eq!(dead.bytes(), 0);
         drop(other);
+        assert_eq!(dead.bytes(), 4096, "in whole frames");
         assert_eq!(dead.take(), [extent]);
+        assert_eq!(dead.bytes(), 0);
+        dead.give_back(vec![extent, extent]);
+        assert_eq!((dead.bytes(), dead.take().len()), (2 * 4096, 2));
         ExtentLease::new(extent, &dead).adopt();
         assert!(dead.take().is_empty());
     }

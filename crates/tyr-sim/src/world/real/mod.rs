@@ -397,7 +397,9 @@ impl Real {
                 between.map_or(u64::MAX, |(low, high)| now_us + random.between(low, high))
             });
             let (log_bytes, dirty) = (engine.journal().bytes(), store.recent().dirty_memory());
-            let is_due = last.is_due(*limits, log_bytes, dirty) && !random.percent(HESITATION);
+            let dead_bytes = store.recent().dead().bytes();
+            let is_due = last.is_due(*limits, log_bytes, dirty, dead_bytes);
+            let is_due = is_due && !random.percent(HESITATION);
             if now_us < at_us && !is_due {
                 let next_us = at_us.min(now_us + random.between(10_000, 50_000)) - now_us;
                 return (None, next_us.max(1));
