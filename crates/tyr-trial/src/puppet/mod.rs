@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A client within the trial could not stand still: its library has threads that go on, and renews
-//! what it holds. [`Puppet`] is how a workload has one, [`serve`] is what runs there. It is made of
-//! the public crate, as programs of users are: locks and payloads in pieces are made there.
+//! what it holds. [`Puppet`] is how a workload has one, [`serve()`] is what runs there. It is made
+//! of the public crate, as programs of users are: locks and payloads in pieces are made there.
 //!
 //! It must not know what workloads make of its answers.
 
