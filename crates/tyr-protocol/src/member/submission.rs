@@ -45,7 +45,8 @@ impl<S: Store> Turn<'_, S> {
             return self.reply(id, decision, Outcomes::new());
         }
         let is_remembered = self.member.commit.remembers(id);
-        let mut keyspaces = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
+        let written = transaction.blobs.iter().map(|entry| entry.blob.keyspace);
+        let mut keyspaces = written.chain(transaction.reads.iter().map(|read| read.blob.keyspace));
         let is_dropped = keyspaces.any(|keyspace| map.is_dropped(keyspace));
         if is_dropped && !is_retry && !is_remembered {
             return self.reply(id, refused(ErrorKind::NotFound, DROPPED), Outcomes::new());
