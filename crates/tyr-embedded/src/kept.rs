@@ -80,10 +80,9 @@ impl EmbeddedStore {
         range: ByteRange,
         at: Timestamp,
     ) -> Result<Answer> {
-        self.inner.check_open()?;
-        entry.check()?;
+        let store = self.readable(entry)?;
         self.inner.counters.reads.add(1);
-        self.inner.store.read_kept(name, range, at)
+        store.read_kept(name, range, at)
     }
 
     /// A blob's attributes at a kept moment; `None` when there was no such blob.
@@ -96,9 +95,7 @@ impl EmbeddedStore {
         name: &BlobName,
         at: Timestamp,
     ) -> Result<Option<Attributes>> {
-        self.inner.check_open()?;
-        entry.check()?;
-        self.inner.store.attributes_kept(name, at)
+        self.readable(entry)?.attributes_kept(name, at)
     }
 
     /// A page of what was written of a range of a blob at a kept moment.
@@ -112,9 +109,7 @@ impl EmbeddedStore {
         range: ByteRange,
         at: Timestamp,
     ) -> Result<Option<(Attributes, Stretches)>> {
-        self.inner.check_open()?;
-        entry.check()?;
-        self.inner.store.stretches_kept(name, range, at)
+        self.readable(entry)?.stretches_kept(name, range, at)
     }
 
     /// A page of blobs as of a kept moment, in key order (Q2).
@@ -122,9 +117,7 @@ impl EmbeddedStore {
     /// # Errors
     /// As [`EmbeddedStore::read_kept`]; `InvalidArgument` for a scan out of range.
     pub fn scan_kept(&self, entry: &KeyspaceEntry, scan: &Scan, at: Timestamp) -> Result<ScanPage> {
-        self.inner.check_open()?;
-        entry.check()?;
-        self.inner.store.scan_kept(entry.info().id, scan, at)
+        self.readable(entry)?.scan_kept(entry.info().id, scan, at)
     }
 }
 

@@ -200,10 +200,16 @@ impl EmbeddedStore {
         at: Timestamp,
         out: &mut [u8],
     ) -> Result<Option<Attributes>> {
+        let store = self.readable(entry)?;
+        self.inner.counters.reads.add(1);
+        store.read_into(name, range, at, out)
+    }
+
+    /// What is read of a keyspace, while this store is open and the keyspace there.
+    pub(crate) fn readable(&self, entry: &KeyspaceEntry) -> Result<&Store> {
         self.inner.check_open()?;
         entry.check()?;
-        self.inner.counters.reads.add(1);
-        self.inner.store.read_into(name, range, at, out)
+        Ok(&self.inner.store)
     }
 
     /// A blob's attributes; `None` when there is no such blob.
@@ -216,9 +222,7 @@ impl EmbeddedStore {
         name: &BlobName,
         at: Timestamp,
     ) -> Result<Option<Attributes>> {
-        self.inner.check_open()?;
-        entry.check()?;
-        self.inner.store.attributes(name, at)
+        self.readable(entry)?.attributes(name, at)
     }
 
     /// A page of what is written of a range of a blob; `None` when there is no such blob.
@@ -232,9 +236,7 @@ impl EmbeddedStore {
         range: ByteRange,
         at: Timestamp,
     ) -> Result<Option<(Attributes, Stretches)>> {
-        self.inner.check_open()?;
-        entry.check()?;
-        self.inner.store.stretches(name, range, at)
+        self.readable(entry)?.stretches(name, range, at)
     }
 
     /// A page of blobs as of a snapshot's moment, in key order (Q2).
