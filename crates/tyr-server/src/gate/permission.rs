@@ -80,11 +80,7 @@ impl Gate {
         message: &key_watch::Message,
     ) -> Option<Body> {
         let key_watch::Message::Ask { watch, target } = message else { return None };
-        if caller.permits(target.keyspace, Right::Read) {
-            return None;
-        }
-        let error = caller.refusal(&self.name_of(target.keyspace), Right::Read);
-        self.refused.note_permission(caller.name(), &error);
+        let error = self.permit_in(caller, target.keyspace, Right::Read).err()?;
         Some(Body::Refused { read: *watch, abort: abort(&error, None) })
     }
 
@@ -99,10 +95,14 @@ impl Gate {
     }
 
     pub(super) fn permit(&self, caller: &Caller, blob: &BlobName, right: Right) -> Result<()> {
-        if caller.permits(blob.keyspace, right) {
+        self.permit_in(caller, blob.keyspace, right)
+    }
+
+    fn permit_in(&self, caller: &Caller, keyspace: KeyspaceId, right: Right) -> Result<()> {
+        if caller.permits(keyspace, right) {
             return Ok(());
         }
-        let error = caller.refusal(&self.name_of(blob.keyspace), right);
+        let error = caller.refusal(&self.name_of(keyspace), right);
         self.refused.note_permission(caller.name(), &error);
         Err(error)
     }
