@@ -259,7 +259,7 @@ impl Table {
         said: &mut Vec<(u64, Message)>,
     ) {
         if let Some(blob) = self.remove(holder) {
-            self.give_next(now_us, &blob, is_open(&blob), said);
+            self.give_next(now_us, &blob, &is_open, said);
         }
     }
 
@@ -282,7 +282,7 @@ impl Table {
         let contended: Vec<BlobName> = self.contended.iter().cloned().collect();
         for blob in contended {
             self.forget_silent(now_us, &blob);
-            self.give_next(now_us, &blob, is_open(&blob), said);
+            self.give_next(now_us, &blob, &is_open, said);
             self.recall(now_us, &blob, said);
         }
     }
@@ -348,15 +348,18 @@ impl Table {
         &mut self,
         now_us: u64,
         blob: &BlobName,
-        is_open: bool,
+        is_open: impl Fn(&BlobName) -> bool,
         said: &mut Vec<(u64, Message)>,
     ) {
-        while is_open && self.ends.len() < LEASES_OF_NODE_MAX {
+        while self.ends.len() < LEASES_OF_NODE_MAX {
             let Some(entry) = self.entries.get_mut(blob) else { return };
             let wanted = self.wanted.get(blob);
             let is_beside = |mode| wanted.is_none_or(|it| it.mode.is_beside(mode));
             let is_next = |it: &&Waiting| entry.is_free_for(it.mode) && is_beside(it.mode);
             let Some(next) = entry.waiting.front().filter(is_next).copied() else { return };
+            if !is_open(blob) {
+                return; // Asked last: it costs the most.
+            }
             entry.waiting.pop_front();
             self.waiting -= 1;
             if entry.waiting.is_empty() {

@@ -172,7 +172,7 @@ impl<S: Store> Turn<'_, S> {
         if is_guarded {
             self.lease_keys(|_, table, is_open, said| {
                 for entry in &transaction.blobs {
-                    table.give_next(now_us, &entry.blob, is_open(&entry.blob), said);
+                    table.give_next(now_us, &entry.blob, is_open, said);
                 }
             });
         }
