@@ -25,21 +25,12 @@ impl Commit {
         };
         effects.extend(blobs.iter().map(recall));
     }
-
-    /// Marks as woken who is kept off this blob, or waits for whatever happens on it (K2).
-    pub(super) fn wake_kept_off(&mut self, blob: &BlobName) {
-        for other in self.in_flight.claims(blob).open() {
-            let record = &self.records[other];
-            if record.state.is_waiting() && record.waits_for.is_none() {
-                self.woken.insert(record.arrival, other);
-            }
-        }
-    }
 }
 
 impl<V: View> Validation<'_, V> {
     /// K2: the blobs that leases of others keep it off, of those whose first chunk this node is the
-    /// authority of: to write something needs the blob to itself, to look at something shared.
+    /// authority of: to write something needs the blob to itself, to look at something shared. Who
+    /// has listed keys has looked at none of them.
     pub(super) fn kept_off(&self, record: &Record) -> Vec<(BlobName, LeaseMode)> {
         let hop = &record.chain.hops()[record.position];
         let transaction = &record.transaction;
@@ -47,7 +38,8 @@ impl<V: View> Validation<'_, V> {
             let is_writing = entry.operations.iter().any(Operation::is_write);
             (&entry.blob, if is_writing { LeaseMode::Exclusive } else { LeaseMode::Shared })
         });
-        let read = transaction.reads.iter().map(|read| (&read.blob, LeaseMode::Shared));
+        let read = transaction.reads.iter().filter(|read| read.listed.is_none());
+        let read = read.map(|read| (&read.blob, LeaseMode::Shared));
         let client = client_of(transaction.id);
         let is_kept_off = |(blob, mode): &(&BlobName, LeaseMode)| {
             self.view.keeps_off(client, blob, *mode) && hop.is_end_authority(blob)

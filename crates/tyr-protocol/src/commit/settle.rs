@@ -4,8 +4,10 @@
 //! (C1, C2) look at the applied state, which is behind until the driver has executed the step's
 //! effects; so they are only marked, and looked at again with `Resume`.
 
+use std::collections::BTreeMap;
+
 use smallvec::{SmallVec, smallvec};
-use tyr_types::Timestamp;
+use tyr_types::{BlobName, Timestamp};
 
 use super::Commit;
 use super::effect::Effect;
@@ -114,13 +116,13 @@ impl Commit {
         }
         let record = &self.records[slot];
         let open = record.blobs().flat_map(|blob| self.in_flight.claims(blob).open());
-        for other in open.chain(self.open_beside_listings(record)) {
-            let record = &self.records[other];
-            let is_open = record.state.is_waiting() && record.waits_for.is_none();
-            if other != slot && is_open {
-                self.woken.insert(record.arrival, other);
-            }
-        }
+        let open = open.chain(self.open_beside_listings(record));
+        wake_open(&mut self.woken, &self.records, open.filter(|other| *other != slot));
+    }
+
+    /// Marks as woken who is kept off this blob, or waits for whatever happens on it (K2).
+    pub(super) fn wake_kept_off(&mut self, blob: &BlobName) {
+        wake_open(&mut self.woken, &self.records, self.in_flight.claims(blob).open());
     }
 
     pub(crate) fn forget(&mut self, slot: Slot) {
@@ -228,6 +230,20 @@ impl Commit {
                 self.touch(slot);
                 self.admit(now_us, slot, view, effects);
             }
+        }
+    }
+}
+
+/// Marks as woken those among these that wait, and for nobody in particular.
+fn wake_open(
+    woken: &mut BTreeMap<u64, Slot>,
+    records: &Records,
+    slots: impl Iterator<Item = Slot>,
+) {
+    for slot in slots {
+        let record = &records[slot];
+        if record.state.is_waiting() && record.waits_for.is_none() {
+            woken.insert(record.arrival, slot);
         }
     }
 }
