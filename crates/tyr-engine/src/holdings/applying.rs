@@ -29,6 +29,12 @@ struct Applied<'e> {
     written: Option<Written>,
 }
 
+/// How long the blob is whose first chunk this is, if it exists.
+pub(super) fn size_of(first: &BlobState) -> Option<u64> {
+    let Attributes { exists, size, .. } = first.attributes();
+    exists.then_some(size)
+}
+
 impl Holdings {
     /// The operations as they are applied: large payloads by reference, if each piece lies in one
     /// chunk.
@@ -129,7 +135,14 @@ impl Holdings {
             }
             let (place, readers) = (self.place(blob.keyspace, *number), self.readers(blob, at));
             let applied = self.store.chunk(&stored_name(blob, *number)).and_then(|cell| {
-                self.store.apply_chunk(&cell, place, &operations, start, at, readers)
+                let size = || (*number == 0).then(|| size_of(&cell.lock()));
+                let before = size();
+                let answered =
+                    self.store.apply_chunk(&cell, place, &operations, start, at, readers)?;
+                if let (Some(before), Some(after)) = (before, size()) {
+                    self.count(blob, before, after);
+                }
+                Ok(answered)
             });
             here.insert(*number);
             let all = self.note(applied).unwrap_or_default().into_iter();
@@ -165,10 +178,8 @@ impl Holdings {
         if self.is_expected(blob, 0) {
             return None;
         }
-        let before = |state: &BlobState| {
-            let Attributes { exists, size, .. } = state.attributes();
-            (state.included_to() < at).then_some(if exists { size } else { 0 })
-        };
+        let before =
+            |state: &BlobState| (state.included_to() < at).then_some(size_of(state).unwrap_or(0));
         self.look(blob, 0, before).flatten()
     }
 

@@ -271,12 +271,14 @@ impl Holdings {
         Some(look(&state))
     }
 
-    /// Whether the blob counts here, and one of these chunks is its first.
-    fn is_counted(&self, blob: &BlobName, chunks: &[u64]) -> bool {
-        debug_assert!(chunks.is_sorted(), "chunk 0 is the first of them: {chunks:?}");
-        chunks.first() == Some(&0)
-            && self.tally.is_any()
-            && self.map.as_ref().is_some_and(|map| tally::counts(map, self.node, blob))
+    /// A blob had the one size and now has the other, as its first chunk says. Most transactions
+    /// change none, and where a blob counts is not looked for then.
+    fn count(&self, blob: &BlobName, before: Option<u64>, after: Option<u64>) {
+        let counts_here = |map: &Arc<ClusterMap>| tally::counts(map, self.node, blob);
+        let may_count = before != after && self.tally.is_any();
+        if may_count && self.map.as_ref().is_some_and(counts_here) {
+            self.tally.change(blob, before, after);
+        }
     }
 
     fn is_expected(&self, blob: &BlobName, chunk: u64) -> bool {
@@ -361,12 +363,8 @@ impl Holdings {
                 }
             }
             let start = self.start(part, &entry.blob, guess, at);
-            let counted = self.is_counted(&entry.blob, &chunks).then(|| self.stat(&entry.blob));
             let place = (number, entry);
             self.apply_blob((transaction.id, at), place, &chunks, start, &mut answers);
-            if let Some(before) = counted {
-                self.tally.change(&entry.blob, before, self.stat(&entry.blob));
-            }
         }
         self.staging.end(transaction.id);
         answers.into()

@@ -4,6 +4,7 @@ use tyr_protocol::View;
 use tyr_types::{BlobName, ByteRange, KeyspaceId, Listed, Number, NumberType, Timestamp, limits};
 
 use super::Holdings;
+use super::applying::size_of;
 
 impl View for Holdings {
     fn newest_overlapping(
@@ -31,8 +32,7 @@ impl View for Holdings {
     }
 
     fn stat(&self, blob: &BlobName) -> Option<u64> {
-        let attributes = self.look(blob, 0, |state| state.attributes())?;
-        attributes.exists.then_some(attributes.size)
+        self.look(blob, 0, size_of)?
     }
 
     fn matches(&self, blob: &BlobName, offset: u64, expected: &[u8]) -> bool {
