@@ -6,6 +6,7 @@
 use tyr_control::hello::Identity;
 use tyr_control::message::{Answer, Fault, Request};
 use tyr_metadata::{Alteration, Expected, Path, Transaction, reserved};
+use tyr_types::NodeId;
 
 /// The entries of which a description says what is done to them, in place of their keys alone:
 /// users.
@@ -33,10 +34,7 @@ pub(super) fn describe(
     match request {
         Request::Transact(transaction) => Some(alterations(transaction, of_entry)),
         Request::Propose(proposal) => Some(format!("{proposal:?}")),
-        Request::Appoint { node, is_monitor: true } => Some(format!("node {node} is a monitor")),
-        Request::Appoint { node, is_monitor: false } => {
-            Some(format!("node {node} is no monitor any more"))
-        }
+        Request::Appoint { node, is_monitor } => Some(appointed(NodeId(*node), *is_monitor)),
         Request::Raft(_)
         | Request::Get(_)
         | Request::List { .. }
@@ -50,6 +48,12 @@ pub(super) fn describe(
         | Request::Remark(_)
         | Request::Presence(_) => None,
     }
+}
+
+/// That a node became a monitor, or is one no more.
+pub(super) fn appointed(node: NodeId, is_monitor: bool) -> String {
+    let now = if is_monitor { "a monitor" } else { "no monitor any more" };
+    format!("node {} is {now}", node.0)
 }
 
 /// Notes it.

@@ -157,11 +157,22 @@ impl Monitor {
             lines.truncate(LINES_MAX);
             lines.push("and more".to_owned());
         }
+        Ok(self.with_act(actor, transaction, &store, lines.join("\n")))
+    }
+
+    /// Adds an entry of what somebody does, unless there is no room for it.
+    pub(super) fn with_act(
+        &self,
+        actor: &Actor,
+        transaction: Transaction,
+        store: &Store,
+        text: String,
+    ) -> Transaction {
         let by: Vec<String> = user(actor).into_iter().map(str::to_owned).collect();
-        let value = format!("{}\n{}", head(clock::now_us(), &by), lines.join("\n"));
-        let noted = self.with_event(transaction.clone(), &store, "user", value);
+        let value = format!("{}\n{text}", head(clock::now_us(), &by));
+        let noted = self.with_event(transaction.clone(), store, "user", value);
         let has_steps = noted.conditions.len() + noted.alterations.len() <= TRANSACTION_STEPS_MAX;
-        Ok(if has_steps && store.has_room_for(&noted) { noted } else { transaction })
+        if has_steps && store.has_room_for(&noted) { noted } else { transaction }
     }
 
     /// What a change of an entry is, in words.

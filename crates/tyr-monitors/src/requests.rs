@@ -19,6 +19,7 @@ use tyr_protocol::map::Change;
 use tyr_protocol::wire;
 use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 
+use super::audit;
 use super::cluster_log;
 use super::consensus::network;
 use super::consensus::types::{Command, Reply};
@@ -363,7 +364,7 @@ impl Monitor {
             let forgotten = raft.change_membership(ChangeMembers::RemoveNodes(ids), false);
             forgotten.await.map_err(failed)?;
         }
-        self.note_monitor(node, is_monitor).await
+        self.note_monitor(actor, node, is_monitor).await
     }
 
     /// Waits a moment for a follower to have this entry of the log.
@@ -381,7 +382,12 @@ impl Monitor {
     }
 
     /// Notes in what the node told of itself whether it is a monitor, and leaves the rest as it is.
-    async fn note_monitor(&self, node: NodeId, is_monitor: bool) -> Result<(), Fault> {
+    async fn note_monitor(
+        &self,
+        actor: &Actor,
+        node: NodeId,
+        is_monitor: bool,
+    ) -> Result<(), Fault> {
         let path = reserved::node(node);
         for _ in 0..NOTES_MAX {
             let put = {
@@ -392,7 +398,11 @@ impl Monitor {
                 };
                 let value = NodeRecord { is_monitor, ..known }.encode();
                 let expected = Expected::Revision(revision);
-                Transaction::new().when(path.clone(), expected).put(path.clone(), value)
+                let put = Transaction::new().when(path.clone(), expected).put(path.clone(), value);
+                match known.is_monitor == is_monitor {
+                    true => put,
+                    false => self.with_act(actor, put, &store, audit::appointed(node, is_monitor)),
+                }
             };
             let written = self.write(&Actor::System, put).await;
             // Where the node told something of itself in between, it is noted in that.

@@ -1,6 +1,6 @@
 //! What is noted of what happens to a cluster.
 
-use tyr_types::{ErrorKind, KeyspaceConfig, KeyspaceName};
+use tyr_types::{ErrorKind, KeyspaceConfig, KeyspaceName, NodeId};
 
 use super::nodes::World;
 use tyr_control::message::{Remark, Remarks};
@@ -63,6 +63,21 @@ async fn what_users_change_is_noted_with_their_names_and_outlives_the_leader() {
     let left = (0..3).find(|node| *node != leader).unwrap();
     let after = entries(&world.client(left), before).await;
     assert_eq!(after[..3], expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_becomes_a_monitor_and_who_is_none_any_more_is_noted_once() {
+    let mut world = World::formed(4, 3).await;
+    world.try_start_monitor(3, Vec::new()).await.unwrap();
+    let root = world.client_as(9, Sender::User("root".to_owned()));
+    let before = entries(&world.client(0), 0).await.len();
+    root.appoint(NodeId(3), true).await.unwrap();
+    root.appoint(NodeId(3), true).await.unwrap();
+    root.appoint(NodeId(3), false).await.unwrap();
+    root.appoint(NodeId(9), true).await.unwrap_err();
+    let expected = ["by root: node 3 is a monitor", "by root: node 3 is no monitor any more"]
+        .map(|text| ("user".to_owned(), text.to_owned()));
+    assert_eq!(entries(&world.client(0), before).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
