@@ -1,7 +1,7 @@
 //! What happens at a node that who looks after the cluster has to know: for the cluster log.
 //!
 //! ```text
-//!   disk, log, scrubbing, clock ──say──► waiting, bounded ──task──► the leader of the monitors
+//!   disk, log, reads, scrubbing, clock ──say──► waiting, bounded ──task──► the monitors' leader
 //! ```
 //!
 //! Saying takes a lock for a moment and waits for nobody. A node says some twenty things a minute
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tyr_control::MetadataClient;
 use tyr_control::message::{REMARKS_MAX, Remark, Remarks as Said};
+use tyr_runtime::repeats::RepeatLimit;
 use tyr_types::NodeId;
 
 /// Remarks that may wait to be taken.
@@ -28,6 +29,12 @@ const BURST: u32 = 10;
 
 /// After that one is made in so long: twenty a minute.
 const EVERY: Duration = Duration::from_secs(3);
+
+/// Of what every read may say again, the same text is said once in so long.
+const DAMAGE_EVERY: Duration = Duration::from_secs(600);
+
+/// So many such texts are told apart in that time; the others are not said.
+const DAMAGES_MAX: usize = 256;
 
 /// What was not taken is tried again after so long.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -50,19 +57,33 @@ struct State {
     allowed: u32,
     allowed_at: Instant,
     left_out: u64,
+    damages: RepeatLimit<String>,
 }
 
 impl Remarks {
     /// Nothing yet; `run` tells one start of the node from another.
     pub fn new(run: u64, now: Instant) -> Arc<Self> {
         let (waiting, first) = (VecDeque::new(), 0);
-        let state = State { waiting, first, allowed: BURST, allowed_at: now, left_out: 0 };
+        let damages = RepeatLimit::new(1, DAMAGE_EVERY, DAMAGES_MAX);
+        let state = State { waiting, first, allowed: BURST, allowed_at: now, left_out: 0, damages };
         Arc::new(Self { run, state: Mutex::new(state), is_wanted: Notify::new() })
     }
 
     /// This has happened.
     pub fn say(&self, text: impl Into<String>) {
         self.say_at(text.into(), Instant::now());
+    }
+
+    /// A read met damage. Each damage is said once in ten minutes, however often it is read.
+    pub fn say_damage(&self, reason: &str) {
+        self.say_damage_at(reason, Instant::now());
+    }
+
+    fn say_damage_at(&self, reason: &str, now: Instant) {
+        let admitted = self.state.lock().damages.admit(reason.to_owned(), now);
+        if admitted.is_some() {
+            self.say_at(format!("a read met damage: {reason}"), now);
+        }
     }
 
     fn say_at(&self, text: String, now: Instant) {
@@ -181,6 +202,20 @@ mod tests {
         assert_eq!(texts(&remarks, later), [] as [&str; 0], "there is no room for it");
         let told = texts(&remarks, later + EVERY);
         assert!(told[0].starts_with("1 more warnings"), "{told:?}");
+    }
+
+    #[test]
+    fn a_damage_is_told_once_in_a_while_however_often_it_is_read() {
+        let start = Instant::now();
+        let remarks = Remarks::new(1, start);
+        for ms in 0..2_000 {
+            let damage = if ms == 1_000 { "block 7" } else { "block 3" };
+            remarks.say_damage_at(damage, start + Duration::from_millis(ms));
+        }
+        let told = ["a read met damage: block 3", "a read met damage: block 7"];
+        assert_eq!(remarks.take_all(), told);
+        remarks.say_damage_at("block 3", start + DAMAGE_EVERY);
+        assert_eq!(remarks.take_all(), [told[0]]);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use tyr_engine::lists::Listing;
 use tyr_engine::reads::Fetch;
 use tyr_engine::{Engine, Host, Trouble};
 use tyr_protocol::member::{Event, Record};
-use tyr_protocol::message::{Address, Envelope, Now};
+use tyr_protocol::message::{Address, Body, Envelope, Now};
 use tyr_protocol::movement::scrub::Finding;
-use tyr_types::Error;
+use tyr_types::{Error, ErrorKind};
 
 use super::Driver;
 use super::pace::{Amount, Backlog, Load, Pace};
@@ -102,6 +102,11 @@ impl Host for Surroundings<'_> {
             let (asker, envelope) = fetch.finish();
             let answers = &driver.counts.answers;
             stopwatch.answered(asker, &envelope.body, answers, clock::steady_us());
+            if let Body::Refused { abort, .. } = &envelope.body
+                && abort.kind == ErrorKind::Corrupt
+            {
+                driver.remarks.say_damage(&abort.reason);
+            }
             if is_own {
                 return driver.receive(std::iter::once(envelope));
             }

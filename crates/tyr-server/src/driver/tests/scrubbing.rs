@@ -9,7 +9,7 @@ use tyr_types::{ByteRange, Bytes, ErrorKind};
 
 use super::web::Web;
 use super::{append, blob, commit, read, write};
-use tyr_protocol::session::Place;
+use tyr_protocol::session::{Answer, Call, Place, Want};
 
 const CHUNK: u64 = 64 << 10;
 const NODES: u16 = 3;
@@ -114,6 +114,26 @@ fn damaged_replicas_are_put_right_while_writes_go_on() {
         client = web.client();
         read(&mut client, "a", all, Place::Newest);
     }
+}
+
+#[test]
+fn damage_that_a_read_meets_is_for_the_cluster_log_once() {
+    let web = Web::form(NODES, CHUNK);
+    let mut client = web.client();
+    let bytes = content(100_000);
+    commit(&mut client, vec![write("a", 0, &bytes)]);
+    web.fold();
+    web.forget();
+    (0..NODES).for_each(|node| damage(&web, node, &bytes, 1_000));
+    for _ in 0..5 {
+        let range = ByteRange { start: 0, end: CHUNK };
+        let want = Want { blob: blob("a"), range, is_attributes: false };
+        let answer = client.call(Call::Read { want, place: Place::Newest });
+        assert!(matches!(&answer, Answer::Failed(abort) if abort.kind == ErrorKind::Corrupt));
+    }
+    let told: Vec<_> = (0..NODES).flat_map(|node| web.driver(node).remarks.take_all()).collect();
+    let is_told = told.iter().all(|text| text.starts_with("a read met damage: "));
+    assert!(is_told && (1..=usize::from(NODES)).contains(&told.len()), "{told:?}");
 }
 
 #[test]
