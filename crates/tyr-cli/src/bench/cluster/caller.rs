@@ -78,8 +78,9 @@ async fn clock(shared: &Shared, processes: &Processes, measured: Duration) -> Fi
 async fn repeat(pattern: &Pattern, number: usize, shared: &Shared) -> Result<()> {
     let mut random = Random::new(number as u64 + 1);
     while !shared.is_over.get() {
+        pattern.before(number).await.inspect_err(|_| shared.is_over.set(true))?;
         let begun = Instant::now();
-        let done = pattern.once(&mut random).await;
+        let done = pattern.once(number, &mut random).await;
         let aborts = done.inspect_err(|_| shared.is_over.set(true))?;
         shared.count_total.set(shared.count_total.get() + 1);
         if shared.is_measuring.get() {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tyr::{
-    Bytes, ErrorKind, Keyspace, KeyspaceConfig, Number, PlacedBy, Result, Scan, Transform, Tyr,
+    Bytes, ErrorKind, Keyspace, KeyspaceConfig, LeaseOptions, Number, PlacedBy, Result, Scan,
+    Transform, Tyr,
 };
 
+use super::other::Other;
 use crate::bench::meter::Figures;
 use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
 use crate::random::Random;
@@ -26,7 +28,9 @@ const LISTED: usize = 1_000;
 const LISTED_LEN: usize = 600;
 /// What their keys begin with: a group, where the keyspace has groups.
 const LISTED_IN: &str = "listed/";
-/// Bytes of a small chunk, for pieces of 64 KiB and 4 MiB alike.
+/// Leases that are held while their cost is measured.
+const HELD: usize = 1_000;
+/// Bytes of a chunk, for pieces of 64 KiB and 4 MiB alike.
 const LARGE_CHUNK: u64 = 64 << 20;
 
 /// What each caller does.
@@ -50,6 +54,14 @@ pub enum Work {
     Page(u64),
     /// As many keys of a keyspace whose blobs lie anywhere.
     PageOfAll,
+    /// A lease of a key that nobody else wants, taken and given back.
+    Lease,
+    /// A second of [`HELD`] leases of three seconds, each of which is renewed each 0.75 s.
+    Hold,
+    /// A blob written of which another client holds a lease, which it gives back when it is asked.
+    Recall,
+    /// A blob written, until another client that watches it knows.
+    Watch,
 }
 
 /// A case.
@@ -79,6 +91,10 @@ impl Case {
             of(Work::Page(0), &[1, 8]),
             of(Work::Page(512), &[1, 8]),
             of(Work::PageOfAll, &[1, 8]),
+            of(Work::Lease, &[1, 32]),
+            of(Work::Hold, &[1]),
+            of(Work::Recall, &[1, 32]),
+            of(Work::Watch, &[1, 32]),
         ]
         .concat()
     }
@@ -98,6 +114,10 @@ impl Case {
                 format!("pages of {LISTED} keys of a group with {first} B of each")
             }
             Work::PageOfAll => format!("pages of {LISTED} keys of all groups"),
+            Work::Lease => "leases taken and given back".to_owned(),
+            Work::Hold => format!("seconds of {HELD} leases held"),
+            Work::Recall => "writes of what another holds".to_owned(),
+            Work::Watch => "writes until a watcher knows".to_owned(),
         };
         format!("{work}, {} in flight", self.callers)
     }
@@ -113,9 +133,15 @@ impl Case {
             | Work::Read
             | Work::Write(_)
             | Work::ReadLarge(_)
-            | Work::PageOfAll => PlacedBy::Key,
+            | Work::PageOfAll
+            | Work::Lease
+            | Work::Hold
+            | Work::Recall
+            | Work::Watch => PlacedBy::Key,
         };
-        KeyspaceConfig { chunk_size: LARGE_CHUNK, placed_by, ..KeyspaceConfig::default() }
+        let is_guarded = self.work == Work::Recall;
+        let chunk_size = LARGE_CHUNK;
+        KeyspaceConfig { chunk_size, placed_by, is_guarded, ..KeyspaceConfig::default() }
     }
 
     /// Payload bytes of one operation.
@@ -125,7 +151,8 @@ impl Case {
             Work::Read => READ_LEN,
             Work::Write(len) | Work::ReadLarge(len) => len,
             Work::Page(first) => LISTED as u64 * first,
-            Work::PageOfAll => 0,
+            Work::Recall | Work::Watch => RECORD_LEN as u64,
+            Work::PageOfAll | Work::Lease | Work::Hold => 0,
         }
     }
 
@@ -168,24 +195,28 @@ fn median(runs: &[Figures], name: &str) -> f64 {
 pub struct Pattern {
     store: Tyr,
     keyspace: Keyspace,
+    other: Other,
     /// The case.
     pub case: Case,
     zipf: Zipf,
 }
 
 impl Pattern {
-    /// The case on an empty keyspace.
-    pub fn new(store: Tyr, keyspace: Keyspace, case: Case) -> Self {
-        Self { store, keyspace, case, zipf: Zipf::new(GENERATORS) }
+    /// The case on an empty keyspace; the other one is the same to another client.
+    pub fn new(store: Tyr, keyspace: Keyspace, other: Keyspace, case: Case) -> Self {
+        Self { store, keyspace, other: Other::new(other), case, zipf: Zipf::new(GENERATORS) }
     }
 
-    /// Writes what is to be read.
+    /// Writes what is to be read, and takes what is to be held.
     ///
     /// # Errors
     /// What the cluster says.
-    pub async fn prepare(&self) -> Result<()> {
+    pub async fn prepare(&mut self) -> Result<()> {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
+            Work::Lease | Work::Recall => {}
+            Work::Hold => self.other.hold((0..HELD).map(series)).await?,
+            Work::Watch => self.other.watch((0..self.case.callers).map(series)).await?,
             Work::Read => {
                 for number in 0..GENERATORS {
                     self.keyspace.put(series(number), vec![1; SERIES_LEN]).await?;
@@ -205,11 +236,33 @@ impl Pattern {
         Ok(())
     }
 
+    /// What a caller needs before it does it once; its time does not count.
+    ///
+    /// # Errors
+    /// What the cluster says.
+    pub async fn before(&self, caller: usize) -> Result<()> {
+        match self.case.work {
+            Work::Recall => self.other.hold_until_recalled(series(caller)).await,
+            Work::Hot
+            | Work::Crowd
+            | Work::Spread
+            | Work::ByReading
+            | Work::Read
+            | Work::Write(_)
+            | Work::ReadLarge(_)
+            | Work::Page(_)
+            | Work::PageOfAll
+            | Work::Lease
+            | Work::Hold
+            | Work::Watch => Ok(()),
+        }
+    }
+
     /// Does it once; answers how often it was begun anew.
     ///
     /// # Errors
     /// What the cluster says.
-    pub async fn once(&self, random: &mut Random) -> Result<u64> {
+    pub async fn once(&self, caller: usize, random: &mut Random) -> Result<u64> {
         match self.case.work {
             Work::Hot => self.measure(random, NOON).await.map(|()| 0),
             Work::Crowd => self.measure_in_crowd(random).await,
@@ -239,7 +292,25 @@ impl Pattern {
             Work::Page(0) => self.list(Scan::new().prefix(LISTED_IN)).await,
             Work::Page(first) => self.list(Scan::new().prefix(LISTED_IN).first_bytes(first)).await,
             Work::PageOfAll => self.list(Scan::new()).await,
+            Work::Lease => {
+                let options = LeaseOptions::exclusive();
+                self.keyspace.lease(series(caller), &options).await.map(drop).map(|()| 0)
+            }
+            Work::Hold => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                self.other.are_held().map(|()| 0)
+            }
+            Work::Recall => self.put_record(caller, random).await.map(|()| 0),
+            Work::Watch => {
+                self.put_record(caller, random).await?;
+                self.other.changed(caller).await.map(|()| 0)
+            }
         }
+    }
+
+    async fn put_record(&self, caller: usize, random: &mut Random) -> Result<()> {
+        let value = random.unit();
+        self.keyspace.put(series(caller), record(random, value)).await
     }
 
     async fn list(&self, scan: Scan) -> Result<u64> {
@@ -327,6 +398,7 @@ impl Pattern {
             Work::Read | Work::Write(_) | Work::ReadLarge(_) | Work::Page(_) | Work::PageOfAll => {
                 return Ok(());
             }
+            Work::Lease | Work::Hold | Work::Recall | Work::Watch => return Ok(()),
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
         let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);

@@ -1,7 +1,8 @@
 //! `tyr bench --cluster`: what an operation costs a cluster of three nodes on this machine.
 //!
 //! The nodes are processes of this program, as `tyr dev` starts them; this process is the client,
-//! with as many callers in flight as the case says. CPU time is that of all four processes.
+//! with as many callers in flight as the case says, and a second client, which holds leases of what
+//! they write, or watches it, in the cases that say so. CPU time is that of all four processes.
 //!
 //! ```text
 //! cases ──► callers (tasks of one thread) ──► Tyr::connect ──► 3 × tyr serve
@@ -10,6 +11,7 @@
 
 mod caller;
 mod case;
+mod other;
 mod processes;
 
 use std::time::Duration;
@@ -79,14 +81,16 @@ fn measure(
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("no runtime for the callers", error))?;
     let store = runtime.block_on(Tyr::connect(address))?;
+    let other = runtime.block_on(Tyr::connect(address))?;
     let mut measured: Vec<Measured> = cases.into_iter().map(|it| (it, vec![])).collect();
     for run in 0..runs {
         for (case, figures) in &mut measured {
             session.interrupt.check()?;
             eprintln!("run {} of {runs}: {}", run + 1, case.label());
-            figures.push(measure_case(&runtime, &store, processes, case, seconds)?);
+            figures.push(measure_case(&runtime, [&store, &other], processes, case, seconds)?);
         }
     }
+    runtime.block_on(other.close())?;
     runtime.block_on(store.close())?;
     Ok(measured)
 }
@@ -94,14 +98,15 @@ fn measure(
 /// One case in a keyspace of its own, which goes afterwards.
 fn measure_case(
     runtime: &Runtime,
-    store: &Tyr,
+    [store, other]: [&Tyr; 2],
     processes: &Processes,
     case: &Case,
     seconds: f64,
 ) -> Outcome<Figures> {
     let name = "bench";
     let keyspace: Keyspace = runtime.block_on(store.create_keyspace(name, case.config()))?;
-    let pattern = Pattern::new(store.clone(), keyspace, *case);
+    let to_other = runtime.block_on(other.keyspace(name))?;
+    let mut pattern = Pattern::new(store.clone(), keyspace, to_other, *case);
     let figures = runtime.block_on(async {
         pattern.prepare().await?;
         caller::run(&pattern, processes, Duration::from_secs_f64(seconds)).await
