@@ -1,8 +1,9 @@
-//! Stores written by the first release of the format open, with everything in them.
+//! Stores written by every release of the format open, with everything in them.
 //!
 //! `fixtures/format-1-closed` was closed cleanly; `fixtures/format-1-killed` was copied while it
-//! was open, so its log has to be replayed. To write fixtures of a new format version beside them,
-//! raise `VERSION` and run this file with `TYR_WRITE_FIXTURES=1`; old ones stay for ever.
+//! was open, so its log has to be replayed. Those of format 3 have kept snapshots, and what else
+//! came after the first. To write fixtures of a new format version beside them, add it to
+//! `VERSIONS` and run this file with `TYR_WRITE_FIXTURES=1`; old ones stay for ever.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -10,10 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tyr::blocking::Tyr;
-use tyr::{Durability, ErrorKind, KeyspaceConfig, Number, Transform};
+use tyr::{Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Transform};
 
-/// The version that `TYR_WRITE_FIXTURES` writes.
-const VERSION: u32 = 1;
+/// The versions of which there are fixtures. `TYR_WRITE_FIXTURES` writes the last.
+const VERSIONS: [u32; 2] = [1, 3];
 
 fn fixture(version: u32, name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -56,6 +57,47 @@ fn write_logged(tyr: &Tyr) {
     transaction.commit().unwrap();
 }
 
+/// What only later versions have, and what was folded since it was kept.
+fn write_kept(tyr: &Tyr) {
+    let placed = KeyspaceConfig {
+        placed_by: PlacedBy::UpTo(b'/'),
+        is_guarded: true,
+        chunk_size: 4096,
+        ..KeyspaceConfig::default()
+    };
+    let placed = tyr.create_keyspace("placed", placed).unwrap();
+    placed.put("a/one", pattern(10_000)).unwrap();
+    placed.put("a/two", "two").unwrap();
+    let mut guarded = tyr.begin();
+    guarded.expect_absent(&placed, "b/new").unwrap();
+    guarded.put(&placed, "b/new", "new").unwrap();
+    guarded.clear(&placed, "a/one", 4096, 4096).unwrap();
+    guarded.commit().unwrap();
+    tyr.keep("first").unwrap();
+    placed.put("a/one", "replaced").unwrap();
+    placed.delete("a/two").unwrap();
+    tyr.keep("second").unwrap();
+    placed.put("b/new", "newer").unwrap();
+}
+
+fn verify_kept(tyr: &Tyr) {
+    let placed = tyr.keyspace("placed").unwrap();
+    assert!(placed.config().is_guarded && placed.config().placed_by == PlacedBy::UpTo(b'/'));
+    let mut one = pattern(10_000);
+    one[4096..8192].fill(0);
+    let first = tyr.kept_snapshot("first").unwrap();
+    assert!(first.get(&placed, "a/one").unwrap() == one);
+    assert_eq!(first.get(&placed, "a/two").unwrap(), "two");
+    let second = tyr.kept_snapshot("second").unwrap();
+    assert_eq!(second.get(&placed, "a/one").unwrap(), "replaced");
+    assert_eq!(second.get(&placed, "a/two").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(second.get(&placed, "b/new").unwrap(), "new");
+    assert_eq!(placed.get("b/new").unwrap(), "newer");
+    let names: Vec<String> =
+        tyr.kept().unwrap().into_iter().map(|kept| kept.name.to_string()).collect();
+    assert_eq!(names, ["first", "second"]);
+}
+
 fn verify(tyr: &Tyr) {
     let [plain, packed] = ["plain", "packed"].map(|name| tyr.keyspace(name).unwrap());
     assert_eq!(plain.get("small").unwrap(), "a small blob, appended");
@@ -95,8 +137,10 @@ fn copy_fixture(from: &Path, to: &Path) {
     }
 }
 
-/// Gives back the space that is reserved behind the last record, which a fixture need not carry.
-fn trim_log(folder: &Path) {
+/// Gives back the space that is reserved, for a full disk and behind the last record: a fixture
+/// need not carry it.
+fn trim(folder: &Path) {
+    fs::remove_file(folder.join("RESERVE")).unwrap();
     for entry in fs::read_dir(folder.join("log")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {
@@ -109,16 +153,20 @@ fn trim_log(folder: &Path) {
 
 fn write_fixtures() {
     let folder = tempfile::tempdir().unwrap();
+    let version = *VERSIONS.last().unwrap();
     let tyr = Tyr::open(folder.path()).unwrap();
     write_folded(&tyr);
+    write_kept(&tyr);
     tyr.close().unwrap();
     let tyr = Tyr::open(folder.path()).unwrap();
     write_logged(&tyr);
-    let killed = fixture(VERSION, "killed");
+    let killed = fixture(version, "killed");
     copy(folder.path(), &killed);
-    trim_log(&killed);
+    trim(&killed);
     tyr.close().unwrap();
-    copy(folder.path(), &fixture(VERSION, "closed"));
+    let closed = fixture(version, "closed");
+    copy(folder.path(), &closed);
+    trim(&closed);
 }
 
 #[test]
@@ -126,17 +174,23 @@ fn stores_of_every_released_format_open_with_everything_in_them() {
     if std::env::var_os("TYR_WRITE_FIXTURES").is_some() {
         write_fixtures();
     }
-    for version in 1..=VERSION {
+    for version in VERSIONS {
         for name in ["closed", "killed"] {
             let folder = tempfile::tempdir().unwrap();
             copy_fixture(&fixture(version, name), folder.path());
             let tyr = Tyr::open(folder.path()).unwrap();
             verify(&tyr);
+            if version >= 3 {
+                verify_kept(&tyr);
+            }
             let report = tyr.check(&mut |_| {}).unwrap();
             assert!(report.is_sound(), "format {version} {name}: {:?}", report.findings);
             tyr.close().unwrap();
             let tyr = Tyr::open(folder.path()).unwrap();
             verify(&tyr);
+            if version >= 3 {
+                verify_kept(&tyr);
+            }
         }
     }
 }
