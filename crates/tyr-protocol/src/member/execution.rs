@@ -19,6 +19,7 @@ use crate::message::{Address, Asked, Body};
 use crate::movement::{self, scrub::is_repair};
 use crate::read;
 use crate::rule::Rule;
+use crate::upload::is_uploaded;
 
 /// How often a transaction is placed anew because a blob ended elsewhere than was thought. The end
 /// has to move by a chunk each time in between, so this many are not met.
@@ -53,6 +54,12 @@ pub(super) enum Own {
     Recovery(recovery::Message),
 }
 
+/// Whether it is validated where it comes to, and refers to pieces (U4).
+fn is_validated_with_pieces(message: &Message) -> bool {
+    let Message::Forward { transaction, known: None, .. } = message else { return false };
+    is_uploaded(transaction)
+}
+
 impl<S: Store> Turn<'_, S> {
     /// Tells the commit machine of an event, and does what it asks for.
     pub(super) fn commit(&mut self, event: commit::Event) {
@@ -62,6 +69,10 @@ impl<S: Store> Turn<'_, S> {
         while let Some(message) = own.pop_front() {
             let event = match message {
                 Own::Commit(message) if self.is_refused(&message) => continue,
+                Own::Commit(message) if is_validated_with_pieces(&message) => {
+                    self.commit_with_pieces(commit::Event::Receive(message));
+                    continue;
+                }
                 Own::Commit(message) => commit::Event::Receive(message),
                 Own::Recovery(message) => commit::Event::Recover(message),
             };

@@ -58,7 +58,14 @@ impl<S: Store> Turn<'_, S> {
         let (id, epoch) = (transaction.id, self.member.epoch());
         let fetching = &mut self.member.uploads.fetching;
         match fetching.get_mut(&id) {
-            Some(fetching) => (fetching.event, fetching.epoch) = (event, epoch),
+            Some(fetching) => {
+                (fetching.event, fetching.epoch) = (event, epoch);
+                // It may have a chunk more by now, and then more of them.
+                let before = std::mem::replace(&mut fetching.sought, sought);
+                for (id, asked) in before.into_iter().filter(|(_, it)| it.asked.is_some()) {
+                    fetching.sought.entry(id).and_modify(|it| *it = asked);
+                }
+            }
             None => {
                 let is_full = fetching.len() >= FETCHING_MAX;
                 if is_full {

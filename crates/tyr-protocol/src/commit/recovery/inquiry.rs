@@ -13,6 +13,7 @@ use crate::commit::record::Subject;
 use crate::commit::{self, Attempt, Commit, Effect};
 use crate::map::ClusterMap;
 use crate::rule::{Rule, Rules};
+use crate::upload::is_uploaded;
 use crate::view::View;
 
 /// Why the outcome of a transaction is unknown for good (F11).
@@ -328,17 +329,19 @@ impl Commit {
             chain = with_others(chain, old.filter(|node| map.is_live(*node)));
         }
         debug_assert!(inquiry.attempt.number > 0, "F9: no ballot takes a first pass's number");
-        let to = chain.hops()[0].node;
+        let (to, known) = (chain.hops()[0].node, known.map(|(at, _)| at));
         let message = commit::Message::Forward {
             transaction: Arc::clone(&inquiry.transaction),
             chain,
             attempt: inquiry.attempt,
             begun: inquiry.begun,
             highest: Timestamp::ZERO,
-            known: known.map(|(at, _)| at),
+            known,
             usages: Vec::new(),
         };
-        match to == self.node {
+        // It may hold a chunk more by the newest map: then it asks for the pieces first (U4).
+        let may_lack = known.is_none() && is_uploaded(&inquiry.transaction);
+        match to == self.node && !may_lack {
             true => self.receive(now_us, message, view, effects),
             false => effects.push(Effect::Send { to, message }),
         }

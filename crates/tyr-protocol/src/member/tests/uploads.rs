@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, ErrorKind, Key, KeyspaceId, NodeId, Operation, Payload,
-    PieceId, PieceRef, Transaction, TransactionId, Uploaded,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Key, KeyspaceId, NodeId, Operation,
+    Payload, PieceId, PieceRef, Timestamp, Transaction, TransactionId, Uploaded,
 };
 
-use super::shelf::Shelf;
+use super::shelf::{CHUNK, Shelf};
 use super::stand::{CLIENT, Stand, map};
-use crate::chain::Ends;
+use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::{self, Attempt, Decision, recovery};
 use crate::map::ClusterMap;
 use crate::member::{Effect, Event, Member, MemberConfig, Record, Store};
-use crate::message::{Address, Asked, Body, Envelope};
+use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
 use crate::rule::Rule;
 use crate::upload::{Message, StagedPiece, sum_of};
 
@@ -40,21 +40,26 @@ fn writing(id: u64, numbers: &[u64]) -> Arc<Transaction> {
     Arc::new(Transaction { id: TransactionId::new(CLIENT, id), blobs, reads: Vec::new() })
 }
 
-/// Nodes that all hold everything, and what they said to others.
-struct Nodes {
-    map: ClusterMap,
-    stands: Vec<Stand>,
+/// Nodes, and what they said to others.
+pub struct Nodes {
+    pub map: ClusterMap,
+    pub stands: Vec<Stand>,
     /// What each has logged.
     logs: Vec<Vec<Record>>,
     /// To clients.
-    said: Vec<Body>,
+    pub said: Vec<Body>,
     /// Nobody hears these nodes, nor do they hear.
-    silent: Vec<NodeId>,
+    pub silent: Vec<NodeId>,
 }
 
 impl Nodes {
-    fn new(rule: Option<Rule>) -> Self {
-        let map = map(3);
+    /// Three that all hold everything.
+    pub fn new(rule: Option<Rule>) -> Self {
+        Self::of(map(3), rule)
+    }
+
+    /// Three of this map.
+    pub fn of(map: ClusterMap, rule: Option<Rule>) -> Self {
         let stand = |node| {
             let mut stand = Stand::new(node, &map);
             rule.into_iter().for_each(|rule| stand.member.break_rule(rule));
@@ -67,7 +72,7 @@ impl Nodes {
     }
 
     /// A client says something to a node; all that follows happens, syncs at once.
-    fn say(&mut self, to: u16, body: Body) {
+    pub fn say(&mut self, to: u16, body: Body) {
         let (epoch, from) = (self.map.epoch, Address::Client(CLIENT));
         let envelope = Envelope { epoch, incarnation: 0, from, body };
         self.run([(to, Event::Receive(envelope))]);
@@ -94,9 +99,18 @@ impl Nodes {
                             events.push_back((node, Event::Persisted { number }));
                         }
                     }
+                    Effect::Serve { request, at } => {
+                        let envelope = self.serve(node, &request, at);
+                        match request.asker {
+                            Address::Node(to) if to.0 == node || !self.silent.contains(&to) => {
+                                events.push_back((to.0, Event::Receive(envelope)));
+                            }
+                            Address::Client(_) => self.said.push(envelope.body),
+                            Address::Node(_) | Address::Monitors => {}
+                        }
+                    }
                     Effect::Resume => events.push_back((node, Event::Resume)),
                     Effect::Send { to: Address::Monitors, .. }
-                    | Effect::Serve { .. }
                     | Effect::List { .. }
                     | Effect::Found(_) => {}
                 }
@@ -104,8 +118,22 @@ impl Nodes {
         }
     }
 
+    /// What a node has of a range.
+    fn serve(&self, node: u16, request: &ReadRequest, at: Option<Timestamp>) -> Envelope {
+        let Stand { member, shelf, .. } = &self.stands[usize::from(node)];
+        let (chunk, from) = (request.range.start / CHUNK, (request.range.start % CHUNK) as usize);
+        let content = shelf.content(&(request.blob.clone(), chunk), at);
+        let (content, version) = content.expect("nothing is folded");
+        let bytes: Vec<u8> = content.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let end = (from + request.range.len() as usize).min(bytes.len());
+        let bytes = Bytes::copy_from_slice(&bytes[from.min(end)..end]);
+        let (read, range, clock) = (request.read, request.range, member.clock());
+        let size = None;
+        member.envelope(Body::Part(ReadPart { read, range, at, version, bytes, size, clock }))
+    }
+
     /// All nodes have a tick, after so long.
-    fn tick(&mut self, after_us: u64) {
+    pub fn tick(&mut self, after_us: u64) {
         self.stands.iter_mut().for_each(|stand| stand.now_us += after_us);
         self.run((0..3).map(|node| (node, Event::Tick)));
     }
@@ -123,15 +151,19 @@ impl Nodes {
         self.silent = silent;
     }
 
-    fn submit(&mut self, transaction: &Arc<Transaction>) {
+    pub fn submit(&mut self, transaction: &Arc<Transaction>) {
+        self.submit_to(0, transaction);
+    }
+
+    pub fn submit_to(&mut self, head: u16, transaction: &Arc<Transaction>) {
         let begun_us = self.stands[0].now_us;
         let (transaction, ends) = (Arc::clone(transaction), Ends::new());
         let body = Body::Submit { transaction, ends, begun_us, is_retry: false, settled: 0 };
-        self.say(0, body);
+        self.say(head, body);
     }
 
     /// What the transaction of this number came to, if its client was told.
-    fn decision(&self, number: u64) -> Option<&Decision> {
+    pub fn decision(&self, number: u64) -> Option<&Decision> {
         let id = TransactionId::new(CLIENT, number);
         self.said.iter().find_map(|body| match body {
             Body::Reply { id: of, decision, .. } if *of == id => Some(decision),
@@ -139,7 +171,7 @@ impl Nodes {
         })
     }
 
-    fn is_committed(&self, number: u64) -> bool {
+    pub fn is_committed(&self, number: u64) -> bool {
         matches!(self.decision(number), Some(Decision::Commit(_)))
     }
 
@@ -380,6 +412,81 @@ fn who_has_only_promised_to_an_attempt_asks_for_the_pieces_that_it_lacks() {
         _ => false,
     };
     assert!(effects.iter().any(is_asked), "{effects:?}");
+}
+
+/// A chain over the first nodes, each of which holds these of a blob's chunks.
+fn chain_of(held: &[&[u64]]) -> Chain {
+    let piece = |chunk: &u64| Piece {
+        blob: blob(),
+        range: ByteRange { start: chunk * CHUNK, end: (chunk + 1) * CHUNK },
+        is_attributes: *chunk == 0,
+        is_written: true,
+        authority: NodeId(0),
+    };
+    let part = |chunks: &[u64]| Part::Pieces(chunks.iter().map(piece).collect());
+    let hops = (0..).zip(held).map(|(node, held)| Hop { node: NodeId(node), part: part(held) });
+    Chain::new(hops.collect(), Ends::new()).unwrap()
+}
+
+/// A pass of two nodes, of which the second holds these chunks.
+fn pass_over(nodes: &Nodes, transaction: &Arc<Transaction>, number: u32, held: &[u64]) -> Event {
+    let clock = nodes.stands[0].member.clock();
+    let message = commit::Message::Forward {
+        transaction: Arc::clone(transaction),
+        chain: chain_of(&[&[0, 1], held]),
+        attempt: Attempt { number, ..first_attempt(nodes) },
+        begun: clock,
+        highest: clock,
+        known: None,
+        usages: Vec::new(),
+    };
+    heard(nodes, Body::Commit(message))
+}
+
+/// The pieces that others are asked for.
+fn fetched(effects: &[Effect]) -> Vec<PieceId> {
+    let fetched = effects.iter().filter_map(|effect| match effect {
+        Effect::Send { envelope, .. } => match &envelope.body {
+            Body::Upload(Message::Fetch { id, .. }) => Some(*id),
+            _ => None,
+        },
+        _ => None,
+    });
+    fetched.collect()
+}
+
+/// U4, F2.
+#[test]
+fn who_asks_for_pieces_and_has_a_chunk_more_in_a_later_attempt_asks_for_those_in_it_too() {
+    let mut nodes = Nodes::new(None);
+    let mut transaction = (*writing(1, &[5, 6])).clone();
+    let [Operation::Write { offset, .. }] = &mut transaction.blobs[0].operations[..] else {
+        panic!("it writes once")
+    };
+    *offset = CHUNK - 8; // The second piece is in the second chunk.
+    let transaction = Arc::new(transaction);
+    let [first, second] = [5, 6].map(|number| staged(number).piece.id);
+    let event = pass_over(&nodes, &transaction, 1, &[0]);
+    assert_eq!(fetched(&nodes.stands[1].step(event)), [first]);
+    let event = pass_over(&nodes, &transaction, 2, &[0, 1]);
+    assert_eq!(fetched(&nodes.stands[1].step(event)), [second], "the first is asked for");
+}
+
+/// U4, F3: whoever runs it again itself may have a chunk more by the newest map.
+#[test]
+fn a_coordinator_that_runs_a_transaction_again_asks_for_the_pieces_that_it_lacks() {
+    let mut nodes = Nodes::new(None);
+    nodes.stage_at(1, 5);
+    let transaction = writing(1, &[5]);
+    // By the map that it began under the coordinator had nothing of it.
+    let chain = chain_of(&[&[], &[0]]);
+    let begun = nodes.stands[0].member.clock();
+    let body = Body::Recovery(recovery::Message::Ask { transaction, chain, begun });
+    let (epoch, from) = (nodes.map.epoch, Address::Node(NodeId(1)));
+    let incarnation = nodes.map.incarnation(NodeId(1)).unwrap();
+    nodes.run([(0, Event::Receive(Envelope { epoch, incarnation, from, body }))]);
+    assert!(nodes.is_committed(1), "{:?}", nodes.decision(1));
+    assert_eq!([0, 1, 2].map(|node| nodes.content(node)[0]), [5; 3]);
 }
 
 /// U3.
