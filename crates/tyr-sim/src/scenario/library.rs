@@ -113,6 +113,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "uploads",
     "uploads-unused",
     "uploads-grow",
+    "uploads-moves",
     "uploads-hot",
     "uploads-older",
     "real-uploads",

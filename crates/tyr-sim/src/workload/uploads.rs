@@ -15,6 +15,9 @@ use crate::random::Random;
 /// Chunks that writes lie in.
 const CHUNKS: u64 = 4;
 
+/// Pieces of a chunk at most, so that no client is at one upload for long after the faults ended.
+pub const PIECES_MAX: u64 = 64;
+
 /// The workload.
 #[derive(Clone, Debug)]
 pub struct Uploads {
@@ -64,7 +67,7 @@ impl Uploads {
     fn uploaded(&mut self, offset: u64, count: u64, size: u64, random: &mut Random) -> Payload {
         let number = self.unique.draw();
         let bytes = Bytes::from(number.to_le_bytes().repeat(count as usize));
-        in_pieces(&bytes, offset, size, random.between(CELL, size))
+        in_pieces(&bytes, offset, size, random.between(size / PIECES_MAX, size))
     }
 
     fn place(&self, random: &mut Random) -> u64 {
