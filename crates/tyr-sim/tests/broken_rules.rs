@@ -95,7 +95,7 @@ const CHECKPOINTS: &[Missing] =
     &[missing(Rule::L1, "cut-join", 0, 20), missing(Rule::L2, "cut-join", 0, 20)];
 
 const UPLOADS: &[Missing] = &[
-    missing(Rule::U1, "uploads-hot", 0, 20),
+    missing(Rule::U1, "uploads-late", 0, 20),
     missing(Rule::U2, "uploads", 0, 20),
     missing(Rule::U3, "uploads-hot", 2, 40),
     missing(Rule::U4, "uploads-grow", 0, 20),

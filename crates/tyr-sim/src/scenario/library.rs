@@ -114,6 +114,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "uploads-unused",
     "uploads-grow",
     "uploads-moves",
+    "uploads-late",
     "uploads-hot",
     "uploads-older",
     "real-uploads",
