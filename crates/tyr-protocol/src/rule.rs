@@ -109,6 +109,9 @@ pub enum Rule {
     U3,
     /// Pieces that a node lacks are asked for from others.
     U4,
+    /// What a piece is filled with inside the cluster is what its source had at the moment that is
+    /// said.
+    U5,
     /// A moment of everything is counted at every authority, from its clock on.
     V5,
     /// Recipients get what chains bring.
@@ -181,6 +184,7 @@ impl Rule {
         Self::U2,
         Self::U3,
         Self::U4,
+        Self::U5,
         Self::V5,
         Self::D1,
         Self::D2,

@@ -145,18 +145,27 @@ impl<S: Store> Turn<'_, S> {
             Body::CancelRead { read } => self.cancel_read(Address::Node(from), read),
             Body::Movement(message) => self.hear_movement(from, epoch, message),
             Body::Upload(message) => self.hear_passed(from, message),
-            Body::NotHere(Asked::Read(read)) => self.no_copy(read),
+            Body::NotHere(Asked::Read(read)) => {
+                self.no_copy(read);
+                self.not_filled(read, None);
+            }
             Body::Refused { read, abort } => {
                 self.no_copy(read);
                 self.not_scrubbed(from, read, abort.kind);
+                self.not_filled(read, Some(abort));
             }
-            Body::Part(part) => self.scrubbed(from, part),
+            Body::Part(part) => {
+                if let Some(part) = self.filled(part) {
+                    self.scrubbed(from, part);
+                }
+            }
             Body::NotUnderstood { asked: Asked::Transaction(id), level: _ } => {
                 self.commit(commit::Event::NotUnderstood { id });
             }
             Body::NotUnderstood { asked: Asked::Read(read), level: _ } => {
                 self.no_copy(read);
                 self.not_scrubbed(from, read, ErrorKind::Unavailable);
+                self.not_filled(read, None);
             }
             Body::NotHere(Asked::Transaction(_))
             | Body::FetchMap
@@ -287,7 +296,9 @@ fn question(body: &Body) -> Option<Asked> {
         Body::Scan(request) => Some(Asked::Read(request.number)),
         Body::Moment { read, .. } => Some(Asked::Read(*read)),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
-        Body::Upload(upload::Message::Stage { number, .. }) => Some(Asked::Read(*number)),
+        Body::Upload(
+            upload::Message::Stage { number, .. } | upload::Message::Copy { number, .. },
+        ) => Some(Asked::Read(*number)),
         Body::Upload(_)
         | Body::Commit(_)
         | Body::Recovery(_)

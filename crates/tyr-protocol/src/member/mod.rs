@@ -31,6 +31,7 @@ mod admission;
 mod catching_up;
 mod change;
 pub mod checkpoint;
+mod copying;
 mod durably_done;
 pub mod effect;
 pub mod event;

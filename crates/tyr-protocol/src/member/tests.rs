@@ -5,6 +5,7 @@
 
 mod absence;
 mod checkpoints;
+mod copies;
 mod key_guard;
 mod key_leases;
 mod late_questions;

@@ -1,5 +1,6 @@
 //! Pieces that are uploaded ahead of their transaction: who stages them, and when they go (U1, U2).
-//! Who lacks some asks for them in [`super::fetching`].
+//! Who lacks some asks for them in [`super::fetching`]; what is in those that are filled here is
+//! read in [`super::copying`].
 //!
 //! ```text
 //!   Stage ──► staged, logged ──durable──► Passed, Staged     Drop, late ──► gone
@@ -14,6 +15,7 @@ use tyr_types::{
     TransactionId, limits,
 };
 
+use super::copying::Copies;
 use super::execution::Promise;
 use super::fetching::{FETCHING_MAX, Fetching};
 use super::{Member, Record, Store, Turn};
@@ -44,7 +46,8 @@ const LATE_LOOK_US: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 struct Passing {
     client: u64,
-    number: u64,
+    /// What it is told then.
+    answer: Message,
     len: u64,
     /// Who has not got it durably, this node among them.
     lacking: BTreeSet<NodeId>,
@@ -56,8 +59,10 @@ struct Passing {
 pub(super) struct Uploads {
     /// Bounded by [`PASSING_MAX`].
     passing: BTreeMap<PieceId, Passing>,
-    /// Bytes of these; bounded by [`PASSING_LEN_MAX`].
+    /// Bytes of these; bounded by [`PASSING_LEN_MAX`], together with those that are to come.
     passing_len: u64,
+    /// Those that are filled here, and will be on their way.
+    pub copies: Copies,
     /// Bounded by [`FETCHING_MAX`].
     pub fetching: BTreeMap<TransactionId, Fetching>,
     looked_us: u64,
@@ -65,8 +70,9 @@ pub(super) struct Uploads {
 
 impl Uploads {
     /// Whether a piece of so many bytes has to wait.
-    fn is_full(&self, len: u64) -> bool {
-        self.passing.len() >= PASSING_MAX || self.passing_len + len > PASSING_LEN_MAX
+    pub fn is_full(&self, len: u64) -> bool {
+        let (count, bytes) = (self.passing.len() + self.copies.len(), self.passing_len);
+        count >= PASSING_MAX || bytes + self.copies.bytes() + len > PASSING_LEN_MAX
     }
 
     /// A piece is on its way, perhaps anew.
@@ -93,7 +99,9 @@ impl Uploads {
         assert!(self.passing.len() <= PASSING_MAX, "pieces on their way are bounded");
         let len: u64 = self.passing.values().map(|it| it.len).sum();
         assert_eq!(self.passing_len, len, "bytes on their way are counted");
-        assert!(len <= PASSING_LEN_MAX, "bytes on their way are bounded");
+        let copied = self.copies.bytes();
+        assert!(len + copied <= PASSING_LEN_MAX, "bytes on their way are bounded");
+        self.copies.invariants();
         assert!(self.fetching.len() <= FETCHING_MAX, "who waits for pieces is bounded");
         let is_waiting = self.passing.values().all(|it| !it.lacking.is_empty());
         assert!(is_waiting, "who has waited for all is answered");
@@ -126,15 +134,20 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn hear_uploader(&mut self, client: u64, message: Message) {
         match message {
             Message::Stage { number, staged, bytes } => self.stage(client, number, staged, bytes),
+            Message::Copy { number, id, blob, chunk, source } => {
+                self.copy_piece((client, number), id, (blob, chunk), source);
+            }
             Message::Drop { blob, chunk, ids } => {
                 let ids: Vec<_> = ids.into_iter().filter(|id| id.client() == client).collect();
                 for node in self.others_of(&blob, chunk) {
                     let (blob, ids) = (blob.clone(), ids.clone());
                     self.send_upload(node, Message::Drop { blob, chunk, ids });
                 }
+                self.member.uploads.copies.forget(&ids);
                 self.drop_pieces(&ids);
             }
             Message::Staged { .. }
+            | Message::Copied { .. }
             | Message::Pass { .. }
             | Message::Passed { .. }
             | Message::Fetch { .. }
@@ -157,8 +170,14 @@ impl<S: Store> Turn<'_, S> {
                     self.seek(transaction);
                 }
             }
-            Message::Drop { ids, .. } => self.drop_pieces(&ids),
-            Message::Stage { .. } | Message::Staged { .. } => {} // Not for a node to say.
+            Message::Drop { ids, .. } => {
+                self.member.uploads.copies.forget(&ids);
+                self.drop_pieces(&ids);
+            }
+            Message::Stage { .. }
+            | Message::Staged { .. }
+            | Message::Copy { .. }
+            | Message::Copied { .. } => {} // Not for a node to say.
         }
     }
 
@@ -174,17 +193,34 @@ impl<S: Store> Turn<'_, S> {
         if staged.piece.id.client() != client {
             return; // Somebody else's.
         }
-        let StagedPiece { piece, blob, chunk } = &staged;
-        let (id, is_here) = (piece.id, map.holders(blob, *chunk).contains(&self.member.node));
-        let is_going = self
-            .is_planned_away(|planned| !planned.holders(blob, *chunk).contains(&self.member.node));
-        let is_full = self.member.uploads.is_full(u64::from(piece.len));
-        if !is_here || is_going || is_full || map.is_dropped(blob.keyspace) {
+        let is_full = self.member.uploads.is_full(u64::from(staged.piece.len));
+        if is_full || !self.may_stage(&map, &staged.blob, staged.chunk) {
             return self.not_here(client, Asked::Read(number));
         }
-        let mut lacking: BTreeSet<NodeId> = self.others_of(blob, *chunk).collect();
+        self.stage_everywhere((client, number), staged, bytes, Message::Staged { number });
+    }
+
+    /// Whether a client may have a piece of this chunk staged here, to be passed on to the others.
+    pub(super) fn may_stage(&self, map: &ClusterMap, blob: &BlobName, chunk: u64) -> bool {
+        let node = self.member.node;
+        let is_going =
+            self.is_planned_away(|planned| !planned.holders(blob, chunk).contains(&node));
+        map.holders(blob, chunk).contains(&node) && !is_going && !map.is_dropped(blob.keyspace)
+    }
+
+    /// Stages a piece here, and passes it on; its client, who asked under this number, is given the
+    /// answer when it is durable at all.
+    pub(super) fn stage_everywhere(
+        &mut self,
+        (client, number): (u64, u64),
+        staged: StagedPiece,
+        bytes: Bytes,
+        answer: Message,
+    ) {
+        let id = staged.piece.id;
+        let mut lacking: BTreeSet<NodeId> = self.others_of(&staged.blob, staged.chunk).collect();
         if let Err(abort) = self.take_piece(&staged, &bytes, None) {
-            return self.send(Address::Client(client), refuse(abort));
+            return self.send(Address::Client(client), Body::Refused { read: number, abort });
         }
         for node in &lacking {
             let (staged, bytes) = (staged.clone(), bytes.clone());
@@ -192,7 +228,7 @@ impl<S: Store> Turn<'_, S> {
         }
         lacking.insert(self.member.node);
         let (len, since_us) = (u64::from(staged.piece.len), self.member.now.monotonic_us);
-        let passing = Passing { client, number, len, lacking, since_us };
+        let passing = Passing { client, answer, len, lacking, since_us };
         self.member.uploads.pass(id, passing);
     }
 
@@ -262,9 +298,9 @@ impl<S: Store> Turn<'_, S> {
         let Some(passing) = self.member.uploads.passing.get_mut(&id) else { return };
         passing.lacking.remove(&node);
         if passing.lacking.is_empty() {
-            let Passing { client, number, .. } = *passing;
+            let (client, answer) = (passing.client, passing.answer.clone());
             self.member.uploads.remove(id);
-            self.send(Address::Client(client), Body::Upload(Message::Staged { number }));
+            self.send(Address::Client(client), Body::Upload(answer));
         }
     }
 
@@ -341,6 +377,7 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.now.monotonic_us;
         self.member.uploads.forget_late(now_us);
         self.give_up_silent(now_us);
+        self.tick_copies(now_us);
         if now_us.saturating_sub(self.member.uploads.looked_us) >= LATE_LOOK_US {
             self.member.uploads.looked_us = now_us;
             let clock_us = self.member.commit.clock().clock;

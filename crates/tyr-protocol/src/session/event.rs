@@ -10,6 +10,7 @@ use tyr_types::{
 
 use crate::map::ClusterMap;
 use crate::message::Envelope;
+use crate::upload::PieceSource;
 
 /// A call, by the number its user gave it; no two in flight have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +142,16 @@ pub enum Call {
         chunk: u64,
         /// What is in it: at most [`tyr_types::limits::PIECE_LEN_MAX`].
         bytes: Bytes,
+    },
+    /// Fill a piece with what a blob had at a moment, inside the cluster (U5); else as
+    /// [`Call::Stage`]. The moment has to be kept meanwhile, as for reads at it.
+    Copy {
+        /// The blob that it will be written to.
+        blob: BlobName,
+        /// The chunk in which it will lie, from its first to its last byte.
+        chunk: u64,
+        /// What is to be in it.
+        source: PieceSource,
     },
     /// Pieces of a chunk are not needed, and there will be no transaction that refers to them.
     Unstage {

@@ -83,7 +83,6 @@ use crate::message::{Address, Asked, Body, Envelope, Now};
 #[cfg(feature = "broken-rules")]
 use crate::rule::Rule;
 use crate::rule::Rules;
-use crate::upload;
 
 /// What a call is busy with.
 #[derive(Debug)]
@@ -262,6 +261,9 @@ impl Session {
             Call::Stage { blob, chunk, bytes } => {
                 self.begin_staging(call, (blob, chunk), bytes, effects);
             }
+            Call::Copy { blob, chunk, source } => {
+                self.begin_copying(call, (blob, chunk), source, effects);
+            }
             Call::End { .. }
             | Call::GiveBack { .. }
             | Call::EndWatch { .. }
@@ -395,13 +397,12 @@ impl Session {
             Body::KeyLease(message) => self.hear_of_lease(from, message, effects),
             Body::KeyWatch(message) => self.hear_of_watch(from, message, effects),
             Body::NewerMap(map) => self.install(map, effects),
-            Body::Upload(upload::Message::Staged { number }) => self.staged(from, number, effects),
+            Body::Upload(message) => self.hear_of_piece(from, message, effects),
             Body::NotUnderstood { asked, level } => self.misread(from, asked, level, effects),
             // Not for clients.
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
-            | Body::Upload(_)
             | Body::Submit { .. }
             | Body::Read(_)
             | Body::CancelRead { .. }

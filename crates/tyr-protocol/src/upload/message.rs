@@ -1,6 +1,6 @@
 //! What clients and nodes say to each other about pieces.
 
-use tyr_types::{BlobName, Bytes, PieceId, PieceRef, TransactionId};
+use tyr_types::{BlobName, ByteRange, Bytes, PieceId, PieceRef, Timestamp, TransactionId};
 
 /// A piece, and the chunk that it will lie in: it is placed as that is, and is good for no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,18 @@ pub struct StagedPiece {
     pub blob: BlobName,
     /// The chunk.
     pub chunk: u64,
+}
+
+/// Where nodes find what a piece is to have in it (U5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PieceSource {
+    /// The blob.
+    pub blob: BlobName,
+    /// Bytes of one of its chunks: 1 to [`tyr_types::limits::PIECE_LEN_MAX`]. Where nothing was
+    /// written there are zeros in the piece.
+    pub range: ByteRange,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// What is said about pieces.
@@ -68,5 +80,28 @@ pub enum Message {
         chunk: u64,
         /// The pieces.
         ids: Vec<PieceId>,
+    },
+    /// A client wants a piece to be filled with what a blob had at a moment (U5), by one of the
+    /// nodes that the piece's chunk is placed on. Answered by `Copied` when it is durable at all of
+    /// them, or by `Refused` or `NotHere` with the number of a read. The same again begins its time
+    /// anew.
+    Copy {
+        /// What the answer names, among the numbers of the client's reads.
+        number: u64,
+        /// The piece.
+        id: PieceId,
+        /// The blob that it is for.
+        blob: BlobName,
+        /// The chunk.
+        chunk: u64,
+        /// What is to be in it.
+        source: PieceSource,
+    },
+    /// To a client: the piece is filled, and durable wherever its chunk is placed.
+    Copied {
+        /// The number of the question.
+        number: u64,
+        /// The piece, with its length and its sum.
+        piece: PieceRef,
     },
 }

@@ -1,9 +1,13 @@
-//! Pieces of payloads that are uploaded ahead of their transaction (U1 to U4).
+//! Pieces of payloads that are uploaded ahead of their transaction, or filled with what another
+//! blob had (U1 to U5).
 //!
 //! ```text
 //!   client ──Stage──► a holder ──Stage──► the other holders      each: extents, log
 //!   client ◄─Staged── a holder ◄─Staged── the other holders      durable at all of them
 //!   client ──Submit, which names the pieces──► chain
+//!
+//!   client ──Copy──► a holder ──Read at S──► a holder of the source      the rest is the same
+//!   client ◄─Copied─ a holder
 //! ```
 //!
 //! What a piece has in it never changes, so it does not matter when and by whom it is told: it is
@@ -12,8 +16,8 @@
 //!
 //! [`message`] is what is said, [`pieces`] what a node has staged, [`mod@wanted`] which pieces of a
 //! transaction a node has to have, [`content`] what there
-//! is of them. The messages are worked off by `member::uploading`, a client's
-//! side is `session::staging`.
+//! is of them. The messages are worked off by `member::uploading` and
+//! `member::copying`, a client's side is `session::staging`.
 //!
 //! It must not know where the bytes of a piece are: that is the store's affair.
 
@@ -25,7 +29,7 @@ pub mod wanted;
 use tyr_types::Bytes;
 
 pub use self::content::with_content;
-pub use self::message::{Message, StagedPiece};
+pub use self::message::{Message, PieceSource, StagedPiece};
 pub use self::pieces::{Kept, Pieces};
 pub use self::wanted::{Wanted, is_uploaded, wanted};
 

@@ -44,7 +44,9 @@ impl About {
             }
             Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
             Body::KeyWatch(key_watch::Message::Ask { .. }) => Self::Read(2),
-            Body::Upload(upload::Message::Stage { .. }) => Self::Read(2),
+            Body::Upload(upload::Message::Stage { .. } | upload::Message::Copy { .. }) => {
+                Self::Read(2)
+            }
             // Answers, and what is said again until it shows that it was heard.
             Body::Commit(_)
             | Body::Recovery(_)

@@ -5,7 +5,7 @@ use tyr_types::{PieceContent, PieceId, PieceRef, Uploaded};
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::Output;
-use crate::upload::{self, StagedPiece};
+use crate::upload::{self, PieceSource, StagedPiece};
 
 impl Encoded for PieceId {
     const LEN_MIN: usize = 16;
@@ -91,6 +91,8 @@ impl Encoded for PieceContent {
 
 encoded_struct!(StagedPiece, 27, { piece, blob, chunk });
 
+encoded_struct!(PieceSource, 7, { blob, range, at });
+
 encoded_enum!(upload::Message, "message about pieces", {
     0 => Stage { number, staged, bytes },
     1 => Staged { number },
@@ -99,4 +101,6 @@ encoded_enum!(upload::Message, "message about pieces", {
     4 => Fetch { id, transaction },
     5 => Lacking { id, transaction },
     6 => Drop { blob, chunk, ids },
+    7 @ 16 => Copy { number, id, blob, chunk, source },
+    8 @ 16 => Copied { number, piece },
 });

@@ -1,10 +1,10 @@
 //! Pieces that are uploaded ahead of their transaction: to whom, and how often (U1, U2).
 
-use tyr_types::PieceRef;
+use tyr_types::{PieceId, PieceRef, Timestamp};
 
 use super::*;
-use crate::level::LEVEL_LEASING;
-use crate::upload::{Message, sum_of};
+use crate::level::{LEVEL_COPYING, LEVEL_LEASING, LEVEL_LISTING};
+use crate::upload::{Message, PieceSource, sum_of};
 
 impl Client {
     fn stage(&mut self, bytes: &'static [u8]) -> CallId {
@@ -85,5 +85,45 @@ fn in_a_cluster_of_before_it_is_refused_with_who_is_to_be_upgraded() {
     client.stage(b"abc");
     let Answer::Failed(abort) = client.answer() else { panic!("nobody would read it") };
     assert!(abort.reason.contains("feature level 10"), "{}", abort.reason);
+    assert!(client.uploads().is_empty());
+}
+
+fn source() -> PieceSource {
+    let range = ByteRange { start: 5, end: 8 };
+    PieceSource { blob: blob("b"), range, at: Timestamp::ZERO }
+}
+
+/// U5.
+#[test]
+fn a_piece_that_nodes_fill_is_named_by_its_client_and_told_by_the_answer() {
+    let mut client = Client::new();
+    client.call(Call::Copy { blob: blob("a"), chunk: 1, source: source() });
+    let [(to, Message::Copy { number, id, chunk: 1, source: said, .. })] = &client.uploads()[..]
+    else {
+        panic!("it is asked for")
+    };
+    assert_eq!(*said, source());
+    let piece = PieceRef { id: *id, len: 3, sum: 7 };
+    for other in [
+        Message::Staged { number: *number },
+        Message::Copied { number: *number, piece: PieceRef { len: 4, ..piece } },
+        Message::Copied { number: *number, piece: PieceRef { id: PieceId(3), ..piece } },
+    ] {
+        client.receive(*to, Body::Upload(other));
+        assert!(client.done.is_empty(), "that is another");
+    }
+    client.receive(*to, Body::Upload(Message::Copied { number: *number, piece }));
+    assert_eq!(client.answer(), Answer::Staged(piece));
+    assert!(client.session.due_us().is_none(), "nothing is left of it");
+}
+
+#[test]
+fn nodes_of_before_are_not_asked_to_fill_a_piece() {
+    let config = KeyspaceConfig { chunk_size: CHUNK, ..Default::default() };
+    let map = ClusterMap::of(5, &[config]).speaking(LEVEL_LISTING);
+    let mut client = Client::with(map, SessionConfig::default());
+    client.call(Call::Copy { blob: blob("a"), chunk: 1, source: source() });
+    let Answer::Failed(abort) = client.answer() else { panic!("nobody would read it") };
+    assert!(abort.reason.contains(&format!("feature level {LEVEL_COPYING}")), "{}", abort.reason);
     assert!(client.uploads().is_empty());
 }

@@ -4,10 +4,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::words::{
-    blob_name, bytes, number_u64, piece_content, piece_id, piece_ref, transaction_id,
+    blob_name, byte_range, bytes, number_u64, piece_content, piece_id, piece_ref, timestamp,
+    transaction_id,
 };
 use crate::member::Record;
-use crate::upload::{Message, StagedPiece};
+use crate::upload::{Message, PieceSource, StagedPiece};
 
 /// A piece that is uploaded.
 pub fn staged() -> BoxedStrategy<StagedPiece> {
@@ -35,6 +36,19 @@ pub fn upload_message() -> BoxedStrategy<Message> {
             chunk,
             ids
         }),
+    ]
+    .boxed()
+}
+
+/// A message about pieces that are filled inside the cluster.
+pub fn copy_message() -> BoxedStrategy<Message> {
+    let source = (blob_name(), byte_range(), timestamp())
+        .prop_map(|(blob, range, at)| PieceSource { blob, range, at });
+    prop_oneof![
+        (number_u64(), piece_id(), blob_name(), number_u64(), source).prop_map(
+            |(number, id, blob, chunk, source)| Message::Copy { number, id, blob, chunk, source }
+        ),
+        (number_u64(), piece_ref()).prop_map(|(number, piece)| Message::Copied { number, piece }),
     ]
     .boxed()
 }

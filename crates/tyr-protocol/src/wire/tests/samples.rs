@@ -26,7 +26,7 @@ use crate::message::{
 };
 use crate::movement::{self, ChunkCopy, ChunkVersion};
 use crate::read::Kind;
-use crate::upload::{self, StagedPiece};
+use crate::upload::{self, PieceSource, StagedPiece};
 use crate::versions::Usage;
 
 const ID: TransactionId = TransactionId(0x0123_4567_89AB_CDEF_0000_0000_0000_002A);
@@ -541,8 +541,16 @@ fn uploads() -> Vec<(&'static str, Body)> {
         ("fetch", Message::Fetch { id: PIECE, transaction }),
         ("lacking", Message::Lacking { id: PIECE, transaction }),
         ("drop", Message::Drop { blob: blob("acht"), chunk: 300, ids }),
+        ("copy-piece", copying()),
+        ("piece-copied", Message::Copied { number: 9, piece: staged().piece }),
     ];
     messages.into_iter().map(|(name, message)| (name, Body::Upload(message))).collect()
+}
+
+fn copying() -> upload::Message {
+    let range = ByteRange { start: 5, end: 1 << 20 };
+    let source = PieceSource { blob: blob("eins"), range, at: at(23) };
+    upload::Message::Copy { number: 9, id: PIECE, blob: blob("acht"), chunk: 300, source }
 }
 
 fn marked() -> Vec<Marked> {

@@ -204,6 +204,7 @@ impl Serial {
             Call::Ask { .. } => panic!("this store never leaves an outcome open"),
             Call::End { .. } => Answer::Ended,
             Call::Stage { .. }
+            | Call::Copy { .. }
             | Call::Unstage { .. }
             | Call::Watch { .. }
             | Call::EndWatch { .. } => unreachable!("its clients upload nothing and do not watch"),
