@@ -24,7 +24,7 @@ use tyr_protocol::commit::{Decision, Outcomes};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
-use tyr_protocol::upload::{self, StagedPiece};
+use tyr_protocol::upload::{self, PieceSource, StagedPiece};
 use tyr_protocol::wire::Unread;
 use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction};
 
@@ -209,10 +209,7 @@ impl Gate {
             Body::Scan(it) => self.refused_listing(parts, caller, it.number, it.keyspace),
             Body::KeyLease(message) => self.refused_lease(caller, message),
             Body::KeyWatch(message) => self.refused_watch(caller, message),
-            Body::Upload(upload::Message::Stage { number, staged, .. }) => self
-                .admit_piece(parts, caller, staged)
-                .err()
-                .map(|error| Body::Refused { read: *number, abort: abort(&error, None) }),
+            Body::Upload(message) => self.refused_piece(parts, caller, message),
             // Nothing is read yet.
             Body::Moment { read, .. } => {
                 let room = self.permit_moment(caller).and_then(|()| self.check_read_room(parts));
@@ -221,7 +218,6 @@ impl Gate {
             Body::Commit(_)
             | Body::Recovery(_)
             | Body::Movement(_)
-            | Body::Upload(_)
             | Body::CancelRead { .. }
             | Body::SnapshotEnded { .. }
             | Body::FetchMap
@@ -265,15 +261,57 @@ impl Gate {
         Ok(has_room)
     }
 
+    /// Why a piece may not be uploaded or filled now.
+    fn refused_piece(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        message: &upload::Message,
+    ) -> Option<Body> {
+        let (number, admitted) = match message {
+            upload::Message::Stage { number, staged, .. } => {
+                (number, self.admit_piece(parts, caller, staged))
+            }
+            upload::Message::Copy { number, blob, source, .. } => {
+                (number, self.admit_copy(parts, caller, blob, source))
+            }
+            upload::Message::Staged { .. }
+            | upload::Message::Copied { .. }
+            | upload::Message::Pass { .. }
+            | upload::Message::Passed { .. }
+            | upload::Message::Fetch { .. }
+            | upload::Message::Lacking { .. }
+            | upload::Message::Drop { .. } => return None,
+        };
+        admitted.err().map(|error| Body::Refused { read: *number, abort: abort(&error, None) })
+    }
+
     /// Whether a piece may be uploaded ahead of its transaction now. Its client asks on where there
     /// is no room just now.
     fn admit_piece(&self, parts: &Parts, caller: &Caller, staged: &StagedPiece) -> Result<()> {
         self.permit(caller, &staged.blob, Right::Write)?;
+        self.check_piece_room(parts, staged.blob.keyspace, u64::from(staged.piece.len))
+    }
+
+    /// Whether a piece may be filled now with what another blob had: to its client that is a read
+    /// and an upload.
+    fn admit_copy(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        blob: &BlobName,
+        source: &PieceSource,
+    ) -> Result<()> {
+        self.permit_copy(caller, blob, &source.blob)?;
+        self.check_read_room(parts)?;
+        self.admit_read(parts, source.blob.keyspace)?;
+        self.check_piece_room(parts, blob.keyspace, source.range.len())
+    }
+
+    fn check_piece_room(&self, parts: &Parts, keyspace: KeyspaceId, len: u64) -> Result<()> {
         self.check(!parts.driver.has_room(), || crowded(parts.driver.backlog()))?;
         self.check(self.is_disk_full(), || Error::unavailable(DISK_FULL))?;
-        let len = u64::from(staged.piece.len);
-        let admitted = parts.quotas.admit_bytes(staged.blob.keyspace, len);
-        count(admitted, &self.refused.quota)
+        count(parts.quotas.admit_bytes(keyspace, len), &self.refused.quota)
     }
 
     /// Lets a client's transaction wait until there is room for it; `None` when that is so.

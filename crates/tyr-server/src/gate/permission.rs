@@ -41,6 +41,17 @@ impl Gate {
         self.permit(caller, &request.blob, Right::Read)
     }
 
+    /// Who has a piece filled reads what it is filled with.
+    pub(super) fn permit_copy(
+        &self,
+        caller: &Caller,
+        blob: &BlobName,
+        source: &BlobName,
+    ) -> Result<()> {
+        self.permit(caller, blob, Right::Write)?;
+        self.permit(caller, source, Right::Read)
+    }
+
     pub(super) fn refused_listing(
         &self,
         parts: &Parts,

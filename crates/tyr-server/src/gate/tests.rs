@@ -14,6 +14,7 @@ use tyr_types::{
 };
 
 use super::*;
+use tyr_net::access::{self, User};
 use tyr_net::{Authenticate, Introduction, Principal};
 use tyr_types::ErrorKind;
 
@@ -180,4 +181,25 @@ fn a_node_whose_program_is_too_old_for_the_cluster_is_refused_by_name() {
     assert!(come(&hello(LEVEL + 1)).is_ok());
     let client = Hello { sender: Address::Client(7), ..hello(LEVEL) };
     assert!(come(&client).is_ok(), "clients may be older");
+}
+
+/// U5.
+#[test]
+fn who_copies_may_read_the_source_and_write_the_target() {
+    let key = access::Key::draw().unwrap();
+    let users = Arc::new(Users::with_secret(&access::Key::draw().unwrap()));
+    let [own, others] = [1, 2].map(tyr_types::KeyspaceId);
+    let user = |rights: [Option<Right>; 2]| {
+        let [of_own, of_others] = rights;
+        let user = User::new(key.hash()).granted(own, of_own).granted(others, of_others);
+        users.update("ann", Some(user));
+        users.identify(access::token("ann", &key).as_bytes()).unwrap()
+    };
+    let gate = Gate::new(Arc::clone(&users), None);
+    let blob = |keyspace| BlobName { keyspace, key: Key::new("blob").unwrap() };
+    let may = |caller: &Caller| gate.permit_copy(caller, &blob(own), &blob(others)).is_ok();
+    assert!(may(&user([Some(Right::Write), Some(Right::Read)])));
+    assert!(!may(&user([Some(Right::Write), None])), "it would read what is not for it");
+    assert!(!may(&user([Some(Right::Read), Some(Right::Read)])));
+    assert!(!may(&user([None, Some(Right::Write)])));
 }
