@@ -65,9 +65,10 @@ pub use self::key_lease::KeyLease;
 pub use self::key_watch::KeyWatch;
 pub use self::presence::Presence;
 pub use self::tls::TlsOptions;
-pub use tyr_protocol::level::{LEVEL_LISTING, LEVEL_STRETCHING};
+pub use tyr_protocol::level::{LEVEL_COPYING, LEVEL_LISTING, LEVEL_STRETCHING};
 pub use tyr_protocol::read::layout;
 pub use tyr_protocol::session::{Place, Seen, Want};
+pub use tyr_protocol::upload::PieceSource;
 pub use tyr_runtime::waiting::block_on;
 
 use self::answer::Waiter;
@@ -300,6 +301,15 @@ impl Client {
     pub fn upload(&self, blob: BlobName, chunk: u64, bytes: Bytes) -> Waiting<PieceRef> {
         let (answer, receiver) = oneshot::channel();
         let call = Call::Stage { blob, chunk, bytes };
+        let call = self.driver.call(call, Waiter::Piece(answer));
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// Has nodes fill a piece with what a blob had at a moment (U5): at most 4 MiB of one of its
+    /// chunks. The moment has to be kept meanwhile. Else it is as with [`Client::upload`].
+    pub fn copy(&self, blob: BlobName, chunk: u64, source: PieceSource) -> Waiting<PieceRef> {
+        let (answer, receiver) = oneshot::channel();
+        let call = Call::Copy { blob, chunk, source };
         let call = self.driver.call(call, Waiter::Piece(answer));
         Waiting::new(&self.driver, call, receiver)
     }
