@@ -99,6 +99,7 @@ const UPLOADS: &[Missing] = &[
     missing(Rule::U2, "uploads", 0, 20),
     missing(Rule::U3, "uploads-hot", 2, 40),
     missing(Rule::U4, "uploads-grow", 0, 20),
+    missing(Rule::U5, "copies", 0, 20),
 ];
 
 /// Those that whole clusters do not miss, and the test of the machine that does.

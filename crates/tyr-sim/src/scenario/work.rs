@@ -5,6 +5,7 @@ use tyr_types::{Error, Result};
 use crate::workload::bank::Bank;
 use crate::workload::borders::Borders;
 use crate::workload::caches::Caches;
+use crate::workload::copies::Copies;
 use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
 use crate::workload::holes::Holes;
@@ -33,7 +34,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -48,6 +49,14 @@ const KINDS: [Kind; 19] = [
         name: "caches",
         parameters: &[("blobs", 3)],
         make: |space, values| Box::new(Caches::new(space, values[0] as usize)),
+    },
+    Kind {
+        name: "copies",
+        parameters: &[("blobs", 3), ("pause", 0)],
+        make: |space, values| {
+            let pause_us = values[1].saturating_mul(1_000);
+            Box::new(Copies::new(space, values[0] as usize, pause_us))
+        },
     },
     Kind {
         name: "counters",

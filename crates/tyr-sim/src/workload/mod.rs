@@ -6,14 +6,16 @@
 //! history. What it writes is unique where it can be, so that what a client read says who wrote it.
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
-//! [`pages`], [`rooms`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`]
-//! and [`uploads`] are the workloads; [`locking`] is what is done with a lease, [`uploading`] what
-//! goes ahead of a transaction, [`stretching`] what is asked of stretches, [`probe`] what every run
-//! ends with.
+//! [`pages`], [`rooms`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`],
+//! [`uploads`] and [`copies`] are the workloads; [`locking`] is what is done with a lease,
+//! [`uploading`] what goes ahead of a transaction, [`copying`] what nodes fill of that,
+//! [`stretching`] what is asked of stretches, [`probe`] what every run ends with.
 
 pub mod bank;
 pub mod borders;
 pub mod caches;
+pub mod copies;
+pub mod copying;
 pub mod counters;
 pub mod ends;
 pub mod holes;
@@ -48,6 +50,7 @@ use tyr_types::{
 use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
 
+use self::copying::Copied;
 use self::locking::Locked;
 pub use self::runner::{Next, Runner};
 use self::uploading::Afterwards;
@@ -91,6 +94,13 @@ pub enum Work {
         /// What is done when all is uploaded.
         afterwards: Afterwards,
         /// The pause in microseconds.
+        pause_us: u64,
+    },
+    /// Read part of a blob, have nodes copy what it had then into another, and commit that.
+    Copy {
+        /// What is copied to where.
+        copied: Copied,
+        /// The pause in microseconds before each call but the first.
         pause_us: u64,
     },
     /// Read, then commit what follows from what was read.

@@ -18,6 +18,7 @@ use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
 use self::answers::{aborted, committed, failed, listed, read, saw, seen_of, stretched};
 use self::watching::Watching;
+use super::copying::Copying;
 use super::locking::Locking;
 use super::paging::Paging;
 use super::stretching::Stretching;
@@ -73,6 +74,8 @@ struct Doing {
     /// A transaction of unknown outcome, to ask for.
     asked: Option<Arc<Transaction>>,
     asks: u32,
+    /// What it copies, until that was read.
+    copying: Option<Copying>,
     /// What is uploaded ahead of its transaction.
     uploading: Option<Uploading>,
     /// What becomes of that.
@@ -86,6 +89,10 @@ impl Doing {
     fn commit(&mut self, attempted: &mut Attempted) -> Call {
         if let Some(then) = self.then.take() {
             attempted.blobs = then(&attempted.reads);
+        }
+        if let Some(copying) = self.copying.take() {
+            let (blobs, uploading) = copying.transaction();
+            (attempted.blobs, self.uploading) = (blobs, Some(uploading));
         }
         let uploading = self.uploading.get_or_insert_with(|| Uploading::of(&attempted.blobs));
         if let Some(upload) = uploading.next() {
@@ -392,6 +399,7 @@ impl Runner {
             }
             Answer::Aborted { transaction, abort } => aborted(deed, doing, transaction, abort),
             Answer::Read(seen) => {
+                doing.copying.iter_mut().for_each(|copying| copying.saw(&seen));
                 match doing.stretching.is_asking() {
                     true => stretched(deed, &mut doing.stretching, &seen, now_us),
                     false => read(deed, doing, seen, now_us),
@@ -436,7 +444,10 @@ impl Runner {
                 true
             }
         };
-        if is_done {
+        let deed = &self.history.entries[doing.entry].deed;
+        if is_done && doing.is_copied_next(deed) {
+            self.begin_copy(number, now_us);
+        } else if is_done {
             self.end(number, now_us);
         } else {
             client.next_us = now_us + doing.pause_us;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tyr_protocol::session::Call;
+use tyr_protocol::upload::PieceSource;
 use tyr_types::{
     BlobName, BlobOperations, Bytes, Operation, Payload, PieceContent, PieceId, PieceRef, Uploaded,
     UploadedPiece,
@@ -15,9 +16,20 @@ use tyr_types::{
 /// A payload of these bytes at `offset` of its blob, in pieces that end where chunks do, and are
 /// `len_max` bytes long at most.
 pub fn in_pieces(bytes: &Bytes, offset: u64, chunk_size: u64, len_max: u64) -> Payload {
+    let end = offset + bytes.len() as u64;
+    cut(bytes, offset, chunk_size, |at| (chunk_size - at % chunk_size).min(len_max).min(end - at))
+}
+
+/// The same in pieces that are as long as `len_at` says of where each begins.
+pub fn cut(
+    bytes: &Bytes,
+    offset: u64,
+    chunk_size: u64,
+    mut len_at: impl FnMut(u64) -> u64,
+) -> Payload {
     let (mut at, mut rest, mut pieces) = (offset, bytes.clone(), Vec::new());
     while !rest.is_empty() {
-        let len = (chunk_size - at % chunk_size).min(len_max).min(rest.len() as u64);
+        let len = len_at(at);
         let piece = PieceRef { id: PieceId((at / chunk_size).into()), len: len as u32, sum: 0 };
         let content = PieceContent::Bytes(rest.split_to(len as usize));
         pieces.push(UploadedPiece { piece, content });
@@ -42,7 +54,7 @@ pub enum Afterwards {
 /// What is uploaded for a transaction.
 #[derive(Debug)]
 pub struct Uploading {
-    todo: VecDeque<(BlobName, u64, Bytes)>,
+    todo: VecDeque<Call>,
     /// The names that the session gave, in order.
     done: Vec<PieceRef>,
     /// The chunk of each that was asked for, in order.
@@ -61,18 +73,34 @@ impl Uploading {
                     let PieceContent::Bytes(bytes) = content else {
                         panic!("a workload says what is in a piece")
                     };
-                    todo.push_back((entry.blob.clone(), piece.id.0 as u64, bytes.clone()));
+                    let (blob, chunk) = (entry.blob.clone(), piece.id.0 as u64);
+                    todo.push_back(Call::Stage { blob, chunk, bytes: bytes.clone() });
                 }
             }
         }
         Self { todo, done: Vec::new(), places: Vec::new(), dropped: 0 }
     }
 
+    /// The same, filled by nodes with what is there, one piece after the other.
+    pub fn copied(self, sources: VecDeque<PieceSource>) -> Self {
+        assert_eq!(self.todo.len(), sources.len(), "each piece is filled");
+        let filled = |(call, source): (Call, PieceSource)| match call {
+            Call::Stage { blob, chunk, bytes } => {
+                assert_eq!(bytes.len() as u64, source.range.len(), "with as much");
+                Call::Copy { blob, chunk, source }
+            }
+            other => panic!("nothing else goes ahead: {other:?}"),
+        };
+        Self { todo: self.todo.into_iter().zip(sources).map(filled).collect(), ..self }
+    }
+
     /// The next piece to upload.
     pub fn next(&mut self) -> Option<Call> {
-        let (blob, chunk, bytes) = self.todo.pop_front()?;
-        self.places.push((blob.clone(), chunk));
-        Some(Call::Stage { blob, chunk, bytes })
+        let call = self.todo.pop_front()?;
+        if let Call::Stage { blob, chunk, .. } | Call::Copy { blob, chunk, .. } = &call {
+            self.places.push((blob.clone(), *chunk));
+        }
+        Some(call)
     }
 
     /// A piece is uploaded, and has this name.

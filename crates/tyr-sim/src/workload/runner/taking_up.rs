@@ -1,13 +1,43 @@
 //! What a client begins: its entry in the history, and what it still has to read, list or ask.
 
 use super::super::Work;
+use super::super::copying::Copying;
 use super::super::locking::Locking;
 use super::super::paging::Paging;
 use super::super::stretching::Stretching;
 use super::{Doing, Runner};
 use crate::checker::{Attempted, Deed, Entry, Fate, Seen};
+use tyr_types::BlobOperations;
+
+impl Doing {
+    /// Whether what it has read in a snapshot is copied now.
+    pub(super) fn is_copied_next(&self, deed: &Deed) -> bool {
+        let is_read = matches!(deed, Deed::Snapshot(seen) if seen.iter().all(Seen::is_answered));
+        is_read && self.copying.as_ref().is_some_and(Copying::has_seen)
+    }
+}
+
+/// A transaction that was not submitted yet.
+fn attempted(blobs: Vec<BlobOperations>) -> Attempted {
+    let (reads, answers) = (Vec::new(), Vec::new());
+    Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
+}
 
 impl Runner {
+    /// A client has read in a snapshot what it copies: that is a deed of its own, and so is the
+    /// transaction, which begins now. What the snapshot keeps is kept on.
+    pub(super) fn begin_copy(&mut self, client: u16, now_us: u64) {
+        let Some(doing) = &mut self.clients[usize::from(client)].doing else { return };
+        let read = &mut self.history.entries[doing.entry];
+        read.end_us = Some(now_us);
+        let deed = Deed::Transaction(attempted(Vec::new()));
+        let (workload, pages) = (read.workload, Vec::new());
+        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
+        self.history.entries.push(entry);
+        doing.entry = self.history.entries.len() - 1;
+        doing.checks.clear(); // It does not depend on what was read.
+    }
+
     /// A client takes up something, as its own workload wants it.
     pub(super) fn take_up(
         &mut self,
@@ -17,16 +47,21 @@ impl Runner {
         now_us: u64,
         is_set_up: bool,
     ) {
-        let attempted = |blobs| {
-            let (reads, answers) = (Vec::new(), Vec::new());
-            Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
-        };
-        let (mut listing, mut stretching, mut afterwards) = Default::default();
+        let (mut listing, mut stretching, mut copying, mut afterwards) = Default::default();
         let (deed, reads, then, pause_us) = match work {
             Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
             Work::Upload { blobs, afterwards: its, pause_us } => {
                 afterwards = its;
                 (Deed::Transaction(attempted(blobs)), Vec::new(), None, pause_us)
+            }
+            Work::Copy { copied, pause_us } => {
+                let deed = match copied.is_validated {
+                    true => Deed::Transaction(attempted(Vec::new())),
+                    false => Deed::Snapshot(Vec::new()),
+                };
+                let reads = vec![copied.from.clone()];
+                copying = Some(Copying::new(copied));
+                (deed, reads, None, pause_us)
             }
             Work::Transact { reads, then } => {
                 (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
@@ -73,6 +108,7 @@ impl Runner {
             began: Vec::new(),
             asked: None,
             asks: 0,
+            copying,
             uploading: None,
             afterwards,
             is_set_up,
