@@ -23,6 +23,12 @@ pub struct Keyspace {
     inner: blocking::Keyspace,
 }
 
+impl AsRef<blocking::Keyspace> for Keyspace {
+    fn as_ref(&self) -> &blocking::Keyspace {
+        &self.inner
+    }
+}
+
 impl Keyspace {
     pub(crate) fn from_blocking(inner: blocking::Keyspace) -> Self {
         Self { inner }

@@ -16,8 +16,8 @@
 //! # let path = folder.path();
 //! use std::io::Read;
 //!
-//! use tyr::{ByteRange, ErrorKind, KeyspaceConfig, LeaseOptions, Number, Relation, Scan, Tyr};
-//! use tyr::{Transform, TransformKind};
+//! use tyr::{BlobCopy, ByteRange, ErrorKind, KeyspaceConfig, LeaseOptions, Number, Relation};
+//! use tyr::{Scan, Transform, TransformKind, Tyr};
 //!
 //! // One process at a time has a store open. A keyspace fixes how its blobs are kept.
 //! let tyr = Tyr::open(path).await?;
@@ -113,6 +113,10 @@
 //! let mut ten = Vec::new();
 //! reader.read_to_end(&mut ten).unwrap();
 //! assert_eq!(ten, [7; 10]);
+//!
+//! // Inside a store they are copied, whole or in part.
+//! let copied = tyr.copy(&BlobCopy::new(&data, "large", &data, "copy of large")?).await?;
+//! assert_eq!(copied, written);
 //! tyr.close().await
 //! # }
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tour()).unwrap();
@@ -180,6 +184,7 @@ mod backend;
 mod committed;
 #[cfg(feature = "cluster")]
 mod connect;
+mod copying;
 mod key;
 mod keyspace;
 mod lease;
@@ -200,6 +205,7 @@ pub mod blocking;
 pub use committed::Committed;
 #[cfg(feature = "cluster")]
 pub use connect::ConnectOptions;
+pub use copying::BlobCopy;
 pub use key::ToKey;
 pub use keyspace::Keyspace;
 pub use lease::{Lease, LeaseOptions, Lock, LockInfo};

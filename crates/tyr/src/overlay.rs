@@ -3,7 +3,7 @@
 //! The operations are played in order over the bytes that the snapshot has. A transform needs all
 //! bytes of its number, so the range that is read grows until no transform sticks out of it.
 
-use tyr_types::{ByteRange, ExtentRef, Operation, Payload, Result};
+use tyr_types::{ByteRange, Error, ExtentRef, Operation, Payload, Result};
 
 use crate::backend::Backend;
 
@@ -73,8 +73,13 @@ impl View {
     fn write(&mut self, backend: &Backend, offset: u64, payload: &Payload) -> Result<()> {
         match payload {
             Payload::Inline(bytes) => self.write_bytes(offset, bytes),
-            // It goes ahead when the transaction commits, and is by value until then.
-            Payload::Uploaded(_) => unreachable!("nothing is read behind an upload"),
+            // Else what goes ahead is by value until the commit.
+            Payload::Uploaded(_) => {
+                return Err(Error::invalid(
+                    "this transaction has had nodes copy into the blob, and what they copied is \
+                     read when it is committed; read first, or in another transaction",
+                ));
+            }
             Payload::Extents(extents) => self.write_extents(backend, offset, extents)?,
             // Zeros are where stamps will be (C10).
             Payload::Stamped(stamped) => self.write_bytes(offset, stamped.bytes()),

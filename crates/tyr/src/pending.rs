@@ -27,7 +27,7 @@ pub(crate) struct Pending {
     listed: usize,
     leases: Vec<Arc<ExtentLease>>,
     /// What was uploaded ahead of it, to a cluster.
-    upload: Option<RemoteUpload>,
+    uploads: Vec<RemoteUpload>,
     operations: usize,
     /// Bytes that a transaction of a cluster carries.
     carried: usize,
@@ -122,7 +122,7 @@ impl Pending {
     /// Takes responsibility for what was written by somebody else, to extents or to a cluster.
     pub fn hold(&mut self, leases: Vec<Arc<ExtentLease>>, upload: Option<RemoteUpload>) {
         self.leases.extend(leases);
-        self.upload = self.upload.take().or(upload);
+        self.uploads.extend(upload);
     }
 
     /// Notes what was read, to be validated at commit; what is `settled`, only if the transaction
@@ -184,6 +184,11 @@ impl Pending {
         self.blobs.is_empty().then(|| all.collect())
     }
 
+    /// Whether it does nothing.
+    pub fn is_empty(&self) -> bool {
+        self.blobs.is_empty()
+    }
+
     /// What the transaction does to a blob so far.
     pub fn operations_on(&self, name: &BlobName) -> &[Operation] {
         self.position(name).map_or(&[], |position| &self.blobs[position as usize].operations)
@@ -195,7 +200,7 @@ impl Pending {
         if !self.blobs.is_empty() {
             self.reads.append(&mut self.settled);
         }
-        backend.commit(self.blobs, self.reads, versions, self.leases, self.upload)
+        backend.commit(self.blobs, self.reads, versions, self.leases, self.uploads)
     }
 
     /// Operations per blob, to find an outcome by its id later.

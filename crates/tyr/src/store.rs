@@ -20,6 +20,7 @@ use crate::attempts::Attempts;
 use crate::backend::Backend;
 use crate::backend::BlobPart;
 use crate::blocking;
+use crate::copying::BlobCopy;
 use crate::metadata::Metadata;
 use crate::offload::offload;
 use crate::{Committed, Keyspace, Snapshot, Transaction};
@@ -331,6 +332,25 @@ impl Tyr {
     pub async fn snapshot(&self) -> Result<Snapshot> {
         let view = self.inner.backend.take_view().await?;
         Ok(Snapshot::from_blocking(blocking::Snapshot::new(view)))
+    }
+
+    /// Copies a blob, or a range of one, into another in one transaction; answers how many bytes,
+    /// holes among them. What is copied is the source as it was at one moment, which everything
+    /// acknowledged before precedes, whatever becomes of it since: it never conflicts. Holes of 4
+    /// KiB and more stay holes. In a directory a few MiB at a time are in memory; in a cluster the
+    /// nodes copy, and the bytes do not pass the client, but stretches of less than 32 KiB.
+    ///
+    /// Readers see the target as it was until all of it is there. If it fails, nothing changed.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such blob, or a keyspace was dropped meanwhile;
+    /// `InvalidArgument` for a whole blob onto itself, keyspaces of another store, and more than
+    /// 65,536 chunks in a cluster; `SnapshotTooOld` when the source was overwritten and the copy
+    /// took more than 5 minutes, or the source's keyspace keeps no older versions; `QuotaExceeded`;
+    /// `Unavailable` in a cluster some node of which is of a release that does not copy (feature
+    /// level 16); else as [`Keyspace::put`].
+    pub async fn copy(&self, copy: &BlobCopy) -> Result<u64> {
+        self.inner.begin_copy(copy).await
     }
 
     /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.

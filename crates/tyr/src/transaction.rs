@@ -8,6 +8,7 @@ use tyr_types::{
 };
 
 use crate::committed::Committed;
+use crate::copying::BlobCopy;
 use crate::key::ToKey;
 use crate::{Keyspace, Lock, blocking};
 
@@ -185,6 +186,18 @@ impl Transaction {
     /// As [`Transaction::read`].
     pub async fn stat(&mut self, keyspace: &Keyspace, key: impl ToKey) -> Result<Stat> {
         self.read_range(keyspace, key, ByteRange::NOTHING).await.map(|(stat, _)| stat)
+    }
+
+    /// Copies a blob, or a range of one, into another with this transaction; answers how many
+    /// bytes, holes among them. It is a read of the source, at the version at which the transaction
+    /// reads that blob, and validated at commit like any other; and a write of what was read. The
+    /// rest is as [`Tyr::copy`](crate::Tyr::copy) has it.
+    ///
+    /// # Errors
+    /// As [`Tyr::copy`](crate::Tyr::copy), and `InvalidArgument` for a source that this transaction
+    /// has written: copy first. A transaction in which a copy failed is not to be committed.
+    pub async fn copy(&mut self, copy: &BlobCopy) -> Result<u64> {
+        self.inner.fetch_copy(copy).await
     }
 
     /// Lists a page of the keys of one group, with sizes and versions, and first bytes if they are

@@ -51,7 +51,7 @@ use tyr_types::{
     KeyspaceInfo, KeyspaceName, ReadCheck, Result, Stat, Timestamp,
 };
 
-pub(crate) use self::commit::Commit;
+pub(crate) use self::commit::{Asked, Commit};
 pub(crate) use self::embedded::{EmbeddedStore, ExtentLease};
 pub(crate) use self::key_lease::KeyLease;
 pub(crate) use self::key_watch::KeyWatch;
@@ -62,7 +62,6 @@ pub(crate) use self::view::View;
 use self::embedded::{EmbeddedSpace, EmbeddedView};
 pub(crate) use self::remote::RemoteUpload;
 use self::remote::{Client, RemoteSpace, RemoteView, Unresolved};
-use crate::Committed;
 use crate::offload::offload;
 
 /// What a read found; `None`: no such blob.
@@ -112,6 +111,15 @@ pub(crate) struct BlobPart {
     pub name: BlobName,
     /// The bytes; cut to the blob's size.
     pub range: ByteRange,
+}
+
+/// A range of one blob, and where it goes in another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedCopy {
+    /// The bytes.
+    pub range: ByteRange,
+    /// Where the first of them goes.
+    pub offset: u64,
 }
 
 impl Backend {
@@ -237,13 +245,22 @@ impl Backend {
         reads: Vec<ReadCheck>,
         versions: ReadVersions,
         leases: Vec<Arc<ExtentLease>>,
-        upload: Option<RemoteUpload>,
+        uploads: Vec<RemoteUpload>,
     ) -> Commit {
         let ticket = match self {
             Self::Embedded(store) => embedded::commit(store, blobs, reads, versions, leases),
             Self::Remote(client) => remote::commit(client, blobs, reads, versions.into_leases()),
         };
-        Commit::new(self, ticket, upload)
+        Commit::new(self, ticket, uploads)
+    }
+
+    /// Whether it is the same store, as its keyspaces have it.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Embedded(one), Self::Embedded(other)) => Arc::ptr_eq(one, other),
+            (Self::Remote(one), Self::Remote(other)) => Arc::ptr_eq(one, other),
+            (Self::Embedded(_), Self::Remote(_)) | (Self::Remote(_), Self::Embedded(_)) => false,
+        }
     }
 
     /// The error as its user reads it: of a blob, with the name of its keyspace.
@@ -267,7 +284,8 @@ impl Backend {
         match (self, Unresolved::of(error)) {
             (Self::Remote(client), Some(transaction)) => {
                 let shape = transaction.blobs.iter().map(|it| it.operations.len() as u32).collect();
-                Ok(Asked { commit: Commit::new(self, client.ask(transaction), None), shape })
+                let commit = Commit::new(self, client.ask(transaction), Vec::new());
+                Ok(Asked::new(commit, shape))
             }
             (Self::Embedded(_) | Self::Remote(_), _) => Err(Error::invalid(
                 "this error leaves nothing open: ask with the `TimedOut` error of a commit to a \
@@ -341,22 +359,6 @@ impl Backend {
                 Ok(())
             }
         }
-    }
-}
-
-/// A question what became of a transaction.
-pub(crate) struct Asked {
-    commit: Commit,
-    shape: Vec<u32>,
-}
-
-impl Asked {
-    pub fn wait(self) -> Result<Committed> {
-        Ok(Committed::new(self.commit.wait()?, self.shape))
-    }
-
-    pub async fn fetch(self) -> Result<Committed> {
-        Ok(Committed::new(self.commit.await?, self.shape))
     }
 }
 

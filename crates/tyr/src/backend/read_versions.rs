@@ -13,7 +13,7 @@ use tyr_runtime::waiting::block_on;
 use tyr_types::{BlobName, ByteRange, Bytes, ReadCheck, Result, Scan, ScanPage, Stat, Timestamp};
 
 use super::embedded::SnapshotGuard;
-use super::remote::{Lease, RemoteVersions};
+use super::remote::{Lease, RemoteVersions, RemoteView};
 use super::{Answer, Backend, Found, Space, View};
 
 /// The versions that a transaction reads.
@@ -121,6 +121,33 @@ impl ReadVersions {
             }
         };
         read.map_err(|error| space.named(error))
+    }
+
+    /// The view of a blob in which the transaction reads it, with its size; `None`: no such blob.
+    /// What is read there is to be noted by who reads it, and so is that there is no blob.
+    pub async fn take_view_of(
+        &mut self,
+        space: &Space,
+        name: &BlobName,
+    ) -> Result<(View, Option<u64>)> {
+        let found = match (self, space) {
+            (Self::Embedded(view), Space::Embedded(_)) => {
+                let view = begun(view, space)?.clone();
+                let stat = view.fetch_stat(space, name).await?;
+                return Ok((view, stat.map(|stat| stat.size)));
+            }
+            (Self::Remote(versions), Space::Remote(space)) => {
+                let read = versions.read(space.client(), name, ByteRange::NOTHING, true).await;
+                read.map(|VersionedRead { answer, check }| {
+                    let view = View::Remote(RemoteView::kept_at(space.client(), check.at));
+                    (view, answer.and_then(|found| found.size))
+                })
+            }
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(super::strange(space))
+            }
+        };
+        found.map_err(|error| space.named(error))
     }
 
     /// A page of a group, whose prefix is `group` (Q3), and the version at which it was listed.

@@ -9,7 +9,7 @@ pub(crate) use tyr_client::{
     Client, KeyLease as RemoteLease, KeyWatch as RemoteWatch, Lease, Presence as RemotePresence,
     Unresolved,
 };
-use tyr_client::{LEVEL_LISTING, LEVEL_STRETCHING, Place, Seen, Want, layout};
+use tyr_client::{LEVEL_COPYING, LEVEL_LISTING, LEVEL_STRETCHING, Place, Seen, Want, layout};
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
@@ -116,6 +116,16 @@ impl RemoteSpace {
         Ok((RemoteUpload::new(&self.client, name.clone(), chunk_size, offset), offset))
     }
 
+    /// Refuses copies while a node is of a release that fills no pieces (U5).
+    pub fn check_copies(&self) -> Result<()> {
+        self.client.map().check_level(LEVEL_COPYING)
+    }
+
+    /// What will be filled for a blob.
+    pub fn copy(&self, name: &BlobName) -> RemoteUpload {
+        RemoteUpload::new(&self.client, name.clone(), self.info.config.chunk_size, 0)
+    }
+
     pub async fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
         let sight = self.client.read(Want::stat(name.clone()), Place::Newest).answer().await?;
         stat(found(&sight.seen))
@@ -142,6 +152,11 @@ impl RemoteView {
         let at = Some(sight.seen.at.ok_or_else(unplaced)?);
         let lease = sight.lease.map(Arc::new);
         Ok(Some((Self { client: Arc::clone(client), at, _lease: lease }, stat.size)))
+    }
+
+    /// The cluster at a moment that something else keeps.
+    pub fn kept_at(client: &Arc<Client>, at: Timestamp) -> Self {
+        Self { client: Arc::clone(client), at: Some(at), _lease: None }
     }
 
     pub fn at(&self) -> Timestamp {

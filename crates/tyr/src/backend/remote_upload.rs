@@ -5,6 +5,9 @@
 //!                                     └ names ──► the transaction
 //! ```
 //!
+//! What is copied inside a cluster does not come by here: nodes fill its pieces (U5), and here are
+//! their names.
+//!
 //! What was uploaded and is not committed is dropped with the [`RemoteUpload`]: the nodes give its
 //! space back.
 
@@ -12,15 +15,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tyr_client::answer::Waiting;
-use tyr_client::{Client, Lease, Place, Want};
+use tyr_client::{Client, Lease, PieceSource, Place, Want};
 use tyr_runtime::ticket::Committed;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, ErrorKind, Operation, Payload, PieceId, PieceRef,
-    ReadCheck, Result, Uploaded, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, Operation, Payload, PieceId,
+    PieceRef, ReadCheck, Result, Timestamp, Uploaded, limits,
 };
+
+use super::PlacedCopy;
 
 /// Pieces of one payload on their way at a time: 16 MiB at most.
 const PIECES_IN_FLIGHT: usize = 4;
+
+/// Pieces of one copy that nodes fill at a time: 32 MiB at most, of several nodes.
+const COPIES_IN_FLIGHT: usize = 8;
 
 /// A payload on its way, at a place of a blob.
 #[derive(Debug)]
@@ -59,6 +67,56 @@ impl RemoteUpload {
             self.at += len;
         }
         Ok(())
+    }
+
+    /// Has nodes fill what goes to a place with a range of another blob of this chunk size, as it
+    /// was at a moment (U5); waits while too many pieces are on their way. `tell` is told up to
+    /// where of the source it is.
+    pub async fn copy(
+        &mut self,
+        from: &BlobName,
+        from_size: u64,
+        at: Timestamp,
+        PlacedCopy { range, offset }: PlacedCopy,
+        tell: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let mut rest = range;
+        self.at = offset;
+        while !rest.is_empty() {
+            if self.waiting.len() >= COPIES_IN_FLIGHT {
+                self.settle_one().await?;
+                tell(rest.start)?;
+            }
+            let to_chunk_end = self.chunk_size - self.at % self.chunk_size;
+            let from_chunk_end = from_size - rest.start % from_size;
+            let len = to_chunk_end.min(from_chunk_end);
+            let len = len.min(limits::PIECE_LEN_MAX.into()).min(rest.len());
+            let (chunk, range) = (self.at / self.chunk_size, ByteRange::at(rest.start, len)?);
+            let source = PieceSource { blob: from.clone(), range, at };
+            let waiting = self.client.copy(self.name.clone(), chunk, source);
+            self.waiting.push_back((chunk, waiting));
+            (self.at, rest.start) = (self.at + len, range.end);
+        }
+        Ok(())
+    }
+
+    /// All of it is durable; the payloads of these lengths that name it, one after the other.
+    pub async fn payloads(&mut self, lens: &[u64]) -> Result<Vec<Payload>> {
+        while !self.waiting.is_empty() {
+            self.settle_one().await?;
+        }
+        let mut pieces = self.done.iter().map(|(_, piece)| *piece);
+        let payload = |len: &u64| {
+            let mut rest = *len;
+            let of_payload = std::iter::from_fn(|| {
+                let piece = if rest > 0 { pieces.next()? } else { return None };
+                rest = rest.saturating_sub(piece.len.into());
+                Some(piece)
+            });
+            Uploaded::of(of_payload.collect::<Vec<_>>())
+        };
+        let uploaded: Result<Vec<Uploaded>> = lens.iter().map(payload).collect();
+        Ok(uploaded?.into_iter().map(|it| Payload::Uploaded(Arc::new(it))).collect())
     }
 
     /// All of it is durable; the payload that names it.

@@ -15,7 +15,7 @@ use tyr_types::{
     Stretches, Timestamp, Transaction, Usage, WatchTarget,
 };
 
-use super::{Answer, BlobPart, Moment, VersionedRead};
+use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
 
 /// No client.
 #[derive(Clone, Debug)]
@@ -197,6 +197,14 @@ impl RemoteSpace {
         match *self {}
     }
 
+    pub fn check_copies(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn copy(&self, _: &BlobName) -> RemoteUpload {
+        match *self {}
+    }
+
     pub async fn stat(&self, _: &BlobName) -> Result<Option<Stat>> {
         match *self {}
     }
@@ -211,6 +219,21 @@ impl RemoteUpload {
         match *self {}
     }
 
+    pub async fn copy(
+        &mut self,
+        _: &BlobName,
+        _: u64,
+        _: Timestamp,
+        _: PlacedCopy,
+        _: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    pub async fn payloads(&mut self, _: &[u64]) -> Result<Vec<Payload>> {
+        match *self {}
+    }
+
     pub fn end(&mut self, _: &Result<Committed>) {
         match *self {}
     }
@@ -222,6 +245,10 @@ impl RemoteView {
     }
 
     pub async fn of_blob(client: &Arc<Client>, _: &BlobName) -> Result<Option<(Self, u64)>> {
+        match **client {}
+    }
+
+    pub fn kept_at(client: &Arc<Client>, _: Timestamp) -> Self {
         match **client {}
     }
 

@@ -22,6 +22,12 @@ pub struct Keyspace {
     pub(crate) space: Space,
 }
 
+impl AsRef<Keyspace> for Keyspace {
+    fn as_ref(&self) -> &Keyspace {
+        self
+    }
+}
+
 impl Keyspace {
     pub(crate) fn new(space: Space) -> Self {
         Self { space }

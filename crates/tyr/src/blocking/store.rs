@@ -18,7 +18,9 @@ use crate::ConnectOptions;
 #[cfg(feature = "embedded")]
 use crate::Options;
 use crate::attempts::Attempts;
-use crate::backend::Backend;
+use crate::backend::{Backend, ReadVersions};
+use crate::copying::BlobCopy;
+use crate::pending::Pending;
 use crate::{Committed, ReadRequest};
 
 /// A store. Clone it freely: clones share it. The last one to go closes it.
@@ -192,6 +194,35 @@ impl Tyr {
     /// `Unavailable` when the store is closed.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.backend.view().map(Snapshot::new)
+    }
+
+    /// Copies a blob, or a range of one, into another in one transaction: see
+    /// [`crate::Tyr::copy`].
+    ///
+    /// # Errors
+    /// As [`crate::Tyr::copy`].
+    pub fn copy(&self, copy: &BlobCopy) -> Result<u64> {
+        block_on(self.begin_copy(copy))
+    }
+
+    pub(crate) async fn begin_copy(&self, copy: &BlobCopy) -> Result<u64> {
+        let (from, name) = copy.source();
+        if !self.backend.is(&from.space.backend()) {
+            return Err(Error::invalid(format!(
+                "keyspace {} is of another store; find it in the one that is to copy",
+                from.name()
+            )));
+        }
+        let found = from.space.take_view_of(name).await?;
+        let (view, size) = found.ok_or_else(|| from.absent(name))?;
+        let gathered = copy.gather(&view, copy.range_in(size)?).await;
+        let gathered = gathered.map_err(|error| self.backend.named(error))?;
+        let (len, mut pending) = (gathered.len(), Pending::default());
+        gathered.add_to(&mut pending)?;
+        if !pending.is_empty() {
+            pending.commit(&self.backend, ReadVersions::new(&self.backend, None)).await?;
+        }
+        Ok(len)
     }
 
     /// Reads parts of many blobs at one moment, which everything acknowledged before precedes.

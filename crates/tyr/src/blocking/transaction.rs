@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Data, Existence, Expected, Number, Operation, OperationId,
+    BlobName, ByteRange, Bytes, Data, Error, Existence, Expected, Number, Operation, OperationId,
     ReadCheck, Relation, Result, Stat, Timestamp, Transform, limits,
 };
 
@@ -11,6 +12,7 @@ use super::Keyspace;
 use super::keyspace::{read_range, too_large};
 use crate::backend::{Backend, Commit, Found, Moment, ReadVersions, VersionedRead};
 use crate::committed::Committed;
+use crate::copying::BlobCopy;
 use crate::key::ToKey;
 use crate::overlay::{View, needed_range};
 use crate::pending::{Pending, Target};
@@ -332,6 +334,51 @@ impl Transaction {
         self.read_part(keyspace, key, ByteRange::NOTHING).map(|(stat, _)| stat)
     }
 
+    /// Copies a blob, or a range of one, into another with this transaction; answers how many
+    /// bytes, holes among them. It is a read of the source, at the version at which the transaction
+    /// reads that blob, and validated at commit like any other; and a write of what was read. The
+    /// rest is as [`Tyr::copy`](super::Tyr::copy) has it.
+    ///
+    /// # Errors
+    /// As [`Tyr::copy`](super::Tyr::copy), and `InvalidArgument` for a source that this transaction
+    /// has written: copy first. A transaction in which a copy failed is not to be committed.
+    pub fn copy(&mut self, copy: &BlobCopy) -> Result<u64> {
+        block_on(self.fetch_copy(copy))
+    }
+
+    /// The same, for async code.
+    pub(crate) async fn fetch_copy(&mut self, copy: &BlobCopy) -> Result<u64> {
+        let (from, name) = copy.source();
+        if !self.backend.is(&from.space.backend()) {
+            return Err(Error::invalid(format!(
+                "keyspace {} is of another store than the transaction; find it in the same one",
+                from.name()
+            )));
+        }
+        if !self.pending.operations_on(name).is_empty() {
+            return Err(Error::invalid(format!(
+                "this transaction has written {name}, and what it wrote is not copied: copy first, \
+                 or commit what was written"
+            )));
+        }
+        let (view, size) = self.versions.take_view_of(&from.space, name).await?;
+        let range = size.map(|size| copy.range_in(size)).transpose()?;
+        let check = ReadCheck {
+            blob: name.clone(),
+            range: range.unwrap_or(ByteRange::NOTHING),
+            is_attributes: size.is_none_or(|size| copy.is_sized(size)),
+            at: view.at(),
+            listed: None,
+        };
+        self.note(from, check);
+        let range = range.ok_or_else(|| from.absent(name))?;
+        let gathered = copy.gather(&view, range).await;
+        let gathered = gathered.map_err(|error| self.backend.named(error))?;
+        let len = gathered.len();
+        gathered.add_to(&mut self.pending)?;
+        Ok(len)
+    }
+
     /// Commits: everything takes effect, at once, or nothing.
     ///
     /// # Errors
@@ -395,6 +442,15 @@ impl Transaction {
         Ok(ReadPlan { name, wanted, needed, is_attributes, has_own_writes })
     }
 
+    /// Notes what was read of a blob, to be validated.
+    fn note(&mut self, keyspace: &Keyspace, check: ReadCheck) {
+        let is_versioned = keyspace.space.info().config.is_multi_versioned;
+        self.is_versioned &= is_versioned;
+        let moment = self.moment.as_ref().filter(|_| is_versioned);
+        let is_settled = moment.is_some_and(|moment| moment.settles(&check.blob));
+        self.pending.note_read(check, is_settled);
+    }
+
     /// Notes the read and lays the transaction's own writes over what was found. Answers size and
     /// version, and the wanted bytes.
     fn finish_read(
@@ -403,11 +459,7 @@ impl Transaction {
         plan: &ReadPlan,
         read: VersionedRead,
     ) -> Result<(Stat, Bytes)> {
-        let is_versioned = keyspace.space.info().config.is_multi_versioned;
-        self.is_versioned &= is_versioned;
-        let moment = self.moment.as_ref().filter(|_| is_versioned);
-        let is_settled = moment.is_some_and(|moment| moment.settles(&plan.name));
-        self.pending.note_read(read.check, is_settled);
+        self.note(keyspace, read.check);
         let version = read.answer.as_ref().map_or(Timestamp::ZERO, |found| found.version);
         // Where the size is not known, all that was wanted is there.
         let size = |found: &Found| found.size.unwrap_or(plan.needed.end);
