@@ -14,6 +14,7 @@ use crate::cluster::user::{self, UserCommand};
 use crate::commands::arithmetic::{self, ApplyArguments, SwapArguments};
 use crate::commands::check::{self, CheckArguments};
 use crate::commands::completions::{self, CompletionsArguments};
+use crate::commands::copying::{self, CopyArguments};
 use crate::commands::events::{self, EventsArguments};
 use crate::commands::inspect::{self, InspectArguments};
 use crate::commands::keyspace::{self, KeyspaceCommand};
@@ -97,6 +98,8 @@ pub enum Command {
     Write(WriteArguments),
     /// Write bytes at the end of a blob
     Append(AppendArguments),
+    /// Copy a blob, or a range of one, into another
+    Cp(CopyArguments),
     /// Do arithmetic on a number in a blob
     Apply(ApplyArguments),
     /// Replace bytes of a blob if they are what is expected
@@ -175,6 +178,7 @@ impl Command {
             Self::Cat(arguments) => reading::cat(session, &arguments),
             Self::Write(arguments) => writing::write(session, &arguments),
             Self::Append(arguments) => writing::append(session, &arguments),
+            Self::Cp(arguments) => copying::copy(session, &arguments),
             Self::Apply(arguments) => arithmetic::apply(session, &arguments),
             Self::Cas(arguments) => arithmetic::compare_and_swap(session, &arguments),
             Self::Truncate(arguments) => removal::truncate(session, &arguments),

@@ -74,6 +74,7 @@ pub fn parse_key_bytes(text: &str, is_hex: bool) -> Result<Vec<u8>> {
     if is_hex { data::parse_hex(text) } else { Ok(text.as_bytes().to_vec()) }
 }
 
-fn parse_key(text: &str, is_hex: bool) -> Result<Key> {
+/// A key.
+pub fn parse_key(text: &str, is_hex: bool) -> Result<Key> {
     Key::new(parse_key_bytes(text, is_hex)?)
 }

@@ -9,6 +9,7 @@ pub mod arithmetic;
 pub mod blob;
 pub mod check;
 pub mod completions;
+pub mod copying;
 pub mod events;
 pub mod held;
 pub mod inspect;

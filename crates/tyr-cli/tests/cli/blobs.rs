@@ -262,3 +262,31 @@ fn an_inspection_counts_files_keyspaces_and_blobs() {
     assert_eq!(blob["chunks"], 1);
     assert!(shell.text(["inspect"]).contains("buffered"));
 }
+
+#[test]
+fn blobs_and_ranges_of_them_are_copied() {
+    let shell = Shell::new();
+    let bytes = noise(3 << 20, 9);
+    shell.ok_fed(["put", "ks", "a"], &bytes);
+    shell.ok(["keyspace", "create", "other"]);
+    shell.ok(["put", "other", "b", "--value", "what was there"]);
+    let told = &shell.json(["cp", "ks", "a", "other", "b"])[0];
+    assert_eq!((&told["len"], &told["to"]["key"]), (&(3 << 20).into(), &"b".into()));
+    assert!(shell.ok(["get", "other", "b"]) == bytes);
+    shell.ok(["put", "ks", "c", "--value", "0123456789"]);
+    shell.ok(["cp", "ks", "c", "other", "d", "--from", "2", "--len", "3", "--to", "1"]);
+    assert_eq!(shell.ok(["get", "other", "d"]), b"\x00234");
+    shell.ok(["cp", "ks", "c", "other", "d", "--from", "8"]);
+    assert_eq!(shell.ok(["get", "other", "d"]), b"\x00234\0\0\0\x0089");
+    let told =
+        &shell.json(["cp", "ks", "c", "ks", "c", "--from", "7", "--len", "9", "--to", "0"])[0];
+    assert_eq!(told["len"], 3);
+    assert_eq!(shell.ok(["get", "ks", "c"]), b"7893456789");
+    assert_eq!(shell.refused(["cp", "ks", "nobody", "other", "b"]).0, 3);
+    assert_eq!(shell.refused(["cp", "ks", "a", "nowhere", "b"]).0, 3);
+    let (code, _, message) = shell.refused(["cp", "ks", "a", "ks", "a"]);
+    assert_eq!(code, 9, "{message}");
+    assert!(message.contains("onto itself"), "{message}");
+    assert!(shell.ok(["get", "other", "b"]) == bytes);
+    shell.assert_clean();
+}

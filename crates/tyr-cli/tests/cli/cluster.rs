@@ -78,6 +78,10 @@ fn data_commands_do_over_a_cluster_what_they_do_in_a_directory() {
     std::fs::write(&script, "append notes a \"!\"\napply notes n 0 add u64 1\n").unwrap();
     cluster.text(&["txn", script.to_str().unwrap()]);
     assert_eq!(cluster.text(&["cat", "notes", "a"]), "hello world!");
+    cluster.text(&["cp", "notes", "a", "notes", "b"]);
+    cluster.text(&["cp", "notes", "a", "notes", "b", "--from", "6", "--len", "2", "--to", "0"]);
+    assert_eq!(cluster.text(&["get", "notes", "b"]), "wollo world!");
+    cluster.text(&["rm", "notes", "b"]);
     cluster.text(&["truncate", "notes", "a", "5"]);
     cluster.text(&["rm", "notes", "n"]);
     assert_eq!(cluster.refused("", &["get", "notes", "n"]), (3, "NotFound".to_owned()));
