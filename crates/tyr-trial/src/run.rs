@@ -18,7 +18,7 @@ use crate::client::{Caller, connect};
 use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 use crate::fault::{Fault, Planned, inject, schedule};
-use crate::history::Book;
+use crate::history::{Book, TROUBLE_BEGINS, TROUBLE_ENDS};
 use crate::puppet;
 use crate::replicas;
 use crate::report::{Report, Suffered};
@@ -170,7 +170,7 @@ fn suffer(
     let first = stages.first().ok_or_else(|| Error::invalid("a run has a workload"))?;
     let book = Arc::clone(&first.book);
     let begun_us = book.now_us();
-    book.note(format!("begins: {planned}"));
+    book.note(format!("{TROUBLE_BEGINS}{planned}"));
     let blob = first.caller.blob(first.keys().last().map_or("any", String::as_str));
     let injected = inject::inject(cluster, planned, &blob)?;
     let mut text = injected.text.clone();
@@ -186,6 +186,9 @@ fn suffer(
     let mended_us = book.now_us();
     let whole = cluster.wait_until_whole(PATIENCE);
     let whole_us = book.now_us();
+    if whole.is_ok() {
+        book.note(TROUBLE_ENDS);
+    }
     let fault = planned.fault;
     report.suffered.push(Suffered { fault, text, begun_us, mended_us, whole_us, gaps: Vec::new() });
     let dead = cluster.dead();

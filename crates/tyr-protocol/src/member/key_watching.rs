@@ -15,6 +15,7 @@ use crate::key_watch::{Message, tellers};
 use crate::level::LEVEL_WATCHING;
 use crate::map::{ClusterMap, DROPPED};
 use crate::message::{Address, Asked, Body};
+use crate::rule::Rule;
 
 impl super::Member {
     /// The number of watches at this node.
@@ -34,7 +35,12 @@ impl<S: Store> Turn<'_, S> {
         let table = &mut self.member.key_watches;
         match message {
             Message::Ask { watch, target } => return self.ask_key_watch(client, watch, target),
-            Message::Renew { watches } => table.renew(now_us, client, &watches, &mut said),
+            Message::Renew { watches } => {
+                table.renew(now_us, client, &watches, &mut said);
+                if !self.member.commit.rules.hold(Rule::K5) {
+                    said.iter_mut().for_each(|(_, message)| hide_unknown(message));
+                }
+            }
             Message::Heard { watch, told } => {
                 table.heard(now_us, (client, watch), told, &mut said);
             }
@@ -93,6 +99,13 @@ impl<S: Store> Turn<'_, S> {
         for (client, message) in said {
             self.send(Address::Client(client), Body::KeyWatch(message));
         }
+    }
+}
+
+/// A node that breaks K5 does not say of which watches it knows nothing.
+fn hide_unknown(message: &mut Message) {
+    if let Message::Renewed { unknown } = message {
+        unknown.clear();
     }
 }
 

@@ -50,6 +50,10 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Runs { .. }
         | Step::Enter { .. }
         | Step::Leave { .. }
-        | Step::Members { .. } => None,
+        | Step::Members { .. }
+        | Step::Watch { .. }
+        | Step::Told { .. }
+        | Step::Look { .. }
+        | Step::Unwatch { .. } => None,
     }
 }

@@ -68,7 +68,11 @@ fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Runs { .. }
         | Step::Enter { .. }
         | Step::Leave { .. }
-        | Step::Members { .. } => None,
+        | Step::Members { .. }
+        | Step::Watch { .. }
+        | Step::Told { .. }
+        | Step::Look { .. }
+        | Step::Unwatch { .. } => None,
     }
 }
 
@@ -117,7 +121,11 @@ fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
         | Step::Runs { .. }
         | Step::Enter { .. }
         | Step::Leave { .. }
-        | Step::Members { .. } => None,
+        | Step::Members { .. }
+        | Step::Watch { .. }
+        | Step::Told { .. }
+        | Step::Look { .. }
+        | Step::Unwatch { .. } => None,
     }
 }
 

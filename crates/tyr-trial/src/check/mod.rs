@@ -10,6 +10,7 @@
 //!                   ├─► locks: who holds one no more writes no more
 //!                   ├─► uploads: what is read is whole, of one version
 //!                   ├─► groups: headers are right
+//!                   ├─► watches: who watches hears of each change
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -30,6 +31,7 @@ pub mod stamps;
 #[cfg(test)]
 mod tests;
 pub mod uploads;
+pub mod watches;
 
 use std::collections::BTreeMap;
 
@@ -77,6 +79,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Locks => locks::check(&own),
             Workload::Uploads => uploads::check(&own),
             Workload::Groups => groups::check(&own),
+            Workload::Watches => watches::check(&own, &watches::troubles(events)),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

@@ -49,7 +49,7 @@ fn may(step: &Step) -> May {
         | Step::Unlock { .. }
         | Step::Upload { how: How::Expected, .. } => (true, false, false),
         Step::Enter { .. } | Step::Leave { .. } => (false, true, false),
-        Step::Scan { .. } => (false, false, true),
+        Step::Scan { .. } | Step::Look { .. } => (false, false, true),
         Step::Append { .. }
         | Step::Write { .. }
         | Step::Add { .. }
@@ -63,7 +63,10 @@ fn may(step: &Step) -> May {
         | Step::Held { .. }
         | Step::Guarded { .. }
         | Step::Upload { .. }
-        | Step::Runs { .. } => (false, false, false),
+        | Step::Runs { .. }
+        | Step::Watch { .. }
+        | Step::Told { .. }
+        | Step::Unwatch { .. } => (false, false, false),
     };
     May { conflict, existence, too_old }
 }

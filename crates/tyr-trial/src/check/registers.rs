@@ -113,7 +113,11 @@ fn note<'a>(
             | Step::Runs { .. }
             | Step::Enter { .. }
             | Step::Leave { .. }
-            | Step::Members { .. },
+            | Step::Members { .. }
+            | Step::Watch { .. }
+            | Step::Told { .. }
+            | Step::Look { .. }
+            | Step::Unwatch { .. },
             _,
         ) => {}
     }

@@ -108,7 +108,11 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Runs { .. }
                 | Step::Enter { .. }
                 | Step::Leave { .. }
-                | Step::Members { .. } => {}
+                | Step::Members { .. }
+                | Step::Watch { .. }
+                | Step::Told { .. }
+                | Step::Look { .. }
+                | Step::Unwatch { .. } => {}
             }
         }
         let is_committed = is_committed(deed, &actions, &there);
@@ -163,7 +167,11 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Runs { .. }
             | Step::Enter { .. }
             | Step::Leave { .. }
-            | Step::Members { .. } => &[],
+            | Step::Members { .. }
+            | Step::Watch { .. }
+            | Step::Told { .. }
+            | Step::Look { .. }
+            | Step::Unwatch { .. } => &[],
         })
         .copied()
 }
@@ -253,7 +261,11 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Runs { .. }
                     | Step::Enter { .. }
                     | Step::Leave { .. }
-                    | Step::Members { .. },
+                    | Step::Members { .. }
+                    | Step::Watch { .. }
+                    | Step::Told { .. }
+                    | Step::Look { .. }
+                    | Step::Unwatch { .. },
                     _,
                 ) => {}
             }

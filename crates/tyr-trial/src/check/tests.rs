@@ -3,6 +3,7 @@
 mod groups;
 mod locks;
 mod uploads;
+mod watches;
 
 use crate::check::{bank, check, holes, listings, refusals, registers, serial, stamps};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};

@@ -19,6 +19,12 @@ use tyr_types::{Error, ErrorKind, Result};
 
 pub use self::step::{Head, How, Run, Step, changes};
 
+/// How the note of a fault begins that begins.
+pub const TROUBLE_BEGINS: &str = "begins: ";
+
+/// The note that the cluster is whole after a fault.
+pub const TROUBLE_ENDS: &str = "the cluster is whole";
+
 /// How something lies in real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

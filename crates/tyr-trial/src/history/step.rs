@@ -214,6 +214,44 @@ pub enum Step {
         /// The entries that are there, if they were looked for.
         seen: Option<Vec<u64>>,
     },
+    /// A client began to watch (K5).
+    Watch {
+        /// The watch; nobody else's has this number.
+        watch: u64,
+        /// The key, or what keys begin with.
+        key: String,
+        /// Whether it is that key alone.
+        is_exact: bool,
+    },
+    /// A watch had news.
+    Told {
+        /// The watch.
+        watch: u64,
+        /// Whether it was to be looked at everything.
+        anew: bool,
+        /// The keys that were named.
+        keys: Vec<String>,
+        /// Whether there were more than these.
+        more: bool,
+        /// The last transaction that changed one of them, as digits that sort as they do.
+        version: Option<String>,
+    },
+    /// Who watches looked at a register.
+    Look {
+        /// The watch.
+        watch: u64,
+        /// The register.
+        key: String,
+        /// What was read; 0 is none.
+        seen: Option<u64>,
+        /// The transaction that wrote it, as digits that sort as they do.
+        version: Option<String>,
+    },
+    /// A client ended a watch.
+    Unwatch {
+        /// The watch.
+        watch: u64,
+    },
 }
 
 /// What a long payload does to its blob.
@@ -261,6 +299,10 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Held { .. }
         | Step::Guarded { .. }
         | Step::Runs { .. }
-        | Step::Members { .. } => false,
+        | Step::Members { .. }
+        | Step::Watch { .. }
+        | Step::Told { .. }
+        | Step::Look { .. }
+        | Step::Unwatch { .. } => false,
     })
 }

@@ -105,7 +105,11 @@ fn transaction(
                 | Step::Runs { .. }
                 | Step::Enter { .. }
                 | Step::Leave { .. }
-                | Step::Members { .. } => {}
+                | Step::Members { .. }
+                | Step::Watch { .. }
+                | Step::Told { .. }
+                | Step::Look { .. }
+                | Step::Unwatch { .. } => {}
             }
         }
         deal.commit()?;

@@ -13,6 +13,7 @@
 //! | [`locks`] | locks, and what they guard | who holds a lock no more writes no more (K4) |
 //! | [`uploads`] | payloads of several MiB | what is read is whole, of one version (U1) |
 //! | [`groups`] | entries, counted in a header | the header is right, in any reading (H) |
+//! | [`watches`] | cells, watched | who watches hears of each change (K5) |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
@@ -28,6 +29,7 @@ pub mod log;
 pub mod registers;
 pub mod stamps;
 pub mod uploads;
+pub mod watches;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,6 +70,8 @@ pub enum Workload {
     Uploads,
     /// Entries and their count, in groups.
     Groups,
+    /// Cells that others watch.
+    Watches,
 }
 
 impl Workload {
@@ -84,6 +88,7 @@ impl Workload {
         Self::Locks,
         Self::Uploads,
         Self::Groups,
+        Self::Watches,
     ];
 
     /// Its name, on the command line and in histories.
@@ -100,6 +105,7 @@ impl Workload {
             Self::Locks => "locks",
             Self::Uploads => "uploads",
             Self::Groups => "groups",
+            Self::Watches => "watches",
         }
     }
 
@@ -120,19 +126,32 @@ impl Workload {
             | Self::Listings
             | Self::Holes
             | Self::Uploads
-            | Self::Groups => Durability::Buffered,
+            | Self::Groups
+            | Self::Watches => Durability::Buffered,
         };
         let chunk_size = if self == Self::Uploads { 1 << 20 } else { 4096 };
-        let is_grouped = self == Self::Groups;
-        let placed_by = if is_grouped { PlacedBy::UpTo(DELIMITER) } else { PlacedBy::Key };
+        let placed_by = match self {
+            Self::Groups | Self::Watches => PlacedBy::UpTo(DELIMITER),
+            Self::Lists
+            | Self::Bank
+            | Self::Registers
+            | Self::Stamps
+            | Self::Locks
+            | Self::Counters
+            | Self::Log
+            | Self::Listings
+            | Self::Holes
+            | Self::Uploads => PlacedBy::Key,
+        };
         KeyspaceConfig { chunk_size, durability, placed_by, ..KeyspaceConfig::default() }
     }
 
     /// How many clients it has where `all` others have so many: what is about who comes in whose
-    /// way has two at least.
+    /// way has two at least, and what is watched one who writes and two who watch.
     pub fn clients(self, all: u64) -> u64 {
         match self {
             Self::Locks | Self::Uploads => all.max(2),
+            Self::Watches => all.max(3),
             Self::Lists
             | Self::Bank
             | Self::Counters
@@ -233,7 +252,8 @@ impl Stage {
             | Workload::Holes
             | Workload::Locks
             | Workload::Uploads
-            | Workload::Groups => Ok(()),
+            | Workload::Groups
+            | Workload::Watches => Ok(()),
         }
     }
 
@@ -245,6 +265,7 @@ impl Stage {
         let mut sheets = holes::Sheets::default();
         let mut puppet = None;
         let mut writer = uploads::Writer::default();
+        let mut watcher = watches::Watcher::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -258,9 +279,13 @@ impl Stage {
                 Workload::Locks => locks::act(self, &mut puppet, &mut scribe, &mut random),
                 Workload::Uploads => uploads::act(self, &mut writer, &mut scribe, &mut random),
                 Workload::Groups => groups::act(self, &mut scribe, &mut random),
+                Workload::Watches => {
+                    watches::act(self, client, &mut watcher, &mut scribe, &mut random)
+                }
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
+        watches::drain(self, watcher, &mut scribe);
     }
 
     /// Reads everything once more, when nobody writes any more.
@@ -281,6 +306,7 @@ impl Stage {
             Workload::Locks => locks::finish(self, &mut scribe),
             Workload::Uploads => uploads::finish(self, &mut scribe),
             Workload::Groups => groups::finish(self, &mut scribe),
+            Workload::Watches => Ok(()), // Who watches has looked at all there is.
         }
     }
 
@@ -298,6 +324,7 @@ impl Stage {
             Workload::Locks => locks::keys(self),
             Workload::Uploads => uploads::keys(self),
             Workload::Groups => groups::keys(self),
+            Workload::Watches => watches::keys(self),
         }
     }
 }
