@@ -9,7 +9,8 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 use tyr_protocol::session::{Answer, Began, CallId, Seen};
 use tyr_types::{
-    BlobOperations, Error, ErrorKind, Outcome, PieceRef, Result, ScanPage, Timestamp, Transaction,
+    BlobOperations, Error, ErrorKind, Notified, Outcome, PieceRef, Result, ScanPage, Timestamp,
+    Transaction,
 };
 
 use super::driver::Driver;
@@ -103,6 +104,8 @@ pub(super) enum Waiter {
     Lease(oneshot::Sender<Result<KeyLease>>, LeaseState),
     /// A watch, with what its watcher will be told.
     Watch(oneshot::Sender<Result<KeyWatch>>, WatchState),
+    /// What becomes of a notice.
+    Notice(oneshot::Sender<Result<Notified>>),
     /// A piece that is uploaded.
     Piece(oneshot::Sender<Result<PieceRef>>),
     /// A moment of everything.
@@ -137,6 +140,9 @@ impl Waiter {
                 // Who does not wait any more lets it go: it is ended.
                 let _ = sender.send(watching(driver, answer, state));
             }
+            Self::Notice(sender) => {
+                let _ = sender.send(notified(answer));
+            }
             Self::Piece(sender) => {
                 let _ = sender.send(staged(answer));
             }
@@ -156,6 +162,7 @@ impl Waiter {
             Self::Scan(sender) => drop(sender.send(Err(error))),
             Self::Lease(sender, _) => drop(sender.send(Err(error))),
             Self::Watch(sender, _) => drop(sender.send(Err(error))),
+            Self::Notice(sender) => drop(sender.send(Err(error))),
             Self::Piece(sender) => drop(sender.send(Err(error))),
             Self::Moment(sender) => drop(sender.send(Err(error))),
             Self::Nobody => {}
@@ -182,6 +189,7 @@ fn committed(answer: Answer) -> Result<Committed> {
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Watching { .. }
+        | Answer::Notified(_)
         | Answer::Staged(_)
         | Answer::Moment { .. }
         | Answer::Ended => Err(refusal(answer)),
@@ -214,6 +222,11 @@ fn watching(driver: &Weak<Driver>, answer: Answer, state: WatchState) -> Result<
     Ok(KeyWatch::new(Weak::clone(driver), watch, state))
 }
 
+fn notified(answer: Answer) -> Result<Notified> {
+    let Answer::Notified(notified) = answer else { return Err(refusal(answer)) };
+    Ok(notified)
+}
+
 fn staged(answer: Answer) -> Result<PieceRef> {
     let Answer::Staged(piece) = answer else { return Err(refusal(answer)) };
     Ok(piece)
@@ -237,6 +250,7 @@ fn refusal(answer: Answer) -> Error {
         | Answer::Page(_)
         | Answer::Leased { .. }
         | Answer::Watching { .. }
+        | Answer::Notified(_)
         | Answer::Staged(_)
         | Answer::Moment { .. }
         | Answer::Ended => {

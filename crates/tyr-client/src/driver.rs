@@ -340,6 +340,7 @@ impl Driver {
             Answer::Page(_) => (&self.counts.reads, 1),
             Answer::Leased { .. }
             | Answer::Watching { .. }
+            | Answer::Notified(_)
             | Answer::Moment { .. }
             | Answer::Staged(_)
             | Answer::Failed(_)
@@ -370,6 +371,10 @@ fn tell_watcher(watches: &mut HashMap<u64, WatchState, FixedState>, watch: u64, 
     match news {
         WatchNews::Began => state.begin(),
         WatchNews::Changed(changes) => state.change(&changes),
+        // Whom there is no room for is waited for until the time is over.
+        WatchNews::Notice(notice) => {
+            state.notice(notice);
+        }
         WatchNews::Ended(abort) => {
             state.end(&abort.into());
             watches.remove(&watch);

@@ -5,6 +5,7 @@ use std::sync::Weak;
 
 use tyr_protocol::session::Call;
 use tyr_runtime::watch_state::WatchState;
+use tyr_types::{Bytes, NoticeId};
 
 use super::answer::Waiter;
 use super::driver::Driver;
@@ -30,6 +31,14 @@ impl KeyWatch {
     /// What there is to tell.
     pub fn state(&self) -> &WatchState {
         &self.state
+    }
+
+    /// Acknowledges a notice that it has got (K6).
+    pub fn acknowledge(&self, id: NoticeId, reply: Bytes) {
+        if let Some(driver) = self.driver.upgrade() {
+            let watch = self.watch;
+            driver.call(Call::Acknowledge { watch, id, reply }, Waiter::Nobody);
+        }
     }
 }
 

@@ -52,10 +52,12 @@ use parking_lot::Mutex;
 use tyr_protocol::level::LEVEL_STAGING;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::Envelope;
-use tyr_protocol::session::{Began, Call, Event, LeaseCall, REMEMBERED_US, SessionConfig};
+use tyr_protocol::session::{
+    Began, Call, Event, LeaseCall, NotifyCall, REMEMBERED_US, SessionConfig,
+};
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, PieceId,
-    PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction, WatchTarget,
+    BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, Notified,
+    PieceId, PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction, WatchTarget,
 };
 
 pub use self::answer::{Lease, Many, Moment, Sight, Unresolved, Waiting};
@@ -292,6 +294,15 @@ impl Client {
         let (answer, receiver) = oneshot::channel();
         let waiter = Waiter::Watch(answer, WatchState::default());
         let call = self.driver.call(Call::Watch { target }, waiter);
+        Waiting::new(&self.driver, call, receiver)
+    }
+
+    /// Sends a notice to who watches a key; they have so long to acknowledge it (K6).
+    pub fn notify(&self, blob: BlobName, payload: Bytes, timeout: Duration) -> Waiting<Notified> {
+        let (answer, receiver) = oneshot::channel();
+        let timeout_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
+        let what = Call::Notify(NotifyCall { blob, payload, timeout_us });
+        let call = self.driver.call(what, Waiter::Notice(answer));
         Waiting::new(&self.driver, call, receiver)
     }
 

@@ -18,6 +18,7 @@
 //! | 14 | [`LEVEL_WATCHING`]: watches of keys |
 //! | 15 | [`LEVEL_LISTING`]: transactions that list keys |
 //! | 16 | [`LEVEL_COPYING`]: pieces that are filled inside the cluster |
+//! | 17 | [`LEVEL_NOTIFYING`]: notices to who watches keys |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -31,7 +32,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_COPYING;
+pub const LEVEL: u8 = LEVEL_NOTIFYING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -94,6 +95,9 @@ pub const LEVEL_LISTING: u8 = 15;
 /// From this level on nodes fill pieces with what a chunk had at a moment (U5).
 pub const LEVEL_COPYING: u8 = 16;
 
+/// From this level on nodes pass notices to who watches keys (K6).
+pub const LEVEL_NOTIFYING: u8 = 17;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -118,6 +122,7 @@ const _: () = assert!(LEVEL_STRETCHING < LEVEL_GUARDING, "levels only come");
 const _: () = assert!(LEVEL_GUARDING < LEVEL_WATCHING, "levels only come");
 const _: () = assert!(LEVEL_WATCHING < LEVEL_LISTING, "levels only come");
 const _: () = assert!(LEVEL_LISTING < LEVEL_COPYING, "levels only come");
+const _: () = assert!(LEVEL_COPYING < LEVEL_NOTIFYING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -93,6 +93,8 @@ pub enum Rule {
     K3,
     /// Who watches looks what is there whenever something may not have been told.
     K5,
+    /// A new authority passes on no notice before all who watch have registered with it.
+    K6,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -176,6 +178,7 @@ impl Rule {
         Self::K2,
         Self::K3,
         Self::K5,
+        Self::K6,
         Self::V1,
         Self::V2,
         Self::V3,

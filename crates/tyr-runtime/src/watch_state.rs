@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tyr_types::{Changes, Error, ErrorKind, Result, WatchEvent};
+use tyr_types::limits::NOTICES_OF_WATCH_MAX;
+use tyr_types::{Changes, Error, ErrorKind, Notice, Result, WatchEvent};
 
 #[derive(Default)]
 struct Known {
@@ -42,6 +43,18 @@ impl WatchState {
     /// Something has changed.
     pub fn change(&self, changes: &Changes) {
         self.tell(|known| known.event.get_or_insert_default().changes.merge(changes));
+    }
+
+    /// Somebody has sent a notice. Whether there was room: a user who takes none is not sent more
+    /// than [`NOTICES_OF_WATCH_MAX`].
+    pub fn notice(&self, notice: Notice) -> bool {
+        let mut has_room = false;
+        self.tell(|known| {
+            let notices = &mut known.event.get_or_insert_default().notices;
+            has_room = notices.len() < NOTICES_OF_WATCH_MAX;
+            notices.extend(has_room.then_some(notice));
+        });
+        has_room
     }
 
     /// Nothing will be told any more.
@@ -88,10 +101,32 @@ impl WatchState {
 mod tests {
     use std::time::Duration;
 
-    use tyr_types::{Key, Timestamp};
+    use tyr_types::{Key, NoticeId, Timestamp};
 
     use super::*;
     use crate::waiting::{block_on, block_on_within};
+
+    fn of(is_anew: bool, changes: &Changes) -> WatchEvent {
+        WatchEvent { is_anew, changes: changes.clone(), notices: Vec::new() }
+    }
+
+    #[test]
+    fn notices_are_kept_in_order_until_they_are_taken_and_not_too_many() {
+        let state = WatchState::default();
+        let notice = |number| {
+            let (id, key) = (NoticeId { client: 1, number }, Key::new("a").unwrap());
+            Notice { id, key, payload: tyr_types::Bytes::new() }
+        };
+        for number in 0..NOTICES_OF_WATCH_MAX as u64 {
+            assert!(state.notice(notice(number)));
+        }
+        assert!(!state.notice(notice(100)));
+        let taken = block_on(state.next()).unwrap().notices;
+        assert_eq!(taken.len(), NOTICES_OF_WATCH_MAX);
+        assert!(taken.iter().map(|notice| notice.id.number).is_sorted());
+        assert!(state.notice(notice(101)));
+        assert_eq!(block_on(state.next()).unwrap().notices, [notice(101)]);
+    }
 
     #[test]
     fn what_comes_before_it_is_asked_for_is_one_and_the_end_comes_last() {
@@ -103,11 +138,11 @@ mod tests {
         state.change(&changes);
         state.change(&changes);
         let event = block_on(state.next()).unwrap();
-        assert_eq!(event, WatchEvent { is_anew: true, changes: changes.clone() });
+        assert_eq!(event, of(true, &changes));
         let other = state.clone();
         let waiting = std::thread::spawn(move || block_on(other.next()));
         state.change(&changes);
-        assert_eq!(waiting.join().unwrap().unwrap(), WatchEvent { is_anew: false, changes });
+        assert_eq!(waiting.join().unwrap().unwrap(), of(false, &changes));
         state.begin();
         state.end(&Error::not_found("it was dropped"));
         assert!(block_on(state.next()).unwrap().is_anew);

@@ -70,6 +70,7 @@ const KEY_LEASES: &[Missing] = &[
     missing(Rule::K2, "caches", 0, 4),
     missing(Rule::K3, "locks", 0, 20),
     missing(Rule::K5, "watches", 0, 20),
+    missing(Rule::K6, "notices", 0, 20),
 ];
 
 const RECOVERY: &[Missing] = &[

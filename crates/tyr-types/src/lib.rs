@@ -22,6 +22,7 @@ pub mod keyspace;
 pub mod lease;
 pub mod limits;
 pub mod location;
+pub mod notice;
 pub mod operation;
 pub mod payload;
 pub mod placed_by;
@@ -44,6 +45,7 @@ pub use kept::{KeptName, KeptSnapshot};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use lease::LeaseMode;
 pub use location::{ChunkLocation, Replica};
+pub use notice::{Notice, NoticeId, Notified, Watcher};
 pub use operation::{
     BlobOperations, Existence, Operation, OperationId, Outcome, Stat, Transaction,
 };

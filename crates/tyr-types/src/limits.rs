@@ -127,6 +127,27 @@ pub const WATCHED_KEYS_TOLD_MAX: usize = 64;
 /// Watches of keys of a client, at most.
 pub const WATCHES_OF_CLIENT_MAX: usize = 4_096;
 
+/// Bytes of a notice: it is repeated to who does not acknowledge it, and larger things are blobs.
+pub const NOTICE_LEN_MAX: usize = 64 << 10;
+
+/// Bytes that a notice is acknowledged with: of [`WATCHERS_OF_NOTICE_MAX`] they fit a message.
+pub const NOTICE_REPLY_LEN_MAX: usize = 4 << 10;
+
+/// Who watches has so long at least to acknowledge a notice.
+pub const NOTICE_TIMEOUT_MIN: Duration = Duration::from_millis(10);
+
+/// Who watches has so long at most to acknowledge a notice: as long as a call may take.
+pub const NOTICE_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+
+/// Those whom a notice reaches, at most.
+pub const WATCHERS_OF_NOTICE_MAX: usize = 1_024;
+
+/// Notices at a node that are not answered, or were just now, at most: 64 MiB.
+pub const NOTICES_OF_NODE_MAX: usize = 1_024;
+
+/// Notices that a watch keeps for a user who does not take them, at most; later ones are missed.
+pub const NOTICES_OF_WATCH_MAX: usize = 64;
+
 /// Characters of a kept snapshot's name.
 pub const KEPT_NAME_LEN_MAX: usize = 64;
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::id::{Key, KeyspaceId};
 use crate::limits;
+use crate::notice::Notice;
 use crate::timestamp::Timestamp;
 
 /// What is watched.
@@ -79,6 +80,9 @@ pub struct WatchEvent {
     pub is_anew: bool,
     /// What has changed.
     pub changes: Changes,
+    /// What was sent to who watches, in the order in which it came. Who sent it waits for it to be
+    /// acknowledged.
+    pub notices: Vec<Notice>,
 }
 
 #[cfg(test)]

@@ -10,6 +10,11 @@
 //!     │ Renew (all watches at the node) ─────────► │  at least each second
 //!     │ ◄───────────────────────────────── Renewed │
 //!     │ End ─────────────────────────────────────► │
+//!
+//!   who sends a notice                         authority            who watches
+//!     │ Notify ──────────────────────────────────► │ Notice ──────────► │
+//!     │                                            │ ◄───── Acknowledge │
+//!     │ ◄──────────────────────────────── Notified │  all have, or the time is over
 //! ```
 //!
 //! Nothing of it is on disk, and nothing moves: a node that does not know a watch says so, and its
@@ -18,11 +23,13 @@
 //!
 //! It must not know how messages travel.
 
+mod notices;
 mod table;
 mod targets;
 
-use tyr_types::{BlobName, Changes, Key, WatchTarget};
+use tyr_types::{BlobName, Bytes, Changes, Key, Notice, NoticeId, Notified, WatchTarget};
 
+pub use self::notices::{Notices, Sent};
 pub use self::table::Table;
 pub use self::targets::Targets;
 use crate::map::{ClusterMap, Nodes};
@@ -85,6 +92,40 @@ pub enum Message {
     Renewed {
         /// Those that the node does not know.
         unknown: Vec<u64>,
+    },
+    /// A client sends a notice to who watches a key. The same again changes nothing.
+    Notify {
+        /// Its number.
+        number: u64,
+        /// The key.
+        blob: BlobName,
+        /// What is said.
+        payload: Bytes,
+        /// How long who watches has to acknowledge it, in microseconds.
+        timeout_us: u64,
+    },
+    /// Who watches gets a notice.
+    Notice {
+        /// The number of the watch.
+        watch: u64,
+        /// The notice.
+        notice: Notice,
+    },
+    /// Who watches acknowledges a notice.
+    Acknowledge {
+        /// The number of the watch.
+        watch: u64,
+        /// The notice.
+        id: NoticeId,
+        /// What is replied.
+        reply: Bytes,
+    },
+    /// The answer to `Notify`.
+    Notified {
+        /// The number of the notice.
+        number: u64,
+        /// What became of it.
+        notified: Notified,
     },
 }
 

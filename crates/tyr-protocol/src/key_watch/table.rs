@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::limits::WATCHES_OF_NODE_MAX;
-use tyr_types::{BlobName, Changes, ErrorKind, Timestamp, WatchTarget};
+use tyr_types::{BlobName, Changes, ErrorKind, Timestamp, WatchTarget, Watcher};
 
 use super::{Message, RENEWED_MAX, Targets};
 use crate::abort::Abort;
@@ -15,17 +15,14 @@ use crate::abort::Abort;
 /// What was told and not heard is told again with the next renewal after so long, in microseconds.
 const TELL_AGAIN_US: u64 = 500_000;
 
-/// A client renews its watches each second; one that was not heard for so long, in microseconds, is
-/// gone.
+/// A client renews its watches each second; one that was not heard for so long, in microseconds in
+/// which the node could hear, is gone.
 const SILENT_US: u64 = 10_000_000;
-
-/// A watch of a client: nobody else gives the same.
-type Watcher = (u64, u64);
 
 #[derive(Clone, Debug)]
 struct Watch {
     target: WatchTarget,
-    /// When its client was heard last.
+    /// When its client was heard last, in the time in which the node could hear.
     heard_us: u64,
     /// How often something was told of it.
     told: u64,
@@ -37,7 +34,7 @@ struct Watch {
 
 impl Watch {
     /// Tells what is to be told, when what was told before is heard.
-    fn tell(&mut self, now_us: u64, (client, watch): Watcher, said: &mut Vec<(u64, Message)>) {
+    fn tell(&mut self, now_us: u64, (client, watch): (u64, u64), said: &mut Vec<(u64, Message)>) {
         if self.unheard.is_some() {
             return;
         }
@@ -58,10 +55,13 @@ impl Watch {
 /// The watches at a node.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    watches: BTreeMap<Watcher, Watch>,
-    targets: Targets<Watcher>,
+    watches: BTreeMap<(u64, u64), Watch>,
+    targets: Targets<(u64, u64)>,
     /// Who was heard last when: the first is the first to be gone.
-    heard: BTreeSet<(u64, Watcher)>,
+    heard: BTreeSet<(u64, (u64, u64))>,
+    /// How long the node could hear so far, and when that was looked at last.
+    hearing_us: u64,
+    ticked_us: Option<u64>,
 }
 
 impl Table {
@@ -81,7 +81,6 @@ impl Table {
     /// `Unavailable` when there are too many.
     pub fn ask(
         &mut self,
-        now_us: u64,
         watcher: (u64, u64),
         target: WatchTarget,
         said: &mut Vec<(u64, Message)>,
@@ -92,9 +91,9 @@ impl Table {
         }
         self.targets.insert(&target, watcher);
         let (unheard, pending) = (None, None);
-        let watch = Watch { target, heard_us: now_us, told: 0, unheard, pending };
+        let watch = Watch { target, heard_us: self.hearing_us, told: 0, unheard, pending };
         self.watches.insert(watcher, watch);
-        self.heard.insert((now_us, watcher));
+        self.heard.insert((self.hearing_us, watcher));
         said.push((watcher.0, Message::Watching { watch: watcher.1 }));
         Ok(())
     }
@@ -115,8 +114,8 @@ impl Table {
                 continue;
             };
             self.heard.remove(&(watch.heard_us, watcher));
-            self.heard.insert((now_us, watcher));
-            watch.heard_us = now_us;
+            self.heard.insert((self.hearing_us, watcher));
+            watch.heard_us = self.hearing_us;
             watch.heard(*told);
             match &mut watch.unheard {
                 Some((changes, at_us)) if now_us.saturating_sub(*at_us) >= TELL_AGAIN_US => {
@@ -168,10 +167,21 @@ impl Table {
         }
     }
 
-    /// Time has passed: who was not heard for long watches no more.
-    pub fn tick(&mut self, now_us: u64) {
+    /// Who watches this key.
+    pub fn watchers(&self, blob: &BlobName) -> Vec<Watcher> {
+        let all = self.targets.watchers(blob).into_iter();
+        all.map(|(client, watch)| Watcher { client, watch }).collect()
+    }
+
+    /// Time has passed: who was not heard for long watches no more. Time in which the node could
+    /// not hear does not count.
+    pub fn tick(&mut self, now_us: u64, can_hear: bool) {
+        let before_us = self.ticked_us.replace(now_us).unwrap_or(now_us);
+        if can_hear {
+            self.hearing_us += now_us.saturating_sub(before_us);
+        }
         while let Some((heard_us, watcher)) = self.heard.first().copied()
-            && now_us.saturating_sub(heard_us) >= SILENT_US
+            && self.hearing_us.saturating_sub(heard_us) >= SILENT_US
         {
             self.end(watcher);
         }
@@ -219,7 +229,12 @@ mod tests {
 
     impl Stand {
         fn ask(&mut self, client: u64) -> Result<(), Abort> {
-            self.table.ask(self.now_us, (client, 7), target(), &mut self.said)
+            self.table.ask((client, 7), target(), &mut self.said)
+        }
+
+        fn tick(&mut self, us: u64, can_hear: bool) {
+            self.now_us += us;
+            self.table.tick(self.now_us, can_hear);
         }
 
         fn change(&mut self, key: &str, clock: u64) {
@@ -286,16 +301,28 @@ mod tests {
     #[test]
     fn who_is_silent_watches_no_more_and_hears_so() {
         let mut stand = Stand::default();
+        stand.tick(0, true);
         stand.ask(1).unwrap();
-        stand.now_us += SILENT_US - 1;
-        stand.table.tick(stand.now_us);
+        stand.tick(SILENT_US - 1, true);
         stand.renew(0);
         assert!(stand.said.contains(&(1, Message::Renewed { unknown: vec![] })));
-        stand.now_us += SILENT_US;
-        stand.table.tick(stand.now_us);
+        stand.tick(SILENT_US, true);
         assert!(stand.table.is_empty());
         stand.renew(0);
         assert!(stand.said.contains(&(1, Message::Renewed { unknown: vec![7] })));
+    }
+
+    /// K6: a node that has had no lease for long knows all who watch when it has one again.
+    #[test]
+    fn nobody_is_gone_for_what_the_node_could_not_hear() {
+        let mut stand = Stand::default();
+        stand.tick(0, true);
+        stand.ask(1).unwrap();
+        stand.tick(5 * SILENT_US, false);
+        stand.tick(SILENT_US - 1, true);
+        assert_eq!(stand.table.len(), 1);
+        stand.tick(1, true);
+        assert!(stand.table.is_empty());
     }
 
     #[test]

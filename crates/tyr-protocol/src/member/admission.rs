@@ -7,6 +7,7 @@ use tyr_types::{Epoch, ErrorKind, NodeId};
 use super::{HELD_MAX, Store, Turn};
 use crate::commit;
 use crate::key_lease;
+use crate::key_watch;
 use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body, Envelope, ListForm, Unread};
 use crate::upload;
@@ -298,7 +299,8 @@ fn question(body: &Body) -> Option<Asked> {
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
         Body::Upload(
             upload::Message::Stage { number, .. } | upload::Message::Copy { number, .. },
-        ) => Some(Asked::Read(*number)),
+        )
+        | Body::KeyWatch(key_watch::Message::Notify { number, .. }) => Some(Asked::Read(*number)),
         Body::Upload(_)
         | Body::Commit(_)
         | Body::Recovery(_)

@@ -157,6 +157,7 @@ impl<S: Store> Turn<'_, S> {
             // In a cluster that forms nothing is in use.
             self.member.usage.change();
             self.member.place_key_leases(old.filter(|_| !is_anew));
+            self.member.place_notices();
         }
         self.settle_awaited(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
@@ -259,6 +260,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage.change();
         self.member.forget_key_leases();
         self.member.key_watches = key_watch::Table::default();
+        self.member.notices = key_watch::Notices::default();
         self.member.aside = super::Aside::default();
         self.member.uploads = super::Uploads::default();
         self.member.misplaced.clear();

@@ -63,6 +63,7 @@ impl Member {
         self.in_use.invariants();
         self.check_key_leases();
         self.key_watches.invariants();
+        self.notices.invariants();
         let is_waiting = !self.aside.chunks().any(|chunk| self.recipient.has(chunk));
         assert!(is_waiting, "L3: what is laid aside waits for a base that is not here");
         let asked = self.asked.len() + self.listings.len();

@@ -78,6 +78,13 @@ impl KeyLeases {
             |moved: &Moved| !moved.is_over(now_us, is_guarded) && moved.was_others(blob, node);
         !self.moved.iter().any(may_be_held)
     }
+
+    /// Whether this node has been the key's authority for so long that all who hold, or watch,
+    /// something of it have said so: longer than they are waited for when they are silent (K6).
+    pub fn is_settled(&self, now_us: u64, blob: &BlobName, node: NodeId) -> bool {
+        let is_recent = |moved: &Moved| !moved.is_over(now_us, false);
+        !self.moved.iter().any(|moved| is_recent(moved) && moved.was_others(blob, node))
+    }
 }
 
 /// Who gives leases of this key.

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ErrorKind, Timestamp, Transaction, WatchTarget};
+use tyr_types::{ErrorKind, NoticeId, Timestamp, Transaction, WatchTarget, Watcher};
 
 use super::key_leasing::authority;
 use super::{Store, Turn};
 use crate::abort::Abort;
-use crate::key_watch::{Message, tellers};
+use crate::key_watch::{Message, Sent, tellers};
 use crate::level::LEVEL_WATCHING;
 use crate::map::{ClusterMap, DROPPED};
 use crate::message::{Address, Asked, Body};
@@ -44,9 +44,23 @@ impl<S: Store> Turn<'_, S> {
             Message::Heard { watch, told } => {
                 table.heard(now_us, (client, watch), told, &mut said);
             }
-            Message::End { watch } => table.end((client, watch)),
+            Message::End { watch } => {
+                table.end((client, watch));
+                self.member.notices.end(now_us, Watcher { client, watch }, &mut said);
+            }
+            Message::Notify { number, blob, payload, timeout_us } => {
+                let id = NoticeId { client, number };
+                return self.notify(client, Sent { id, blob, payload, timeout_us });
+            }
+            Message::Acknowledge { watch, id, reply } => {
+                return self.acknowledge(Watcher { client, watch }, id, reply);
+            }
             // Not for a client to say.
-            Message::Watching { .. } | Message::Changed { .. } | Message::Renewed { .. } => {}
+            Message::Watching { .. }
+            | Message::Changed { .. }
+            | Message::Renewed { .. }
+            | Message::Notice { .. }
+            | Message::Notified { .. } => {}
         }
         self.tell_watchers(said);
     }
@@ -55,14 +69,14 @@ impl<S: Store> Turn<'_, S> {
         let Some(map) = self.member.map.clone() else { return };
         let is_here = tellers(&target, &map).contains(&self.member.node);
         let is_going = |planned: &Arc<ClusterMap>| planned.moved != map.moved;
-        let (now_us, mut said) = (self.member.now.monotonic_us, Vec::new());
+        let mut said = Vec::new();
         let asked = match check(&map, &target) {
             Ok(()) if !is_here || self.is_planned_away(is_going) => {
                 return self.not_here(client, Asked::Read(watch));
             }
             Ok(()) => {
                 let table = &mut self.member.key_watches;
-                table.ask(now_us, (client, watch), target, &mut said)
+                table.ask((client, watch), target, &mut said)
             }
             Err(abort) => Err(abort),
         };
@@ -92,10 +106,12 @@ impl<S: Store> Turn<'_, S> {
     /// Time has passed.
     pub(super) fn tick_key_watches(&mut self) {
         let now_us = self.member.now.monotonic_us;
-        self.member.key_watches.tick(now_us);
+        let can_hear = self.member.has_lease();
+        self.member.key_watches.tick(now_us, can_hear);
+        self.tick_notices();
     }
 
-    fn tell_watchers(&mut self, said: Vec<(u64, Message)>) {
+    pub(super) fn tell_watchers(&mut self, said: Vec<(u64, Message)>) {
         for (client, message) in said {
             self.send(Address::Client(client), Body::KeyWatch(message));
         }

@@ -13,7 +13,7 @@
 //!              ├► supply ──────► Recipient (movement)
 //!              ├► scrubbing ───► Scrubber (movement)
 //!              ├► key_leasing ─► Table (key_lease)
-//!              ├► key_watching ─► Table (key_watch)
+//!              ├► key_watching, notifying ─► Table, Notices (key_watch)
 //!              ├► uploading ───► pieces ahead of their transactions
 //!              └► change ──────► a new map: Commit, Recipient, and what is not held any more
 //!   tick ───────► tick ────────► lease, questions, time-outs
@@ -44,6 +44,7 @@ mod key_leasing;
 mod key_watching;
 mod listing;
 mod moment;
+mod notifying;
 mod reading;
 pub mod record;
 mod replay;
@@ -193,6 +194,7 @@ pub struct Member {
     scrubber: Scrubber,
     key_leases: KeyLeases,
     key_watches: key_watch::Table,
+    notices: key_watch::Notices,
     in_use: InUse,
     usage: UsageOnItsWay,
     uploads: Uploads,
@@ -259,6 +261,7 @@ impl Member {
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             key_leases: KeyLeases::default(),
             key_watches: key_watch::Table::default(),
+            notices: key_watch::Notices::default(),
             in_use: InUse::new(config.read_timeout_us),
             usage: UsageOnItsWay::default(),
             uploads: Uploads::default(),

@@ -11,6 +11,7 @@ mod key_leases;
 mod late_questions;
 mod listings;
 mod maps;
+mod notices;
 mod restarts;
 mod shelf;
 mod stand;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tyr_types::{
-    ByteRange, Bytes, Changes, NodeId, PieceRef, ReadCheck, ScanPage, Timestamp, Transaction,
+    ByteRange, Bytes, Changes, NodeId, Notice, Notified, PieceRef, ReadCheck, ScanPage, Timestamp,
+    Transaction,
 };
 
 use super::event::{Began, CallId, Want};
@@ -90,6 +91,8 @@ pub enum Answer {
         /// The number by which it is ended, and by which news of it come.
         watch: u64,
     },
+    /// What became of a notice.
+    Notified(Notified),
     /// The piece is durable wherever its chunk is: a transaction may refer to it so.
     Staged(PieceRef),
     /// A moment of everything; of a cluster of a lower level than that of V5 it is told as `Many`.
@@ -146,6 +149,8 @@ pub enum WatchNews {
     Began,
     /// Something has changed; whoever reads now finds it.
     Changed(Changes),
+    /// Somebody has sent a notice, and waits for it to be acknowledged.
+    Notice(Notice),
     /// Nothing is told any more, for this reason.
     Ended(Abort),
 }

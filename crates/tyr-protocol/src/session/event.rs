@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, NodeId, PieceId, ReadCheck,
-    Scan, Timestamp, Transaction, WatchTarget,
+    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, NodeId, NoticeId, PieceId,
+    ReadCheck, Scan, Timestamp, Transaction, WatchTarget,
 };
 
 use crate::map::ClusterMap;
@@ -79,6 +79,17 @@ pub struct LeaseCall {
     pub wait_us: Option<u64>,
 }
 
+/// A notice that is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotifyCall {
+    /// To who watches this key.
+    pub blob: BlobName,
+    /// What is said.
+    pub payload: Bytes,
+    /// How long they have to acknowledge it, in microseconds.
+    pub timeout_us: u64,
+}
+
 /// What a user of the session can ask for.
 #[derive(Clone, Debug)]
 pub enum Call {
@@ -132,6 +143,17 @@ pub enum Call {
     EndWatch {
         /// The watch, as the answer named it.
         watch: u64,
+    },
+    /// Send a notice to who watches a key (K6).
+    Notify(NotifyCall),
+    /// A notice that a watch has got is acknowledged. The first time counts.
+    Acknowledge {
+        /// The watch, as the answer named it.
+        watch: u64,
+        /// The notice.
+        id: NoticeId,
+        /// What is replied.
+        reply: Bytes,
     },
     /// Upload a piece of a payload ahead of its transaction (U1). The session names it; the answer
     /// says how. It is kept for a day, or until [`Call::Unstage`].

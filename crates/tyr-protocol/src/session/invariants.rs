@@ -27,6 +27,7 @@ impl Session {
     pub fn invariants(&self) {
         assert!(self.calls.len() <= self.config.in_flight_max, "calls in flight are bounded");
         let (mut asked, mut scans, mut leases, mut moments, mut resumed) = (0, 0, 0, 0, 0);
+        let mut notices = 0;
         let mut sent = BTreeMap::new();
         for (call, in_flight) in &self.calls {
             self.check_call(*call, in_flight);
@@ -49,6 +50,10 @@ impl Session {
                     leases += 1;
                 }
                 Task::Stage(_) => assert!(in_flight.due_us.is_some(), "a piece is sent again"),
+                Task::Notify(notifying) => {
+                    self.check_notice(*call, in_flight, notifying.number);
+                    notices += 1;
+                }
                 Task::Moment(moment) => {
                     assert!(in_flight.due_us.is_some(), "it is asked again");
                     moments += self.check_moment(*call, moment);
@@ -67,6 +72,8 @@ impl Session {
         assert_eq!(scans, self.scans.len(), "every page is for a call");
         assert_eq!(leases, self.leases.asking.len(), "every lease is for a call");
         assert_eq!(moments, self.moments.len(), "every moment is for a call");
+        assert_eq!(notices, self.notices.sending.len(), "every notice is for a call");
+        self.notices.invariants();
         assert_eq!(asked, self.questions.len(), "every question is of a call");
         let last = self.questions.last_key_value().map_or(0, |(number, _)| *number);
         assert!(
@@ -88,6 +95,11 @@ impl Session {
         self.limits.invariants();
         self.unsettled.invariants();
         self.sizes.invariants();
+    }
+
+    fn check_notice(&self, call: CallId, in_flight: &InFlight, number: u64) {
+        assert!(in_flight.due_us.is_some(), "a notice is sent again");
+        assert_eq!(self.notices.sending.get(&number), Some(&call), "every notice is of a call");
     }
 
     /// Checks that transactions of unknown outcome are those of calls that commit.
@@ -125,9 +137,12 @@ impl Session {
     fn check_stagings(&self) {
         let number = |(call, it): (&CallId, &InFlight)| match &it.task {
             Task::Stage(staging) => Some((staging.number, *call)),
-            Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Moment(_) | Task::Commit(_) => {
-                None
-            }
+            Task::Read(_)
+            | Task::Scan(_)
+            | Task::Lease(_)
+            | Task::Moment(_)
+            | Task::Commit(_)
+            | Task::Notify(_) => None,
         };
         let staging: BTreeMap<u64, CallId> = self.calls.iter().filter_map(number).collect();
         assert_eq!(staging, self.stagings, "an answer is of one piece");

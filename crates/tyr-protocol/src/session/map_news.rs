@@ -55,6 +55,7 @@ impl Session {
             // By another map it may have to be elsewhere: it is sent there, for the nodes that
             // pass it on do not wait for maps.
             (Task::Stage(_), _) if is_newer => self.send_piece(call, effects),
+            (Task::Notify(_), _) if is_newer => self.send_notice(call, effects),
             (Task::Moment(_), _) if is_newer => self.reroute_moment(call, effects),
             (_, Some(confirmed)) if *confirmed + 1 >= CONFIRMED_MIN => {
                 let reason = "there is no such keyspace; create it, or look its name up again";

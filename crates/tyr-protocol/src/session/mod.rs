@@ -35,6 +35,7 @@ mod leasing;
 mod limits;
 mod map_news;
 mod moment;
+mod notifying;
 mod numbers;
 mod probes;
 mod question;
@@ -56,7 +57,7 @@ use std::sync::Arc;
 use tyr_types::{ErrorKind, NodeId, Timestamp};
 
 pub use self::effect::{Answer, Effect, LeaseNews, Seen, WatchNews};
-pub use self::event::{Began, Call, CallId, Event, LeaseCall, Place, Want};
+pub use self::event::{Began, Call, CallId, Event, LeaseCall, NotifyCall, Place, Want};
 pub use self::reading::{QUESTIONS_MAX, RESTARTS_MAX};
 pub use self::unsettled::{REMEMBERED_US, UNKNOWN_MAX};
 
@@ -65,6 +66,7 @@ pub use self::config::SessionConfig;
 use self::leasing::{Leases, Leasing};
 use self::limits::Limits;
 use self::moment::Moment;
+use self::notifying::{Notices, Notifying};
 use self::numbers::Numbers;
 use self::probes::Probes;
 use self::question::Open;
@@ -93,6 +95,7 @@ enum Task {
     Commit(Submission),
     Lease(Leasing),
     Stage(Staging),
+    Notify(Notifying),
 }
 
 /// A call in flight.
@@ -126,6 +129,7 @@ pub struct Session {
     scans: BTreeMap<u64, CallId>,
     leases: Leases,
     watches: Watches,
+    notices: Notices,
     /// The calls that upload a piece, by the numbers that answers name.
     stagings: BTreeMap<u64, CallId>,
     /// The calls that take a moment, by the numbers of their questions without an answer from all.
@@ -162,6 +166,7 @@ impl Session {
             scans: BTreeMap::new(),
             leases: Leases::default(),
             watches: Watches::default(),
+            notices: Notices::default(),
             stagings: BTreeMap::new(),
             moments: BTreeMap::new(),
             probes: Probes::default(),
@@ -257,6 +262,7 @@ impl Session {
             }
             Call::Lease(what) => self.lease(call, what, effects),
             Call::Watch { target } => self.watch(call, target, effects),
+            Call::Notify(what) => self.notify(call, what, effects),
             Call::Moment => self.begin_moment(call, effects),
             Call::Stage { blob, chunk, bytes } => {
                 self.begin_staging(call, (blob, chunk), bytes, effects);
@@ -267,6 +273,7 @@ impl Session {
             Call::End { .. }
             | Call::GiveBack { .. }
             | Call::EndWatch { .. }
+            | Call::Acknowledge { .. }
             | Call::Unstage { .. } => unreachable!("it was handled above"),
         }
     }
@@ -277,6 +284,7 @@ impl Session {
             Call::End { began } => began.iter().for_each(|began| self.end(began, effects)),
             Call::GiveBack { lease } => self.give_back(lease, effects),
             Call::EndWatch { watch } => self.end_watch(watch, effects),
+            Call::Acknowledge { watch, id, reply } => self.acknowledge(watch, id, reply, effects),
             Call::Unstage { blob, chunk, ids } => self.unstage((blob, chunk), ids, effects),
             other => return Some(other),
         }
@@ -326,9 +334,8 @@ impl Session {
             }
             Task::Commit(submission) => submission.wait_for(None, &mut self.limits),
             Task::Lease(leasing) => self.withdraw_lease(leasing, effects),
-            Task::Stage(staging) => {
-                self.stagings.remove(&staging.number);
-            }
+            Task::Stage(staging) => drop(self.stagings.remove(&staging.number)),
+            Task::Notify(notifying) => drop(self.notices.sending.remove(&notifying.number)),
         }
         Some(task)
     }
@@ -368,7 +375,9 @@ impl Session {
                 let (chunk, id) = staging.of();
                 self.unstage(chunk, vec![id], effects);
             }
-            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Moment(_)) | None => {}
+            Some(Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Moment(_))
+            | Some(Task::Notify(_))
+            | None => {}
         }
     }
 
@@ -429,59 +438,10 @@ impl Session {
     fn give_up(&mut self, call: CallId, abort: Abort, effects: &mut Vec<Effect>) {
         match self.leave(call, effects) {
             Some(Task::Commit(submission)) => self.give_up_commit(call, submission, abort, effects),
-            Some(
-                Task::Read(_) | Task::Scan(_) | Task::Lease(_) | Task::Stage(_) | Task::Moment(_),
-            ) => {
-                fail(call, abort, effects);
-            }
+            Some(Task::Read(_) | Task::Scan(_) | Task::Moment(_))
+            | Some(Task::Lease(_) | Task::Stage(_) | Task::Notify(_)) => fail(call, abort, effects),
             None => {}
         }
-    }
-
-    /// What is due is done.
-    fn fire(&mut self, effects: &mut Vec<Effect>) {
-        while let Some(timer) = self.timers.pop(self.now_us) {
-            match timer {
-                Timer::Deadline(call) => {
-                    let reason = "no node that could answer did so in time; retry later";
-                    let abort = self.last_refusal(call);
-                    let abort = abort.unwrap_or(Abort::new(ErrorKind::Unavailable, reason));
-                    self.give_up(call, abort, effects);
-                }
-                Timer::Question(number) => self.is_late(number, effects),
-                Timer::Leases => self.renew_leases(effects),
-                Timer::Watches => self.ask_tellers(effects),
-                Timer::Resume(call) => {
-                    let Some(in_flight) = self.calls.get_mut(&call) else { continue };
-                    in_flight.due_us = None;
-                    match &in_flight.task {
-                        Task::Commit(submission) => {
-                            if let Some(head) = submission.waits_for() {
-                                // It may be gone, and nobody else would say so.
-                                let other = self.another_than(head);
-                                self.fetch_map(other, effects);
-                            }
-                            self.submit(call, effects);
-                        }
-                        Task::Read(_) => self.advance(call, effects),
-                        Task::Scan(_) => self.resume_scan(call, effects),
-                        Task::Lease(_) => self.resume_lease(call, effects),
-                        Task::Stage(_) => self.send_piece(call, effects),
-                        Task::Moment(_) => self.resume_moment(call, effects),
-                    }
-                }
-            }
-        }
-    }
-
-    /// The call goes on by itself in `pause_us`.
-    fn resume_in(&mut self, call: CallId, pause_us: u64) {
-        let due_us = self.now_us + pause_us.max(1);
-        let Some(in_flight) = self.calls.get_mut(&call) else { return };
-        if let Some(before_us) = in_flight.due_us.replace(due_us) {
-            self.timers.clear(before_us, Timer::Resume(call));
-        }
-        self.timers.set(due_us, Timer::Resume(call));
     }
 
     fn send(&self, to: NodeId, body: Body, effects: &mut Vec<Effect>) {

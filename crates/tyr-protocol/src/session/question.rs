@@ -134,7 +134,9 @@ impl Session {
         let taken = match &mut in_flight.task {
             Task::Read(reading) => reading.take(open.target, &open.question, part, began),
             // They ask otherwise.
-            Task::Scan(_) | Task::Lease(_) | Task::Stage(_) | Task::Moment(_) => return,
+            Task::Scan(_) | Task::Lease(_) | Task::Stage(_) | Task::Moment(_) | Task::Notify(_) => {
+                return;
+            }
             Task::Commit(_) => return, // The time; it was observed.
         };
         match taken {
@@ -152,7 +154,9 @@ impl Session {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.questions.get_mut(&number) else {
-            if self.watch_refused(number, &abort, effects) {
+            if self.watch_refused(number, &abort, effects)
+                || self.notice_refused(number, &abort, effects)
+            {
                 return;
             }
             self.lease_refused(number, abort.clone(), effects);
@@ -182,6 +186,7 @@ impl Session {
     pub(super) fn not_here(&mut self, from: NodeId, number: u64, effects: &mut Vec<Effect>) {
         self.scan_not_here(from, number);
         self.lease_not_here(from, number);
+        self.notice_not_here(number);
         self.moment_not_here(number, effects);
         self.ask_another(from, number, effects);
     }
@@ -303,6 +308,7 @@ impl Session {
             Task::Commit(submission) => submission.refusal.clone(),
             Task::Lease(leasing) => leasing.lateness(),
             Task::Stage(staging) => staging.refusal.clone(),
+            Task::Notify(notifying) => notifying.refusal.clone(),
             Task::Read(_) | Task::Scan(_) | Task::Moment(_) => {
                 open.find_map(|open| open.refusal.clone())
             }

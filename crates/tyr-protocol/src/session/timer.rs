@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tyr_types::ErrorKind;
+
+use super::effect::Effect;
 use super::event::CallId;
+use super::{Session, Task};
+use crate::abort::Abort;
 
 /// What happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,5 +59,54 @@ impl Timers {
 
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+}
+
+impl Session {
+    /// What is due is done.
+    pub(super) fn fire(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(timer) = self.timers.pop(self.now_us) {
+            match timer {
+                Timer::Deadline(call) => {
+                    let reason = "no node that could answer did so in time; retry later";
+                    let abort = self.last_refusal(call);
+                    let abort = abort.unwrap_or(Abort::new(ErrorKind::Unavailable, reason));
+                    self.give_up(call, abort, effects);
+                }
+                Timer::Question(number) => self.is_late(number, effects),
+                Timer::Leases => self.renew_leases(effects),
+                Timer::Watches => self.ask_tellers(effects),
+                Timer::Resume(call) => {
+                    let Some(in_flight) = self.calls.get_mut(&call) else { continue };
+                    in_flight.due_us = None;
+                    match &in_flight.task {
+                        Task::Commit(submission) => {
+                            if let Some(head) = submission.waits_for() {
+                                // It may be gone, and nobody else would say so.
+                                let other = self.another_than(head);
+                                self.fetch_map(other, effects);
+                            }
+                            self.submit(call, effects);
+                        }
+                        Task::Read(_) => self.advance(call, effects),
+                        Task::Scan(_) => self.resume_scan(call, effects),
+                        Task::Lease(_) => self.resume_lease(call, effects),
+                        Task::Stage(_) => self.send_piece(call, effects),
+                        Task::Notify(_) => self.resume_notice(call, effects),
+                        Task::Moment(_) => self.resume_moment(call, effects),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The call goes on by itself in `pause_us`.
+    pub(super) fn resume_in(&mut self, call: CallId, pause_us: u64) {
+        let due_us = self.now_us + pause_us.max(1);
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        if let Some(before_us) = in_flight.due_us.replace(due_us) {
+            self.timers.clear(before_us, Timer::Resume(call));
+        }
+        self.timers.set(due_us, Timer::Resume(call));
     }
 }

@@ -73,6 +73,11 @@ impl Watches {
         tellers.map(|teller| teller.due_us).min()
     }
 
+    /// Whether this is watched.
+    pub fn contains(&self, watch: u64) -> bool {
+        self.by_number.contains_key(&watch)
+    }
+
     pub fn invariants(&self) {
         assert!(self.by_number.len() <= WATCHES_OF_CLIENT_MAX, "they are bounded");
         if let Some(first_us) = self.first_due_us() {
@@ -233,11 +238,15 @@ impl Session {
                 }
                 self.ask_tellers(effects);
             }
+            Message::Notice { watch, notice } => self.hear_notice(from, watch, notice, effects),
+            Message::Notified { number, notified } => self.notified(number, notified, effects),
             // Not for a node to say.
             Message::Ask { .. }
             | Message::Renew { .. }
             | Message::Heard { .. }
-            | Message::End { .. } => {}
+            | Message::End { .. }
+            | Message::Notify { .. }
+            | Message::Acknowledge { .. } => {}
         }
     }
 

@@ -43,8 +43,8 @@ impl About {
                 Self::Read(1)
             }
             Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
-            Body::KeyWatch(key_watch::Message::Ask { .. }) => Self::Read(2),
-            Body::Upload(upload::Message::Stage { .. } | upload::Message::Copy { .. }) => {
+            Body::KeyWatch(key_watch::Message::Ask { .. } | key_watch::Message::Notify { .. })
+            | Body::Upload(upload::Message::Stage { .. } | upload::Message::Copy { .. }) => {
                 Self::Read(2)
             }
             // Answers, and what is said again until it shows that it was heard.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use tyr_types::{
-    BlobName, ByteRange, Bytes, Changes, Key, LeaseMode, NodeId, OperationId, ScanEntry, ScanPage,
-    Stat, Timestamp, WatchTarget,
+    BlobName, ByteRange, Bytes, Changes, Key, LeaseMode, NodeId, Notice, NoticeId, Notified,
+    OperationId, ScanEntry, ScanPage, Stat, Timestamp, WatchTarget, Watcher,
 };
 
 use super::encoded::{Encoded, encode_list, encoded_enum, encoded_struct};
@@ -228,7 +228,16 @@ encoded_enum!(key_watch::Message, "message about a watch", {
     4 => Watching { watch },
     5 => Changed { watch, told, changes },
     6 => Renewed { unknown },
+    7 @ 16 => Notify { number, blob, payload, timeout_us },
+    8 @ 16 => Notice { watch, notice },
+    9 @ 16 => Acknowledge { watch, id, reply },
+    10 @ 16 => Notified { number, notified },
 });
+
+encoded_struct!(NoticeId, 2, { client, number });
+encoded_struct!(Watcher, 2, { client, watch });
+encoded_struct!(Notice, 5, { id, key, payload });
+encoded_struct!(Notified, 2, { acknowledged, missed });
 
 encoded_struct!(OutcomeRetention, 4, { clock_us, done_to_us, window_us, slowest });
 

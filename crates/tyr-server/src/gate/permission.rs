@@ -84,15 +84,30 @@ impl Gate {
         Some(Body::Refused { read: *lease, abort: abort(&error, Some(blob)) })
     }
 
-    /// Who is told what changes may read it.
+    /// Who is told what changes may read it; who disturbs those may write it.
     pub(super) fn refused_watch(
         &self,
         caller: &Caller,
         message: &key_watch::Message,
     ) -> Option<Body> {
-        let key_watch::Message::Ask { watch, target } = message else { return None };
-        let error = self.permit_in(caller, target.keyspace, Right::Read).err()?;
-        Some(Body::Refused { read: *watch, abort: abort(&error, None) })
+        let (read, keyspace, right) = match message {
+            key_watch::Message::Ask { watch, target } => (*watch, target.keyspace, Right::Read),
+            key_watch::Message::Notify { number, blob, .. } => {
+                (*number, blob.keyspace, Right::Write)
+            }
+            // What is said of what was permitted, and what a client does not say.
+            key_watch::Message::Renew { .. }
+            | key_watch::Message::Heard { .. }
+            | key_watch::Message::End { .. }
+            | key_watch::Message::Watching { .. }
+            | key_watch::Message::Changed { .. }
+            | key_watch::Message::Renewed { .. }
+            | key_watch::Message::Notice { .. }
+            | key_watch::Message::Acknowledge { .. }
+            | key_watch::Message::Notified { .. } => return None,
+        };
+        let error = self.permit_in(caller, keyspace, right).err()?;
+        Some(Body::Refused { read, abort: abort(&error, None) })
     }
 
     /// Who reads nothing has nodes keep nothing.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, LeaseMode, Outcome, PieceId, Scan, ScanPage, Timestamp,
-    TransactionId,
+    BlobName, BlobOperations, Bytes, LeaseMode, Notified, Outcome, PieceId, Scan, ScanPage,
+    Timestamp, TransactionId, WatchTarget, Watcher,
 };
 
 /// What clients did and saw, in the order in which it began.
@@ -21,6 +21,65 @@ pub struct History {
     pub holdings: Vec<Holding>,
     /// The pieces that clients uploaded.
     pub pieces: BTreeMap<PieceId, Piece>,
+    /// What clients watched.
+    pub watches: Vec<WatchedSince>,
+    /// The notices that clients sent.
+    pub notices: Vec<Noticed>,
+    /// Those that watches got.
+    pub heard: Vec<HeardNotice>,
+}
+
+/// Something that a client watched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchedSince {
+    /// The client.
+    pub client: u16,
+    /// By which nodes know the watch.
+    pub watcher: Watcher,
+    /// What it watched.
+    pub target: WatchTarget,
+    /// When it heard that it is told.
+    pub from_us: u64,
+    /// When it was ended.
+    pub until_us: u64,
+}
+
+impl WatchedSince {
+    /// Whether it is told of this key.
+    pub fn covers(&self, blob: &BlobName) -> bool {
+        let WatchTarget { keyspace, prefix, is_exact } = &self.target;
+        let key = blob.key.as_bytes();
+        *keyspace == blob.keyspace
+            && if *is_exact { key == &prefix[..] } else { key.starts_with(prefix) }
+    }
+}
+
+/// A notice that a client sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noticed {
+    /// The client.
+    pub client: u16,
+    /// To who watches this.
+    pub blob: BlobName,
+    /// What it said: no two said the same.
+    pub payload: Bytes,
+    /// When it was sent.
+    pub start_us: u64,
+    /// When it was answered.
+    pub end_us: Option<u64>,
+    /// How; `None` where nobody knows what became of it.
+    pub notified: Option<Notified>,
+}
+
+/// A notice that a watch got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeardNotice {
+    /// The watch.
+    pub watcher: Watcher,
+    /// What it said; it is acknowledged with the same.
+    pub payload: Bytes,
+    /// When.
+    pub at_us: u64,
 }
 
 /// A piece that a client uploaded ahead of a transaction.

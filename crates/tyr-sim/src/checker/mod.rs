@@ -4,6 +4,7 @@
 //!   history ─┬─► answers: everything ended; acknowledged is applied, aborted is not; refusals
 //!            │            are legitimate; reads repeat
 //!            ├─► leases: held by one at a time
+//!            ├─► notices: who watches gets them
 //!            ├─► pieces: given back when they are used, dropped or late
 //!            └─► timeline ─► replay ─┬─► unexplained: conditions, answers, reads at a timestamp
 //!     applied ─────┘                 ├─► replicas: every holder, byte for byte
@@ -20,6 +21,7 @@ pub mod fresh;
 pub mod history;
 pub mod leases;
 pub mod model;
+pub mod notices;
 pub mod order;
 pub mod pieces;
 pub mod place;
@@ -32,7 +34,8 @@ pub mod timeline;
 
 pub use self::answers::Allowed;
 pub use self::history::{
-    Answer, Attempted, Deed, Entry, Fate, Found, History, Holding, Listed, Piece, Seen,
+    Answer, Attempted, Deed, Entry, Fate, Found, HeardNotice, History, Holding, Listed, Noticed,
+    Piece, Seen, WatchedSince,
 };
 pub use self::pieces::{Staged, pieces_are_given_back};
 pub use self::replay::Replayed;
@@ -54,6 +57,7 @@ pub fn check<'a>(
         answers::refusals_are_legitimate(history, allowed),
         answers::reads_repeat(history),
         leases::exclusive_leases_are_held_by_one(history),
+        notices::notices_reach_who_watches(history),
     ]
     .into_iter()
     .filter_map(Result::err)

@@ -249,6 +249,7 @@ impl Cluster {
             | Answer::Page(_)
             | Answer::Leased { .. }
             | Answer::Watching { .. }
+            | Answer::Notified(_)
             | Answer::Staged(_)
             | Answer::Moment { .. }
             | Answer::Ended => unreachable!("clients only commit"),

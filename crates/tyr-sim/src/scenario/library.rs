@@ -129,6 +129,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "caches",
     "real-caches",
     "watches",
+    "notices",
     "held-moments",
     "moments",
     "real-moments",

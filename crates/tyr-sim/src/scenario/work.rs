@@ -147,10 +147,11 @@ const KINDS: [Kind; 20] = [
     },
     Kind {
         name: "watches",
-        parameters: &[("cells", 4), ("watchers", 3)],
+        parameters: &[("cells", 4), ("watchers", 3), ("notices", 0)],
         make: |space, values| {
             let watchers = u16::try_from(values[1]).unwrap_or(u16::MAX);
-            Box::new(Watches::new(space, values[0] as usize, watchers))
+            let watches = Watches::new(space, values[0] as usize, watchers);
+            Box::new(watches.with_notices(values[2]))
         },
     },
 ];

@@ -168,6 +168,13 @@ pub enum Work {
     Locked(Locked),
     /// Watch, and read what is told of, until the run is over.
     Watch(Watched),
+    /// Send a notice to who watches a blob, with so many microseconds to acknowledge it.
+    Notify {
+        /// The blob.
+        blob: BlobName,
+        /// The time.
+        timeout_us: u64,
+    },
 }
 
 /// What a client watches, and what it reads when it is told of it.

@@ -7,6 +7,7 @@
 
 mod answers;
 mod locked;
+mod notifying;
 mod taking_up;
 mod watching;
 
@@ -17,6 +18,7 @@ use tyr_protocol::session::{Answer, Began, Call, Place, Want};
 use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
 use self::answers::{aborted, committed, failed, listed, read, saw, seen_of, stretched};
+use self::notifying::Notifying;
 use self::watching::Watching;
 use super::copying::Copying;
 use super::locking::Locking;
@@ -116,6 +118,8 @@ struct Client {
     locking: Option<(usize, Locking)>,
     /// What it watches.
     watching: Option<Watching>,
+    /// The notice that it sends.
+    notifying: Option<Notifying>,
     /// What has to be ended before anything else.
     began: Vec<Began>,
     /// Whether an answer is due that belongs to no deed.
@@ -130,7 +134,8 @@ struct Client {
 
 impl Client {
     fn is_idle(&self) -> bool {
-        self.doing.is_none() && self.locking.is_none() && self.watching.is_none()
+        let is_watching = self.watching.is_some() || self.notifying.is_some();
+        self.doing.is_none() && self.locking.is_none() && !is_watching
     }
 }
 
@@ -166,6 +171,7 @@ impl Runner {
             doing: None,
             locking: None,
             watching: None,
+            notifying: None,
             began: Vec::new(),
             is_ending: false,
             is_locking: false,
@@ -269,6 +275,9 @@ impl Runner {
         let client = &self.clients[usize::from(number)];
         if client.watching.is_some() && client.doing.is_none() {
             return Next::Wait(now_us + 1);
+        }
+        if let Some(call) = self.go_on_notifying(number, now_us) {
+            return Next::Call(call);
         }
         if self.clients[usize::from(number)].doing.is_none() {
             // It wants a lock.
@@ -382,7 +391,7 @@ impl Runner {
         if std::mem::take(&mut client.is_locking) {
             return self.locked(number, &answer, now_us);
         }
-        if !self.watched(number, &answer) {
+        if !self.notified(number, &answer, now_us) && !self.watched(number, &answer) {
             self.heard_of(number, answer, now_us);
         }
     }
@@ -438,7 +447,7 @@ impl Runner {
                 }
                 is_over
             }
-            Answer::Leased { .. } | Answer::Watching { .. } => false,
+            Answer::Leased { .. } | Answer::Watching { .. } | Answer::Notified(_) => false,
             Answer::Failed(abort) => {
                 failed(deed, doing, abort, now_us);
                 true

@@ -24,12 +24,19 @@ pub struct Watches {
     cells: usize,
     watchers: u16,
     unique: Unique,
+    /// Of a hundred things that others do, so many are notices to who watches (K6).
+    notices: u64,
 }
 
 impl Watches {
     /// So many cells; the first so many clients watch.
     pub fn new(space: Space, cells: usize, watchers: u16) -> Self {
-        Self { space, cells: cells.max(1), watchers, unique: Unique::new(b'w') }
+        Self { space, cells: cells.max(1), watchers, unique: Unique::new(b'w'), notices: 0 }
+    }
+
+    /// The same, with so many notices of a hundred things that others do.
+    pub fn with_notices(self, notices: u64) -> Self {
+        Self { notices, ..self }
     }
 
     fn blob(&self, number: usize) -> BlobName {
@@ -87,6 +94,10 @@ impl Workload for Watches {
             return Work::Watch(Watched { target: target(keyspace, random), wants });
         }
         let number = random.below(self.cells as u64) as usize;
+        if self.notices > 0 && random.percent(self.notices) {
+            let timeout_us = random.between(500_000, 3_000_000);
+            return Work::Notify { blob: self.blob(number), timeout_us };
+        }
         match random.percent(50) {
             true => Work::Commit(vec![self.write(number)]),
             false => Work::Read(self.want(number)),

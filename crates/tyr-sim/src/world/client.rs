@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Address, Envelope, Now};
 use tyr_protocol::session::{Answer, CallId, Effect, Event, LeaseNews, Session};
+use tyr_types::Watcher;
 
 use super::clock::Clock;
 use super::{Happening, World};
@@ -128,7 +129,8 @@ impl World {
                 }
                 Effect::Watch { watch, news } => {
                     let number = u16::try_from(client).expect("clients are numbered by u16");
-                    self.runner.watch_told(number, watch, &news);
+                    let watcher = Watcher { client: address(client), watch };
+                    self.runner.watch_told(number, watcher, &news, self.now_us);
                 }
                 Effect::Lease { lease, news } => {
                     let number = u16::try_from(client).expect("clients are numbered by u16");

@@ -4,6 +4,7 @@ mod commits;
 mod failures;
 mod leases;
 mod moments;
+mod notices;
 mod reads;
 mod scans;
 mod seeds;

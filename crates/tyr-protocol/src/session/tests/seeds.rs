@@ -230,6 +230,7 @@ impl Run {
                 Answer::Page(_)
                 | Answer::Leased { .. }
                 | Answer::Watching { .. }
+                | Answer::Notified(_)
                 | Answer::Staged(_)
                 | Answer::Moment { .. }
                 | Answer::Ended

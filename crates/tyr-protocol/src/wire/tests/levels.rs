@@ -266,7 +266,8 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
         Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
         Body::KeyWatch(key_watch::Message::Ask { watch, .. }) => (Some(Asked::Read(*watch)), false),
-        Body::Upload(
+        Body::KeyWatch(key_watch::Message::Notify { number, .. })
+        | Body::Upload(
             upload::Message::Stage { number, .. } | upload::Message::Copy { number, .. },
         ) => (Some(Asked::Read(*number)), false),
         Body::Moment { read, .. } => (Some(Asked::Read(*read)), false),

@@ -7,9 +7,10 @@ use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Changes, Durability, Epoch, ErrorKind, Existence,
     Expected, ExtentRef, Key, KeyRange, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode,
-    Listed, NodeId, Number, Operation, OperationId, Outcome, Payload, PieceContent, PieceId,
-    PieceRef, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stamped, Stat, Timestamp,
-    Transaction, TransactionId, Transform, TransformKind, Uploaded, WatchTarget,
+    Listed, NodeId, NoticeId, Number, Operation, OperationId, Outcome, Payload, PieceContent,
+    PieceId, PieceRef, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stamped, Stat,
+    Timestamp, Transaction, TransactionId, Transform, TransformKind, Uploaded, WatchTarget,
+    Watcher,
 };
 
 use crate::abort::Abort;
@@ -398,7 +399,8 @@ fn bodies() -> Vec<(&'static str, Body)> {
     let of_nodes = commits.chain(recoveries).chain(movements);
     let watches = watch_messages().map(|(name, message)| (name, Body::KeyWatch(message)));
     let bodies = of_nodes.chain(bodies_of_reads()).chain(others).chain(leases);
-    bodies.chain(uploads()).chain(watches).collect()
+    let notices = notice_messages().map(|(name, message)| (name, Body::KeyWatch(message)));
+    bodies.chain(uploads()).chain(watches).chain(notices).collect()
 }
 
 fn watch_messages() -> [(&'static str, key_watch::Message); 7] {
@@ -416,6 +418,24 @@ fn watch_messages() -> [(&'static str, key_watch::Message); 7] {
         ("watch-watching", Watching { watch }),
         ("watch-changed", Changed { watch, told, changes }),
         ("watch-renewed", Renewed { unknown: vec![300] }),
+    ]
+}
+
+fn notice_messages() -> [(&'static str, key_watch::Message); 4] {
+    use key_watch::Message::{Acknowledge, Notice, Notified, Notify};
+    let (number, watch, timeout_us) = (300, 7, 2_000_000);
+    let id = NoticeId { client: 1 << 40, number };
+    let [payload, reply] = [&b"flush"[..], b"ok"].map(Bytes::from_static);
+    let notice = tyr_types::Notice { id, key: Key::new("a/b").unwrap(), payload: payload.clone() };
+    let notified = tyr_types::Notified {
+        acknowledged: vec![(Watcher { client: 300, watch }, reply.clone())],
+        missed: vec![Watcher { client: 2, watch: 1 }],
+    };
+    [
+        ("watch-notify", Notify { number, blob: blob("a/b"), payload, timeout_us }),
+        ("watch-notice", Notice { watch, notice }),
+        ("watch-acknowledge", Acknowledge { watch, id, reply }),
+        ("watch-notified", Notified { number, notified }),
     ]
 }
 

@@ -87,6 +87,9 @@ impl Runner {
             }
             Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
             Work::Watch(what) => return self.begin_watching(client, workload, what),
+            Work::Notify { blob, timeout_us } => {
+                return self.begin_notifying(client, blob, timeout_us);
+            }
             Work::Locked(locked) => {
                 let locking = Locking::new(locked);
                 self.clients[usize::from(client)].locking = Some((workload, locking));

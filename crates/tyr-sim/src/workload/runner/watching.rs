@@ -1,10 +1,12 @@
 //! Clients that watch: what they are told of they read, until the run is over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use tyr_protocol::session::{Answer, Call, WatchNews};
+use tyr_types::{Bytes, NoticeId, Watcher};
 
 use super::{Next, Runner};
+use crate::checker::{HeardNotice, History, WatchedSince};
 use crate::workload::{Watched, Work};
 
 /// Who watches looks so often whether it was told something, in microseconds.
@@ -21,6 +23,8 @@ pub(super) struct Watching {
     due: BTreeSet<usize>,
     /// What it reads now.
     reading: Option<usize>,
+    /// The notices that it has yet to acknowledge, and with what.
+    acknowledges: VecDeque<(u64, NoticeId, Bytes)>,
 }
 
 impl Runner {
@@ -33,6 +37,7 @@ impl Runner {
             is_asked: false,
             due: BTreeSet::new(),
             reading: None,
+            acknowledges: VecDeque::new(),
         });
     }
 
@@ -41,9 +46,16 @@ impl Runner {
         let is_stopped = self.is_stopped;
         let client = &mut self.clients[usize::from(number)];
         let watching = client.watching.as_mut().filter(|_| client.doing.is_none())?;
+        if let Some((watch, id, reply)) = watching.acknowledges.pop_front() {
+            client.is_ending = true;
+            return Some(Next::Call(Call::Acknowledge { watch, id, reply }));
+        }
         if is_stopped {
             let watch = client.watching.take().and_then(|it| it.watch)?;
             client.is_locking = true;
+            let own = self.history.watches.iter_mut();
+            let own = own.filter(|it| (it.client, it.watcher.watch) == (number, watch));
+            own.for_each(|it| it.until_us = it.until_us.min(now_us));
             return Some(Next::Call(Call::EndWatch { watch }));
         }
         if watching.watch.is_none() {
@@ -73,21 +85,52 @@ impl Runner {
     }
 
     /// What a client watches has news.
-    pub fn watch_told(&mut self, client: u16, watch: u64, news: &WatchNews) {
+    pub fn watch_told(&mut self, client: u16, watcher: Watcher, news: &WatchNews, now_us: u64) {
+        let watch = watcher.watch;
+        self.note_watch(client, watcher, news, now_us);
         let watching = self.clients[usize::from(client)].watching.as_mut();
         let Some(watching) = watching.filter(|it| it.watch == Some(watch)) else { return };
         let is_all = match news {
             WatchNews::Began => true,
             WatchNews::Changed(changes) => changes.is_more,
             WatchNews::Ended(_) => return watching.watch = None,
+            WatchNews::Notice(notice) => {
+                let reply = notice.payload.clone();
+                return watching.acknowledges.push_back((watch, notice.id, reply));
+            }
         };
         for (place, want) in watching.what.wants.iter().enumerate() {
             let is_told = match news {
                 WatchNews::Changed(changes) => changes.keys.contains(&want.blob.key),
-                WatchNews::Began | WatchNews::Ended(_) => false,
+                WatchNews::Began | WatchNews::Ended(_) | WatchNews::Notice(_) => false,
             };
             if is_all || is_told {
                 watching.due.insert(place);
+            }
+        }
+    }
+
+    /// From when to when a client watches, and which notices it gets.
+    fn note_watch(&mut self, client: u16, watcher: Watcher, news: &WatchNews, now_us: u64) {
+        let watching = &self.clients[usize::from(client)].watching;
+        let Some(watching) = watching.as_ref().filter(|it| it.watch == Some(watcher.watch)) else {
+            return;
+        };
+        let History { watches, heard, .. } = &mut self.history;
+        match news {
+            WatchNews::Began if watches.iter().all(|it| it.watcher != watcher) => {
+                let (target, until_us) = (watching.what.target.clone(), u64::MAX);
+                let from_us = now_us;
+                watches.push(WatchedSince { client, watcher, target, from_us, until_us });
+            }
+            WatchNews::Began | WatchNews::Changed(_) => {}
+            WatchNews::Ended(_) => {
+                let own = watches.iter_mut().filter(|it| it.watcher == watcher);
+                own.for_each(|it| it.until_us = now_us);
+            }
+            WatchNews::Notice(notice) => {
+                let payload = notice.payload.clone();
+                heard.push(HeardNotice { watcher, payload, at_us: now_us });
             }
         }
     }

@@ -207,7 +207,11 @@ impl Serial {
             | Call::Copy { .. }
             | Call::Unstage { .. }
             | Call::Watch { .. }
-            | Call::EndWatch { .. } => unreachable!("its clients upload nothing and do not watch"),
+            | Call::EndWatch { .. }
+            | Call::Notify(_)
+            | Call::Acknowledge { .. } => {
+                unreachable!("its clients upload nothing and do not watch")
+            }
             Call::GiveBack { lease } => {
                 self.leases.retain(|_, held| *held != lease);
                 Answer::Ended
