@@ -22,6 +22,7 @@ use crate::commands::listing::{self, ListArguments, StatArguments};
 use crate::commands::locations::{self, LocationsArguments};
 use crate::commands::lock::{self, LockArguments};
 use crate::commands::metadata::{self, MetadataCommand};
+use crate::commands::notify::{self, NotifyArguments};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
 use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateArguments};
@@ -127,6 +128,8 @@ pub enum Command {
     Lock(LockArguments),
     /// Show which keys of a keyspace change, as they do
     Watch(WatchArguments),
+    /// Send a notice to who watches a key, and show who acknowledged it
+    Notify(NotifyArguments),
     /// Service metadata: what services agree on beside their data
     #[command(subcommand)]
     Meta(MetadataCommand),
@@ -192,6 +195,7 @@ impl Command {
             Self::Txn(arguments) => txn::run(session, &arguments),
             Self::Lock(arguments) => lock::run(session, &arguments),
             Self::Watch(arguments) => watch::run(session, &arguments),
+            Self::Notify(arguments) => notify::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
             Self::Usage(arguments) => usage::run(session, &arguments),
             Self::Check(arguments) => check::run(session, &arguments),

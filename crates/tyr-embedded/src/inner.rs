@@ -22,6 +22,7 @@ use crate::arbiter::Arbiter;
 use crate::keyspaces::Keyspaces;
 use crate::leases::Leases;
 use crate::metadata::Metadata;
+use crate::notices::Notices;
 use crate::options::Options;
 use crate::snapshot::Snapshots;
 use crate::watches::Watches;
@@ -39,6 +40,7 @@ pub struct Inner {
     pub(crate) metadata: Metadata,
     pub(crate) leases: Leases,
     pub(crate) watches: Watches,
+    pub(crate) notices: Notices,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) arbiter: Mutex<Arbiter>,
@@ -116,6 +118,7 @@ impl Inner {
             metadata: Metadata::new(options.is_read_only),
             leases: Leases::default(),
             watches: Watches::default(),
+            notices: Notices::default(),
             counters: Counters::default(),
             options,
             arbiter: Mutex::new(arbiter),

@@ -14,6 +14,7 @@
 //!
 //! Reading order: [`store`], `inner`, `arbiter`, `commit`, `committer`, `folder`; `metadata` is
 //! kept beside the keyspaces, `leases` are those of keys, `watches` who is told when they change,
+//! `notices` what is sent to those,
 //! `usage` is how much there is, `kept` the snapshots that last.
 
 mod arbiter;
@@ -25,6 +26,7 @@ mod kept;
 mod keyspaces;
 mod leases;
 mod metadata;
+mod notices;
 pub mod options;
 mod read;
 mod snapshot;
@@ -36,6 +38,7 @@ pub use commit::Held;
 pub use keyspaces::KeyspaceEntry;
 pub use leases::{AwaitedLease, EmbeddedLease};
 pub use metadata::{EmbeddedPresence, MetadataWatch};
+pub use notices::AwaitedNotice;
 pub use options::Options;
 pub use snapshot::SnapshotGuard;
 pub use store::EmbeddedStore;

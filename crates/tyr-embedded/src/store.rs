@@ -116,6 +116,7 @@ impl EmbeddedStore {
         self.inner.metadata.wake();
         self.inner.leases.close();
         self.inner.watches.close();
+        self.inner.notices.close();
         self.inner.arbiter.lock().is_stopping = true;
         self.inner.sync_wanted.notify_all();
         self.inner.folding.state.lock().is_stopping = true;

@@ -12,7 +12,8 @@ use tyr_protocol::key_watch::Targets;
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::limits::WATCHES_OF_CLIENT_MAX;
 use tyr_types::{
-    Changes, Error, KeyspaceId, Operation, Result, Timestamp, Transaction, WatchTarget,
+    BlobName, Bytes, Changes, Error, KeyspaceId, NoticeId, Operation, Result, Timestamp,
+    Transaction, WatchTarget,
 };
 
 use crate::EmbeddedStore;
@@ -45,11 +46,17 @@ impl EmbeddedWatch {
     pub fn state(&self) -> &WatchState {
         &self.state
     }
+
+    /// Acknowledges a notice that it has got.
+    pub fn acknowledge(&self, id: NoticeId, reply: Bytes) {
+        self.store.inner.notices.acknowledge(self.watch, id, reply);
+    }
 }
 
 impl Drop for EmbeddedWatch {
     fn drop(&mut self) {
         self.store.inner.watches.end(self.watch);
+        self.store.inner.notices.end(self.watch, None);
     }
 }
 
@@ -88,6 +95,13 @@ impl Watches {
             inner.targets.remove(&target, watch);
         }
         self.count.store(inner.states.len(), Ordering::Release);
+    }
+
+    /// Who watches this key, and how they are told.
+    pub fn watchers(&self, blob: &BlobName) -> Vec<(u64, WatchState)> {
+        let inner = self.inner.lock();
+        let all = inner.targets.watchers(blob).into_iter();
+        all.map(|watch| (watch, inner.states[&watch].1.clone())).collect()
     }
 
     /// A transaction is applied. Whoever began to watch before it was begun is told: that one's

@@ -1,6 +1,9 @@
 //! Watches of keys: who watches is told when something changes (K5).
 
-use tyr_types::{Result, WatchEvent, WatchTarget};
+use std::time::Duration;
+
+use tyr_types::notice::{check_notice, check_reply};
+use tyr_types::{BlobName, Bytes, Notice, Notified, Result, WatchEvent, WatchTarget};
 
 use crate::backend::KeyWatch;
 use crate::{Keyspace, ToKey};
@@ -31,6 +34,18 @@ impl Watch {
     pub async fn changed(&self) -> Result<WatchEvent> {
         self.handle.state().next().await
     }
+
+    /// Acknowledges a notice of an event, with a reply for who sent it; see [`Keyspace::notify`].
+    /// Once; again changes nothing. Who sent it may have gone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the reply is longer than 4 KiB.
+    pub fn acknowledge(&self, notice: &Notice, reply: impl Into<Bytes>) -> Result<()> {
+        let reply = reply.into();
+        check_reply(&reply)?;
+        self.handle.acknowledge(notice.id, reply);
+        Ok(())
+    }
 }
 
 impl Keyspace {
@@ -41,6 +56,32 @@ impl Keyspace {
     /// level below 14; `InvalidArgument` for a key out of range.
     pub async fn watch(&self, key: impl ToKey) -> Result<Watch> {
         Watch::begin(self, WatchTarget::key(self.id(), &key.to_key()?)).await
+    }
+
+    /// Sends a notice to all who watch this key, or what it begins with, when it comes, and says
+    /// who has [acknowledged](Watch::acknowledge) it within `timeout` (10 ms to 30 s) and who has
+    /// not. It answers as soon as all have. Nothing is stored: who begins to watch later does not
+    /// get it.
+    ///
+    /// A cluster calls the node that the key lies on. While another takes that over the notice
+    /// waits, for up to 11 s, until all who watch have registered there; it may then reach somebody
+    /// a second time, and whom it has reached is not known when the call fails.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the payload is longer than 64 KiB or the time out of range;
+    /// `PermissionDenied` to who may not write the keyspace; `NotFound` when it was dropped;
+    /// `Unavailable` when more than 1,024 watch the key, there are too many notices, no node
+    /// answers in time, or the cluster uses a feature level below 17.
+    pub async fn notify(
+        &self,
+        key: impl ToKey,
+        payload: impl Into<Bytes>,
+        timeout: Duration,
+    ) -> Result<Notified> {
+        let (key, payload) = (key.to_key()?, payload.into());
+        check_notice(&payload, timeout)?;
+        let blob = BlobName { keyspace: self.id(), key };
+        self.as_blocking().space.notify(blob, payload, timeout).await
     }
 
     /// Watches all keys that begin with `prefix`, which may be empty: see [`Watch`]. In a cluster

@@ -18,6 +18,7 @@ pub mod listing;
 pub mod locations;
 pub mod lock;
 pub mod metadata;
+pub mod notify;
 pub mod reading;
 pub mod reference;
 pub mod removal;

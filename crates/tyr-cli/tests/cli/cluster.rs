@@ -117,6 +117,28 @@ fn a_watch_shows_which_keys_change_and_a_guarded_keyspace_says_that_it_is() {
 }
 
 #[test]
+fn a_notice_is_shown_by_who_watches_and_acknowledged_then() {
+    let cluster = Cluster::form(1, false);
+    cluster.text(&["keyspace", "create", "notes"]);
+    let mut watching = cluster.shell.command(["watch", "notes", "-n", "2", "--reply", "got it"]);
+    watching.args(["--data", &cluster.address, "--json"]).stdout(std::process::Stdio::piped());
+    let mut watching = watching.spawn().expect("it starts");
+    let lines = std::io::BufReader::new(watching.stdout.take().expect("it is piped"));
+    let mut lines = std::io::BufRead::lines(lines).map(|line| line.expect("it is text"));
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
+    assert_eq!(next()["anew"], true);
+    let shown = cluster.text(&["notify", "notes", "limits", "read it again", "--timeout", "30"]);
+    assert!(shown.starts_with("acknowledged  ") && shown.ends_with("  got it\n"), "{shown}");
+    let notice = next();
+    assert_eq!((&notice["key"], &notice["notice"]), (&"limits".into(), &"read it again".into()));
+    assert!(watching.wait().expect("it ends after two lines").success());
+    assert_eq!(cluster.refused("", &["notify", "nothing", "limits"]).1, "NotFound");
+    let refused = refusal(&Shell::new().run(["notify", "ks", "key", "--json"]));
+    assert_eq!(refused.0, 2);
+    assert!(refused.2.contains("a cluster"), "{}", refused.2);
+}
+
+#[test]
 fn a_lock_is_held_by_one_process_of_a_cluster_while_its_command_runs() {
     let cluster = Cluster::form(3, false);
     cluster.text(&["keyspace", "create", "jobs"]);

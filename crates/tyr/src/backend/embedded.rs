@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tyr_embedded::{Attributes, AwaitedLease, Held, KeyspaceEntry};
+use tyr_embedded::{Attributes, AwaitedLease, AwaitedNotice, Held, KeyspaceEntry};
 pub(crate) use tyr_embedded::{
     EmbeddedLease, EmbeddedPresence, EmbeddedStore, EmbeddedWatch, ExtentLease, MetadataWatch,
     SnapshotGuard,
@@ -88,6 +88,16 @@ impl EmbeddedSpace {
 
     pub fn watch(&self, target: WatchTarget) -> Result<EmbeddedWatch> {
         self.store.watch(target)
+    }
+
+    pub fn notify(
+        &self,
+        blob: &BlobName,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<AwaitedNotice> {
+        self.entry.check()?;
+        self.store.notify(blob, payload, timeout)
     }
 
     /// Writes a piece of a large payload to disk, ahead of the transaction that refers to it.

@@ -1,7 +1,9 @@
 //! Watches of keys, of a store in this process or a cluster.
 
+use std::time::Duration;
+
 use tyr_runtime::watch_state::WatchState;
-use tyr_types::{Result, WatchTarget};
+use tyr_types::{BlobName, Bytes, Error, NoticeId, Notified, Result, WatchTarget};
 
 use super::Space;
 use super::embedded::EmbeddedWatch;
@@ -22,6 +24,14 @@ impl KeyWatch {
             Self::Remote(watch) => watch.state(),
         }
     }
+
+    /// Acknowledges a notice.
+    pub fn acknowledge(&self, id: NoticeId, reply: Bytes) {
+        match self {
+            Self::Embedded(watch) => watch.acknowledge(id, reply),
+            Self::Remote(watch) => watch.acknowledge(id, reply),
+        }
+    }
 }
 
 impl Space {
@@ -33,4 +43,25 @@ impl Space {
         };
         watch.map_err(|error| self.named(error))
     }
+
+    /// Sends a notice to who watches a key.
+    pub async fn notify(
+        &self,
+        blob: BlobName,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<Notified> {
+        let notified = match self {
+            Self::Embedded(space) => match space.notify(&blob, payload, timeout) {
+                Ok(awaited) => awaited.await.unwrap_or_else(|_| Err(closed())),
+                Err(error) => Err(error),
+            },
+            Self::Remote(space) => space.notify(blob, payload, timeout).await,
+        };
+        notified.map_err(|error| self.named(error))
+    }
+}
+
+fn closed() -> Error {
+    Error::unavailable("the store is closed")
 }

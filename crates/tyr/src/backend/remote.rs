@@ -14,8 +14,8 @@ use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo,
-    KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp,
-    WatchTarget, limits,
+    KeyspaceName, LeaseMode, Notified, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
+    Timestamp, WatchTarget, limits,
 };
 
 use super::remote_upload;
@@ -91,6 +91,15 @@ impl RemoteSpace {
 
     pub async fn watch(&self, target: WatchTarget) -> Result<RemoteWatch> {
         self.client.watch(target).answer().await
+    }
+
+    pub async fn notify(
+        &self,
+        blob: BlobName,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<Notified> {
+        self.client.notify(blob, payload, timeout).answer().await
     }
 
     pub async fn read_whole(&self, name: &BlobName) -> Result<Answer> {

@@ -11,8 +11,8 @@ use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, LeaseMode, Payload, ReadCheck, Result, Scan, ScanPage, Stat,
-    Stretches, Timestamp, Transaction, Usage, WatchTarget,
+    KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, Payload, ReadCheck, Result, Scan,
+    ScanPage, Stat, Stretches, Timestamp, Transaction, Usage, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
@@ -152,9 +152,17 @@ impl RemoteWatch {
     pub fn state(&self) -> &WatchState {
         match *self {}
     }
+
+    pub fn acknowledge(&self, _: NoticeId, _: Bytes) {
+        match *self {}
+    }
 }
 
 impl RemoteSpace {
+    pub async fn notify(&self, _: BlobName, _: Bytes, _: Duration) -> Result<Notified> {
+        match *self {}
+    }
+
     pub async fn watch(&self, _: WatchTarget) -> Result<RemoteWatch> {
         match *self {}
     }

@@ -10,9 +10,9 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, ExtentRef, KeptName, KeptSnapshot, KeyspaceConfig,
-    KeyspaceInfo, KeyspaceName, LeaseMode, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
-    Timestamp, Usage, WatchTarget,
+    BlobName, BlobOperations, ByteRange, Bytes, ExtentRef, KeptName, KeptSnapshot, KeyspaceConfig,
+    KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, ReadCheck, Result, Scan, ScanPage,
+    Stat, Stretches, Timestamp, Usage, WatchTarget,
 };
 
 use super::{Answer, ReadVersions};
@@ -144,10 +144,23 @@ impl EmbeddedWatch {
     pub fn state(&self) -> &WatchState {
         match *self {}
     }
+
+    pub fn acknowledge(&self, _: NoticeId, _: Bytes) {
+        match *self {}
+    }
 }
 
 impl EmbeddedSpace {
     pub fn watch(&self, _: WatchTarget) -> Result<EmbeddedWatch> {
+        match *self {}
+    }
+
+    pub fn notify(
+        &self,
+        _: &BlobName,
+        _: Bytes,
+        _: Duration,
+    ) -> Result<Ready<Result<Result<Notified>>>> {
         match *self {}
     }
 

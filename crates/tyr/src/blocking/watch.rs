@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tyr_runtime::waiting::{block_on, block_on_within};
-use tyr_types::{Result, WatchEvent};
+use tyr_types::{Bytes, Notice, Notified, Result, WatchEvent};
 
 use super::Keyspace;
 use crate::Watch as AsyncWatch;
@@ -31,6 +31,14 @@ impl Watch {
     pub fn changed_within(&self, wait: Duration) -> Result<Option<WatchEvent>> {
         block_on_within(self.inner.changed(), wait).transpose()
     }
+
+    /// Acknowledges a notice: see [`crate::Watch::acknowledge`].
+    ///
+    /// # Errors
+    /// As [`crate::Watch::acknowledge`].
+    pub fn acknowledge(&self, notice: &Notice, reply: impl Into<Bytes>) -> Result<()> {
+        self.inner.acknowledge(notice, reply)
+    }
 }
 
 impl Keyspace {
@@ -50,5 +58,18 @@ impl Keyspace {
     pub fn watch_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Watch> {
         let inner = block_on(self.clone().into_async().watch_prefix(prefix))?;
         Ok(Watch { inner })
+    }
+
+    /// Sends a notice to who watches a key: see [`crate::Keyspace::notify`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::notify`].
+    pub fn notify(
+        &self,
+        key: impl ToKey,
+        payload: impl Into<Bytes>,
+        timeout: Duration,
+    ) -> Result<Notified> {
+        block_on(self.clone().into_async().notify(key, payload, timeout))
     }
 }
