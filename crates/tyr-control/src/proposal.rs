@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tyr_protocol::map::{Change, Domain, Newcomer, Share};
 use tyr_types::{
-    Durability, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result,
+    Durability, Error, KeptName, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result,
 };
 
 /// A change of the map that somebody asks for. What nodes report for themselves is not among them.
@@ -63,6 +63,15 @@ pub enum Proposal {
         /// What places its blobs; without, the whole key.
         placed_by: Option<Placing>,
     },
+    /// A snapshot is kept.
+    Keep {
+        /// Its name.
+        name: String,
+        /// The day that it is taken for, in microseconds since 1970.
+        day_us: u64,
+    },
+    /// A kept snapshot is dropped.
+    DropKept(String),
 }
 
 /// [`PlacedBy`] other than the whole key, as it travels.
@@ -210,6 +219,8 @@ impl TryFrom<Change> for Proposal {
             Change::DropKeyspace(id) => Self::DropKeyspace(id.0),
             Change::ForgetKeyspace(id) => Self::ForgetKeyspace(id.0),
             Change::AcceptLoss(id) => Self::AcceptLoss(id.0),
+            Change::Keep { name, day_us } => Self::Keep { name: name.as_str().into(), day_us },
+            Change::DropKept(name) => Self::DropKept(name.as_str().into()),
             Change::Return { .. } | Change::Settle(_) | Change::RaiseLevel => {
                 return Err(Error::invalid(
                     "nodes report for themselves that they are back or caught up, and what they \
@@ -246,6 +257,8 @@ impl TryFrom<Proposal> for Change {
             Proposal::DropKeyspace(id) => Self::DropKeyspace(KeyspaceId(id)),
             Proposal::ForgetKeyspace(id) => Self::ForgetKeyspace(KeyspaceId(id)),
             Proposal::AcceptLoss(id) => Self::AcceptLoss(KeyspaceId(id)),
+            Proposal::Keep { name, day_us } => Self::Keep { name: KeptName::new(&name)?, day_us },
+            Proposal::DropKept(name) => Self::DropKept(KeptName::new(&name)?),
         })
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::io::AsyncReadExt;
 use tyr_protocol::map::{Change, Domain, Newcomer, Share};
-use tyr_types::{Durability, ErrorKind, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId};
+use tyr_types::{
+    Durability, ErrorKind, KeptName, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId,
+};
 
 use super::connection::{CallError, Connection};
 use super::frame::{self, FRAME_LEN_MAX};
@@ -79,6 +81,8 @@ fn what_is_proposed_arrives_as_it_was() {
         Change::CreateKeyspace { name, config, seed: 5 },
         Change::DropKeyspace(KeyspaceId(3)),
         Change::ForgetKeyspace(KeyspaceId(3)),
+        Change::Keep { name: KeptName::new("monday").unwrap(), day_us: 1 << 50 },
+        Change::DropKept(KeptName::new("monday").unwrap()),
     ] {
         let proposal = Proposal::try_from(change.clone()).unwrap();
         let frame = frame::encode(&proposal).unwrap();

@@ -52,7 +52,9 @@ impl Monitor {
             | Change::CreateKeyspace { .. }
             | Change::DropKeyspace(_)
             | Change::ForgetKeyspace(_)
-            | Change::AcceptLoss(_) => Ok(Noted::default()),
+            | Change::AcceptLoss(_)
+            | Change::Keep { .. }
+            | Change::DropKept(_) => Ok(Noted::default()),
         }
     }
 

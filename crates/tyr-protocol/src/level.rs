@@ -19,6 +19,7 @@
 //! | 15 | [`LEVEL_LISTING`]: transactions that list keys |
 //! | 16 | [`LEVEL_COPYING`]: pieces that are filled inside the cluster |
 //! | 17 | [`LEVEL_NOTIFYING`]: notices to who watches keys |
+//! | 18 | [`LEVEL_KEEPING`]: snapshots that a map keeps |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -32,7 +33,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_NOTIFYING;
+pub const LEVEL: u8 = LEVEL_KEEPING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -98,6 +99,10 @@ pub const LEVEL_COPYING: u8 = 16;
 /// From this level on nodes pass notices to who watches keys (K6).
 pub const LEVEL_NOTIFYING: u8 = 17;
 
+/// From this level on a map has kept snapshots, and nodes keep what was current at them (V7). One
+/// of before would fold it away.
+pub const LEVEL_KEEPING: u8 = 18;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -123,6 +128,7 @@ const _: () = assert!(LEVEL_GUARDING < LEVEL_WATCHING, "levels only come");
 const _: () = assert!(LEVEL_WATCHING < LEVEL_LISTING, "levels only come");
 const _: () = assert!(LEVEL_LISTING < LEVEL_COPYING, "levels only come");
 const _: () = assert!(LEVEL_COPYING < LEVEL_NOTIFYING, "levels only come");
+const _: () = assert!(LEVEL_NOTIFYING < LEVEL_KEEPING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -22,7 +22,9 @@ impl Grants {
             | Change::CreateKeyspace { .. }
             | Change::DropKeyspace(_)
             | Change::ForgetKeyspace(_)
-            | Change::AcceptLoss(_) => (self.proposals.len() >= PROPOSALS_MAX)
+            | Change::AcceptLoss(_)
+            | Change::Keep { .. }
+            | Change::DropKept(_) => (self.proposals.len() >= PROPOSALS_MAX)
                 .then(|| Error::unavailable("too many changes wait already; try again later")),
         };
         match refusal {

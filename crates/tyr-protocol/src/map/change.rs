@@ -16,7 +16,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tyr_types::{Epoch, Error, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result};
+use tyr_types::{
+    Epoch, Error, KeptName, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, Result,
+};
 
 use super::route::only_replica;
 use super::{ClusterMap, MapKeyspace, MapNode, Membership, NodeState, Ring, Share};
@@ -95,6 +97,15 @@ pub enum Change {
     /// What nodes that are down alone had of the keyspace is lost: others hold those ranges, from
     /// empty on.
     AcceptLoss(KeyspaceId),
+    /// What is there where the next epoch begins can be read until it is dropped (V7).
+    Keep {
+        /// The name of the snapshot.
+        name: KeptName,
+        /// The day that it is taken for, in microseconds since 1970.
+        day_us: u64,
+    },
+    /// The kept snapshot can be read no more.
+    DropKept(KeptName),
 }
 
 impl ClusterMap {
@@ -123,6 +134,7 @@ impl ClusterMap {
             keyspaces_created: 0,
             ring: Ring::new(shares)?,
             next: None,
+            kept: BTreeMap::new(),
         };
         debug_assert!(map.check().is_ok(), "its nodes would not read it: {:?}", map.check());
         Ok(map)
@@ -170,9 +182,14 @@ impl ClusterMap {
                 map.keyspaces.remove(id);
             }
             Change::AcceptLoss(id) => map.accept_loss(*id)?,
+            Change::Keep { name, day_us } => map.keep(name, *day_us)?,
+            Change::DropKept(name) => map.drop_kept(name)?,
         }
         let is_moving_nothing = match change {
-            Change::CreateKeyspace { .. } | Change::ForgetKeyspace(_) => true,
+            Change::CreateKeyspace { .. }
+            | Change::ForgetKeyspace(_)
+            | Change::Keep { .. }
+            | Change::DropKept(_) => true,
             // Unless what was of one replica is waited for no more.
             Change::RaiseLevel | Change::DropKeyspace(_) => {
                 let lost =

@@ -43,6 +43,7 @@ impl ClusterMap {
             ));
         }
         self.check_keyspaces()?;
+        self.check_kept()?;
         if !self.has_holders_everywhere() {
             return fail("leaves a range without a holder that is up".into());
         }

@@ -19,6 +19,12 @@ impl ClusterMap {
         for (id, keyspace) in &self.keyspaces {
             keyspace_lines(before.keyspaces.get(id), keyspace, &mut lines);
         }
+        for name in self.kept.keys().filter(|name| !before.kept.contains_key(*name)) {
+            lines.push(format!("snapshot {name} is kept"));
+        }
+        for name in before.kept.keys().filter(|name| !self.kept.contains_key(*name)) {
+            lines.push(format!("kept snapshot {name} was dropped"));
+        }
         if self.level != before.level {
             lines.push(format!("feature level {} is used, {} before", self.level, before.level));
         }

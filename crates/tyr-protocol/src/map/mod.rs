@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: [`hash`] and [`ring`] say where things lie; [`node`] and [`keyspace`] are what
-//! a map is made of; [`level`] what its nodes may say to each other; [`route`] computes chains;
+//! a map is made of, `kept` the snapshots that it keeps; [`level`] what its nodes may say to each other; [`route`] computes chains;
 //! [`change`] holds the rules of change, [`ranges`]
 //! who loses what by one, and [`check`] what holds in every map; [`balance`] counts how evenly the
 //! roles fall on the nodes.
@@ -25,6 +25,7 @@ pub mod change;
 pub mod check;
 mod difference;
 pub mod hash;
+mod kept;
 pub mod keyspace;
 mod level;
 pub mod node;
@@ -36,10 +37,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use tyr_types::{BlobName, Epoch, KeyspaceConfig, KeyspaceId, NodeId};
+use tyr_types::{BlobName, Epoch, KeptName, KeyspaceConfig, KeyspaceId, NodeId};
 
 pub use self::balance::{Balance, Load, Spread};
 pub use self::change::{Change, Newcomer};
+pub use self::kept::MapKept;
 pub use self::keyspace::{DROPPED, Layout, MapKeyspace};
 pub use self::node::{MapNode, Membership, NodeState};
 pub use self::ranges::losers;
@@ -65,6 +67,8 @@ pub struct ClusterMap {
     pub ring: Ring,
     /// While data moves: the ring that will be. What it adds are recipients.
     pub next: Option<Ring>,
+    /// The snapshots that are kept (V7).
+    pub kept: BTreeMap<KeptName, MapKept>,
 }
 
 /// Who has to do with a chunk, each in node order.

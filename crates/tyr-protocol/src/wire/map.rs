@@ -2,18 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{Bytes, Result};
+use tyr_types::{Bytes, KeptName, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
 use super::output::{Outgoing, Output};
 use super::record::{decode_versioned, encode_versioned};
-use crate::level::{LEVEL_ALONE, LEVEL_FIRST};
-use crate::map::{ClusterMap, Domain, MapKeyspace, MapNode, NodeState, Ring, Share};
+use crate::level::{LEVEL_ALONE, LEVEL_FIRST, LEVEL_KEEPING, LEVEL_KNOWN};
+use crate::map::{ClusterMap, Domain, MapKept, MapKeyspace, MapNode, NodeState, Ring, Share};
 
 encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down });
 encoded_struct!(MapNode, 3, { incarnation, state, since } + 1 { level: LEVEL_FIRST });
 encoded_struct!(Share, 2, { weight, domain });
+encoded_struct!(MapKept, 2, { epoch, day_us });
+
+impl Encoded for KeptName {
+    const LEN_MIN: usize = 2;
+
+    #[inline]
+    fn encode<'a>(&'a self, output: &mut Output<'a>) {
+        output.varint(self.as_str().len() as u64);
+        output.raw(self.as_str().as_bytes());
+    }
+
+    #[inline]
+    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+        let text = String::decode(input)?;
+        let wrong = "the text before is no kept snapshot's name";
+        Self::new(&text).map_err(|_| input.malformed(wrong))
+    }
+}
 
 /// One that has lost nothing is as in level 1: its last byte says whether it was dropped. Two more
 /// values of that byte say that those follow who lost their part.
@@ -87,12 +105,19 @@ impl Encoded for Ring {
     }
 }
 
+/// What is added to the level in use when the snapshots follow that are kept.
+const KEPT: u8 = 0x80;
+
+const _: () = assert!(LEVEL_KNOWN < KEPT, "a level can be told from one with kept snapshots");
+
+/// One that keeps nothing is as in level 1.
 impl Encoded for ClusterMap {
     const LEN_MIN: usize = 9;
 
     fn encode<'a>(&'a self, output: &mut Output<'a>) {
         debug_assert!(self.check().is_ok(), "nobody would go by it: {:?}", self.check());
-        let Self { epoch, moved, level, nodes, keyspaces, keyspaces_created, ring, next } = self;
+        let Self { epoch, moved, level, nodes, keyspaces, keyspaces_created, ring, next, kept } =
+            self;
         epoch.encode(output);
         moved.encode(output);
         nodes.encode(output);
@@ -101,7 +126,11 @@ impl Encoded for ClusterMap {
         ring.encode(output);
         next.encode(output);
         output.needs(LEVEL_FIRST);
-        level.encode(output);
+        output.byte(*level + if kept.is_empty() { 0 } else { KEPT });
+        if !kept.is_empty() {
+            output.needs(LEVEL_KEEPING);
+            kept.encode(output);
+        }
     }
 
     fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
@@ -114,9 +143,18 @@ impl Encoded for ClusterMap {
             keyspaces_created: Encoded::decode(input)?,
             ring: Encoded::decode(input)?,
             next: Encoded::decode(input)?,
+            kept: BTreeMap::new(),
         };
         if input.has(LEVEL_FIRST) {
-            map.level = Encoded::decode(input)?;
+            let level: u8 = Encoded::decode(input)?;
+            map.level = level & !KEPT;
+            if level & KEPT != 0 {
+                input.needs(LEVEL_KEEPING)?;
+                map.kept = Encoded::decode(input)?;
+                if map.kept.is_empty() {
+                    return Err(input.malformed("nothing is kept, though a byte before says so"));
+                }
+            }
         }
         match map.check() {
             Ok(()) => Ok(map),

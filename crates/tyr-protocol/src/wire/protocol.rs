@@ -228,10 +228,10 @@ encoded_enum!(key_watch::Message, "message about a watch", {
     4 => Watching { watch },
     5 => Changed { watch, told, changes },
     6 => Renewed { unknown },
-    7 @ 16 => Notify { number, blob, payload, timeout_us },
-    8 @ 16 => Notice { watch, notice },
-    9 @ 16 => Acknowledge { watch, id, reply },
-    10 @ 16 => Notified { number, notified },
+    7 @ 17 => Notify { number, blob, payload, timeout_us },
+    8 @ 17 => Notice { watch, notice },
+    9 @ 17 => Acknowledge { watch, id, reply },
+    10 @ 17 => Notified { number, notified },
 });
 
 encoded_struct!(NoticeId, 2, { client, number });

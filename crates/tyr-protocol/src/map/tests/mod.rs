@@ -4,6 +4,7 @@ mod balance;
 mod chains;
 mod changes;
 mod difference;
+mod kept;
 mod loss;
 mod places;
 

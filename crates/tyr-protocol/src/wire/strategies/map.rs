@@ -6,9 +6,12 @@ use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tyr_types::{Durability, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, limits};
+use tyr_types::{
+    Durability, KeptName, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, PlacedBy, limits,
+};
 
 use super::words::{number_u32, number_u64};
+use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap, Domain, Newcomer, Share};
 
 /// A keyspace's configuration.
@@ -64,8 +67,15 @@ pub fn change() -> BoxedStrategy<Change> {
         2 => keyspace,
         1 => (1..4_u32).prop_map(|number| Change::DropKeyspace(KeyspaceId(number))),
         1 => (1..4_u32).prop_map(|number| Change::AcceptLoss(KeyspaceId(number))),
+        2 => (kept_name(), number_u64()).prop_map(|(name, day_us)| Change::Keep { name, day_us }),
+        1 => kept_name().prop_map(Change::DropKept),
     ]
     .boxed()
+}
+
+fn kept_name() -> BoxedStrategy<KeptName> {
+    let name = |number: u8| KeptName::new(&format!("{number}:a_Z")).expect("letters, and few");
+    (0..3_u8).prop_map(name).boxed()
 }
 
 fn newcomer() -> BoxedStrategy<Newcomer> {
@@ -82,10 +92,11 @@ pub fn cluster_map() -> BoxedStrategy<ClusterMap> {
         let distinct: BTreeMap<_, _> = members.into_iter().map(|it| (it.node, it)).collect();
         distinct.into_values().collect::<Vec<_>>()
     });
-    (members, vec(change(), 0..8))
-        .prop_map(|(members, changes)| {
-            let first =
+    (members, vec(change(), 0..8), any::<bool>())
+        .prop_map(|(members, changes, is_newest)| {
+            let formed =
                 ClusterMap::form(&members).expect("a few distinct nodes of allowed weights");
+            let first = if is_newest { formed.speaking(LEVEL) } else { formed };
             changes.iter().fold(first, |map, change| map.changed(change).unwrap_or(map))
         })
         .boxed()

@@ -8,8 +8,8 @@ use crate::key_lease;
 use crate::key_watch;
 use crate::level::{
     BEFORE_LEVELS, LEVEL_ALONE, LEVEL_CLEARING, LEVEL_EXPECTING, LEVEL_FIRST, LEVEL_GUARDING,
-    LEVEL_LISTING, LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING, LEVEL_STAMPING,
-    level_of,
+    LEVEL_KEEPING, LEVEL_LISTING, LEVEL_MOMENTS, LEVEL_PLACED, LEVEL_SCANNING, LEVEL_STAGING,
+    LEVEL_STAMPING, level_of,
 };
 use crate::map::MapKeyspace;
 use crate::message::Asked;
@@ -87,6 +87,21 @@ fn a_loss_and_marks_are_of_level_2_and_an_older_program_says_so() {
     older.feed(&frame_of(envelope));
     let Some(Frame::Unread(unread)) = older.frame().unwrap() else { panic!("it was understood") };
     assert_eq!((unread.level, unread.from), (LEVEL_ALONE, envelope.from));
+}
+
+/// What level 18 brought: a map that keeps nothing is as in level 1.
+#[test]
+fn a_map_with_kept_snapshots_is_of_level_16_and_an_older_program_says_so() {
+    let bytes = map_bytes(&samples::map_with_kept());
+    assert_eq!(bytes[0], LEVEL_KEEPING + 1);
+    assert_eq!(decode_map(&bytes).unwrap(), samples::map_with_kept());
+    let nothing = samples::cluster_map().speaking(LEVEL_KEEPING);
+    assert_eq!(map_bytes(&nothing)[0], LEVEL_FIRST + 1);
+    let envelopes = samples::envelopes();
+    let (_, envelope) = envelopes.iter().find(|(name, _)| *name == "newer-map-kept").unwrap();
+    let mut older = Outgoing::speaking(LEVEL_LISTING);
+    let error = encode(envelope, &mut older).unwrap_err();
+    assert!(error.message().contains("feature level 18"), "{error}");
 }
 
 /// One value has one encoding: what is placed by the whole key, and not guarded, is as in level 1.

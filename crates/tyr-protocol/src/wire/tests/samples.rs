@@ -6,11 +6,11 @@ use std::sync::Arc;
 use smallvec::smallvec;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Changes, Durability, Epoch, ErrorKind, Existence,
-    Expected, ExtentRef, Key, KeyRange, KeyspaceConfig, KeyspaceId, KeyspaceName, LeaseMode,
-    Listed, NodeId, NoticeId, Number, Operation, OperationId, Outcome, Payload, PieceContent,
-    PieceId, PieceRef, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage, Stamped, Stat,
-    Timestamp, Transaction, TransactionId, Transform, TransformKind, Uploaded, WatchTarget,
-    Watcher,
+    Expected, ExtentRef, KeptName, Key, KeyRange, KeyspaceConfig, KeyspaceId, KeyspaceName,
+    LeaseMode, Listed, NodeId, NoticeId, Number, Operation, OperationId, Outcome, Payload,
+    PieceContent, PieceId, PieceRef, PlacedBy, ReadCheck, Relation, Scan, ScanEntry, ScanPage,
+    Stamped, Stat, Timestamp, Transaction, TransactionId, Transform, TransformKind, Uploaded,
+    WatchTarget, Watcher,
 };
 
 use crate::abort::Abort;
@@ -20,7 +20,7 @@ use crate::commit::recovery::{self, Known};
 use crate::commit::{self, Answered, Attempt, Decision, Kept, Marked, Placed, Remembered, Singles};
 use crate::key_lease::{self, Wish};
 use crate::key_watch;
-use crate::map::{Change, ClusterMap, Domain, MapKeyspace, Newcomer, Share};
+use crate::map::{Change, ClusterMap, Domain, MapKept, MapKeyspace, Newcomer, Share};
 use crate::member::Record;
 use crate::message::{
     Address, Asked, Body, Envelope, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
@@ -382,6 +382,7 @@ fn bodies() -> Vec<(&'static str, Body)> {
         ("list-keys", list_keys),
         ("keys", Body::Keys { number: 7, keys: vec![listed], is_end: true }),
         ("newer-map-lost", Body::NewerMap(Arc::new(map_with_loss()))),
+        ("newer-map-kept", Body::NewerMap(Arc::new(map_with_kept()))),
         ("submit-expect", submit(expecting())),
         ("submit-stamp", submit(stamping())),
         ("submit-clear", submit(clearing())),
@@ -517,6 +518,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("finished", Record::Finished { but: vec![ID] }),
         ("marked", Record::Marked { entries: marked() }),
         ("map-lost", Record::Map(Arc::new(map_with_loss()))),
+        ("map-kept", Record::Map(Arc::new(map_with_kept()))),
         ("validated-expect", validated(expecting())),
         ("validated-stamp", validated(stamping())),
         ("validated-clear", validated(clearing())),
@@ -611,6 +613,16 @@ pub fn map_with_loss() -> ClusterMap {
     map.keyspaces.insert(KeyspaceId(2), single("scratch", false));
     map.keyspaces.insert(KeyspaceId(3), single("gone", true));
     map.keyspaces_created = 3;
+    map
+}
+
+/// A map of level 18, which keeps two snapshots.
+pub fn map_with_kept() -> ClusterMap {
+    let mut map = cluster_map().speaking(18);
+    for (name, epoch, day_us) in [("monday", 5, 1_700_000_000_000_000), ("a:1", 6, 300)] {
+        let kept = MapKept { epoch: Epoch(epoch), day_us };
+        map.kept.insert(KeptName::new(name).unwrap(), kept);
+    }
     map
 }
 
