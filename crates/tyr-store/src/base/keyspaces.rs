@@ -163,14 +163,15 @@ impl Base {
         Ok(())
     }
 
-    /// Removes one blob without a trace.
+    /// Removes one blob without a trace, and what is held of it.
     ///
     /// # Errors
     /// `Corrupt` when the index is damaged there; `Unavailable` when the disk refuses.
     pub fn forget(&self, blob: &BlobName) -> Result<()> {
         let _alone = self.changing.lock();
-        let Some((_, entry)) = self.entry(&key::blob(blob), blob)? else { return Ok(()) };
         let mut fold = Fold::new(self);
+        self.release_all(&mut fold, blob)?;
+        let Some((_, entry)) = self.entry(&key::blob(blob), blob)? else { return Ok(()) };
         fold.remove(blob, &entry)?;
         fold.commit()
     }

@@ -46,7 +46,7 @@ use tyr_types::{BlobName, ByteRange, Error, Key, KeyRange, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
-pub use kept::{KeptKeys, KeptStretches};
+pub use kept::{CopiedVersion, KeptKeys, KeptStretches};
 pub use metadata::{MetadataRow, MetadataRows};
 pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 

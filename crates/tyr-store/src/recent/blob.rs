@@ -74,6 +74,8 @@ pub struct BlobState {
     pub(super) forgotten: Timestamp,
     /// Counts folds: a read that spans one looks again.
     pub(super) base_generation: u32,
+    /// How far folds have taken what the base lacks: it has that, or is about to.
+    pub(super) captured_to: Timestamp,
     /// Counts changes after which a gap may not be what it was: cuts and pieces.
     pub(super) shape: u32,
     /// By number, ascending. Most blobs are small and have one.
@@ -105,6 +107,7 @@ impl BlobState {
             known_from: Timestamp::ZERO,
             forgotten: attributes.version,
             base_generation: 0,
+            captured_to: Timestamp::ZERO,
             shape: 0,
             blocks: SmallVec::new(),
             pieces: BTreeMap::new(),

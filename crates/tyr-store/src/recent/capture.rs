@@ -31,6 +31,17 @@ pub struct Captured {
 }
 
 impl BlobState {
+    /// How far folds have taken what the base lacks.
+    pub fn captured_to(&self) -> Timestamp {
+        self.captured_to
+    }
+
+    /// Whether a fold has been, or is, at a later moment than this kept one, at which it stopped:
+    /// then the base tells what was there, and what memory looks for in the base may be of later.
+    pub fn is_passed(&self, at: Timestamp) -> bool {
+        at < self.folded_at.max(self.captured_to)
+    }
+
     /// Takes what the base lacks up to `at`, which must be registered as a reader; `None` when it
     /// lacks nothing.
     ///
@@ -51,6 +62,7 @@ impl BlobState {
         // The list of dirty blobs is what a fold goes by.
         debug_assert!(self.is_dirty, "the base lacks {} of it", attributes.version);
         self.base_generation += 1;
+        self.captured_to = at;
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         let mut captured = Captured {
             at,

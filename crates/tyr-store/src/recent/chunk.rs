@@ -66,6 +66,17 @@ impl BlobState {
         self.known_from <= at && (is_newest || is_told && self.attributes_at(at).is_some())
     }
 
+    /// Whether it came as a copy and no fold has been there since: the base never had what it was.
+    pub fn is_unfolded_copy(&self) -> bool {
+        self.folded_at < self.included_to
+    }
+
+    /// Whether the base, and not memory, has what the chunk was like at a kept moment: all that was
+    /// applied is in it, a fold has passed the moment, or the chunk came here as of later.
+    pub fn is_left_to_base(&self, at: Timestamp) -> bool {
+        !self.is_dirty || at < self.included_to
+    }
+
     /// The attributes at `at`, if they can be told: also where the bytes of then are gone.
     pub fn attributes_told_at(&self, at: Timestamp) -> Option<Attributes> {
         self.attributes_at(at).filter(|_| self.known_from <= at)
@@ -122,7 +133,7 @@ impl BlobState {
 
     /// Lets go of what `readers` do not need, when there is much of it.
     fn collect_some(&mut self, readers: Readers) {
-        self.counted.narrow(readers);
+        self.counted.narrow(readers, self.attributes.version);
         if self.older_memory >= self.collect_at.max(COLLECT_FROM) {
             self.collect_chunk(readers);
             self.collect_at = 2 * self.older_memory;
@@ -132,7 +143,7 @@ impl BlobState {
     /// Drops older versions of a chunk that `readers` do not need (V3), and merges what they
     /// cannot tell apart; answers how many are left.
     pub fn collect_chunk(&mut self, readers: Readers) -> usize {
-        self.counted.narrow(readers);
+        self.counted.narrow(readers, self.attributes.version);
         let left = self.collect(readers, Timestamp::MAX);
         let holes = self.holes();
         for (number, block) in &mut self.blocks {

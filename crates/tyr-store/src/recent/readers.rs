@@ -13,6 +13,8 @@ use tyr_types::Timestamp;
 pub struct Readers<'a> {
     /// Snapshots in use, ascending.
     listed: &'a [Timestamp],
+    /// Kept moments that no fold has passed, ascending (V7).
+    kept: &'a [Timestamp],
     /// Somebody may read at any timestamp from here on.
     from: Timestamp,
     /// A fold under way reads here; [`Timestamp::MAX`] without one.
@@ -21,7 +23,8 @@ pub struct Readers<'a> {
 
 impl<'a> Readers<'a> {
     /// Nobody reads older versions.
-    pub const NONE: Self = Self { listed: &[], from: Timestamp::MAX, fold: Timestamp::MAX };
+    pub const NONE: Self =
+        Self { listed: &[], kept: &[], from: Timestamp::MAX, fold: Timestamp::MAX };
 
     /// These snapshots are in use; ascending.
     pub fn new(ascending: &'a [Timestamp]) -> Self {
@@ -46,10 +49,17 @@ impl<'a> Readers<'a> {
         Self { fold, ..self }
     }
 
+    /// The same readers, and what was current at these moments is kept; ascending (V7).
+    #[must_use]
+    pub fn and_kept(self, kept: &'a [Timestamp]) -> Self {
+        debug_assert!(kept.is_sorted());
+        Self { kept, ..self }
+    }
+
     /// Nobody reads below it.
     pub fn first(self) -> Timestamp {
-        let first = self.from.min(self.fold);
-        self.listed.first().map_or(first, |listed| first.min(*listed))
+        let known = self.listed.first().into_iter().chain(self.kept.first()).copied();
+        known.fold(self.from.min(self.fold), Timestamp::min)
     }
 
     /// Somebody may read at any timestamp from here on. [`Timestamp::MAX`] when all readers are
@@ -60,7 +70,7 @@ impl<'a> Readers<'a> {
 
     /// Whether there may be versions that nobody reads although somebody reads older ones.
     pub fn have_gaps(self) -> bool {
-        !self.listed.is_empty() || self.fold < self.from
+        !self.listed.is_empty() || !self.kept.is_empty() || self.fold < self.from
     }
 
     /// Whether nobody can tell two versions apart, whichever of them is the newer: what comes late
@@ -76,13 +86,17 @@ impl<'a> Readers<'a> {
         if is_folded || from < until && self.from < until {
             return true;
         }
-        let Some(newest) = self.listed.last() else { return false };
-        if *newest < from {
-            return false;
-        }
-        let first = self.listed.partition_point(|at| *at < from);
-        self.listed.get(first).is_some_and(|at| *at < until)
+        is_any_in(self.listed, from, until) || is_any_in(self.kept, from, until)
     }
+}
+
+/// Whether one of these lies from `from` up to, not with, `until`.
+fn is_any_in(ascending: &[Timestamp], from: Timestamp, until: Timestamp) -> bool {
+    if ascending.last().is_none_or(|newest| *newest < from) {
+        return false;
+    }
+    let first = ascending.partition_point(|at| *at < from);
+    ascending.get(first).is_some_and(|at| *at < until)
 }
 
 /// The moments that were counted among the readers at every change so far: what was current then
@@ -101,13 +115,23 @@ impl Counted {
         self.from <= at || self.listed.binary_search(&at).is_ok()
     }
 
-    /// There was a change, and these readers were counted.
-    pub fn narrow(&mut self, readers: Readers) {
-        let Readers { listed, from, fold: _ } = readers;
-        self.listed.retain(|at| from <= *at || listed.binary_search(at).is_ok());
+    /// There was a change of what is `newest` now, and these readers were counted. From the newest
+    /// version on nothing has gone, whoever was counted.
+    pub fn narrow(&mut self, readers: Readers, newest: Timestamp) {
+        let Readers { listed, kept, from, fold: _ } = readers;
+        let from = from.min(newest.max(self.from));
+        let is_counted =
+            |at: &Timestamp| listed.binary_search(at).is_ok() || kept.binary_search(at).is_ok();
+        self.listed.retain(|at| from <= *at || is_counted(at));
         if self.from < from {
-            let start = listed.partition_point(|at| *at < self.from);
-            self.listed.extend(listed[start..].iter().copied().take_while(|at| *at < from));
+            for counted in [listed, kept] {
+                let start = counted.partition_point(|at| *at < self.from);
+                self.listed.extend(counted[start..].iter().copied().take_while(|at| *at < from));
+            }
+            if !kept.is_empty() {
+                self.listed.sort_unstable();
+                self.listed.dedup();
+            }
             self.from = from;
         }
         debug_assert!(self.listed.is_sorted() && self.listed.last() < Some(&self.from));
@@ -157,16 +181,37 @@ mod tests {
         let in_use = [at(10), at(20), at(30)];
         let mut counted = Counted::default();
         let all = |counted: &Counted, moments: [u64; 5]| moments.map(|it| counted.has(at(it)));
-        counted.narrow(Readers::new(&in_use[..2]).and_from(at(25)));
+        counted.narrow(Readers::new(&in_use[..2]).and_from(at(25)), Timestamp::MAX);
         assert_eq!(all(&counted, [10, 15, 20, 24, 25]), [true, false, true, false, true]);
-        counted.narrow(Readers::new(&in_use[1..]).and_from(at(40)));
+        counted.narrow(Readers::new(&in_use[1..]).and_from(at(40)), Timestamp::MAX);
         assert_eq!(all(&counted, [10, 20, 25, 30, 40]), [false, true, false, true, true]);
-        counted.narrow(Readers::from(at(5)));
+        counted.narrow(Readers::from(at(5)), Timestamp::MAX);
         assert_eq!(all(&counted, [10, 20, 25, 30, 40]), [false, true, false, true, true]);
-        counted.narrow(Readers::new(&in_use).and_from(at(35)));
+        counted.narrow(Readers::new(&in_use).and_from(at(35)), Timestamp::MAX);
         assert_eq!(all(&counted, [10, 20, 25, 35, 40]), [false, true, false, false, true]);
-        counted.narrow(Readers::NONE);
+        counted.narrow(Readers::NONE, Timestamp::MAX);
         assert_eq!(all(&counted, [20, 30, 40, 50, u64::MAX]), [false; 5]);
+    }
+
+    /// V7.
+    #[test]
+    fn a_kept_moment_is_needed_and_told_beside_those_that_are_read() {
+        let (in_use, kept) = ([at(10), at(30)], [at(20), at(30)]);
+        let readers = Readers::new(&in_use).and_from(at(40)).and_kept(&kept);
+        assert!(readers.need(at(15), at(21)) && readers.need(at(5), at(11)));
+        assert!(!readers.need(at(11), at(20)) && !readers.need(at(21), at(30)));
+        let alone = Readers::NONE.and_kept(&kept);
+        assert!(alone.need(at(15), at(21)) && !alone.need(at(31), at(99)));
+        assert!(alone.have_gaps() && alone.first() == at(20));
+        let mut counted = Counted::default();
+        counted.narrow(readers, Timestamp::MAX);
+        assert!([10, 20, 30, 40].into_iter().all(|it| counted.has(at(it))) && !counted.has(at(25)));
+        counted.narrow(Readers::from(at(50)).and_kept(&kept[..1]), Timestamp::MAX);
+        assert!(counted.has(at(20)) && !counted.has(at(10)) && !counted.has(at(30)));
+        let mut counted = Counted::default();
+        counted.narrow(Readers::NONE, at(25));
+        counted.narrow(Readers::NONE.and_kept(&kept), at(40));
+        assert!(counted.has(at(30)) && counted.has(at(40)) && !counted.has(at(20)));
     }
 
     #[test]

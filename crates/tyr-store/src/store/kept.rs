@@ -29,7 +29,7 @@ impl Store {
             };
             let planned = {
                 let state = cell.lock();
-                if state.folded_at() > at {
+                if state.is_passed(at) {
                     continue;
                 }
                 state.plan(range, at)
@@ -84,7 +84,7 @@ impl Store {
             };
             let layout = {
                 let state = cell.lock();
-                if state.folded_at() > at {
+                if state.is_passed(at) {
                     continue;
                 }
                 state.layout(range, at)
@@ -119,7 +119,7 @@ impl Store {
 
     /// The next blobs that there are or were. What a fold moves meanwhile goes from memory to the
     /// base, and from there to what is held: whoever looks in that order misses nothing.
-    fn step_kept(
+    pub(super) fn step_kept(
         &self,
         keyspace: KeyspaceId,
         keys: &KeyRange,
@@ -151,7 +151,7 @@ impl Store {
         if self.is_folded(at) {
             return None;
         }
-        self.recent.find(name).filter(|cell| cell.lock().folded_at() <= at)
+        self.recent.find(name).filter(|cell| !cell.lock().is_passed(at))
     }
 }
 

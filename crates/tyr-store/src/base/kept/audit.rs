@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tyr_types::{BlobName, Timestamp};
 
+use super::copied::is_unknown;
 use super::row::{self, Held, HeldPiece};
 use crate::base::key;
 use crate::base::record::BlobEntry;
@@ -59,7 +60,8 @@ impl HeldRows {
                     let held = self.held.entry(at).or_default();
                     held.blobs += 1;
                     held.bytes += (key.len() + value.len()) as u64;
-                    match entry.blob.exists && entry.blob.version <= at {
+                    let is_told = entry.blob.version <= at || is_unknown(&entry.blob);
+                    match entry.blob.exists && is_told {
                         true => Met::Fine,
                         false => Met::Wrong("was not there at the kept moment".to_owned()),
                     }

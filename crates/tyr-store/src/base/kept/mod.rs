@@ -12,10 +12,12 @@
 //! is in one place only, the newest moment that it was current at; so a read at K looks at what is
 //! held for K, then at what is held for the next moment, and so on to the base ([`read`]). When a
 //! moment is dropped, what is held for it goes to the next older one, or is given back, in steps
-//! ([`release`]). [`row`] is the bytes, [`audit`] checks them.
+//! ([`release`]). A node of a cluster also holds what came with a chunk from another one
+//! ([`copied`]). [`row`] is the bytes, [`audit`] checks them.
 
 mod audit;
 mod capture;
+mod copied;
 mod read;
 mod release;
 mod row;
@@ -23,8 +25,11 @@ mod row;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tyr_types::{BlobName, Error, ErrorKind, KeptName, KeptSnapshot, Result, Timestamp, limits};
+use tyr_types::{
+    BlobName, Epoch, Error, ErrorKind, KeptName, KeptSnapshot, Result, Timestamp, limits,
+};
 
+pub use copied::CopiedVersion;
 pub use read::{KeptKeys, KeptStretches};
 
 pub(super) use audit::{HeldRows, Met};
@@ -205,6 +210,52 @@ impl Base {
         self.record(self.last_checkpoint())?;
         self.kept.write().remove(name);
         Ok(())
+    }
+
+    /// Keeps these snapshots and no others, of those that maps up to `epoch` can know of: what a
+    /// node's map says (V7). While its log is played again, of a moment that the folds have passed
+    /// it was known when they did: what is not there any more was dropped since.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn adopt_kept(&self, wanted: &BTreeMap<KeptName, Timestamp>, epoch: Epoch) -> Result<()> {
+        let known = self.kept.read().names.clone();
+        if known == *wanted {
+            return Ok(());
+        }
+        for (name, at) in &known {
+            if at.epoch <= epoch && wanted.get(name) != Some(at) {
+                self.unkeep(name)?;
+            }
+        }
+        let folded = self.last_checkpoint().timestamp;
+        for (name, at) in wanted {
+            // A name that is there was given again since, to a later moment.
+            if *at >= folded && self.check_new(name).is_ok() {
+                self.keep(name, *at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kept moments, oldest first.
+    pub fn kept_moments(&self) -> Vec<Timestamp> {
+        self.kept.read().named.keys().copied().collect()
+    }
+
+    /// The newest kept moment below this one.
+    pub fn newest_kept_below(&self, at: Timestamp) -> Option<Timestamp> {
+        self.kept.read().newest_below(at)
+    }
+
+    /// Whether what was there at this moment is kept.
+    pub fn is_kept(&self, at: Timestamp) -> bool {
+        self.kept.read().is_named(at)
+    }
+
+    /// Whether something is held for moments that are kept, or were.
+    pub fn holds_any(&self) -> bool {
+        !self.kept.read().held.is_empty()
     }
 
     /// Fails when no snapshot is kept at this moment, or not any more.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use tyr_types::{BlobName, ByteRange, Error, Key, KeyRange, KeyspaceId, Result, Timestamp};
 
+use super::copied::{is_unknown, not_known};
 use super::row::{self, HeldPiece};
 use crate::base::record::BlobEntry;
 use crate::base::types::{BlobBase, PieceData};
@@ -225,6 +226,9 @@ impl Base {
             entries.extend(self.held_entry(moment, blob)?.map(|entry| (moment, entry)));
         }
         let then = entries.first().map(|(_, entry)| entry).or(now).map(|entry| &entry.blob);
+        if then.is_some_and(is_unknown) {
+            return Err(not_known(blob));
+        }
         // What was not there then is held for no moment, or for later ones.
         let Some(then) = then.filter(|then| then.exists && then.version <= at) else {
             return Ok(None);

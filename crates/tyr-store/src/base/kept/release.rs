@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tyr_types::{BlobName, ByteRange, KeyspaceId, Result, Timestamp};
 
 use super::capture::extent_part;
+use super::copied::is_unknown;
 use super::row::{self, Held, HeldPiece, PieceKeys};
 use crate::base::draft::Draft;
 use crate::base::fold::Fold;
@@ -109,7 +110,7 @@ impl Fold<'_> {
     }
 
     /// Nothing is held of a blob for `at` any more; what `below` lacks is held for that.
-    fn release_to(
+    pub(super) fn release_to(
         &mut self,
         at: Timestamp,
         blob: &BlobName,
@@ -174,6 +175,11 @@ impl Fold<'_> {
             None if entry.blob.version <= below => {
                 self.hold_entry(below, blob, entry);
                 entry.blob.content.is_none().then_some((below, entry.blob.size))
+            }
+            // Of before nothing is known either.
+            None if is_unknown(&entry.blob) => {
+                self.hold_entry(below, blob, entry);
+                None
             }
             // It was not there then.
             None => None,

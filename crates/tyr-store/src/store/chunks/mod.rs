@@ -11,6 +11,8 @@
 //! What is written here was decided elsewhere and is in the node's log; nothing here may fail for
 //! lack of anything but a working disk.
 
+mod kept;
+
 use std::sync::Arc;
 
 use tyr_types::chunk::{Answers, Place, Start, steps};
@@ -139,10 +141,20 @@ impl Store {
         at: Timestamp,
         readers: Readers,
     ) -> Result<Answers> {
+        let mut is_held = false;
         loop {
             let mut state = cell.lock();
             if state.is_done(at) {
                 return Ok(Answers::new());
+            }
+            if !is_held
+                && state.is_unfolded_copy()
+                && let Some(kept) = self.kept_of_copy(&state, at)
+            {
+                drop(state);
+                self.hold_copy(cell, place, kept)?;
+                is_held = true;
+                continue;
             }
             let mut changed = steps(place, operations).filter_map(|step| step.changed);
             if let Some(range) = changed.find(|range| !state.is_resident(*range)) {
