@@ -3,7 +3,8 @@
 //! ```text
 //!   pages of what is remembered ─► checkpoint at log position s, moment F (the clock)
 //!     ─► everything up to F is applied, the log is synced to s
-//!     ─► promises(s) durable ─► fold all chunks up to F ─► checkpoint(s, F) ─► log below s goes
+//!     ─► promises(s) durable ─► fold all chunks up to each kept moment below F, then up to F
+//!     ─► checkpoint(s, F) ─► log below s goes
 //! ```
 //!
 //! The steps, and why they are safe, are in `docs/internals/member.md`. The node goes on between
@@ -180,7 +181,7 @@ impl Folding {
                 Ok(progress)
             }
             Err(error) => {
-                access.look(|engine| engine.holdings().floors().end_fold());
+                access.look(|engine| engine.holdings().end_fold());
                 Err(error)
             }
         }
@@ -196,7 +197,7 @@ impl Folding {
             | Stage::End { fold, .. } => self.store.abandon_fold(fold),
             Stage::Pages { .. } | Stage::Tidy { .. } | Stage::Cut { .. } | Stage::Over => {}
         }
-        access.look(|engine| engine.holdings().floors().end_fold());
+        access.look(|engine| engine.holdings().end_fold());
     }
 
     /// One page more of what is remembered, or the rest of it.
@@ -218,7 +219,7 @@ impl Folding {
             let (rest, kept) = (engine.checkpoint(after), engine.referred());
             let sequence = engine.journal().next_sequence();
             let clock = engine.member().clock();
-            (rest, kept, Place { sequence, at: engine.holdings().floors().begin_fold(clock) })
+            (rest, kept, Place { sequence, at: engine.holdings().begin_fold(clock) })
         });
         if let Err(error) = rest.iter().try_for_each(|record| promises.push(record)) {
             self.store.recent().dead().give_back(dead);
@@ -266,6 +267,8 @@ impl Folding {
         }
         let mut fold = self.store.begin_fold(place.at, dead);
         fold.keep(kept);
+        // They are in use until it has ended (V7).
+        fold.stop_at(&access.look(|engine| engine.holdings().floors().kept().to_vec()));
         Ok((Stage::Promises { promises, place, fold }, Progress::Steps))
     }
 
@@ -313,7 +316,7 @@ impl Folding {
                     place.sequence
                 );
                 access.look(|engine| engine.journal().cut(place.sequence)).run()?;
-                access.look(|engine| engine.holdings().floors().end_fold());
+                access.look(|engine| engine.holdings().end_fold());
                 return Ok((Stage::Over, Progress::Ended { promises_len }));
             }
             Stage::Pages { .. } | Stage::Waits(_) | Stage::Over => {

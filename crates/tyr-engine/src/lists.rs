@@ -68,7 +68,11 @@ fn found(
     bytes_at: Option<Timestamp>,
 ) -> Result<ScanPage> {
     let (scan, moment) = (request.scan(), Moment { at: request.at, bytes_at });
-    let page = store.scan(request.keyspace, &scan, moment, is_own(node, map, request.keyspace))?;
+    let is_own = is_own(node, map, request.keyspace);
+    let page = match request.at.filter(|at| store.base().is_kept(*at)) {
+        Some(kept) => store.scan_chunks_kept(request.keyspace, &scan, kept, is_own)?,
+        None => store.scan(request.keyspace, &scan, moment, is_own)?,
+    };
     let count = page.entries.len() + page.groups.len();
     assert!(count <= scan.get_limit(), "{count} are listed of {}", scan.get_limit());
     let keys = request.keys();

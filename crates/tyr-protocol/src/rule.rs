@@ -116,6 +116,8 @@ pub enum Rule {
     U5,
     /// A moment of everything is counted at every authority, from its clock on.
     V5,
+    /// What was current at kept moments stays, wherever it goes.
+    V7,
     /// Recipients get what chains bring.
     D1,
     /// A copy is read as any snapshot is: what is in flight is waited for.
@@ -189,6 +191,7 @@ impl Rule {
         Self::U4,
         Self::U5,
         Self::V5,
+        Self::V7,
         Self::D1,
         Self::D2,
         Self::D3,

@@ -3,7 +3,8 @@
 //! A transaction carries, for each blob that it writes, the moments at which snapshots read it,
 //! and from where on there may be others. Older versions go when they have lingered for a while and
 //! were current at no such moment; without such news of a blob they stay for a read timeout. While
-//! a fold is under way, what was current at its moment stays, too.
+//! a fold is under way, what was current at its moment stays, too; and what was current at kept
+//! moments, until a fold has passed them (V7).
 
 use std::collections::HashMap;
 
@@ -52,6 +53,8 @@ pub struct Floors {
     remembered: usize,
     /// The moment of the fold under way.
     fold: Option<Timestamp>,
+    /// Kept moments that no fold has passed, ascending.
+    kept: Vec<Timestamp>,
     /// The highest floor that was ever used.
     highest: Timestamp,
     shortage: Shortage,
@@ -63,7 +66,8 @@ impl Floors {
         let by_blob = HashMap::default();
         let highest = Timestamp::ZERO;
         let shortage = Shortage::None;
-        Self { retention, by_blob, remembered: 0, fold: None, highest, shortage }
+        let kept = Vec::new();
+        Self { retention, by_blob, remembered: 0, fold: None, kept, highest, shortage }
     }
 
     /// This is in use of the blob.
@@ -110,7 +114,27 @@ impl Floors {
             (Some(known), Shortage::None | Shortage::Short) if is_multi => known.moments(),
             (None, _) | (Some(_), _) => &[],
         };
-        Readers::new(listed).and_from(floor).and_at(self.fold.unwrap_or(Timestamp::MAX))
+        let fold = self.fold.unwrap_or(Timestamp::MAX);
+        Readers::new(listed).and_from(floor).and_at(fold).and_kept(&self.kept)
+    }
+
+    /// Kept moments that no fold has passed, ascending; also those that the fold under way is to
+    /// stop at, though they were dropped.
+    pub fn kept(&self) -> &[Timestamp] {
+        &self.kept
+    }
+
+    /// No fold has passed these kept moments, ascending. A fold under way may stop at those that it
+    /// began with, until it has ended.
+    pub(super) fn keep(&mut self, unfolded: Vec<Timestamp>) {
+        match self.fold {
+            None => self.kept = unfolded,
+            Some(_) => {
+                self.kept.extend(unfolded);
+                self.kept.sort_unstable();
+                self.kept.dedup();
+            }
+        }
     }
 
     /// How much memory there is from now on.
@@ -189,6 +213,26 @@ mod tests {
         floors.set_shortage(Shortage::Severe);
         assert!(!needs(&floors, 590, 610), "who reads it is told that it is too old");
         assert!(!floors.readers(&blob(), at(1000), false).need(at(590), at(610)));
+    }
+
+    /// V7.
+    #[test]
+    fn what_was_current_at_a_kept_moment_stays_however_short_memory_is() {
+        let mut floors = Floors::new(Retention { read_timeout_us: 500, linger_us: 50 });
+        floors.update(&blob(), &Usage::new(at(980), []));
+        floors.keep(vec![at(600), at(700)]);
+        floors.set_shortage(Shortage::Severe);
+        for is_multi in [true, false] {
+            let readers = floors.readers(&blob(), at(1000), is_multi);
+            assert!(readers.need(at(590), at(610)) && readers.need(at(700), at(990)));
+            assert!(!readers.need(at(610), at(700)) && !readers.need(at(701), at(990)));
+        }
+        floors.begin_fold(at(970));
+        floors.keep(vec![at(700), at(990)]);
+        assert_eq!(floors.kept(), [at(600), at(700), at(990)], "the fold stops there");
+        floors.end_fold();
+        floors.keep(vec![at(990)]);
+        assert!(!floors.readers(&blob(), at(1000), true).need(at(590), at(610)));
     }
 
     #[test]

@@ -15,12 +15,43 @@ const LOOKED_UP_MAX: u64 = 64;
 const PAGE: usize = 1024;
 
 impl Holdings {
-    /// Chunks of one keyspace, in order, after this one of it.
+    /// The chunks of all keyspaces, as [`Holdings::held_in`] tells them of one.
+    pub(super) fn all_held(
+        &self,
+        after: Option<&ChunkName>,
+        limit: usize,
+        is_kept_wanted: bool,
+    ) -> Vec<ChunkName> {
+        let mut names = Vec::new();
+        let mut keyspaces: Vec<KeyspaceId> = self.keyspaces.keys().copied().collect();
+        keyspaces.sort_unstable();
+        for keyspace in keyspaces {
+            let after = after
+                .filter(|(blob, _)| blob.keyspace == keyspace)
+                .or_else(|| after.filter(|(blob, _)| blob.keyspace > keyspace));
+            if after.is_some_and(|(blob, _)| blob.keyspace > keyspace) {
+                continue;
+            }
+            names.extend(self.held_in(keyspace, after, limit - names.len(), is_kept_wanted));
+            if names.len() >= limit {
+                break;
+            }
+        }
+        debug_assert!(
+            names.len() <= limit && names.is_sorted_by(|one, next| one < next),
+            "each chunk is named once, in order, and at most {limit} of them: {names:?}"
+        );
+        names
+    }
+
+    /// Chunks of one keyspace, in order, after this one of it; also those of which there is nothing
+    /// but what is kept, if they are wanted.
     pub(super) fn held_in(
         &self,
         keyspace: KeyspaceId,
         after: Option<&ChunkName>,
         limit: usize,
+        is_kept_wanted: bool,
     ) -> Vec<ChunkName> {
         let first_after = after.map(|(blob, _)| &blob.key);
         let later_after = after.map(|(blob, chunk)| blob.key.of_chunk(*chunk));
@@ -28,8 +59,14 @@ impl Holdings {
             self.store.stored_chunks(keyspace, first_after, limit),
             self.store.stored_chunks(later(keyspace), later_after.as_ref(), limit),
         ];
+        let kept = |keyspace, after: Option<&Key>| match is_kept_wanted {
+            true => self.store.kept_chunks(keyspace, after, limit),
+            false => Ok(Vec::new()),
+        };
+        let kept = [kept(keyspace, first_after), kept(later(keyspace), later_after.as_ref())];
         let mut names: Vec<ChunkName> = listed
             .into_iter()
+            .chain(kept)
             .flat_map(|names| names.unwrap_or_default())
             .filter_map(|stored| chunk_name(&stored))
             .collect();

@@ -17,6 +17,7 @@ mod applying;
 mod expected;
 mod floor;
 mod held;
+mod kept;
 mod listing;
 mod pieces;
 mod reading;
@@ -89,13 +90,15 @@ impl Holdings {
     /// What the node has in `store`.
     pub fn new(node: NodeId, store: Arc<Store>, retention: Retention) -> Self {
         let tally: Arc<Tally> = Arc::default();
+        let mut floors = Floors::new(retention);
+        floors.keep(store.base().kept_unfolded());
         Self {
             node,
             store,
             keyspaces: HashMap::default(),
             map: None,
             expected: BTreeMap::new(),
-            floors: Floors::new(retention),
+            floors,
             known_from: Timestamp::ZERO,
             staging: Staging::default(),
             pieces: HeldPieces::new(Arc::clone(&tally)),
@@ -317,12 +320,18 @@ impl Holdings {
         let installed = self.store.install_chunk(&stored, place, copy);
         self.note(installed);
         let mut late = Vec::with_capacity(aside.len());
+        let kept = self.store.base().kept_moments();
         for (at, laid) in aside {
-            let readers = self.readers(&name.0, at);
+            // Also those that a fold has passed: it did not have the chunk.
+            let readers = self.readers(&name.0, at).and_kept(&kept);
             let applied = self.store.chunk(&stored).and_then(|cell| {
                 self.store.apply_chunk(&cell, place, &laid.operations, laid.start, at, readers)
             });
             late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
+        }
+        if !kept.is_empty() {
+            let held = self.hold_copied(name, &copies, copied_at, &kept);
+            self.note(held);
         }
         late
     }
@@ -460,26 +469,15 @@ impl member::Store for Holdings {
     }
 
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
-        let mut names = Vec::new();
-        let mut keyspaces: Vec<KeyspaceId> = self.keyspaces.keys().copied().collect();
-        keyspaces.sort_unstable();
-        for keyspace in keyspaces {
-            let after = after
-                .filter(|(blob, _)| blob.keyspace == keyspace)
-                .or_else(|| after.filter(|(blob, _)| blob.keyspace > keyspace));
-            if after.is_some_and(|(blob, _)| blob.keyspace > keyspace) {
-                continue;
-            }
-            names.extend(self.held_in(keyspace, after, limit - names.len()));
-            if names.len() >= limit {
-                break;
-            }
-        }
-        debug_assert!(
-            names.len() <= limit && names.is_sorted_by(|one, next| one < next),
-            "each chunk is named once, in order, and at most {limit} of them: {names:?}"
-        );
-        names
+        self.all_held(after, limit, false)
+    }
+
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        self.all_held(after, limit, true)
+    }
+
+    fn keep(&mut self, map: &ClusterMap) {
+        self.keep_snapshots(map);
     }
 
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {

@@ -49,7 +49,8 @@ impl Holdings {
 /// What a client is told when the store cannot answer.
 pub fn refusal(blob: Option<&BlobName>, error: &Error) -> Abort {
     let kind = match error.kind() {
-        ErrorKind::SnapshotTooOld => ErrorKind::SnapshotTooOld,
+        // A kept snapshot that was dropped is not found.
+        ErrorKind::SnapshotTooOld | ErrorKind::NotFound => ErrorKind::SnapshotTooOld,
         ErrorKind::Corrupt => ErrorKind::Corrupt,
         _ => ErrorKind::Unavailable,
     };

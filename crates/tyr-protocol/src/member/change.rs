@@ -24,6 +24,7 @@ use crate::map::{ClusterMap, Membership, NodeState};
 use crate::message::{Address, Body};
 use crate::movement::{self, ChunkCopy, Recipient};
 use crate::read::Reads;
+use crate::rule::Rule;
 
 /// What others began before they heard of a planned change has come in after so long, as a rule, in
 /// microseconds; later it is driven anew under the new map.
@@ -137,6 +138,7 @@ impl<S: Store> Turn<'_, S> {
     /// Goes by the map from here on: also when the log says so after a restart.
     pub(super) fn adopt(&mut self, map: Arc<ClusterMap>) {
         let old = self.member.map.replace(Arc::clone(&map));
+        self.keep_snapshots(&map);
         self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.member.planned.retain(|planned| planned.map.epoch > map.epoch);
         let node = self.member.node;
@@ -170,13 +172,20 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Before anything is done under the map, so that nothing goes that it keeps (V7).
+    pub(super) fn keep_snapshots(&mut self, map: &ClusterMap) {
+        if self.member.commit.rules.hold(Rule::V7) {
+            self.store.keep(map);
+        }
+    }
+
     /// Lets go of the chunks that this node neither holds nor is a recipient of; with `is_anew` of
     /// those too that it is a recipient of, for they come again.
     fn release_chunks(&mut self, map: &ClusterMap, is_anew: bool) {
         let node = self.member.node;
         let mut after: Option<ChunkName> = None;
         loop {
-            let held = self.store.held(after.as_ref(), PAGE);
+            let held = self.store.held_or_kept(after.as_ref(), PAGE);
             debug_assert!(held.is_sorted() && held.first() > after.as_ref() || held.is_empty());
             let is_end = held.len() < PAGE;
             after = held.last().cloned();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tyr_types::{Epoch, ErrorKind, ScanPage, Timestamp};
+use tyr_types::{Epoch, ErrorKind, KeyspaceId, ScanPage, Timestamp};
 
 use super::{Effect, Member, Store, Turn};
 use crate::abort::Abort;
@@ -159,6 +159,16 @@ impl Member {
         self.has_lease() && map.moved <= epoch && !is_moving
     }
 
+    /// Whether what was there at this moment is kept, and copied with what moves (V7).
+    fn is_kept(&self, at: Timestamp) -> bool {
+        self.map.as_ref().is_some_and(|map| map.is_kept(at))
+    }
+
+    /// Whether what was kept of the keyspace at this moment was lost with its only replica.
+    fn is_lost_at(&self, keyspace: KeyspaceId, at: Timestamp) -> bool {
+        self.is_kept(at) && self.map.as_ref().is_some_and(|map| map.is_lost_since(keyspace, at))
+    }
+
     fn list_refusal(&self, request: &ScanRequest) -> Option<Abort> {
         let refuse = |kind, reason: &'static str| Some(Abort::new(kind, reason));
         let chunk_size = self.map.as_ref().and_then(|map| map.chunk_size(request.keyspace));
@@ -172,12 +182,18 @@ impl Member {
         if let Some(Err(error)) = self.map.as_ref().map(|map| map.check_whole(request.keyspace)) {
             return Some(Abort::new(error.kind(), error.message().to_owned()));
         }
-        if self.is_authority && request.at.is_some_and(|at| at < self.known_from) {
+        if request.at.is_some_and(|at| self.is_lost_at(request.keyspace, at)) {
+            return refuse(ErrorKind::SnapshotTooOld, LOST_SINCE);
+        }
+        let is_unknown = |at| at < self.known_from && !self.is_kept(at);
+        if self.is_authority && request.at.is_some_and(is_unknown) {
             return refuse(ErrorKind::SnapshotTooOld, MOVED_SINCE);
         }
         None
     }
 }
+
+const LOST_SINCE: &str = "what was kept of this keyspace was lost since with its only replica";
 
 const MOVED_SINCE: &str = "data has moved since this snapshot began, and what was deleted before \
                            that is not known any more; start a new one";

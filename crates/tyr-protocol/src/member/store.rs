@@ -4,6 +4,7 @@ use tyr_types::{BlobName, Bytes, Outcome, PieceContent, PieceId, Result, Timesta
 
 use crate::chain::Chain;
 use crate::commit::Outcomes;
+use crate::map::ClusterMap;
 use crate::movement::{ChunkCopy, ChunkName};
 use crate::upload::StagedPiece;
 use crate::versions::Usage;
@@ -72,6 +73,13 @@ pub trait Store: View {
     /// The chunks of which something is here, also those awaited, in order, after `after`; at most
     /// `limit`.
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
+
+    /// The same, and chunks of which there is nothing any more but what they were at kept moments.
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
+
+    /// What was current at the kept moments of this map stays from now on, at no others, and comes
+    /// with copies (V7). Nothing that was committed above one of them was applied before.
+    fn keep(&mut self, map: &ClusterMap);
 
     /// Where somebody reads a blob (V2): what was current at no such moment may go (V3).
     fn usage(&mut self, blob: &BlobName, usage: &Usage);

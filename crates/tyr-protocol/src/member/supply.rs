@@ -210,7 +210,7 @@ impl<S: Store> Turn<'_, S> {
         if self.is_behind_move(&map) {
             return;
         }
-        let mut chunks = self.store.held(after.as_ref(), SCANNED_MAX);
+        let mut chunks = self.store.held_or_kept(after.as_ref(), SCANNED_MAX);
         debug_assert!(chunks.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
         let next = (chunks.len() == SCANNED_MAX).then(|| chunks.last().cloned()).flatten();
         chunks.retain(|(blob, chunk)| {

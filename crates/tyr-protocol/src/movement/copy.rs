@@ -3,8 +3,13 @@
 use tyr_types::{BlobName, ByteRange, Bytes, Timestamp};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::map::ClusterMap;
+
 /// A chunk of a blob.
 pub type ChunkName = (BlobName, u64);
+
+/// Bytes of a chunk that are asked for at a time; a chunk of more comes in pieces at one timestamp.
+pub const PIECE_LEN_MAX: u64 = 4 << 20;
 
 /// What a transaction left a chunk like, and until the next one.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +123,22 @@ fn update_timestamp(sum: &mut Xxh3, at: Timestamp) {
     sum.update(&at.epoch.0.to_le_bytes());
     sum.update(&at.clock.to_le_bytes());
     sum.update(&at.node.to_le_bytes());
+}
+
+/// Bytes of a piece: what it was at kept moments comes with it (V7), and all together is bounded.
+fn piece_len(map: &ClusterMap) -> u64 {
+    let len = PIECE_LEN_MAX / (1 + map.kept.len() as u64);
+    debug_assert!(len > 0, "a copy goes on with each piece");
+    len
+}
+
+/// The piece of the chunk that begins `offset` bytes into it; `None` when its keyspace is gone.
+pub(crate) fn piece(map: &ClusterMap, (blob, chunk): &ChunkName, offset: u64) -> Option<ByteRange> {
+    let size = map.chunk_size(blob.keyspace)?;
+    let begin = chunk.checked_mul(size)?;
+    let start = begin.saturating_add(offset.min(size));
+    let end = start.saturating_add(piece_len(map)).min(begin.saturating_add(size));
+    Some(ByteRange { start, end })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
 
-use super::copy::ChunkCopy;
+use super::copy::{ChunkCopy, piece};
 use crate::map::ClusterMap;
 use crate::movement::ChunkName;
 use crate::read::Kind;
@@ -17,9 +17,6 @@ use crate::read::Kind;
 /// Copies that are asked for at a time: enough to hide the way there and back, few enough not to
 /// be felt by those who work there.
 pub const COPIES_MAX: usize = 8;
-
-/// Bytes of a chunk that are asked for at a time; a chunk of more comes in pieces at one timestamp.
-pub const PIECE_LEN_MAX: u64 = 4 << 20;
 
 /// The most chunks that are known to be missing before listing goes on.
 pub const MISSING_MAX: usize = 4096;
@@ -488,13 +485,4 @@ impl Recipient {
         }
         assert!(self.heard.is_subset(&self.missing), "what chains bring something of is missing");
     }
-}
-
-/// The piece of the chunk that begins `offset` bytes into it; `None` when its keyspace is gone.
-pub(crate) fn piece(map: &ClusterMap, (blob, chunk): &ChunkName, offset: u64) -> Option<ByteRange> {
-    let size = map.chunk_size(blob.keyspace)?;
-    let begin = chunk.checked_mul(size)?;
-    let start = begin.saturating_add(offset.min(size));
-    let end = start.saturating_add(PIECE_LEN_MAX).min(begin.saturating_add(size));
-    Some(ByteRange { start, end })
 }

@@ -2,7 +2,8 @@
 
 use tyr_types::{BlobName, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Timestamp};
 
-use super::recipient::{COPIES_MAX, PATIENCE_US, PIECE_LEN_MAX};
+use super::copy::PIECE_LEN_MAX;
+use super::recipient::{COPIES_MAX, PATIENCE_US};
 use super::*;
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::movement::ChunkName;
@@ -29,7 +30,7 @@ fn gained(map: &ClusterMap, count: usize) -> Vec<ChunkName> {
 }
 
 fn copy_of(map: &ClusterMap, chunk: &ChunkName, offset: u64, clock: u64) -> ChunkCopy {
-    let range = recipient::piece(map, chunk, offset).unwrap();
+    let range = copy::piece(map, chunk, offset).unwrap();
     let size = map.chunk_size(chunk.0.keyspace).unwrap();
     let at = Timestamp { clock, ..Timestamp::ZERO };
     let version = ChunkVersion {

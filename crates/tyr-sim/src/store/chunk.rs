@@ -265,13 +265,15 @@ impl Chunk {
     }
 
     /// What becomes durable of it when everything at or below `at` is applied: that, in its base,
-    /// and nothing above. What went already, and what was copied, may be of a later moment.
-    pub fn folded(&self, at: Timestamp) -> Self {
+    /// and nothing above. What went already, and what was copied, may be of a later moment. From
+    /// the first kept moment on its versions stay (V7).
+    pub fn folded(&self, at: Timestamp, kept: Option<Timestamp>) -> Self {
         let at = at.max(self.floor).max(self.copied.unwrap_or_default());
-        let base = self.content_at(Some(at)).expect("it is not below the floor");
-        let below = self.effects.iter().take_while(|effect| effect.at <= at);
+        let base_at = kept.map_or(at, |kept| kept.min(at)).max(self.floor);
+        let base = self.content_at(Some(base_at)).expect("it is not below the floor");
+        let below = self.effects.iter().take_while(|effect| effect.at <= base_at);
         let below: Vec<_> = below.map(|effect| (effect.at, effect.written.clone())).collect();
-        Self {
+        let mut folded = Self {
             place: self.place,
             floor: below.last().map_or(self.floor, |(version, _)| *version),
             latest: Arc::clone(&base),
@@ -282,7 +284,10 @@ impl Chunk {
             awaited: None,
             copied: Some(at),
             hollow: BTreeSet::new(),
-        }
+        };
+        let later = self.effects.iter().filter(|effect| base_at < effect.at && effect.at <= at);
+        later.for_each(|effect| drop(folded.add(effect.clone())));
+        folded
     }
 
     /// The chunk's bytes.

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tyr_protocol::commit::{Answered, Outcomes};
+use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::{self, StagedPiece};
@@ -32,7 +33,7 @@ use tyr_types::{
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
-use self::rot::Rot;
+use self::rot::{Rot, damaged};
 use crate::checker::{HeldChunk, Replica};
 
 /// What a store is told once.
@@ -57,6 +58,8 @@ pub struct SimStore {
     /// What was uploaded ahead of its transaction.
     pieces: BTreeMap<PieceId, PieceContent>,
     usages: BTreeMap<BlobName, Usage>,
+    /// Kept moments, ascending: what was current there stays (V7).
+    kept: Vec<Timestamp>,
     rot: Rot,
     /// What was done since [`SimStore::take_done`].
     done: Vec<Done>,
@@ -94,8 +97,8 @@ impl SimStore {
     pub fn new(node: NodeId, config: StoreConfig) -> Self {
         let (chunks, pieces) = (BTreeMap::new(), BTreeMap::new());
         let (usages, rot) = (BTreeMap::new(), Rot::default());
-        let (done, is_replaying) = (Vec::new(), true);
-        Self { node, config, chunks, pieces, usages, rot, done, is_replaying }
+        let (kept, done, is_replaying) = (Vec::new(), Vec::new(), true);
+        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
     }
 
     /// The log is read: from now on everything counts.
@@ -134,11 +137,12 @@ impl SimStore {
     /// restart begins. Chunks whose own base is still to come are not in it.
     pub fn folded(&self, at: Timestamp) -> Self {
         let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited());
-        let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at))).collect();
+        let first = self.kept.first().copied();
+        let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at, first))).collect();
         let (pieces, usages) = (BTreeMap::new(), BTreeMap::new());
         let (config, rot, done) = (self.config.clone(), Rot::default(), Vec::new());
-        let is_replaying = true;
-        Self { node: self.node, config, chunks, pieces, usages, rot, done, is_replaying }
+        let (kept, is_replaying) = (self.kept.clone(), true);
+        Self { node: self.node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
     }
 
     /// A chunk is not in this base any more.
@@ -267,6 +271,10 @@ impl SimStore {
         is_memory_short: bool,
     ) -> bool {
         let Oldest { version, superseded_at } = oldest;
+        let next = self.kept.partition_point(|at| *at < version);
+        if self.kept.get(next).is_some_and(|at| *at < superseded_at) {
+            return false;
+        }
         let version = Version { version, superseded_at: Some(superseded_at) };
         let StoreConfig { policy, broken, .. } = self.config;
         versions::may_go_without(broken, &version, usage, now, policy, is_memory_short)
@@ -445,6 +453,14 @@ impl Store for SimStore {
         names.take(limit).map(|(name, _)| name.clone()).collect()
     }
 
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        self.held(after, limit) // Also of what was deleted a chunk stays.
+    }
+
+    fn keep(&mut self, map: &ClusterMap) {
+        self.kept = map.kept_moments();
+    }
+
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         match self.usages.get_mut(blob) {
             Some(known) => known.update(usage),
@@ -474,10 +490,6 @@ fn reach(operation: &Operation, size: u64) -> u64 {
         | Operation::Compare { .. }
         | Operation::Expect { .. } => 0,
     }
-}
-
-fn damaged(blob: &BlobName) -> Abort {
-    Abort::at(blob, ErrorKind::Corrupt, "what the disk holds is damaged")
 }
 
 fn too_old(blob: &BlobName) -> Abort {

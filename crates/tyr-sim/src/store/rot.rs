@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use tyr_protocol::Abort;
 use tyr_protocol::member::ChunkName;
-use tyr_types::{ByteRange, Operation};
+use tyr_types::{BlobName, ByteRange, ErrorKind, Operation};
 
 /// What cannot be read of each chunk. Bytes are counted in the blob.
 #[derive(Clone, Debug, Default)]
@@ -94,4 +95,9 @@ mod tests {
         rot.operate(&name, &[Operation::Delete]);
         assert_eq!(rot.any(), None);
     }
+}
+
+/// What is answered of what cannot be read.
+pub(super) fn damaged(blob: &BlobName) -> Abort {
+    Abort::at(blob, ErrorKind::Corrupt, "what the disk holds is damaged")
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Epoch, NodeId};
+use tyr_types::{Epoch, KeptName, NodeId};
 
 use super::stand::{CLIENT, Stand, map};
 use crate::level::LEVEL;
 use crate::map::{Change, ClusterMap};
-use crate::member::{Effect, Event};
+use crate::member::{Effect, Event, Record};
 use crate::message::{Address, Asked, Body, Envelope};
+use crate::rule::Rule;
 
 /// What follows when this is said by somebody whose map is of this epoch.
 fn hear(stand: &mut Stand, from: Address, epoch: Epoch, body: Body) -> Vec<Effect> {
@@ -147,4 +148,31 @@ fn a_node_that_can_make_nothing_of_the_map_seldom_asks_for_it() {
         asked += sent(&effects, |body| matches!(body, Body::FetchMap));
     }
     assert!(asked <= 3, "{asked} in ten seconds");
+}
+
+/// V7.
+#[test]
+fn a_node_tells_its_store_what_is_kept_with_the_map_live_and_when_its_log_is_read_again() {
+    let keep = Change::Keep { name: KeptName::new("monday").unwrap(), day_us: 7 };
+    let first = map(3);
+    let kept = first.changed(&keep).unwrap();
+    let at = kept.kept_moments();
+    for is_broken in [false, true] {
+        let mut stand = Stand::new(0, &first);
+        if is_broken {
+            stand.member.break_rule(Rule::V7);
+        }
+        stand.lease();
+        assert!(stand.member.clock() < at[0], "nothing above it was given yet");
+        stand.learn(&kept);
+        assert_eq!(stand.shelf.kept, if is_broken { vec![] } else { at.clone() });
+        stand.lease();
+        assert!(stand.member.clock() > at[0], "nothing below it is given any more");
+    }
+    let mut stand = Stand::new(0, &first);
+    let record = Record::Map(Arc::new(kept.clone()));
+    stand.member.replay(record, &mut stand.shelf);
+    assert_eq!(stand.shelf.kept, at);
+    stand.learn(&kept.changed(&Change::DropKept(KeptName::new("monday").unwrap())).unwrap());
+    assert_eq!(stand.shelf.kept, []);
 }

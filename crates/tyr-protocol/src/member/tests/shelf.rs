@@ -10,6 +10,7 @@ use tyr_types::{
 
 use crate::chain::Chain;
 use crate::commit::{Answered, Outcomes};
+use crate::map::ClusterMap;
 use crate::member::{ChunkName, LateAnswers, Store};
 use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::upload::{self, StagedPiece};
@@ -42,12 +43,14 @@ pub struct Shelf {
     chunks: BTreeMap<ChunkName, Chunk>,
     pub usages: BTreeMap<BlobName, Usage>,
     pub pieces: BTreeMap<PieceId, PieceContent>,
+    /// The kept moments that it was told of.
+    pub kept: Vec<Timestamp>,
 }
 
 impl Shelf {
     pub fn new(node: NodeId) -> Self {
         let (chunks, usages, pieces) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { node, chunks, usages, pieces }
+        Self { node, chunks, usages, pieces, kept: Vec::new() }
     }
 
     /// What the chunk was like at `at`; at the end without. `None` when that is gone.
@@ -81,7 +84,8 @@ impl Shelf {
             (name.clone(), chunk)
         });
         let (usages, pieces) = (BTreeMap::new(), BTreeMap::new());
-        Self { node: self.node, chunks: folded.collect(), usages, pieces }
+        let kept = self.kept.clone();
+        Self { node: self.node, chunks: folded.collect(), usages, pieces, kept }
     }
 
     pub fn base_at(&self, name: &ChunkName) -> Timestamp {
@@ -316,6 +320,14 @@ impl Store for Shelf {
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         let known = self.usages.entry(blob.clone()).or_insert_with(|| usage.clone());
         known.update(usage);
+    }
+
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        self.held(after, limit)
+    }
+
+    fn keep(&mut self, map: &ClusterMap) {
+        self.kept = map.kept_moments();
     }
 
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {

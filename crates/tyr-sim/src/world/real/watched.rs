@@ -2,6 +2,7 @@
 
 use tyr_engine::{Held, Holdings};
 use tyr_protocol::commit::Outcomes;
+use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{ChunkName, LateAnswers, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::StagedPiece;
@@ -118,6 +119,14 @@ impl Store for Watched {
 
     fn usage(&mut self, blob: &BlobName, usage: &Usage) {
         self.holdings.usage(blob, usage);
+    }
+
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+        self.holdings.held_or_kept(after, limit)
+    }
+
+    fn keep(&mut self, map: &ClusterMap) {
+        self.holdings.keep(map);
     }
 
     fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
