@@ -67,6 +67,10 @@ pub enum Fault {
     DropKeyspace(KeyspaceId),
     /// An operator accepts that what nodes that are down alone had of this keyspace is lost.
     AcceptLoss(KeyspaceId),
+    /// An operator keeps a snapshot.
+    Keep,
+    /// An operator drops the oldest kept snapshot.
+    DropKept,
     /// This client's machine sleeps for so many microseconds: what is sent to it meanwhile is lost,
     /// and its clocks go on.
     Sleep(u16, u64),

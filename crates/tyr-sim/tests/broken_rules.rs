@@ -63,6 +63,7 @@ const VERSIONS: &[Missing] = &[
     missing(Rule::V3, "held-snapshots", 0, 20),
     missing(Rule::V4, "long-snapshots", 0, 20),
     missing(Rule::V5, "held-moments", 0, 20),
+    missing(Rule::V7, "kept", 2, 20),
 ];
 
 const KEY_LEASES: &[Missing] = &[

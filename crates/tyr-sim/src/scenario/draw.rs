@@ -254,6 +254,8 @@ impl Drawing {
             | Fault::Monitors(_)
             | Fault::Drop(_)
             | Fault::AcceptLoss(_)
+            | Fault::Keep
+            | Fault::Unkeep
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => true,
         };
@@ -339,6 +341,8 @@ impl Drawing {
             | Fault::Monitors(_)
             | Fault::Drop(_)
             | Fault::AcceptLoss(_)
+            | Fault::Keep
+            | Fault::Unkeep
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }
@@ -371,6 +375,8 @@ impl State {
             | Fault::Monitors(_)
             | Fault::Drop(_)
             | Fault::AcceptLoss(_)
+            | Fault::Keep
+            | Fault::Unkeep
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }

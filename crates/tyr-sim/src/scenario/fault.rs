@@ -107,6 +107,10 @@ pub enum Fault {
     Drop(String),
     /// An operator accepts that what nodes that are down alone had of this keyspace is lost.
     AcceptLoss(String),
+    /// An operator keeps a snapshot (V7).
+    Keep,
+    /// An operator drops the oldest kept snapshot.
+    Unkeep,
     /// The machine of a client, of any or of this one, sleeps: what is sent to it is lost.
     Sleep(Option<u16>),
     /// The wall clock of this client's machine jumps, and stays so.
@@ -159,6 +163,8 @@ impl Fault {
             | Self::OrderDown(_)
             | Self::Drop(_)
             | Self::AcceptLoss(_)
+            | Self::Keep
+            | Self::Unkeep
             | Self::ClientJump(..) => false,
         }
     }
@@ -188,6 +194,8 @@ impl Fault {
             | Self::OrderDown(_)
             | Self::Drop(_)
             | Self::AcceptLoss(_)
+            | Self::Keep
+            | Self::Unkeep
             | Self::ClientJump(..) => false,
         }
     }
@@ -219,6 +227,8 @@ impl Fault {
             | Self::Monitors(_)
             | Self::Drop(_)
             | Self::AcceptLoss(_)
+            | Self::Keep
+            | Self::Unkeep
             | Self::Sleep(_)
             | Self::ClientJump(..) => [None, None],
         }
@@ -321,6 +331,8 @@ impl fmt::Display for Fault {
             Self::ClientJump(client, jump) => write!(f, "jump client {client} {jump}"),
             Self::Drop(name) => write!(f, "drop {name}"),
             Self::AcceptLoss(name) => write!(f, "accept loss {name}"),
+            Self::Keep => f.write_str("keep"),
+            Self::Unkeep => f.write_str("unkeep"),
             Self::Sleep(None) => f.write_str("sleep random"),
             Self::Sleep(Some(client)) => write!(f, "sleep client {client}"),
         }

@@ -135,6 +135,9 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-moments",
     "rooms",
     "rooms-moves",
+    "kept",
+    "real-kept",
+    "real-kept-moves",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -20,8 +20,8 @@ const STATEMENTS: &str = "a statement: nodes, replication, clients, rest, older,
                           or unjudged";
 const FAULTS: &str = "a fault: crash, stop, restart, replace, power loss, pause, partition, \
                       one-way, unseen, slow link, slow disk, full disk, rot, loss, duplicate, \
-                      jump, join, drain, weight, order down, monitors, drop, accept loss \
-                      or sleep";
+                      jump, join, drain, weight, order down, monitors, drop, accept loss, \
+                      keep, unkeep or sleep";
 const KEYSPACE: &str =
     "chunk, replication, live, single version, placed, guarded, memory, buffered or sync";
 const STORES: &str = "model or real";
@@ -333,6 +333,8 @@ fn fault(words: &mut Words) -> Result<Fault> {
             words.require("loss")?;
             Fault::AcceptLoss(words.word("the name of a keyspace")?.to_owned())
         }
+        "keep" => Fault::Keep,
+        "unkeep" => Fault::Unkeep,
         "drop" => Fault::Drop(words.word("the name of a keyspace")?.to_owned()),
         "sleep" => Fault::Sleep(match words.word("random or client 2")? {
             "random" => None,

@@ -161,6 +161,8 @@ fn starts(line: &FaultLine, drawn: &Scenario) -> Option<fault::Fault> {
         Fault::AcceptLoss(name) => {
             fault::Fault::AcceptLoss(keyspace_id(drawn.keyspace(name).ok()?))
         }
+        Fault::Keep => fault::Fault::Keep,
+        Fault::Unkeep => fault::Fault::DropKept,
         Fault::Sleep(client) => {
             let rest = drawn.healed_at().0 - begin(line).0;
             let lasts = line.lasts.map_or(rest, |lasts| lasts.low.0.min(rest));
@@ -217,6 +219,8 @@ fn ends(drawn: &Scenario, place: usize, until: u64) -> Vec<fault::Fault> {
         | Fault::OrderDown(_)
         | Fault::Drop(_)
         | Fault::AcceptLoss(_)
+        | Fault::Keep
+        | Fault::Unkeep
         | Fault::Sleep(_)
         | Fault::ClientJump(..) => Vec::new(),
     }
@@ -267,6 +271,8 @@ fn healing(drawn: &Scenario) -> Vec<fault::Fault> {
             | Fault::Monitors(_)
             | Fault::Drop(_)
             | Fault::AcceptLoss(_)
+            | Fault::Keep
+            | Fault::Unkeep
             | Fault::Sleep(_)
             | Fault::ClientJump(..) => {}
         }

@@ -92,9 +92,10 @@ const KINDS: [Kind; 20] = [
     },
     Kind {
         name: "pages",
-        parameters: &[("pairs", 12), ("pause", 5)],
+        parameters: &[("pairs", 12), ("pause", 5), ("kept", 0)],
         make: |space, values| {
-            Box::new(Pages::new(space, values[0] as usize, values[1].saturating_mul(1_000)))
+            let pages = Pages::new(space, values[0] as usize, values[1].saturating_mul(1_000));
+            Box::new(pages.with_kept(values[2]))
         },
     },
     Kind {
@@ -119,12 +120,13 @@ const KINDS: [Kind; 20] = [
     },
     Kind {
         name: "snapshots",
-        parameters: &[("blobs", 4), ("pause", 20), ("readers", 1_000), ("moments", 0)],
+        parameters: &[("blobs", 4), ("pause", 20), ("readers", 1_000), ("moments", 0), ("kept", 0)],
         make: |space, values| {
             let pause_us = values[1].saturating_mul(1_000);
             let readers = u16::try_from(values[2]).unwrap_or(u16::MAX);
             let snapshots = Snapshots::new(space, values[0] as usize, pause_us);
-            Box::new(snapshots.with_readers(readers).with_moments(values[3]))
+            let snapshots = snapshots.with_readers(readers).with_moments(values[3]);
+            Box::new(snapshots.with_kept(values[4]))
         },
     },
     Kind {

@@ -73,6 +73,11 @@ impl Rot {
     }
 }
 
+/// What is answered of what cannot be read.
+pub(super) fn damaged(blob: &BlobName) -> Abort {
+    Abort::at(blob, ErrorKind::Corrupt, "what the disk holds is damaged")
+}
+
 #[cfg(test)]
 mod tests {
     use tyr_types::{BlobName, Bytes, Key, KeyspaceId, Payload};
@@ -95,9 +100,4 @@ mod tests {
         rot.operate(&name, &[Operation::Delete]);
         assert_eq!(rot.any(), None);
     }
-}
-
-/// What is answered of what cannot be read.
-pub(super) fn damaged(blob: &BlobName) -> Abort {
-    Abort::at(blob, ErrorKind::Corrupt, "what the disk holds is damaged")
 }

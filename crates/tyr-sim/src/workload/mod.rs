@@ -162,6 +162,8 @@ pub enum Work {
         /// The pause in microseconds before each.
         pause_us: u64,
     },
+    /// Do this, which reads at one moment, at a kept one, if there is any.
+    AtKept(Box<Work>),
     /// Read all at one timestamp, no older than now.
     ReadMany(Vec<Want>),
     /// Take a lease, read and write under it, and give it back.

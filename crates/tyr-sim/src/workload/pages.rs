@@ -30,13 +30,21 @@ pub struct Pages {
     space: Space,
     pairs: usize,
     pause_us: u64,
+    /// Of a hundred listings so many are of what is kept.
+    kept: u64,
     unique: Unique,
 }
 
 impl Pages {
     /// So many pairs, listed by snapshots that pause so long before each page.
     pub fn new(space: Space, pairs: usize, pause_us: u64) -> Self {
-        Self { space, pairs: pairs.max(1), pause_us, unique: Unique::new(b'p') }
+        Self { space, pairs: pairs.max(1), pause_us, kept: 0, unique: Unique::new(b'p') }
+    }
+
+    /// The same, with so many listings of a hundred that are of what is kept.
+    #[must_use]
+    pub fn with_kept(self, kept: u64) -> Self {
+        Self { kept, ..self }
     }
 
     fn pair(&self, number: usize) -> [BlobName; 2] {
@@ -79,7 +87,11 @@ impl Pages {
             _ => vec![all, Scan::new().prefix("page/").delimiter([DELIMITER]).limit(limit)],
         };
         let first = Want::bytes(first, ByteRange { start: 0, end: CELL });
-        Work::List { first, scans, among, pause_us: self.pause_us }
+        let list = Work::List { first, scans, among, pause_us: self.pause_us };
+        match self.kept > 0 && random.below(100) < self.kept {
+            true => Work::AtKept(Box::new(list)),
+            false => list,
+        }
     }
 
     /// What is wrong with the pages of one snapshot.

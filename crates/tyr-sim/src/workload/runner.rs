@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tyr_protocol::session::{Answer, Began, Call, Place, Want};
-use tyr_types::{BlobOperations, KeyspaceId, ReadCheck, Timestamp, Transaction};
+use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Transaction};
 
 use self::answers::{aborted, committed, failed, listed, read, saw, seen_of, stretched};
 use self::notifying::Notifying;
@@ -26,7 +26,7 @@ use super::paging::Paging;
 use super::stretching::Stretching;
 use super::uploading::{Afterwards, Uploading};
 use super::{Then, Work, Workload, probe};
-use crate::checker::{Attempted, Deed, Entry, Fate, History, Replayed, Seen};
+use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
 use crate::setup::Setup;
 
@@ -65,8 +65,10 @@ struct Doing {
     listing: Paging,
     /// Of what it still has to ask which bytes are written.
     stretching: Stretching,
-    /// The moment of everything that was taken for it.
+    /// The moment of everything that was taken for it, or the kept one that it reads at.
     moment: Option<Timestamp>,
+    /// Whether that is a kept one.
+    is_kept: bool,
     /// The pause before each call but the first.
     pause_us: u64,
     /// What it will hand in to be validated.
@@ -84,31 +86,6 @@ struct Doing {
     afterwards: Afterwards,
     /// Whether it is a part of the setting up.
     is_set_up: bool,
-}
-
-impl Doing {
-    /// A transaction has read all: what it uploads, or drops of that, and then what it commits.
-    fn commit(&mut self, attempted: &mut Attempted) -> Call {
-        if let Some(then) = self.then.take() {
-            attempted.blobs = then(&attempted.reads);
-        }
-        if let Some(copying) = self.copying.take() {
-            let (blobs, uploading) = copying.transaction();
-            (attempted.blobs, self.uploading) = (blobs, Some(uploading));
-        }
-        let uploading = self.uploading.get_or_insert_with(|| Uploading::of(&attempted.blobs));
-        if let Some(upload) = uploading.next() {
-            return upload;
-        }
-        if self.afterwards == Afterwards::Drop
-            && let Some(drop) = uploading.next_drop()
-        {
-            return drop;
-        }
-        attempted.fate = Fate::Pending;
-        let reads = std::mem::take(&mut self.checks);
-        Call::Commit { blobs: uploading.named(&attempted.blobs), reads }
-    }
 }
 
 struct Client {
@@ -154,6 +131,8 @@ pub struct Runner {
     probes: Vec<VecDeque<Work>>,
     /// Where the probe begins in the history; `None` before it.
     probed_from: Option<usize>,
+    /// The kept moments, as those know who decide on them.
+    kept: Vec<Timestamp>,
 }
 
 impl Runner {
@@ -192,7 +171,13 @@ impl Runner {
             probing_from,
             probes: Vec::new(),
             probed_from: None,
+            kept: Vec::new(),
         }
+    }
+
+    /// These moments are kept now.
+    pub fn know_kept(&mut self, moments: Vec<Timestamp>) {
+        self.kept = moments;
     }
 
     /// From now on nothing new is begun.
@@ -347,7 +332,8 @@ impl Runner {
             }
             Deed::Snapshot(seen) => {
                 let want = doing.reads.pop_front().expect("it ends with its last read");
-                let place = match seen.first().and_then(|first| first.at) {
+                let known = doing.moment.or(seen.first().and_then(|first| first.at));
+                let place = match known {
                     None => Place::Snapshot,
                     Some(at) => Place::At(at),
                 };
@@ -449,6 +435,13 @@ impl Runner {
             }
             Answer::Leased { .. } | Answer::Watching { .. } | Answer::Notified(_) => false,
             Answer::Failed(abort) => {
+                let is_kept =
+                    doing.is_kept && doing.moment.is_some_and(|at| self.kept.contains(&at));
+                let is_gone = abort.kind == ErrorKind::SnapshotTooOld;
+                assert!(
+                    !is_kept || !is_gone,
+                    "violation: client {number} cannot read what is kept (V7): {abort:?}"
+                );
                 failed(deed, doing, abort, now_us);
                 true
             }

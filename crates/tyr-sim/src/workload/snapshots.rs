@@ -21,14 +21,16 @@ pub struct Snapshots {
     readers: u16,
     /// Of a hundred snapshots so many are of everything.
     moments: u64,
+    /// Of a hundred of the others so many are kept ones.
+    kept: u64,
     unique: Unique,
 }
 
 impl Snapshots {
     /// So many blobs, read by snapshots that pause so long before each but the first.
     pub fn new(space: Space, blobs: usize, pause_us: u64) -> Self {
-        let (readers, moments, unique) = (u16::MAX, 0, Unique::new(b's'));
-        Self { space, blobs: blobs.max(1), pause_us, readers, moments, unique }
+        let (readers, moments, kept, unique) = (u16::MAX, 0, 0, Unique::new(b's'));
+        Self { space, blobs: blobs.max(1), pause_us, readers, moments, kept, unique }
     }
 
     /// The same, read by the first so many clients only.
@@ -41,6 +43,12 @@ impl Snapshots {
     #[must_use]
     pub fn with_moments(self, moments: u64) -> Self {
         Self { moments, ..self }
+    }
+
+    /// The same, with so many of the others of a hundred that read what is kept.
+    #[must_use]
+    pub fn with_kept(self, kept: u64) -> Self {
+        Self { kept, ..self }
     }
 
     fn write(&mut self) -> Vec<BlobOperations> {
@@ -80,7 +88,11 @@ impl Workload for Snapshots {
                 // The one that it began with again in the end: that version is in use (V1).
                 let mut reads = self.wants();
                 reads.push(reads[0].clone());
-                Work::Snapshot { reads, pause_us: self.pause_us }
+                let snapshot = Work::Snapshot { reads, pause_us: self.pause_us };
+                match self.kept > 0 && random.below(100) < self.kept {
+                    true => Work::AtKept(Box::new(snapshot)),
+                    false => snapshot,
+                }
             }
         }
     }

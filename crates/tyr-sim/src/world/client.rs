@@ -123,6 +123,7 @@ impl World {
                         *until_us = self.clients[client].run_us(self.now_us, *until_us);
                     }
                     self.tracer.note((self.now_us, client, call));
+                    self.know_kept();
                     let number = u16::try_from(client).expect("clients are numbered by u16");
                     self.runner.answered(number, answer, self.now_us);
                     self.queue.push(self.now_us, Happening::Begin { client });
@@ -148,6 +149,14 @@ impl World {
         }
     }
 
+    /// Clients know which kept snapshots can be read: those since which nothing has moved (V7).
+    fn know_kept(&mut self) {
+        let map = self.monitors.map();
+        let mut moments = map.kept_moments();
+        moments.retain(|at| at.epoch > map.moved);
+        self.runner.know_kept(moments);
+    }
+
     /// The client does what it wants to do next.
     pub(super) fn begin_work(&mut self, client: usize) {
         if self.is_asleep(client) {
@@ -155,6 +164,7 @@ impl World {
             return self.queue.push(until_us, Happening::Begin { client });
         }
         let number = u16::try_from(client).expect("clients are numbered by u16");
+        self.know_kept();
         match self.runner.next(number, self.now_us) {
             Next::Call(what) => {
                 self.counters.calls += 1;

@@ -73,6 +73,8 @@ impl World {
             Fault::AcceptLoss(keyspace) => {
                 self.operate(NodeId(0), super::monitors::Order::AcceptLoss(keyspace));
             }
+            Fault::Keep => self.operate(NodeId(0), super::monitors::Order::Keep),
+            Fault::DropKept => self.operate(NodeId(0), super::monitors::Order::DropKept),
             Fault::ClientJump(client, by_us) => {
                 if let Some(client) = self.clients.get_mut(usize::from(client)) {
                     client.clock.jump(by_us);

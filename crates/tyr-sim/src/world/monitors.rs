@@ -19,7 +19,7 @@ use tyr_protocol::lease::{Effect, Event, Grants, LeaseConfig};
 use tyr_protocol::map::{Change, ClusterMap, Newcomer, NodeState};
 use tyr_protocol::member::incarnation;
 use tyr_protocol::message::{Address, Body, Envelope};
-use tyr_types::{Epoch, ErrorKind, KeyspaceId, NodeId};
+use tyr_types::{Epoch, ErrorKind, KeptName, KeyspaceId, NodeId};
 
 use super::clock::Clock;
 use super::{Happening, World};
@@ -58,6 +58,10 @@ pub enum Order {
     DropKeyspace(KeyspaceId),
     /// What nodes that are down alone had of the keyspace is lost; the node does not matter.
     AcceptLoss(KeyspaceId),
+    /// A snapshot is to be kept; the node does not matter.
+    Keep,
+    /// The oldest kept snapshot is to be dropped; the node does not matter.
+    DropKept,
 }
 
 /// An order that the monitors have not carried out yet.
@@ -270,7 +274,9 @@ impl Order {
             | Self::Drain
             | Self::Weigh(_)
             | Self::DropKeyspace(_)
-            | Self::AcceptLoss(_) => false,
+            | Self::AcceptLoss(_)
+            | Self::Keep
+            | Self::DropKept => false,
         }
     }
 }
@@ -338,6 +344,21 @@ impl World {
                 Order::Down(_) => Change::Down(node),
                 Order::DropKeyspace(keyspace) => Change::DropKeyspace(keyspace),
                 Order::AcceptLoss(keyspace) => Change::AcceptLoss(keyspace),
+                Order::Keep => {
+                    let name = KeptName::new(&format!("k{proposal}"));
+                    let name = name.expect("a letter and digits are a name");
+                    Change::Keep { name, day_us: self.now_us }
+                }
+                Order::DropKept => {
+                    let kept = &self.monitors.map().kept;
+                    match kept.iter().min_by_key(|(_, kept)| kept.epoch) {
+                        Some((name, _)) => Change::DropKept(name.clone()),
+                        None => {
+                            self.monitors.orders.remove(place);
+                            continue;
+                        }
+                    }
+                }
             };
             self.step_monitors(Event::Propose { proposal, change });
         }
