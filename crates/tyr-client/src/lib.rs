@@ -13,12 +13,11 @@
 //! times, and then hands over to the [`clock`], the one thread that a client has.
 //!
 //! The parts: [`work_queue`] is where work waits, [`driver`] steps the session and carries out what
-//! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`key_watch`] what
-//! they watch, [`clock`] wakes the
-//! session when it asked for that. [`control`] is what a client needs of the monitors,
-//! [`keyspaces`] finds and makes keyspaces by it, [`metadata`] and [`locations`] are what else is
-//! asked there, [`mod@usage`] what is asked of each node, [`presence`] what
-//! goes when the client does.
+//! it says, [`answer`] is how callers wait, [`key_lease`] what they hold, [`key_watch`] what they
+//! watch, [`clock`] wakes the session when it asked for that. [`control`] is what a client needs of
+//! the monitors, [`keyspaces`] finds and makes keyspaces by it, [`mod@kept`] keeps snapshots,
+//! [`metadata`] and [`locations`] are what else is asked there, [`mod@usage`] what is asked of each
+//! node, [`presence`] what goes when the client does.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -30,6 +29,7 @@ mod clock;
 mod connecting;
 pub mod control;
 mod driver;
+mod kept;
 mod key_lease;
 mod key_watch;
 mod keyspaces;

@@ -2,6 +2,7 @@
 //! of, added up; and how full their disks are.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tyr_control::NodeRecord;
@@ -20,13 +21,21 @@ impl Client {
     /// # Errors
     /// `Unavailable` when the monitors do not answer. What a node does not say is in the answer.
     pub async fn usage(&self) -> Result<Usage> {
+        let (map, nodes, told) = self.ask_nodes().await?;
+        Ok(added_up(&map, &nodes, &told))
+    }
+
+    /// The newest map, who is in the cluster by it, and what those say who are up.
+    pub(super) async fn ask_nodes(
+        &self,
+    ) -> Result<(Arc<ClusterMap>, BTreeMap<u16, NodeRecord>, UsageOfNodes)> {
         let (map, bootstrap) = self.newest().await?;
         let mut nodes = bootstrap.nodes;
         nodes.retain(|node, _| map.membership(NodeId(*node)) != Membership::Out);
         let mut asked = nodes.clone();
         asked.retain(|node, _| state(&map, *node) != NodeState::Down);
         let told = self.control.usage_of(asked).await?;
-        Ok(added_up(&map, &nodes, &told))
+        Ok((map, nodes, told))
     }
 }
 
@@ -117,7 +126,7 @@ mod tests {
             KeyspaceCount { keyspace: 1, blobs, bytes: 10 * blobs, counted, ..Default::default() };
         let keyspaces = vec![KeyspaceCount { bytes_max, ..count }];
         let disk = NodeDisk { size: 100, free: 60, taken: 7 };
-        Ok(NodeUsage { node: 0, disk, keyspaces })
+        Ok(NodeUsage { node: 0, disk, keyspaces, kept: Vec::new() })
     }
 
     fn usage(map: &ClusterMap, told: [Result<NodeUsage>; 3]) -> Usage {

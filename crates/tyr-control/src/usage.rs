@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tyr_types::{Error, Result};
@@ -24,6 +24,26 @@ pub struct NodeUsage {
     pub disk: NodeDisk,
     /// What it counts of each keyspace.
     pub keyspaces: Vec<KeyspaceCount>,
+    /// What it holds for each kept snapshot. Programs of before do not say it, and pass over what
+    /// comes after what they know.
+    #[serde(deserialize_with = "kept_or_nothing")]
+    pub kept: Vec<KeptCount>,
+}
+
+/// What a node holds for a kept snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptCount {
+    /// The snapshot's name.
+    pub name: String,
+    /// Bytes that were replaced after it and before the next one.
+    pub bytes: u64,
+}
+
+/// What is said of kept snapshots, or nothing where the message ends before it.
+fn kept_or_nothing<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Vec<KeptCount>, D::Error> {
+    Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
 
 /// How full a node's disk is, in bytes.

@@ -47,10 +47,11 @@ impl fmt::Display for KeptName {
 pub struct KeptSnapshot {
     /// Its name.
     pub name: KeptName,
-    /// Its moment. The clock is in microseconds since 1970, about.
+    /// Its moment. The clock is in microseconds since 1970, about. Of a cluster it is to be shown
+    /// only: its moment is where the epoch begins.
     pub at: Timestamp,
     /// Bytes that are held for it, and for older ones, since they were replaced after its moment
-    /// and before that of the next one.
+    /// and before that of the next one. Of a cluster at all nodes that answer together.
     pub bytes: u64,
 }
 

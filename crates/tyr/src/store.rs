@@ -288,14 +288,16 @@ impl Tyr {
 
     /// Keeps everything as it is now, under a name: it can be read until it is dropped, across
     /// restarts. It costs what is replaced later: that is held until the snapshot is dropped, as
-    /// the oldest are when more is held than `Options::kept_bytes_max` says.
+    /// the oldest are when more is held than `Options::kept_bytes_max` says, or, in a cluster, a
+    /// node's setting of that name.
     ///
     /// Keyspaces in memory are empty after a restart, as kept, too; one that is dropped is gone
     /// from kept snapshots as well.
     ///
     /// # Errors
-    /// `AlreadyExists` when there is one of this name; `InvalidArgument` for a name that cannot be,
-    /// and for a cluster; `Unavailable` when there are 256, or the disk is full or fails.
+    /// `AlreadyExists` when there is one of this name; `InvalidArgument` for a name that cannot be;
+    /// `Unavailable` when there are 256, the disk is full or fails, or some node of a cluster is of
+    /// a release that keeps none, or does not answer.
     pub async fn keep(&self, name: &str) -> Result<KeptSnapshot> {
         self.inner.backend.keep(&KeptName::new(name)?).await
     }
@@ -303,7 +305,7 @@ impl Tyr {
     /// All kept snapshots, oldest first.
     ///
     /// # Errors
-    /// `InvalidArgument` for a cluster.
+    /// `Unavailable` when the monitors of a cluster do not answer.
     pub async fn kept(&self) -> Result<Vec<KeptSnapshot>> {
         self.inner.backend.kept().await
     }
@@ -311,7 +313,7 @@ impl Tyr {
     /// Drops a kept snapshot. What only it had is given back bit by bit.
     ///
     /// # Errors
-    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    /// `NotFound` when there is none of this name; `Unavailable` as [`Tyr::kept`] says.
     pub async fn drop_kept(&self, name: &str) -> Result<()> {
         self.inner.backend.drop_kept(&KeptName::new(name)?).await
     }
@@ -319,7 +321,7 @@ impl Tyr {
     /// Opens a kept snapshot, to be read for as long as it is kept.
     ///
     /// # Errors
-    /// `NotFound` when there is none of this name; `InvalidArgument` for a cluster.
+    /// `NotFound` when there is none of this name; `Unavailable` as [`Tyr::kept`] says.
     pub async fn kept_snapshot(&self, name: &str) -> Result<Snapshot> {
         let view = self.inner.backend.kept_view(&KeptName::new(name)?).await?;
         Ok(Snapshot::from_blocking(blocking::Snapshot::new(view)))

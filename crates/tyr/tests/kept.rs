@@ -85,9 +85,46 @@ fn what_is_kept_reads_as_it_was_also_after_restarts_and_read_only() {
 }
 
 #[test]
-fn a_cluster_refuses_them_in_words() {
-    let store = Store::new(Kind::Cluster, KeyspaceConfig::default());
-    let error = store.tyr().keep("monday").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("a cluster keeps no snapshots"), "{error}");
+fn a_cluster_keeps_what_was_there_until_it_is_dropped() {
+    for is_multi_versioned in [true, false] {
+        let config =
+            KeyspaceConfig { chunk_size: 64 << 10, is_multi_versioned, ..Default::default() };
+        let store = Store::new(Kind::Cluster, config);
+        let (tyr, notes) = (store.tyr(), &store.keyspace);
+        let large: Vec<u8> = (0..300_000_u32).map(|place| (place % 251) as u8 + 1).collect();
+        notes.put("large", large.clone()).unwrap();
+        notes.put("small", "walk").unwrap();
+        notes.put("gone", "soon").unwrap();
+        notes.write("sparse", 100_000, "end").unwrap();
+        let name = store.opened.name("monday").replace("-", ":");
+        let kept = tyr.keep(&name).unwrap();
+        assert_eq!(tyr.keep(&name).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        notes.write("large", 100_000, vec![7; 50_000]).unwrap();
+        notes.put("small", "run").unwrap();
+        notes.put("new", "new").unwrap();
+        notes.delete("gone").unwrap();
+        let monday = tyr.kept_snapshot(&name).unwrap();
+        assert_eq!(listed(&monday, notes), ["gone 4", "large 300000", "small 4", "sparse 100003"]);
+        assert_eq!(monday.get(notes, "small").unwrap(), "walk");
+        assert_eq!(monday.get(notes, "gone").unwrap(), "soon");
+        assert_eq!(monday.read(notes, "large", 99_990, 20).unwrap(), large[99_990..100_010]);
+        let mut all = Vec::new();
+        let range = ByteRange::from(0);
+        monday.reader(notes, "large", range).unwrap().read_to_end(&mut all).unwrap();
+        assert!(all == large);
+        let stretches = monday.stretches(notes, "sparse", range).unwrap();
+        assert!(stretches.written.iter().all(|it| it.start > 50_000), "{stretches:?}");
+        assert_eq!(monday.get(notes, "new").unwrap_err().kind(), ErrorKind::NotFound);
+        let known = tyr.kept().unwrap();
+        assert!(known.iter().any(|it| (&it.name, it.at) == (&kept.name, kept.at)), "{known:?}");
+        tyr.drop_kept(&name).unwrap();
+        let errors = [
+            monday.get(notes, "large").unwrap_err(),
+            tyr.kept_snapshot(&name).unwrap_err(),
+            tyr.drop_kept(&name).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        }
+    }
 }

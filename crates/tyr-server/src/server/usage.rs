@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tyr_control::usage::{CountedAt, KeyspaceCount, NodeDisk, NodeUsage};
+use tyr_control::usage::{CountedAt, KeptCount, KeyspaceCount, NodeDisk, NodeUsage};
 use tyr_engine::tally::Watched;
 use tyr_types::KeyspaceUsage;
 
@@ -35,7 +35,9 @@ impl Observer {
             }
         };
         let keyspaces = parts.quotas.totals().into_iter().map(count).collect();
-        NodeUsage { node: parts.node.0, disk, keyspaces }
+        let kept = store.base().kept().into_iter();
+        let kept = kept.map(|it| KeptCount { name: it.name.to_string(), bytes: it.bytes });
+        NodeUsage { node: parts.node.0, disk, keyspaces, kept: kept.collect() }
     }
 }
 

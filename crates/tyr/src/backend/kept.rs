@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use tyr_types::{Error, KeptName, KeptSnapshot, Result};
+use tyr_types::{KeptName, KeptSnapshot, Result};
 
 use super::embedded::EmbeddedView;
+use super::remote::RemoteView;
 use super::{Backend, View};
 use crate::offload::offload;
 
@@ -16,7 +17,7 @@ impl Backend {
                 let (store, name) = (Arc::clone(store), name.clone());
                 offload(move || store.keep(&name)).await
             }
-            Self::Remote(_) => Err(of_directories()),
+            Self::Remote(client) => client.keep(name).await,
         }
     }
 
@@ -24,7 +25,7 @@ impl Backend {
     pub async fn kept(&self) -> Result<Vec<KeptSnapshot>> {
         match self {
             Self::Embedded(store) => store.kept(),
-            Self::Remote(_) => Err(of_directories()),
+            Self::Remote(client) => client.kept().await,
         }
     }
 
@@ -35,7 +36,7 @@ impl Backend {
                 let (store, name) = (Arc::clone(store), name.clone());
                 offload(move || store.drop_kept(&name)).await
             }
-            Self::Remote(_) => Err(of_directories()),
+            Self::Remote(client) => client.drop_kept(name).await,
         }
     }
 
@@ -43,14 +44,7 @@ impl Backend {
     pub async fn kept_view(&self, name: &KeptName) -> Result<View> {
         match self {
             Self::Embedded(store) => Ok(View::Embedded(EmbeddedView::kept(store, name)?)),
-            Self::Remote(_) => Err(of_directories()),
+            Self::Remote(client) => Ok(View::Remote(RemoteView::kept(client, name).await?)),
         }
     }
-}
-
-fn of_directories() -> Error {
-    Error::invalid(
-        "a cluster keeps no snapshots, only a store in a directory does; hold a snapshot open \
-         while you read, or copy what is to stay",
-    )
 }

@@ -13,9 +13,9 @@ use tyr_client::{LEVEL_COPYING, LEVEL_LISTING, LEVEL_STRETCHING, Place, Seen, Wa
 use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeyspaceId, KeyspaceInfo,
-    KeyspaceName, LeaseMode, Notified, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
-    Timestamp, WatchTarget, limits,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeptName, KeyspaceId,
+    KeyspaceInfo, KeyspaceName, LeaseMode, Notified, ReadCheck, Result, Scan, ScanPage, Stat,
+    Stretches, Timestamp, WatchTarget, limits,
 };
 
 use super::remote_upload;
@@ -34,6 +34,8 @@ pub(crate) struct RemoteView {
     client: Arc<Client>,
     /// `None` in a cluster that had no keyspace then.
     at: Option<Timestamp>,
+    /// Whether it is that of a kept snapshot.
+    is_kept: bool,
     /// Keeps the versions of all blobs, or of the one whose first read began it.
     _lease: Option<Arc<Lease>>,
 }
@@ -150,7 +152,14 @@ impl RemoteView {
             moment = client.moment().answer().await?;
         }
         let (at, lease) = moment.map_or((None, None), |(at, lease)| (Some(at), lease));
-        Ok(Self { client: Arc::clone(client), at, _lease: lease.map(Arc::new) })
+        let (client, lease) = (Arc::clone(client), lease.map(Arc::new));
+        Ok(Self { client, at, is_kept: false, _lease: lease })
+    }
+
+    /// The cluster as it was when a snapshot was kept.
+    pub async fn kept(client: &Arc<Client>, name: &KeptName) -> Result<Self> {
+        let at = Some(client.kept_moment(name).await?);
+        Ok(Self { client: Arc::clone(client), at, is_kept: true, _lease: None })
     }
 
     /// The same for one blob, whose versions stay as long as the view does; with its size. `None`:
@@ -160,12 +169,13 @@ impl RemoteView {
         let Some(stat) = stat(found(&sight.seen))? else { return Ok(None) };
         let at = Some(sight.seen.at.ok_or_else(unplaced)?);
         let lease = sight.lease.map(Arc::new);
-        Ok(Some((Self { client: Arc::clone(client), at, _lease: lease }, stat.size)))
+        let client = Arc::clone(client);
+        Ok(Some((Self { client, at, is_kept: false, _lease: lease }, stat.size)))
     }
 
     /// The cluster at a moment that something else keeps.
     pub fn kept_at(client: &Arc<Client>, at: Timestamp) -> Self {
-        Self { client: Arc::clone(client), at: Some(at), _lease: None }
+        Self { client: Arc::clone(client), at: Some(at), is_kept: false, _lease: None }
     }
 
     pub fn at(&self) -> Timestamp {
@@ -180,9 +190,26 @@ impl RemoteView {
         is_attributes: bool,
     ) -> Result<Answer> {
         let Some(at) = self.at else { return Ok(None) };
+        self.check()?;
         let want = Want { blob: name.clone(), range, is_attributes };
-        let sight = self.client.read(want, Place::At(at)).answer().await?;
-        Ok(found(&sight.seen))
+        let sight = self.client.read(want, Place::At(at)).answer().await;
+        Ok(found(&self.told(sight).await?.seen))
+    }
+
+    /// Whether it can still be read, as far as is known here.
+    fn check(&self) -> Result<()> {
+        match self.at {
+            Some(at) if self.is_kept => self.client.check_kept(at),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What was answered; of a kept snapshot, why it was not.
+    async fn told<T>(&self, answer: Result<T>) -> Result<T> {
+        match (answer, self.at) {
+            (Err(error), Some(at)) if self.is_kept => Err(self.client.unread_kept(at, error).await),
+            (answer, _) => answer,
+        }
     }
 
     pub async fn read_into(&self, name: &BlobName, offset: u64, out: &mut [u8]) -> Result<bool> {
@@ -219,7 +246,7 @@ impl RemoteView {
         let asked: Vec<_> = pieces.iter().map(ask).collect();
         let mut found = Stretches::default();
         for (piece, asked) in pieces.iter().zip(asked) {
-            let sight = asked.answer().await?;
+            let sight = self.told(asked.answer().await).await?;
             let written = layout::decode(*piece, &sight.seen.bytes);
             found.extend(written.ok_or_else(unstretched)?);
         }
@@ -228,11 +255,14 @@ impl RemoteView {
         Ok(Some(found))
     }
 
-    /// A page of a keyspace, as it was then (Q1, Q2); without older versions, as it is now.
+    /// A page of a keyspace, as it was then (Q1, Q2); without older versions, as it is now, but
+    /// where that was kept.
     pub async fn scan(&self, keyspace: &KeyspaceInfo, scan: &Scan) -> Result<ScanPage> {
         let Some(at) = self.at else { return Ok(ScanPage::default()) };
-        let at = keyspace.config.is_multi_versioned.then_some(at);
-        self.client.scan(keyspace.id, scan.clone(), at).answer().await
+        self.check()?;
+        let at = (self.is_kept || keyspace.config.is_multi_versioned).then_some(at);
+        let page = self.client.scan(keyspace.id, scan.clone(), at).answer().await;
+        self.told(page).await
     }
 }
 

@@ -10,9 +10,9 @@ use tyr_runtime::statistics::Statistics;
 use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeyspaceConfig, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, Payload, ReadCheck, Result, Scan,
-    ScanPage, Stat, Stretches, Timestamp, Transaction, Usage, WatchTarget,
+    BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeptName, KeptSnapshot,
+    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, Payload,
+    ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, Usage, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
@@ -79,6 +79,18 @@ impl Client {
     }
 
     pub async fn drop_keyspace(&self, _: &KeyspaceName) -> Result<()> {
+        match *self {}
+    }
+
+    pub async fn keep(&self, _: &KeptName) -> Result<KeptSnapshot> {
+        match *self {}
+    }
+
+    pub async fn kept(&self) -> Result<Vec<KeptSnapshot>> {
+        match *self {}
+    }
+
+    pub async fn drop_kept(&self, _: &KeptName) -> Result<()> {
         match *self {}
     }
 
@@ -249,6 +261,10 @@ impl RemoteUpload {
 
 impl RemoteView {
     pub async fn new(client: &Arc<Client>) -> Result<Self> {
+        match **client {}
+    }
+
+    pub async fn kept(client: &Arc<Client>, _: &KeptName) -> Result<Self> {
         match **client {}
     }
 
