@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tyr_types::{Error, Result};
+use tyr_types::{Error, Result, limits};
 
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
@@ -35,7 +35,7 @@ impl Default for Options {
             is_damage_accepted: false,
             must_exist: false,
             snapshot_timeout: Duration::from_secs(300),
-            kept_bytes_max: 64 << 30,
+            kept_bytes_max: limits::KEPT_BYTES_DEFAULT,
             fold_log_bytes: 64 << 20,
         }
     }

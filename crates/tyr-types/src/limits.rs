@@ -154,6 +154,10 @@ pub const KEPT_NAME_LEN_MAX: usize = 64;
 /// Kept snapshots of a store: a read at one looks at what is held for each that is younger.
 pub const KEPT_MAX: usize = 256;
 
+/// Bytes that may be held for kept snapshots, in a directory or on the disk of a node, unless it is
+/// set otherwise.
+pub const KEPT_BYTES_DEFAULT: u64 = 64 << 30;
+
 const _: () = {
     assert!(LEASE_DURATION_MIN.as_micros() <= GUARDED_LEASE_DURATION_MAX.as_micros());
     assert!(GUARDED_LEASE_DURATION_MAX.as_micros() <= LEASE_DURATION_MAX.as_micros());

@@ -173,6 +173,15 @@ table! {
         meaning: "After this much log what it says is worked into the base. More makes folds \
                   rarer and a restart longer.",
     }
+    KeptBytesMax {
+        group: Group::Storage,
+        kind: Kind::Size { min: MIB, max: 512 * TIB },
+        default: Some("64GiB"),
+        example: "500GiB",
+        meaning: "Bytes that the node may hold on its disk for kept snapshots. When it holds more, \
+                  the oldest kept snapshot of the cluster is dropped, and the cluster log names \
+                  it.",
+    }
     CopyRate {
         group: Group::Storage,
         kind: Kind::Size { min: MIB, max: TIB },

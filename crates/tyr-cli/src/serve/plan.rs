@@ -102,6 +102,8 @@ impl Review<'_> {
         options.secret = secret;
         options.cache_bytes = settings.count(Name::Cache).unwrap_or(options.cache_bytes);
         options.fold_log_bytes = settings.count(Name::FoldLog).unwrap_or(options.fold_log_bytes);
+        options.kept_bytes_max =
+            settings.count(Name::KeptBytesMax).unwrap_or(options.kept_bytes_max);
         options.copy_rate = settings.count(Name::CopyRate);
         options.snapshot_timeout = settings.span(Name::SnapshotTimeout);
         options.linger = settings.span(Name::Linger);

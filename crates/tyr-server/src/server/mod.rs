@@ -14,6 +14,7 @@ mod control;
 mod disk;
 mod generation;
 mod identity;
+mod kept_bound;
 mod maintenance;
 mod metadata_follower;
 mod observation;

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tyr_engine::need::Limits;
 use tyr_protocol::lease::LeaseConfig;
 use tyr_protocol::map::ring;
 use tyr_protocol::movement::scrub::ScrubConfig;
-use tyr_types::{Error, NodeId, Result};
+use tyr_types::{Error, NodeId, Result, limits};
 
 use tyr_control::NodeRecord;
 use tyr_gossip::GossipConfig;
@@ -15,6 +16,9 @@ use tyr_monitors::InitialNode;
 use tyr_net::NetworkConfig;
 use tyr_net::access::Key;
 use tyr_trace::TraceOptions;
+
+/// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
+pub(super) const FOLD_GRACE_US: u64 = 2_000_000;
 
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
@@ -59,6 +63,9 @@ pub struct ServerOptions {
     pub cache_bytes: u64,
     /// Bytes of log after which a fold begins. Default 256 MiB.
     pub fold_log_bytes: u64,
+    /// Bytes that may be held for kept snapshots on its disk; beyond, the oldest is dropped (V7).
+    /// Default 64 GiB.
+    pub kept_bytes_max: u64,
     /// Bytes a second at which it copies what it is to hold, at most. Default: as many as come.
     pub copy_rate: Option<u64>,
     /// After this long a snapshot is too old (V1). Default 5 minutes.
@@ -97,6 +104,7 @@ impl ServerOptions {
             secret: None,
             cache_bytes: 512 << 20,
             fold_log_bytes: 256 << 20,
+            kept_bytes_max: limits::KEPT_BYTES_DEFAULT,
             copy_rate: None,
             snapshot_timeout: Duration::from_secs(300),
             linger: Duration::from_secs(5),
@@ -124,6 +132,15 @@ impl ServerOptions {
         }
         self.trace.iter().try_for_each(TraceOptions::validate)?;
         self.record(0, 1).check()
+    }
+
+    /// When the keeper folds.
+    pub(crate) fn fold_limits(&self) -> Limits {
+        Limits {
+            cache_bytes: usize::try_from(self.cache_bytes).unwrap_or(usize::MAX),
+            fold_log_bytes: self.fold_log_bytes,
+            grace_us: FOLD_GRACE_US,
+        }
     }
 
     /// What the node tells others of itself.

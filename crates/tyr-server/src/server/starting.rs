@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tyr_engine::need::Limits;
 use tyr_engine::{Engine, Holdings, Retention};
 use tyr_protocol::member::{Member, MemberConfig, incarnation};
 use tyr_protocol::message::Address;
@@ -20,9 +19,10 @@ use super::control::Control;
 use super::disk::NodeDisk;
 use super::generation::{self, Generation, PEERS_PATIENCE};
 use super::identity::Identity;
+use super::kept_bound::KeptBound;
 use super::maintenance::Maintenance;
 use super::metadata_follower::{MetadataFollower, Parts};
-use super::options::{Formation, ServerOptions};
+use super::options::{FOLD_GRACE_US, Formation, ServerOptions};
 use super::report::ReportSource;
 use super::router::{Leader, Router};
 use super::usage_scan::UsageScan;
@@ -43,9 +43,6 @@ use tyr_net::{Dialer, Network, NetworkParts};
 use tyr_runtime::cache::warn_of_small_cache;
 use tyr_runtime::marking::Marking;
 use tyr_trace::Exporter;
-
-/// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
-const FOLD_GRACE_US: u64 = 2_000_000;
 
 /// What was heard of a node counts for this long, in microseconds.
 const RUMOUR_AGE_MAX_US: u64 = 10_000_000;
@@ -85,7 +82,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let driver = start_driver(engine, &router, torn);
     let exporter = start_traces(&options, &driver)?;
     let quotas = quotas_of(who.node, &driver);
-    let limits = limits(&options);
+    let limits = options.fold_limits();
     let memory = MemoryPressure::new(driver.store(), limits.dirty_max());
     let monitor = start_monitor(&options, &who, &connect, &router, &gate)?;
     let client = metadata_client(&options, &who, &connect, monitor.as_ref())?;
@@ -107,7 +104,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_joining: who.is_joining,
     };
     let follower = MetadataFollower::start(parts, &control.handle);
-    control.handle.spawn(Arc::clone(&driver.remarks).run(node, follower.client().clone()));
+    start_telling(&options, node, &driver, &follower, &control);
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
     let gossip = start_gossip(&options, node, who.incarnation, cluster, &follower, &control)?;
     follower.gossip_by(gossip.clone());
@@ -140,6 +137,20 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     };
     reports.open(&server.observed());
     Ok(server)
+}
+
+/// What the node tells the monitors of itself from now on: what happens, and too much that is kept.
+fn start_telling(
+    options: &ServerOptions,
+    node: NodeId,
+    driver: &Arc<Driver>,
+    follower: &MetadataFollower,
+    control: &Thread,
+) {
+    let client = || follower.client().clone();
+    control.handle.spawn(Arc::clone(&driver.remarks).run(node, client()));
+    let bound = KeptBound::new(driver, client(), options.kept_bytes_max);
+    control.handle.spawn(bound.run());
 }
 
 /// Drives the engine; what a crash left of its log is told.
@@ -200,16 +211,6 @@ fn quotas_of(node: NodeId, driver: &Arc<Driver>) -> Arc<Quotas> {
         (Arc::clone(holdings.store()), Arc::clone(holdings.tally()))
     });
     Quotas::new(node, store, tally)
-}
-
-/// When the keeper folds.
-fn limits(options: &ServerOptions) -> Limits {
-    warn_of_small_cache(options.cache_bytes);
-    Limits {
-        cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
-        fold_log_bytes: options.fold_log_bytes,
-        grace_us: FOLD_GRACE_US,
-    }
 }
 
 /// Finds out who the node is; a new one that joins asks the cluster for its number.
@@ -383,6 +384,7 @@ struct Open {
 
 /// Opens the store, and tells the member what its log holds.
 fn open(options: &ServerOptions, who: &Who) -> Result<Open> {
+    warn_of_small_cache(options.cache_bytes);
     let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let read_timeout_us = us(options.snapshot_timeout);
     let retention = Retention { read_timeout_us, linger_us: us(options.linger) };
