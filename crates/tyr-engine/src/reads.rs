@@ -21,7 +21,7 @@ pub(crate) enum Found {
     /// Send this.
     Now(Body),
     /// It takes the disk.
-    Later(Later),
+    Later(Box<Later>),
 }
 
 /// A read that takes the disk.
@@ -47,7 +47,7 @@ enum Wanted {
 
 /// A read that takes the disk, and how its answer travels.
 pub struct Fetch {
-    pub(crate) later: Later,
+    pub(crate) later: Box<Later>,
     /// The envelope of the answer, but for what is in it.
     pub(crate) template: Envelope,
     pub(crate) is_own: bool,
@@ -106,8 +106,8 @@ pub(crate) fn begin(
     let store = Arc::clone(holdings.store());
     if let Some(kept) = at.filter(|at| !request.is_copy && holdings.is_kept(*at)) {
         let answer = Answer { request, at, clock, chunk, chunk_range };
-        if holdings.is_lost_since(keyspace, kept) {
-            return Found::Now(answer.refused(&lost()));
+        if let Some(why) = holdings.kept_obstacle(keyspace, kept) {
+            return Found::Now(answer.refused(&Error::new(ErrorKind::SnapshotTooOld, why)));
         }
         let wanted = match answer.request.kind {
             Kind::Layout(_) => Wanted::KeptLayout(kept),
@@ -115,24 +115,24 @@ pub(crate) fn begin(
                 Wanted::Kept(kept)
             }
         };
-        return Found::Later(Later { store, wanted, answer });
+        return Found::Later(Box::new(Later { store, wanted, answer }));
     }
     let planned = holdings.plan_read(&request.blob, request.range, at);
     let kept = at.filter(|_| request.is_copy).map(|at| holdings.kept_below(keyspace, at));
     let kept = kept.unwrap_or_default();
     let answer = Answer { request, at, clock, chunk, chunk_range };
     if let (Kind::Layout(at), Ok(_)) = (answer.request.kind, &planned) {
-        return Found::Later(Later { store, wanted: Wanted::Layout(at), answer });
+        return Found::Later(Box::new(Later { store, wanted: Wanted::Layout(at), answer }));
     }
     match planned {
         Err(error) => Found::Now(answer.refused(&error)),
         Ok(read) if !kept.is_empty() => {
-            Found::Later(Later { store, wanted: Wanted::Copy(read, kept), answer })
+            Found::Later(Box::new(Later { store, wanted: Wanted::Copy(read, kept), answer }))
         }
         Ok(read) if read.is_complete() || answer.request.range.len() <= AT_ONCE_MAX => {
             Found::Now(answer.of(store.finish_chunk_read(read)))
         }
-        Ok(read) => Found::Later(Later { store, wanted: Wanted::Bytes(read), answer }),
+        Ok(read) => Found::Later(Box::new(Later { store, wanted: Wanted::Bytes(read), answer })),
     }
 }
 
@@ -273,9 +273,4 @@ fn copied(
     let copy = ChunkCopy::new(at, range, range.end >= chunk_range.end, versions);
     debug_assert!(copy.is_sound(), "nobody would install it: {copy:?}");
     Body::Movement(movement::Message::Copied { read, chunk: (blob, chunk), copy })
-}
-
-fn lost() -> Error {
-    let text = "what was kept of this keyspace was lost since with its only replica";
-    Error::new(ErrorKind::SnapshotTooOld, text)
 }

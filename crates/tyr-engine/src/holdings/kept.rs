@@ -39,15 +39,15 @@ impl Holdings {
         self.store.base().is_kept(at)
     }
 
-    /// Whether what was kept of the keyspace at this moment was lost with its only replica.
-    pub fn is_lost_since(&self, keyspace: KeyspaceId, at: Timestamp) -> bool {
-        self.map.as_ref().is_some_and(|map| map.is_lost_since(keyspace, at))
+    /// Why what was kept of the keyspace at this moment cannot be read any more, if it is so.
+    pub fn kept_obstacle(&self, keyspace: KeyspaceId, at: Timestamp) -> Option<&'static str> {
+        self.map.as_ref().and_then(|map| map.kept_obstacle(keyspace, at))
     }
 
     /// Kept moments below this one, ascending, that something is known of in this keyspace.
     pub fn kept_below(&self, keyspace: KeyspaceId, at: Timestamp) -> Vec<Timestamp> {
         let mut kept = self.store.base().kept_moments();
-        kept.retain(|kept| *kept < at && !self.is_lost_since(keyspace, *kept));
+        kept.retain(|kept| *kept < at && self.kept_obstacle(keyspace, *kept).is_none());
         kept
     }
 

@@ -1,9 +1,9 @@
 //! Kept snapshots, as the cluster map has them (V7).
 //!
 //! The moment of one is where the epoch begins of the first map that has it. So nobody has to fix
-//! it: all timestamps of earlier epochs are below (F1), and who gives one of this epoch has the map,
-//! as has who hears of one. What a node was told before it has the map is all of below the moment,
-//! and what it folds until then is, too.
+//! it: all timestamps of earlier epochs are below (F1), and who gives one of this epoch has the
+//! map, as has who hears of one. What a node was told before it has the map is all of below the
+//! moment, and what it folds until then is, too.
 
 use tyr_types::{
     Epoch, Error, ErrorKind, KeptName, KeptSnapshot, KeyspaceId, Result, Timestamp, limits,
@@ -61,9 +61,17 @@ impl ClusterMap {
 
     /// Whether the only replica of something of the keyspace was given up after this moment: what
     /// was there then is not known any more.
-    pub fn is_lost_since(&self, keyspace: KeyspaceId, at: Timestamp) -> bool {
+    pub(super) fn is_lost_since(&self, keyspace: KeyspaceId, at: Timestamp) -> bool {
         let keyspace = self.keyspaces.get(&keyspace);
         keyspace.is_some_and(|it| it.lost.values().any(|epoch| *epoch >= at.epoch))
+    }
+
+    /// Why what was kept of the keyspace at this moment cannot be read any more, if it is so.
+    pub fn kept_obstacle(&self, keyspace: KeyspaceId, at: Timestamp) -> Option<&'static str> {
+        if at.epoch <= self.moved {
+            return Some(MOVED_SINCE);
+        }
+        self.is_lost_since(keyspace, at).then_some(LOST_SINCE)
     }
 
     /// Keeps what is there where this epoch begins.
@@ -110,3 +118,7 @@ impl ClusterMap {
         }
     }
 }
+
+const MOVED_SINCE: &str = "data has moved since it was kept, because a node came, left or was lost";
+
+const LOST_SINCE: &str = "what was kept of this keyspace was lost since with its only replica";

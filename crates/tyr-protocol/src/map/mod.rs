@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Reading order: [`hash`] and [`ring`] say where things lie; [`node`] and [`keyspace`] are what
-//! a map is made of, `kept` the snapshots that it keeps; [`level`] what its nodes may say to each other; [`route`] computes chains;
-//! [`change`] holds the rules of change, [`ranges`]
-//! who loses what by one, and [`check`] what holds in every map; [`balance`] counts how evenly the
-//! roles fall on the nodes.
+//! a map is made of, `kept` the snapshots that it keeps; [`level`] what its nodes may say to each
+//! other; [`route`] computes chains; [`change`] holds the rules of change, [`ranges`] who loses
+//! what by one, and [`check`] what holds in every map; [`balance`] counts how evenly the roles fall
+//! on the nodes.
 //!
 //! This module must not know how maps travel, who decides on them, nor what time it is.
 

@@ -164,9 +164,10 @@ impl Member {
         self.map.as_ref().is_some_and(|map| map.is_kept(at))
     }
 
-    /// Whether what was kept of the keyspace at this moment was lost with its only replica.
-    fn is_lost_at(&self, keyspace: KeyspaceId, at: Timestamp) -> bool {
-        self.is_kept(at) && self.map.as_ref().is_some_and(|map| map.is_lost_since(keyspace, at))
+    /// Why what was kept of the keyspace at this moment cannot be listed any more, if it is so.
+    fn kept_obstacle(&self, keyspace: KeyspaceId, at: Timestamp) -> Option<&'static str> {
+        let map = self.map.as_ref().filter(|_| self.is_kept(at));
+        map.and_then(|map| map.kept_obstacle(keyspace, at))
     }
 
     fn list_refusal(&self, request: &ScanRequest) -> Option<Abort> {
@@ -182,8 +183,9 @@ impl Member {
         if let Some(Err(error)) = self.map.as_ref().map(|map| map.check_whole(request.keyspace)) {
             return Some(Abort::new(error.kind(), error.message().to_owned()));
         }
-        if request.at.is_some_and(|at| self.is_lost_at(request.keyspace, at)) {
-            return refuse(ErrorKind::SnapshotTooOld, LOST_SINCE);
+        let obstacle = |at: Timestamp| self.kept_obstacle(request.keyspace, at);
+        if let Some(why) = request.at.and_then(obstacle) {
+            return refuse(ErrorKind::SnapshotTooOld, why);
         }
         let is_unknown = |at| at < self.known_from && !self.is_kept(at);
         if self.is_authority && request.at.is_some_and(is_unknown) {
@@ -192,8 +194,6 @@ impl Member {
         None
     }
 }
-
-const LOST_SINCE: &str = "what was kept of this keyspace was lost since with its only replica";
 
 const MOVED_SINCE: &str = "data has moved since this snapshot began, and what was deleted before \
                            that is not known any more; start a new one";

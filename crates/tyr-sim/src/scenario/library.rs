@@ -137,7 +137,6 @@ const TEXTS: &[(&str, &str)] = texts![
     "rooms-moves",
     "kept",
     "real-kept",
-    "real-kept-moves",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {
