@@ -122,6 +122,12 @@ impl Place {
             end: share.end.saturating_sub(start).max(share.start.saturating_sub(start)),
         }
     }
+
+    /// Where in the blob a range is that is counted from the chunk's start.
+    pub fn in_blob(self, local: ByteRange) -> ByteRange {
+        let start = self.range.start;
+        ByteRange { start: start + local.start, end: start + local.end }
+    }
 }
 
 /// Does the operations of a transaction that committed at `at` on the blob, as far as they concern

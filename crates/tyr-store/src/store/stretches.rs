@@ -46,9 +46,7 @@ impl Store {
         }
         let local = place.local(range);
         let (_, found) = self.look_for_stretches(&cell, local, at, usize::MAX)?;
-        let start = place.range.start;
-        let in_blob = |it: ByteRange| ByteRange { start: start + it.start, end: start + it.end };
-        Ok(stretch::joined(found.written.into_iter().map(in_blob)))
+        Ok(stretch::joined(found.written.into_iter().map(|local| place.in_blob(local))))
     }
 
     /// The first stretches of `range`, so many at most.

@@ -131,9 +131,7 @@ impl Store {
             debug_assert!(left.start < resume, "a page goes on behind the one before");
             left.start = resume;
         }
-        let start = place.range.start;
-        let in_blob = |it: ByteRange| ByteRange { start: start + it.start, end: start + it.end };
-        Ok(stretch::joined(all.into_iter().map(in_blob)))
+        Ok(stretch::joined(all.into_iter().map(|local| place.in_blob(local))))
     }
 
     /// A page of those blobs of `scan` that are wanted and were there at a kept moment.
