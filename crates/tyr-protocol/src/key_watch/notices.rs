@@ -102,7 +102,7 @@ impl Notices {
         &mut self,
         now_us: u64,
         sent: Sent,
-        watchers: impl FnOnce() -> Vec<Watcher>,
+        watchers: impl FnOnce() -> BTreeSet<Watcher>,
         said: &mut Said,
     ) -> Result<(), Abort> {
         let Sent { id, blob, payload, timeout_us } = sent;
@@ -115,7 +115,7 @@ impl Notices {
         if self.pending.len() >= NOTICES_OF_NODE_MAX {
             return Err(Abort::new(ErrorKind::Unavailable, TOO_MANY));
         }
-        let waiting: BTreeSet<Watcher> = watchers().into_iter().collect();
+        let waiting = watchers();
         if waiting.len() > WATCHERS_OF_NOTICE_MAX {
             return Err(Abort::at(&blob, ErrorKind::Unavailable, TOO_MANY_WATCH));
         }

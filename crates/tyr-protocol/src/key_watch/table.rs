@@ -34,13 +34,14 @@ struct Watch {
 
 impl Watch {
     /// Tells what is to be told, when what was told before is heard.
-    fn tell(&mut self, now_us: u64, (client, watch): (u64, u64), said: &mut Vec<(u64, Message)>) {
+    fn tell(&mut self, now_us: u64, watcher: Watcher, said: &mut Vec<(u64, Message)>) {
         if self.unheard.is_some() {
             return;
         }
         if let Some(changes) = self.pending.take() {
             self.told += 1;
             self.unheard = Some((changes.clone(), now_us));
+            let Watcher { client, watch } = watcher;
             said.push((client, Message::Changed { watch, told: self.told, changes }));
         }
     }
@@ -55,10 +56,10 @@ impl Watch {
 /// The watches at a node.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    watches: BTreeMap<(u64, u64), Watch>,
-    targets: Targets<(u64, u64)>,
+    watches: BTreeMap<Watcher, Watch>,
+    targets: Targets<Watcher>,
     /// Who was heard last when: the first is the first to be gone.
-    heard: BTreeSet<(u64, (u64, u64))>,
+    heard: BTreeSet<(u64, Watcher)>,
     /// How long the node could hear so far, and when that was looked at last.
     hearing_us: u64,
     ticked_us: Option<u64>,
@@ -81,7 +82,7 @@ impl Table {
     /// `Unavailable` when there are too many.
     pub fn ask(
         &mut self,
-        watcher: (u64, u64),
+        watcher: Watcher,
         target: WatchTarget,
         said: &mut Vec<(u64, Message)>,
     ) -> Result<(), Abort> {
@@ -94,7 +95,7 @@ impl Table {
         let watch = Watch { target, heard_us: self.hearing_us, told: 0, unheard, pending };
         self.watches.insert(watcher, watch);
         self.heard.insert((self.hearing_us, watcher));
-        said.push((watcher.0, Message::Watching { watch: watcher.1 }));
+        said.push((watcher.client, Message::Watching { watch: watcher.watch }));
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl Table {
     ) {
         let mut unknown = Vec::new();
         for (number, told) in watches.iter().take(RENEWED_MAX) {
-            let watcher = (client, *number);
+            let watcher = Watcher { client, watch: *number };
             let Some(watch) = self.watches.get_mut(&watcher) else {
                 unknown.push(*number);
                 continue;
@@ -134,7 +135,7 @@ impl Table {
     pub fn heard(
         &mut self,
         now_us: u64,
-        watcher: (u64, u64),
+        watcher: Watcher,
         told: u64,
         said: &mut Vec<(u64, Message)>,
     ) {
@@ -145,7 +146,7 @@ impl Table {
     }
 
     /// A client watches something no more.
-    pub fn end(&mut self, watcher: (u64, u64)) {
+    pub fn end(&mut self, watcher: Watcher) {
         if let Some(watch) = self.watches.remove(&watcher) {
             self.targets.remove(&watch.target, watcher);
             self.heard.remove(&(watch.heard_us, watcher));
@@ -168,9 +169,8 @@ impl Table {
     }
 
     /// Who watches this key.
-    pub fn watchers(&self, blob: &BlobName) -> Vec<Watcher> {
-        let all = self.targets.watchers(blob).into_iter();
-        all.map(|(client, watch)| Watcher { client, watch }).collect()
+    pub fn watchers(&self, blob: &BlobName) -> BTreeSet<Watcher> {
+        self.targets.watchers(blob)
     }
 
     /// Time has passed: who was not heard for long watches no more. Time in which the node could
@@ -211,6 +211,8 @@ mod tests {
 
     use super::*;
 
+    const WATCHER: Watcher = Watcher { client: 1, watch: 7 };
+
     fn target() -> WatchTarget {
         let prefix = Bytes::from_static(b"a");
         WatchTarget { keyspace: KeyspaceId(1), prefix, is_exact: false }
@@ -229,7 +231,7 @@ mod tests {
 
     impl Stand {
         fn ask(&mut self, client: u64) -> Result<(), Abort> {
-            self.table.ask((client, 7), target(), &mut self.said)
+            self.table.ask(Watcher { client, watch: 7 }, target(), &mut self.said)
         }
 
         fn tick(&mut self, us: u64, can_hear: bool) {
@@ -274,9 +276,9 @@ mod tests {
         stand.change("a1", 5);
         stand.change("a2", 6);
         assert_eq!(stand.told(), []);
-        stand.table.heard(stand.now_us, (1, 7), 1, &mut stand.said);
+        stand.table.heard(stand.now_us, WATCHER, 1, &mut stand.said);
         assert_eq!(stand.told(), [(2, 6, 2)]);
-        stand.table.heard(stand.now_us, (1, 7), 1, &mut stand.said);
+        stand.table.heard(stand.now_us, WATCHER, 1, &mut stand.said);
         stand.change("a3", 7);
         assert_eq!(stand.told(), [], "that was heard before");
     }

@@ -42,11 +42,12 @@ impl<S: Store> Turn<'_, S> {
                 }
             }
             Message::Heard { watch, told } => {
-                table.heard(now_us, (client, watch), told, &mut said);
+                table.heard(now_us, Watcher { client, watch }, told, &mut said);
             }
             Message::End { watch } => {
-                table.end((client, watch));
-                self.member.notices.end(now_us, Watcher { client, watch }, &mut said);
+                let watcher = Watcher { client, watch };
+                table.end(watcher);
+                self.member.notices.end(now_us, watcher, &mut said);
             }
             Message::Notify { number, blob, payload, timeout_us } => {
                 let id = NoticeId { client, number };
@@ -76,7 +77,7 @@ impl<S: Store> Turn<'_, S> {
             }
             Ok(()) => {
                 let table = &mut self.member.key_watches;
-                table.ask((client, watch), target, &mut said)
+                table.ask(Watcher { client, watch }, target, &mut said)
             }
             Err(abort) => Err(abort),
         };
