@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tyr_types::{Bytes, KeptName, Result};
+use tyr_types::{Bytes, Result};
 
 use super::encoded::{Encoded, encoded_enum, encoded_struct};
 use super::input::{Input, Malformed};
@@ -15,23 +15,6 @@ encoded_enum!(NodeState, "state of a node", { 0 => Up, 1 => Returning, 2 => Down
 encoded_struct!(MapNode, 3, { incarnation, state, since } + 1 { level: LEVEL_FIRST });
 encoded_struct!(Share, 2, { weight, domain });
 encoded_struct!(MapKept, 2, { epoch, day_us });
-
-impl Encoded for KeptName {
-    const LEN_MIN: usize = 2;
-
-    #[inline]
-    fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        output.varint(self.as_str().len() as u64);
-        output.raw(self.as_str().as_bytes());
-    }
-
-    #[inline]
-    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let text = String::decode(input)?;
-        let wrong = "the text before is no kept snapshot's name";
-        Self::new(&text).map_err(|_| input.malformed(wrong))
-    }
-}
 
 /// One that has lost nothing is as in level 1: its last byte says whether it was dropped. Two more
 /// values of that byte say that those follow who lost their part.

@@ -5,8 +5,8 @@
 
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Epoch, ErrorKind, Existence, Expected,
-    ExtentRef, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType, Operation,
-    Outcome, Payload, PlacedBy, ReadCheck, Relation, Stamped, Timestamp, Transaction,
+    ExtentRef, KeptName, KeyspaceConfig, KeyspaceId, KeyspaceName, NodeId, Number, NumberType,
+    Operation, Outcome, Payload, PlacedBy, ReadCheck, Relation, Stamped, Timestamp, Transaction,
     TransactionId, Transform, TransformKind, limits,
 };
 
@@ -124,21 +124,29 @@ encoded_enum!(ErrorKind, "kind of error", {
 
 encoded_enum!(Durability, "durability", { 0 => Memory, 1 => Buffered, 2 => Sync });
 
-impl Encoded for KeyspaceName {
-    const LEN_MIN: usize = 2;
+/// A name is its text, and nothing else than what may be a name.
+macro_rules! encoded_name {
+    ($name:path, $wrong:literal) => {
+        impl Encoded for $name {
+            const LEN_MIN: usize = 2;
 
-    #[inline]
-    fn encode<'a>(&'a self, output: &mut Output<'a>) {
-        output.varint(self.as_str().len() as u64);
-        output.raw(self.as_str().as_bytes());
-    }
+            #[inline]
+            fn encode<'a>(&'a self, output: &mut Output<'a>) {
+                output.varint(self.as_str().len() as u64);
+                output.raw(self.as_str().as_bytes());
+            }
 
-    #[inline]
-    fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
-        let text = String::decode(input)?;
-        Self::new(&text).map_err(|_| input.malformed("the text before is no keyspace's name"))
-    }
+            #[inline]
+            fn decode(input: &mut Input<'_>) -> Result<Self, Malformed> {
+                let text = String::decode(input)?;
+                Self::new(&text).map_err(|_| input.malformed($wrong))
+            }
+        }
+    };
 }
+
+encoded_name!(KeyspaceName, "the text before is no keyspace's name");
+encoded_name!(KeptName, "the text before is no kept snapshot's name");
 
 /// What is added to whether a keyspace is compressed when there follows what places its blobs.
 const PLACED: u8 = 2;
