@@ -67,7 +67,7 @@ impl Holdings {
         let mut names: Vec<ChunkName> = listed
             .into_iter()
             .chain(kept)
-            .flat_map(|names| names.unwrap_or_default())
+            .flat_map(|names| self.note(names).unwrap_or_default())
             .filter_map(|stored| chunk_name(&stored))
             .collect();
         let lowest = BlobName { keyspace, key: Key::lowest() };
@@ -98,7 +98,7 @@ impl Holdings {
         let mut after = blob.key.of_chunk(first.max(1) - 1);
         loop {
             let page = self.store.stored_chunks(later(blob.keyspace), Some(&after), PAGE);
-            let page = page.unwrap_or_default();
+            let page = self.note(page).unwrap_or_default();
             let names = page.iter().filter_map(chunk_name);
             here.extend(names.filter(|(of, _)| of == blob).map(|(_, chunk)| chunk));
             match page.last() {

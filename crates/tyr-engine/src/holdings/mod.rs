@@ -26,7 +26,7 @@ mod touched;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::FixedState;
 use tyr_protocol::commit::Outcomes;
@@ -77,7 +77,7 @@ pub struct Holdings {
     staging: Staging,
     pieces: HeldPieces,
     tally: Arc<Tally>,
-    failure: Option<Error>,
+    failure: OnceLock<Error>,
 }
 
 impl std::fmt::Debug for Holdings {
@@ -103,7 +103,7 @@ impl Holdings {
             staging: Staging::default(),
             pieces: HeldPieces::new(Arc::clone(&tally)),
             tally,
-            failure: None,
+            failure: OnceLock::new(),
         }
     }
 
@@ -215,7 +215,7 @@ impl Holdings {
     /// # Errors
     /// Why the node must do nothing more: what it says now is not so.
     pub fn check(&self) -> Result<()> {
-        match &self.failure {
+        match self.failure.get() {
             None => Ok(()),
             Some(failure) => Err(failure.duplicate()),
         }
@@ -228,8 +228,8 @@ impl Holdings {
     }
 
     /// Takes note of a failure of the disk.
-    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
-        result.map_err(|error| self.failure.get_or_insert(error)).ok()
+    fn note<T>(&self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.failure.get_or_init(|| error)).ok()
     }
 
     fn place(&self, keyspace: KeyspaceId, chunk: u64) -> Place {
