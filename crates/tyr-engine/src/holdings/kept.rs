@@ -65,6 +65,9 @@ impl Holdings {
     /// Holds what a chunk, which is here now, was at each of these moments, ascending, if it was
     /// another: as the copies have it, or, where it came later, as memory has it. A fold may have
     /// passed them, so each is held whole.
+    ///
+    /// An empty base comes from nowhere: also when the log is read again of a chunk that was here,
+    /// and was deleted, and of which nothing is left but what is held. That stays.
     pub(super) fn hold_copied(
         &self,
         name: &ChunkName,
@@ -93,15 +96,19 @@ impl Holdings {
         if versions.is_empty() && unknown_to.is_none() && !self.store.base().holds_any() {
             return Ok(());
         }
-        self.store.base().hold_copied(&stored, &versions, unknown_to)
+        match copied_at > Timestamp::ZERO {
+            true => self.store.base().hold_copied(&stored, &versions, unknown_to),
+            false => self.store.base().hold_beside(&stored, &versions, unknown_to),
+        }
     }
 
     fn in_memory(&self, name: &ChunkName, place: Place, at: Timestamp) -> Result<Option<Then>> {
-        let stored = stored_name(&name.0, name.1);
-        if !self.store.chunk(&stored)?.lock().is_readable(at) {
+        let cell = self.store.chunk(&stored_name(&name.0, name.1))?;
+        if !cell.lock().is_readable(at) {
             return Ok(None);
         }
-        let reading = self.store.read_chunk_kept(&stored, place, place.range, at)?;
+        let read = self.store.plan_chunk_read(&cell, place, place.range, Some(at))?;
+        let reading = self.store.finish_chunk_read(read)?;
         let attributes = reading.attributes;
         let size = attributes.exists.then_some(attributes.size);
         let pieces = [(0, reading.bytes)].into_iter().filter(|(_, bytes)| !bytes.is_empty());

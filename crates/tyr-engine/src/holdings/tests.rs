@@ -1,8 +1,10 @@
 //! What a node holds: how it applies what chains bring to chunks that are of different moments.
 
 use tyr_protocol::chain::{Hop, Part, Piece};
+use tyr_protocol::map::MapKept;
 use tyr_protocol::member::Store as _;
-use tyr_types::{Bytes, Epoch, Key, KeyspaceConfig, Payload};
+use tyr_types::chunk::Place;
+use tyr_types::{Bytes, Epoch, KeptName, Key, KeyspaceConfig, Operation, Payload};
 
 use super::*;
 
@@ -32,9 +34,13 @@ fn holdings(folder: &tempfile::TempDir) -> Holdings {
 /// An append of these bytes to the log whose end was guessed, in the chain of three nodes.
 fn append(holdings: &mut Holdings, bytes: &[u8], guess: u64, at: u64) {
     let payload = Payload::Inline(Bytes::copy_from_slice(bytes));
-    let operations = vec![Operation::Append { payload, expected: None }];
-    let blobs = vec![BlobOperations { blob: log(), operations }];
-    let id = TransactionId::new(7, at);
+    apply(holdings, Operation::Append { payload, expected: None }, guess, time(at));
+}
+
+/// Applies this to the log, whose last chunk has the byte `guess`, in the chain of three nodes.
+fn apply(holdings: &mut Holdings, operation: Operation, guess: u64, at: Timestamp) {
+    let blobs = vec![BlobOperations { blob: log(), operations: vec![operation] }];
+    let id = TransactionId::new(7, at.clock);
     let transaction = Transaction { id, blobs, reads: Vec::new() };
     let piece = |chunk| Piece {
         blob: log(),
@@ -47,7 +53,18 @@ fn append(holdings: &mut Holdings, bytes: &[u8], guess: u64, at: u64) {
     let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(pieces()) };
     let ends = [(0, guess)].into_iter().collect();
     let chain = Chain::new(vec![hop(0), hop(1), hop(2)], ends).unwrap();
-    holdings.apply(&transaction, &chain, time(at));
+    holdings.apply(&transaction, &chain, at);
+}
+
+/// A fold of all that is there, after which the log begins.
+fn fold(holdings: &mut Holdings, at: Timestamp) {
+    let at = holdings.begin_fold(at);
+    let store = Arc::clone(holdings.store());
+    let mut fold = store.begin_fold(at, store.take_dead());
+    fold.stop_at(&store.base().kept_unfolded());
+    while store.fold_some(&mut fold, |_| true).unwrap() {}
+    store.end_fold(fold, 0).unwrap();
+    holdings.end_fold();
 }
 
 /// A copy of a chunk as it was at a moment.
@@ -130,4 +147,39 @@ fn what_the_log_has_of_before_the_first_chunk_went_goes_where_it_belongs() {
     append(&mut holdings, b"abc", CHUNK, 10);
     append(&mut holdings, b"def", CHUNK + 3, 20);
     assert_eq!(held(&holdings, 1), "abcdef");
+}
+
+/// As a restart finds a chunk that came by a copy and was deleted, both before the last fold, when
+/// the log has the deletion still: of the chunk itself nothing is left, so its base is taken for
+/// empty.
+#[test]
+fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    let mut map = ClusterMap::clone(holdings.map.as_ref().unwrap());
+    map.epoch = Epoch(2);
+    let kept = MapKept { epoch: map.epoch, day_us: 0 };
+    map.kept.insert(KeptName::new("monday").unwrap(), kept);
+    let map = Arc::new(map);
+    install(&mut holdings, 0, &copy(0, b"abc", Some(3), 10));
+    holdings.keep(&map);
+    holdings.learn(&map);
+    let deleted = Timestamp { epoch: Epoch(2), ..time(20) };
+    apply(&mut holdings, Operation::Delete, 0, deleted);
+    fold(&mut holdings, Timestamp { clock: 30, ..deleted });
+    let then = |holdings: &Holdings| {
+        let place = Place { range: chunk_range(0) };
+        holdings.store.read_chunk_kept(&log(), place, place.range, kept.at()).unwrap().bytes
+    };
+    assert_eq!(then(&holdings), "abc");
+    drop(holdings);
+
+    let mut holdings = super::tests::holdings(&folder);
+    holdings.keep(&map);
+    holdings.learn(&map);
+    holdings.await_base(&(log(), 0));
+    apply(&mut holdings, Operation::Delete, 0, deleted);
+    holdings.install(&(log(), 0), &ChunkCopy::empty(chunk_range(0), true));
+    assert_eq!(then(&holdings), "abc");
+    assert_eq!(holdings.stat(&log()), None);
 }

@@ -65,27 +65,41 @@ impl Base {
         let _alone = self.changing.lock();
         let mut fold = Fold::new(self);
         self.release_all(&mut fold, blob)?;
-        for version in versions {
-            fold.hold_whole(blob, version)?;
-        }
-        if let Some(at) = unknown_to {
-            fold.hold_entry(at, blob, &unknown(at));
-        }
-        fold.commit()
+        self.hold_lacking(fold, blob, versions, unknown_to)
     }
 
-    /// Holds what a blob was at a kept moment, of which the base never had it, if nothing is held
-    /// of it for that moment yet. It is durable with the next sync.
+    /// The same beside what is held of it already: that stays, and nothing more is held for those
+    /// moments.
     ///
     /// # Errors
     /// As [`Base::hold_copied`].
-    pub fn hold_before(&self, blob: &BlobName, version: &CopiedVersion) -> Result<()> {
+    pub fn hold_beside(
+        &self,
+        blob: &BlobName,
+        versions: &[CopiedVersion],
+        unknown_to: Option<Timestamp>,
+    ) -> Result<()> {
         let _alone = self.changing.lock();
-        if self.held_entry(version.at, blob)?.is_some() {
-            return Ok(());
+        self.hold_lacking(Fold::new(self), blob, versions, unknown_to)
+    }
+
+    fn hold_lacking(
+        &self,
+        mut fold: Fold<'_>,
+        blob: &BlobName,
+        versions: &[CopiedVersion],
+        unknown_to: Option<Timestamp>,
+    ) -> Result<()> {
+        for version in versions {
+            if self.held_entry(version.at, blob)?.is_none() {
+                fold.hold_whole(blob, version)?;
+            }
         }
-        let mut fold = Fold::new(self);
-        fold.hold_whole(blob, version)?;
+        if let Some(at) = unknown_to
+            && self.held_entry(at, blob)?.is_none()
+        {
+            fold.hold_entry(at, blob, &unknown(at));
+        }
         fold.commit()
     }
 

@@ -183,19 +183,20 @@ impl Store {
         let (size, version) = (attributes.size, attributes.version);
         let pieces = [(0, bytes)].into();
         let then = CopiedVersion { at: kept, size, version, pieces };
-        self.base.hold_before(cell.name(), &then)
+        self.base.hold_beside(cell.name(), &[then], None)
     }
 
     fn who_knows(&self, stored: &BlobName, at: Timestamp) -> Result<Known> {
         let cell = self.chunk(stored)?;
         let state = cell.lock();
-        // What a fold has taken, or is taking, may be gone from where memory looks for it.
-        let is_apart = state.attributes().version <= at || at >= state.captured_to();
-        if state.is_readable(at) && is_apart {
+        let is_passed = at <= self.base.last_checkpoint().timestamp;
+        // What a fold has taken, or is taking, may be gone from where memory looks for it; and of a
+        // copy that no fold has been at it is held what it was at moments that folds have passed.
+        let is_apart = at >= state.captured_to() && !(is_passed && state.is_unfolded_copy());
+        if state.is_readable(at) && (is_apart || state.attributes().version <= at) {
             return Ok(Known::Memory);
         }
-        let is_passed = state.is_passed(at) || at <= self.base.last_checkpoint().timestamp;
-        match is_passed || state.is_left_to_base(at) {
+        match is_passed || state.is_passed(at) || state.is_left_to_base(at) {
             true => Ok(Known::Base),
             false => Err(too_old(stored)),
         }
