@@ -68,9 +68,6 @@ impl ClusterMap {
 
     /// Why what was kept of the keyspace at this moment cannot be read any more, if it is so.
     pub fn kept_obstacle(&self, keyspace: KeyspaceId, at: Timestamp) -> Option<&'static str> {
-        if at.epoch <= self.moved {
-            return Some(MOVED_SINCE);
-        }
         self.is_lost_since(keyspace, at).then_some(LOST_SINCE)
     }
 
@@ -118,7 +115,5 @@ impl ClusterMap {
         }
     }
 }
-
-const MOVED_SINCE: &str = "data has moved since it was kept, because a node came, left or was lost";
 
 const LOST_SINCE: &str = "what was kept of this keyspace was lost since with its only replica";

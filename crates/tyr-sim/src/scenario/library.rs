@@ -137,6 +137,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "rooms-moves",
     "kept",
     "real-kept",
+    "real-kept-moves",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

@@ -149,11 +149,9 @@ impl World {
         }
     }
 
-    /// Clients know which kept snapshots can be read: those since which nothing has moved (V7).
+    /// Clients know which snapshots are kept (V7).
     fn know_kept(&mut self) {
-        let map = self.monitors.map();
-        let mut moments = map.kept_moments();
-        moments.retain(|at| at.epoch > map.moved);
+        let moments = self.monitors.map().kept_moments();
         self.runner.know_kept(moments);
     }
 

@@ -67,20 +67,3 @@ fn what_was_kept_before_its_only_replica_was_given_up_is_lost() {
     let later = lost.kept_named(&name("tuesday")).unwrap().at();
     assert!(!lost.is_lost_since(KeyspaceId(1), later));
 }
-
-/// V7: what moved may be known elsewhere by what it is now alone.
-#[test]
-fn what_was_kept_before_data_moved_is_not_read_and_what_is_kept_after_it_is() {
-    let map = cluster(3);
-    let obstacle = |map: &ClusterMap, text: &str| {
-        let at = map.kept_named(&name(text)).unwrap().at();
-        map.kept_obstacle(KeyspaceId(1), at)
-    };
-    let kept = after(&map, &[keep("monday"), keep("tuesday")]);
-    assert_eq!(obstacle(&kept, "monday"), None);
-    let moved = after(&kept, &[Change::Down(NodeId(2))]);
-    assert!(obstacle(&moved, "monday").is_some() && obstacle(&moved, "tuesday").is_some());
-    let later = after(&moved, &[keep("wednesday")]);
-    assert_eq!(obstacle(&later, "wednesday"), None);
-    assert!(obstacle(&later, "monday").is_some());
-}
