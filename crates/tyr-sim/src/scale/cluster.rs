@@ -117,7 +117,7 @@ impl Cluster {
     fn new(plan: Plan, work: Work) -> Self {
         let mut setup = Setup::new(plan.seed);
         setup.nodes = plan.nodes;
-        setup.keyspaces = vec![tyr_types::KeyspaceConfig::default()];
+        setup.keyspaces = vec![work.keyspace()];
         setup.clocks = Clocks { offset_us: 0, drift: 0, monotonic_drift: 0 };
         let map = Arc::new(ClusterMap::of(plan.nodes, &setup.keyspaces));
         let clients = plan.nodes.max(CLIENTS_MIN);

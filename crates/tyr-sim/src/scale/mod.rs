@@ -28,14 +28,14 @@ mod tests;
 pub mod work;
 
 use tyr_protocol::map::ClusterMap;
-use tyr_types::{Error, KeyspaceConfig, Result};
+use tyr_types::{Error, Result};
 
 use self::cluster::{Outcome, Plan};
 use self::order::Order;
 use self::paper::{Paper, ring_shares};
 use self::tally::{Kind, Spread};
 use self::telling::Telling;
-use self::work::Work;
+use self::work::{Work, Written};
 
 /// Transactions counted on paper for each row: a head's share of them strays by a few per cent.
 const PAPER_TRANSACTIONS: u64 = 30_000;
@@ -61,8 +61,8 @@ pub struct Variant {
 pub struct Row {
     /// Nodes.
     pub nodes: u16,
-    /// Blobs that a transaction writes.
-    pub blobs: usize,
+    /// What a transaction writes.
+    pub written: Written,
     /// The share of the ring that each node holds.
     pub ring: Spread,
     /// On paper: as it is first, then what could be otherwise.
@@ -80,13 +80,14 @@ pub fn measure(sizes: &[u16], seed: u64) -> Result<Vec<Row>> {
     if let Some(size) = sizes.iter().find(|size| !(least..=most).contains(*size)) {
         return Err(Error::invalid(format!("{size} nodes; there may be {least} to {most}")));
     }
-    let rows = sizes.iter().flat_map(|nodes| [1, 6].map(|blobs| row(*nodes, blobs, seed)));
+    let all = [Written::Blobs(1), Written::Group, Written::Blobs(6)];
+    let rows = sizes.iter().flat_map(|nodes| all.map(|written| row(*nodes, written, seed)));
     Ok(rows.collect())
 }
 
-fn row(nodes: u16, blobs: usize, seed: u64) -> Row {
-    let map = ClusterMap::of(nodes, &[KeyspaceConfig::default()]);
-    let work = Work { blobs, population: 1024 * u64::from(nodes) };
+fn row(nodes: u16, written: Written, seed: u64) -> Row {
+    let work = Work { written, population: 1024 * u64::from(nodes) };
+    let map = ClusterMap::of(nodes, &[work.keyspace()]);
     let run = cluster::run(Plan { nodes, seed, duration_us: RUN_US }, work);
     let sizes = Kind::ALL.map(|kind| run.tally.bytes_each(kind));
     let drawn = || work.drawn(seed, PAPER_TRANSACTIONS);
@@ -101,5 +102,5 @@ fn row(nodes: u16, blobs: usize, seed: u64) -> Row {
         let papers = paper::count(&map, &order, tellings, &sizes, drawn());
         variants.extend(tellings.into_iter().zip(papers).map(variant(lanes)));
     }
-    Row { nodes, blobs, ring: ring_shares(&map), variants, run }
+    Row { nodes, written, ring: ring_shares(&map), variants, run }
 }

@@ -45,7 +45,7 @@ fn roles(rows: &[Row]) -> String {
             format_args!(
                 "| {} | {} | {:.1} | {} | {} | {} | {} | {} | {} |",
                 row.nodes,
-                row.blobs,
+                row.written,
                 paper.each(paper.hops),
                 paper.hops_most,
                 ratio(row.ring),
@@ -77,7 +77,7 @@ fn runs(rows: &[Row]) -> String {
             format_args!(
                 "| {} | {} | {} | {} | {:.1} | {:.0} | {:.1} | {:.0} | {} | {} | {} | {} | {} |",
                 row.nodes,
-                row.blobs,
+                row.written,
                 run.committed.len(),
                 run.aborted,
                 run.each(tally.about_transactions()),
@@ -108,7 +108,10 @@ fn kinds(rows: &[Row]) -> String {
             format!("{each:.2} x {:.0}", tally.bytes_each(*kind))
         };
         let cells: Vec<String> = Kind::ALL.iter().map(cell).collect();
-        line(&mut text, format_args!("| {} | {} | {} |", row.nodes, row.blobs, cells.join(" | ")));
+        line(
+            &mut text,
+            format_args!("| {} | {} | {} |", row.nodes, row.written, cells.join(" | ")),
+        );
     }
     text
 }
@@ -128,7 +131,7 @@ fn variants(rows: &[Row]) -> String {
                 format_args!(
                     "| {} | {} | {} | {} | {:.1} | {:.1} | {:.1} | {} | {} | {} | {} | {} | {} |",
                     row.nodes,
-                    row.blobs,
+                    row.written,
                     variant.lanes,
                     variant.telling.name(),
                     paper.each(paper.hops),

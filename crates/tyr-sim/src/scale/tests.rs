@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use tyr_protocol::Ends;
 use tyr_protocol::map::{Balance, ClusterMap};
-use tyr_types::KeyspaceConfig;
 
 use super::cluster::{self, Plan};
 use super::order::Order;
@@ -12,16 +11,19 @@ use super::paper;
 use super::passage::Passage;
 use super::tally::Kind;
 use super::telling::Telling;
-use super::work::Work;
+use super::work::{Work, Written};
 
 /// So many blobs that no two transactions meet on one.
-const WORK: Work = Work { blobs: 6, population: 100_000_000 };
+const WORK: Work = Work { written: Written::Blobs(6), population: 100_000_000 };
+
+/// So many groups.
+const FILES: Work = Work { written: Written::Group, population: 100_000_000 };
 
 /// Bytes do not matter here.
 const SIZES: [f64; Kind::ALL.len()] = [0.0; Kind::ALL.len()];
 
 fn map(nodes: u16) -> ClusterMap {
-    ClusterMap::of(nodes, &[KeyspaceConfig::default()])
+    ClusterMap::of(nodes, &[WORK.keyspace()])
 }
 
 fn passages(map: &ClusterMap, order: &Order, count: u64) -> Vec<Passage> {
@@ -33,9 +35,9 @@ fn passages(map: &ClusterMap, order: &Order, count: u64) -> Vec<Passage> {
 /// By kind and by node: the rules as counted are what the machines do.
 #[test]
 fn a_run_sends_what_is_counted_on_paper() {
-    for nodes in [4, 16] {
-        let outcome = cluster::run(Plan { nodes, seed: 3, duration_us: 500_000 }, WORK);
-        let map = map(nodes);
+    for (nodes, work) in [(4, WORK), (16, WORK), (4, FILES), (16, FILES)] {
+        let outcome = cluster::run(Plan { nodes, seed: 3, duration_us: 500_000 }, work);
+        let map = ClusterMap::of(nodes, &[work.keyspace()]);
         let transactions = outcome.committed.iter().map(|committed| (**committed).clone());
         let order = Order::by_number(&map);
         let [paper] = paper::count(&map, &order, [Telling::Relays], &SIZES, transactions);
@@ -46,6 +48,17 @@ fn a_run_sends_what_is_counted_on_paper() {
             assert_eq!(counted, load.messages, "{nodes} nodes, {node:?}");
         }
     }
+}
+
+/// H: all of a group is at the same nodes, so a transaction in it costs what one blob does.
+#[test]
+fn a_transaction_in_a_group_costs_ten_messages_and_six_delays() {
+    let outcome = cluster::run(Plan { nodes: 64, seed: 6, duration_us: 500_000 }, FILES);
+    let committed = outcome.committed.len() as u64;
+    assert!(committed > 100 && outcome.aborted == 0);
+    assert_eq!(outcome.tally.about_transactions(), 10 * committed);
+    let delays = [outcome.percentile(0), outcome.percentile(99)];
+    assert_eq!(delays.map(|delays| delays.to_string()), ["6", "6"]);
 }
 
 /// What nothing is in the way of takes as long as counted; so on average it takes little longer.
