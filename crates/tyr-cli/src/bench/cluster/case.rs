@@ -8,6 +8,7 @@ use tyr::{
     Transform, Tyr,
 };
 
+use super::files;
 use super::other::Other;
 use crate::bench::meter::Figures;
 use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
@@ -44,6 +45,9 @@ pub enum Work {
     Spread,
     /// The same, in one minute, by reading and writing.
     ByReading,
+    /// A file created: a blob of 4 KiB that must not be there, and two numbers added to in the
+    /// header of its group, which must be.
+    File,
     /// 800 bytes of one of 1000 series, zipf 0.99.
     Read,
     /// This many bytes at a random place that is a multiple of them.
@@ -84,6 +88,7 @@ impl Case {
             of(Work::Crowd, &[128, 1024, 4096, 8192]),
             of(Work::Spread, &[1, 8, 32, 128]),
             of(Work::ByReading, &[32]),
+            of(Work::File, &[1, 32, 128]),
             of(Work::Read, &[1, 32, 128]),
             of(Work::Write(64 << 10), &[16]),
             of(Work::Write(4 << 20), &[4]),
@@ -106,6 +111,7 @@ impl Case {
             Work::Crowd => "transactions of a crowd, one minute".to_owned(),
             Work::Spread => "transactions, a day".to_owned(),
             Work::ByReading => "transactions by reading, one minute".to_owned(),
+            Work::File => "files created in a group".to_owned(),
             Work::Read => "reads of 800 B, zipf".to_owned(),
             Work::Write(len) => format!("writes of {} KiB", len >> 10),
             Work::ReadLarge(len) => format!("reads of {} KiB", len >> 10),
@@ -125,7 +131,7 @@ impl Case {
     /// The keyspace that suits it.
     pub fn config(&self) -> KeyspaceConfig {
         let placed_by = match self.work {
-            Work::Page(_) => PlacedBy::UpTo(b'/'),
+            Work::Page(_) | Work::File => PlacedBy::UpTo(b'/'),
             Work::Hot
             | Work::Crowd
             | Work::Spread
@@ -149,6 +155,7 @@ impl Case {
         match self.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => RECORD_LEN as u64,
             Work::Read => READ_LEN,
+            Work::File => files::FILE_LEN as u64,
             Work::Write(len) | Work::ReadLarge(len) => len,
             Work::Page(first) => LISTED as u64 * first,
             Work::Recall | Work::Watch => RECORD_LEN as u64,
@@ -215,6 +222,7 @@ impl Pattern {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
             Work::Lease | Work::Recall => {}
+            Work::File => files::prepare(&self.keyspace).await?,
             Work::Hold => self.other.hold((0..HELD).map(series)).await?,
             Work::Watch => self.other.watch((0..self.case.callers).map(series)).await?,
             Work::Read => {
@@ -247,6 +255,7 @@ impl Pattern {
             | Work::Crowd
             | Work::Spread
             | Work::ByReading
+            | Work::File
             | Work::Read
             | Work::Write(_)
             | Work::ReadLarge(_)
@@ -271,6 +280,7 @@ impl Pattern {
                 self.measure(random, minute).await.map(|()| 0)
             }
             Work::ByReading => self.measure_by_reading(random).await,
+            Work::File => files::create(&self.store, &self.keyspace, random).await.map(|()| 0),
             Work::Read => {
                 let records = (SERIES_LEN - READ_LEN as usize) / RECORD_LEN + 1;
                 let offset = random.below(records as u64) * RECORD_LEN as u64;
@@ -395,6 +405,7 @@ impl Pattern {
     pub async fn verify(&self, count: u64) -> Result<()> {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading => {}
+            Work::File => return files::verify(&self.keyspace, count).await,
             Work::Read | Work::Write(_) | Work::ReadLarge(_) | Work::Page(_) | Work::PageOfAll => {
                 return Ok(());
             }

@@ -11,6 +11,7 @@
 
 mod caller;
 mod case;
+mod files;
 mod other;
 mod processes;
 
