@@ -6,6 +6,7 @@ use tyr_protocol::View;
 use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::movement::{self, ChunkCopy, ChunkVersion};
 use tyr_protocol::read::{Kind, layout};
+use tyr_store::recent::Attributes;
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{ChunkRead, ChunkReading, stored_name};
 use tyr_types::chunk::Place;
@@ -197,6 +198,7 @@ impl Answer {
         if !reading.attributes.exists {
             (reading.version, reading.reshaped) = (at, at);
         }
+        let mut held_to = held_to(&reading, chunk_range, is_first);
         let mut versions = vec![version_at(&reading, is_first, (at, at))];
         for kept in kept.iter().rev() {
             let next = versions.last().map(|it| (it.version, it.size_version));
@@ -211,6 +213,7 @@ impl Answer {
                     let is_there = then.attributes.exists;
                     let since = if is_there { then.attributes.version } else { *kept };
                     (then.version, then.reshaped) = (since, since);
+                    held_to = held_to.max(self::held_to(&then, chunk_range, is_first));
                     let version = version_at(&then, is_first, next);
                     debug_assert!(version.version.max(version.size_version) <= *kept);
                     versions.push(version);
@@ -225,7 +228,7 @@ impl Answer {
             }
         }
         versions.reverse();
-        copied(request, chunk, chunk_range, at, versions)
+        copied(request, chunk, held_to, at, versions)
     }
 
     fn of(self, found: tyr_types::Result<ChunkReading>) -> Body {
@@ -236,7 +239,8 @@ impl Answer {
         let Self { request, at, clock, chunk, chunk_range } = self;
         if let Some(at) = at.filter(|_| request.is_copy) {
             let version = version_at(&reading, chunk == 0, (at, at));
-            return copied(request, chunk, chunk_range, at, vec![version]);
+            let held_to = held_to(&reading, chunk_range, chunk == 0);
+            return copied(request, chunk, held_to, at, vec![version]);
         }
         let ReadRequest { read, range, .. } = request;
         let ChunkReading { bytes, attributes, version, .. } = reading;
@@ -262,15 +266,26 @@ fn version_at(
     }
 }
 
+/// Where what the chunk holds ends, in the blob.
+fn held_to(reading: &ChunkReading, chunk_range: ByteRange, is_first: bool) -> u64 {
+    let Attributes { exists, size, .. } = reading.attributes;
+    let len = if exists { size } else { 0 };
+    match is_first {
+        true => len.min(chunk_range.end),
+        false => chunk_range.start + len,
+    }
+}
+
+/// A copy of what was asked for, of a chunk that holds something up to `held_to`.
 fn copied(
     request: ReadRequest,
     chunk: u64,
-    chunk_range: ByteRange,
+    held_to: u64,
     at: Timestamp,
     versions: Vec<ChunkVersion>,
 ) -> Body {
     let ReadRequest { read, blob, range, .. } = request;
-    let copy = ChunkCopy::new(at, range, range.end >= chunk_range.end, versions);
+    let copy = ChunkCopy::new(at, range, range.end >= held_to, versions);
     debug_assert!(copy.is_sound(), "nobody would install it: {copy:?}");
     Body::Movement(movement::Message::Copied { read, chunk: (blob, chunk), copy })
 }

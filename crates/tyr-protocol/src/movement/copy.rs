@@ -34,7 +34,7 @@ pub struct ChunkCopy {
     pub at: Timestamp,
     /// Bytes of the blob that were copied: the chunk, or a piece of it.
     pub range: ByteRange,
-    /// Whether the pieces before it and this one are the whole chunk.
+    /// Whether the pieces before it and this one are the whole chunk, or all that there is of it.
     pub is_last: bool,
     /// The versions kept, ascending; a read at `at` sees the last one. Never empty: a chunk that
     /// nobody wrote has one of no bytes at [`Timestamp::ZERO`].
@@ -125,6 +125,10 @@ fn update_timestamp(sum: &mut Xxh3, at: Timestamp) {
     sum.update(&at.node.to_le_bytes());
 }
 
+/// Bytes of the first piece, which for most chunks is all: it is short, so that many can be on
+/// their way at a time.
+pub const FIRST_LEN_MAX: u64 = 64 << 10;
+
 /// Bytes of a piece: what it was at kept moments comes with it (V7), and all together is bounded.
 fn piece_len(map: &ClusterMap) -> u64 {
     let len = PIECE_LEN_MAX / (1 + map.kept.len() as u64);
@@ -137,7 +141,8 @@ pub(crate) fn piece(map: &ClusterMap, (blob, chunk): &ChunkName, offset: u64) ->
     let size = map.chunk_size(blob.keyspace)?;
     let begin = chunk.checked_mul(size)?;
     let start = begin.saturating_add(offset.min(size));
-    let end = start.saturating_add(piece_len(map)).min(begin.saturating_add(size));
+    let len_max = if offset == 0 { FIRST_LEN_MAX } else { PIECE_LEN_MAX };
+    let end = start.saturating_add(piece_len(map).min(len_max)).min(begin.saturating_add(size));
     Some(ByteRange { start, end })
 }
 

@@ -1,9 +1,14 @@
 //! The machine of a recipient: lists what is to come, copies it, says when all is here.
 //!
 //! It is told of every map, of every chunk that a chain brings, and of answers; it says what to
-//! ask and what to install. What is in flight is bounded ([`COPIES_MAX`]), and so may be the rate;
-//! what is done is remembered by name for as long as the move lasts. After a restart the log tells
-//! it again what was installed, and it goes on from there.
+//! ask and what to install. What is in flight is bounded, and so may be the rate; what is done is
+//! remembered by name for as long as the move lasts. After a restart the log tells it again what
+//! was installed, and it goes on from there.
+//!
+//! Most chunks are small, and then their first piece is all there is of them: first pieces are
+//! short ([`super::copy::FIRST_LEN_MAX`]), and as long as they are all, more and more of them are
+//! asked for at a time, up to [`SMALL_MAX`]. Of chunks that are longer [`COPIES_MAX`] come at a
+//! time. What has come is waited for no more, but until it is durable, [`WRITTEN_MAX`] at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +19,16 @@ use crate::map::ClusterMap;
 use crate::movement::ChunkName;
 use crate::read::Kind;
 
-/// Copies that are asked for at a time: enough to hide the way there and back, few enough not to
-/// be felt by those who work there.
+/// Pieces behind first ones that are asked for at a time, and first ones before it is known whether
+/// chunks are small: enough to hide the way there and back, few enough not to be felt by those who
+/// work there.
 pub const COPIES_MAX: usize = 8;
+
+/// First pieces that are asked for at a time where they are all there is.
+pub const SMALL_MAX: usize = 64;
+
+/// Chunks that have come and are not durable yet, at most.
+pub const WRITTEN_MAX: usize = 4096;
 
 /// The most chunks that are known to be missing before listing goes on.
 pub const MISSING_MAX: usize = 4096;
@@ -162,8 +174,6 @@ struct Copying {
     asked_us: Option<u64>,
     /// Chains bring something of it, which waits for the copy.
     is_heard: bool,
-    /// All pieces are installed; the last is not durable yet.
-    is_written: bool,
 }
 
 /// The machine of a recipient. Of a node that is none it is empty.
@@ -183,8 +193,12 @@ pub struct Recipient {
     missing: BTreeSet<ChunkName>,
     /// Those among them that chains bring something of: they are copied first.
     heard: BTreeSet<ChunkName>,
-    /// Being copied; at most [`COPIES_MAX`].
+    /// Being copied; at most [`SMALL_MAX`].
     copying: BTreeMap<u64, Copying>,
+    /// How many may be for now.
+    window: usize,
+    /// All pieces are installed; the last is not durable yet.
+    written: BTreeSet<ChunkName>,
     /// Installed. One name for each chunk that the node is going to hold.
     installed: BTreeSet<ChunkName>,
     /// The number of the last read. Numbers of different incarnations are different.
@@ -211,6 +225,8 @@ impl Recipient {
             missing: BTreeSet::new(),
             heard: BTreeSet::new(),
             copying: BTreeMap::new(),
+            window: COPIES_MAX,
+            written: BTreeSet::new(),
             installed: BTreeSet::new(),
             reads: incarnation << 32,
             bytes: 0,
@@ -240,7 +256,7 @@ impl Recipient {
                 let told = self.recalls.keys().filter(|node| !self.listings.contains_key(node));
                 self.listings.len() + told.count()
             },
-            missing: self.missing.len() + self.copying.len(),
+            missing: self.missing.len() + self.copying.len() + self.written.len(),
             installed: self.installed.len(),
             bytes: self.bytes,
         }
@@ -253,14 +269,13 @@ impl Recipient {
 
     /// The chunks that nothing of is here yet but what chains brought.
     pub fn missing(&self) -> Vec<ChunkName> {
-        let copying = self.copying.values().filter(|copying| !copying.is_written);
-        let copying = copying.map(|copying| copying.chunk.clone());
+        let copying = self.copying.values().map(|copying| copying.chunk.clone());
         self.missing.iter().cloned().chain(copying).collect()
     }
 
     /// Chunks of which some pieces came, and not the last, begin anew.
     pub fn begin_pieces_anew(&mut self) {
-        for copying in self.copying.values_mut().filter(|it| it.offset > 0 && !it.is_written) {
+        for copying in self.copying.values_mut().filter(|it| it.offset > 0) {
             (copying.offset, copying.at, copying.asked_us) = (0, None, None);
         }
     }
@@ -307,17 +322,15 @@ impl Recipient {
                 self.copied(now_us, read, &chunk, copy, map, effects)
             }
             Event::Refused { read } => {
-                if let Some(copying) = self.copying.get_mut(&read)
-                    && !copying.is_written
-                {
+                if let Some(copying) = self.copying.get_mut(&read) {
                     (copying.offset, copying.at) = (0, None); // Patience, and from the start.
                 }
             }
             Event::Stored(chunk) => {
                 self.forget_missing(&chunk);
-                let before = self.copying.len();
-                self.copying.retain(|_, copying| copying.chunk != chunk);
-                debug_assert!(before <= self.copying.len() + 1, "a chunk is copied once at a time");
+                if !self.written.remove(&chunk) {
+                    self.copying.retain(|_, copying| copying.chunk != chunk);
+                }
                 self.installed.insert(chunk);
             }
             Event::Tick => {}
@@ -335,6 +348,7 @@ impl Recipient {
             self.missing.clear();
             self.heard.clear();
             self.copying.clear();
+            self.written.clear();
             self.installed.clear();
             self.recalled.clear();
         }
@@ -348,7 +362,8 @@ impl Recipient {
         let is_ours = |(blob, chunk): &ChunkName| map.recipients(blob, *chunk).contains(&node);
         self.missing.retain(is_ours);
         self.heard.retain(is_ours);
-        self.copying.retain(|_, copying| copying.is_written || is_ours(&copying.chunk));
+        self.copying.retain(|_, copying| is_ours(&copying.chunk));
+        self.written.retain(is_ours);
         self.installed.retain(is_ours);
         for other in map.serving().filter(|other| *other != node) {
             self.listings.insert(other, Page::default());
@@ -361,6 +376,7 @@ impl Recipient {
     fn want(&mut self, chunk: ChunkName, map: &ClusterMap) {
         let is_ours = map.recipients(&chunk.0, chunk.1).contains(&self.node);
         let is_known = self.installed.contains(&chunk)
+            || self.written.contains(&chunk)
             || self.copying.values().any(|copying| copying.chunk == chunk);
         if self.is_moving && is_ours && !is_known {
             self.missing.insert(chunk);
@@ -397,7 +413,7 @@ impl Recipient {
     ) {
         let Some(copying) = self.copying.get_mut(&read) else { return };
         let Some(range) = piece(map, &copying.chunk, copying.offset) else { return };
-        let is_asked = copying.chunk == *chunk && !copying.is_written && copy.range == range;
+        let is_asked = copying.chunk == *chunk && copy.range == range;
         if !is_asked || copying.at.is_some_and(|at| at != copy.at) || !copy.is_sound() {
             return; // Asked again when patience ends.
         }
@@ -407,9 +423,17 @@ impl Recipient {
             let took_us = len.saturating_mul(1_000_000) / rate.max(1);
             self.paid_us = self.paid_us.max(now_us).saturating_add(took_us);
         }
+        match (copying.offset == 0, copy.is_last) {
+            (true, true) => self.window = (self.window + 1).min(SMALL_MAX),
+            (true, false) => self.window = COPIES_MAX,
+            (false, _) => {}
+        }
         copying.offset += range.len();
         (copying.at, copying.asked_us) = (Some(copy.at), None);
-        copying.is_written = copy.is_last;
+        if copy.is_last {
+            self.copying.remove(&read);
+            self.written.insert(chunk.clone());
+        }
         effects.push(Effect::Install { chunk: chunk.clone(), copy });
     }
 
@@ -435,21 +459,27 @@ impl Recipient {
                 effects.push(Effect::Recall { to: *to, after: recalling.after });
             }
         }
-        while self.copying.len() < COPIES_MAX
+        let is_long = |copying: &&Copying| copying.offset > 0;
+        let long = self.copying.values().filter(is_long).count();
+        while long < COPIES_MAX
+            && self.copying.len() < self.window
+            && self.written.len() < WRITTEN_MAX
             && let Some(chunk) = self.heard.first().or(self.missing.first()).cloned()
         {
             self.reads += 1;
             let is_heard = self.heard.contains(&chunk);
             self.forget_missing(&chunk);
             let (offset, at, asked_us) = (0, None, None);
-            let copying = Copying { chunk, offset, at, asked_us, is_heard, is_written: false };
+            let copying = Copying { chunk, offset, at, asked_us, is_heard };
             let before = self.copying.insert(self.reads, copying);
             debug_assert!(before.is_none(), "a number is never used again: {}", self.reads);
         }
-        debug_assert!(self.copying.len() <= COPIES_MAX, "copies at a time are bounded");
+        let mut long = 0;
         for (read, copying) in &mut self.copying {
             let is_paid = now_us >= self.paid_us || copying.is_heard && self.is_pressed;
-            if copying.is_written || !is_due(copying.asked_us) || !is_paid {
+            long += usize::from(copying.offset > 0);
+            let is_turn = copying.offset == 0 || long <= COPIES_MAX;
+            if !is_due(copying.asked_us) || !is_paid || !is_turn {
                 continue;
             }
             let (blob, number) = &copying.chunk;
@@ -462,7 +492,8 @@ impl Recipient {
             effects.push(Effect::Ask { to, read, chunk, range, kind });
         }
         let is_told = self.listings.is_empty() && self.recalls.is_empty();
-        let is_done = is_told && self.missing.is_empty() && self.copying.is_empty();
+        let is_here = self.copying.is_empty() && self.written.is_empty();
+        let is_done = is_told && self.missing.is_empty() && is_here;
         debug_assert!(!is_done || self.heard.is_empty(), "D3: what chains bring waits for a copy");
         if is_done && is_due(self.told_us) {
             self.told_us = Some(now_us);
@@ -475,12 +506,14 @@ impl Recipient {
     /// # Panics
     /// When it does not.
     pub fn invariants(&self) {
-        assert!(self.copying.len() <= COPIES_MAX, "copies at a time are bounded");
+        assert!(self.copying.len() <= SMALL_MAX, "copies at a time are bounded");
+        assert!((COPIES_MAX..=SMALL_MAX).contains(&self.window), "as they are asked for");
         let is_told = self.listings.is_empty() && self.recalls.is_empty();
         let is_idle = is_told && self.missing.is_empty();
         assert!(self.is_moving || is_idle, "without a move nothing is missing");
         for copying in self.copying.values() {
-            let is_apart = !self.missing.contains(&copying.chunk);
+            let is_apart =
+                !self.missing.contains(&copying.chunk) && !self.written.contains(&copying.chunk);
             assert!(is_apart, "a chunk that is being copied is not to be asked for as well");
         }
         assert!(self.heard.is_subset(&self.missing), "what chains bring something of is missing");

@@ -2,8 +2,8 @@
 
 use tyr_types::{BlobName, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Timestamp};
 
-use super::copy::PIECE_LEN_MAX;
-use super::recipient::{COPIES_MAX, PATIENCE_US};
+use super::copy::{FIRST_LEN_MAX, PIECE_LEN_MAX};
+use super::recipient::{COPIES_MAX, PATIENCE_US, SMALL_MAX, WRITTEN_MAX};
 use super::*;
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::movement::ChunkName;
@@ -129,16 +129,44 @@ fn a_chunk_that_a_chain_brings_is_copied_too() {
     assert!(asked(&case.listed(0, &[chunk])).is_empty(), "listed or heard of");
 }
 
+/// More and more small ones come at a time, and what has come waits for nothing but its sync.
 #[test]
 fn what_is_copied_at_a_time_is_bounded() {
     let (mut case, _) = Case::new(4096);
-    let chunks = gained(&case.map, COPIES_MAX + 5);
-    let asks = asked(&case.listed(0, &chunks));
-    assert_eq!(asks.len(), COPIES_MAX);
-    let (read, chunk) = &asks[0];
-    let copy = copy_of(&case.map, chunk, 0, 7);
-    assert!(asked(&case.copied(*read, copy, chunk)).is_empty(), "until it is durable");
-    assert_eq!(asked(&case.step(Event::Stored(chunk.clone()))).len(), 1, "then the next");
+    let chunks = gained(&case.map, WRITTEN_MAX + 2 * SMALL_MAX);
+    let mut under_way = asked(&case.listed(0, &chunks));
+    assert_eq!(under_way.len(), COPIES_MAX);
+    let (mut came, mut most) = (Vec::new(), 0);
+    while let Some((read, chunk)) = under_way.pop() {
+        let copy = copy_of(&case.map, &chunk, 0, 7);
+        under_way.extend(asked(&case.copied(read, copy, &chunk)));
+        most = most.max(under_way.len());
+        came.push(chunk);
+    }
+    assert_eq!(most, SMALL_MAX);
+    assert!((WRITTEN_MAX..WRITTEN_MAX + SMALL_MAX).contains(&came.len()), "{}", came.len());
+    for chunk in came {
+        under_way.extend(asked(&case.step(Event::Stored(chunk))));
+    }
+    assert_eq!(under_way.len(), SMALL_MAX, "it goes on when that is durable");
+}
+
+/// A chunk of more than its first piece shows that others may be as long.
+#[test]
+fn of_long_chunks_few_are_copied_at_a_time() {
+    let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
+    let chunks = gained(&case.map, 4 * SMALL_MAX);
+    let mut firsts = asked(&case.listed(0, &chunks));
+    let mut long = Vec::new();
+    while let Some((read, chunk)) = firsts.pop() {
+        let first = copy_of(&case.map, &chunk, 0, 7);
+        assert!(!first.is_last);
+        long.extend(asked(&case.copied(read, first, &chunk)));
+    }
+    assert_eq!(long.len(), COPIES_MAX, "their second pieces, and nothing else: {long:?}");
+    let (read, chunk) = &long[0];
+    let rest = copy_of(&case.map, chunk, FIRST_LEN_MAX, 7);
+    assert!(asked(&case.copied(*read, rest, chunk)).iter().any(|(other, _)| other == read));
 }
 
 #[test]
@@ -165,8 +193,9 @@ fn what_chains_write_to_is_copied_first_and_at_any_rate_when_much_waits_for_it()
     let last = chunks.last().unwrap();
     assert!(asked(&case.step(Event::Heard(last.clone()))).is_empty(), "all copies are under way");
     let (read, chunk) = &first[0];
-    case.copied(*read, copy_of(&case.map, chunk, 0, 5), chunk);
-    assert!(asked(&case.step(Event::Stored(chunk.clone()))).is_empty(), "it is not paid for yet");
+    let next = asked(&case.copied(*read, copy_of(&case.map, chunk, 0, 5), chunk));
+    assert!(next.is_empty(), "it is not paid for yet");
+    case.step(Event::Stored(chunk.clone()));
     case.recipient.press(true);
     let next: Vec<_> = asked(&case.step(Event::Tick)).into_iter().map(|(_, it)| it).collect();
     assert_eq!(next, std::slice::from_ref(last), "nothing else, though others come before it");
@@ -183,17 +212,20 @@ fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
     let is_next = |effect: &Effect| match effect {
         Effect::Ask { range, kind, .. } => {
             let at = Timestamp { clock: 7, ..Timestamp::ZERO };
-            range.start == PIECE_LEN_MAX && *kind == Kind::At(at)
+            range.start == FIRST_LEN_MAX && *kind == Kind::At(at)
         }
         Effect::List { .. } | Effect::Recall { .. } | Effect::Install { .. } | Effect::CaughtUp => {
             false
         }
     };
     assert!(effects.iter().any(is_next), "{effects:?}");
-    let other = copy_of(&case.map, &chunk, PIECE_LEN_MAX, 8);
+    let other = copy_of(&case.map, &chunk, FIRST_LEN_MAX, 8);
     assert!(case.copied(read, other, &chunk).is_empty(), "not of another timestamp");
-    let second = copy_of(&case.map, &chunk, PIECE_LEN_MAX, 7);
-    let effects = case.copied(read, second, &chunk);
+    let second = copy_of(&case.map, &chunk, FIRST_LEN_MAX, 7);
+    assert_eq!(second.range.len(), PIECE_LEN_MAX);
+    case.copied(read, second, &chunk);
+    let last = copy_of(&case.map, &chunk, FIRST_LEN_MAX + PIECE_LEN_MAX, 7);
+    let effects = case.copied(read, last, &chunk);
     assert!(matches!(&effects[..], [Effect::Install { copy, .. }] if copy.is_last));
 }
 

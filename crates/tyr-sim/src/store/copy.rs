@@ -27,11 +27,14 @@ impl Chunk {
         kept.drain(..first.unwrap_or(kept.len()));
         kept.retain(|version| *version < at);
         kept.push(at);
+        let held = |at: &Timestamp| self.content_at(Some(*at)).map_or(0, |it| it.bytes.len());
+        let held = kept.iter().map(held).max().unwrap_or_default();
         let versions: Option<Vec<ChunkVersion>> =
             kept.into_iter().map(|at| self.version(range, at)).collect();
         let mut versions = versions?;
         versions.dedup();
-        let is_last = range.end >= self.range().end;
+        let end = self.range().start + held as u64;
+        let is_last = range.end >= end;
         Some(ChunkCopy::new(at, range, is_last, versions))
     }
 
