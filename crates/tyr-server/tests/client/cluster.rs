@@ -21,10 +21,11 @@ const ALL: ByteRange = ByteRange { start: 0, end: 1 << 20 };
 /// How long a test waits for what has to come.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster of three, with a keyspace in small chunks.
+/// A cluster, of three unless a test says otherwise, with a keyspace in small chunks.
 pub(super) struct Stage {
     pub servers: BTreeMap<NodeId, Server>,
     addresses: Vec<String>,
+    options: BTreeMap<NodeId, ServerOptions>,
     pub keyspace: KeyspaceId,
     _folder: tempfile::TempDir,
 }
@@ -46,8 +47,16 @@ impl Stage {
 
     /// The same, of nodes whose options are changed so.
     pub fn with(change: impl Fn(&mut ServerOptions)) -> (Self, Arc<Client>) {
-        let folder = tempfile::tempdir().unwrap();
-        let places: Vec<_> = (0..3).map(|_| free_place()).collect();
+        Self::within(tempfile::tempdir().unwrap(), 3, change)
+    }
+
+    /// The same of so many nodes, in this folder.
+    pub fn within(
+        folder: tempfile::TempDir,
+        nodes: usize,
+        change: impl Fn(&mut ServerOptions),
+    ) -> (Self, Arc<Client>) {
+        let places: Vec<_> = (0..nodes).map(|_| free_place()).collect();
         let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
         let initial = |(n, address): (u16, &String)| InitialNode {
             node: NodeId(n),
@@ -55,19 +64,27 @@ impl Stage {
             is_monitor: true,
         };
         let initial: Vec<_> = (0..).zip(&addresses).map(initial).collect();
-        let start = |(n, place): (u16, _)| {
+        let options = |(n, place): (u16, _)| {
             let mut options = ServerOptions::new(folder.path().join(n.to_string()), place);
             options.node = Some(NodeId(n));
             options.formation = Formation::Initial(initial.clone());
             change(&mut options);
-            (NodeId(n), Server::start(options).unwrap())
+            (NodeId(n), options)
         };
-        let servers = (0..).zip(places).map(start).collect();
+        let options: BTreeMap<_, _> = (0..).zip(places).map(options).collect();
+        let servers = started(&options);
         let client = connect(&addresses);
         let config = KeyspaceConfig { chunk_size: 4096, ..KeyspaceConfig::default() };
         let name = KeyspaceName::new("test").unwrap();
         let info = block_on(client.create_keyspace(&name, &config)).unwrap();
-        (Self { servers, addresses, keyspace: info.id, _folder: folder }, client)
+        (Self { servers, addresses, options, keyspace: info.id, _folder: folder }, client)
+    }
+
+    /// Stops all nodes and starts them again; answers a new client.
+    pub fn restart(&mut self) -> Arc<Client> {
+        std::mem::take(&mut self.servers).values().for_each(|server| server.stop().unwrap());
+        self.servers = started(&self.options);
+        self.client()
     }
 
     fn client(&self) -> Arc<Client> {
@@ -89,6 +106,13 @@ impl Stage {
         let operations = vec![Operation::Append { payload, expected: None }];
         BlobOperations { blob: self.blob(key), operations }
     }
+}
+
+fn started(options: &BTreeMap<NodeId, ServerOptions>) -> BTreeMap<NodeId, Server> {
+    let start = |(node, options): (&NodeId, &ServerOptions)| {
+        (*node, Server::start(options.clone()).unwrap())
+    };
+    options.iter().map(start).collect()
 }
 
 /// Connects. A cluster that has just begun takes a moment to form.

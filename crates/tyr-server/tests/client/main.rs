@@ -6,6 +6,7 @@ mod cluster;
 mod copies;
 mod format;
 mod joining;
+mod kept;
 mod leases;
 mod listings;
 mod quota;
