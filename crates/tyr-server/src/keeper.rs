@@ -108,6 +108,12 @@ impl Keeper {
         self.changed.notify_all();
     }
 
+    /// Folds as soon as it can, whatever there is to fold.
+    pub fn fold_soon(&self) {
+        self.state.lock().is_wanted = true;
+        self.changed.notify_all();
+    }
+
     /// Folds now.
     ///
     /// # Errors

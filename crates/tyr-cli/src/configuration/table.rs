@@ -179,8 +179,8 @@ table! {
         default: Some("64GiB"),
         example: "500GiB",
         meaning: "Bytes that the node may hold on its disk for kept snapshots. When it holds more, \
-                  the oldest kept snapshot of the cluster is dropped, and the cluster log names \
-                  it.",
+                  or its disk is full, the oldest kept snapshot of the cluster is dropped, and \
+                  the cluster log names it.",
     }
     CopyRate {
         group: Group::Storage,

@@ -104,7 +104,6 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
         is_joining: who.is_joining,
     };
     let follower = MetadataFollower::start(parts, &control.handle);
-    start_telling(&options, node, &driver, &follower, &control);
     router.open(Arc::clone(&follower) as Arc<dyn Leader>, Arc::clone(&driver));
     let gossip = start_gossip(&options, node, who.incarnation, cluster, &follower, &control)?;
     follower.gossip_by(gossip.clone());
@@ -112,6 +111,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     gate.open(Arc::clone(&driver), inbox, router, Arc::clone(&quotas), Arc::clone(&memory));
     let listen = network.listen(options.listen)?;
     let keeper = Keeper::new(Arc::clone(&driver), limits, snapshot_floor(&gossip));
+    start_telling(&options, &driver, &keeper, &follower, &control);
     let is_stopping = Arc::<AtomicBool>::default();
     let (going, open, seen) = (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&disk));
     let (rumours, kept) = (gossip.clone(), Arc::clone(&quotas));
@@ -142,14 +142,14 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
 /// What the node tells the monitors of itself from now on: what happens, and too much that is kept.
 fn start_telling(
     options: &ServerOptions,
-    node: NodeId,
     driver: &Arc<Driver>,
+    keeper: &Arc<Keeper>,
     follower: &MetadataFollower,
     control: &Thread,
 ) {
     let client = || follower.client().clone();
-    control.handle.spawn(Arc::clone(&driver.remarks).run(node, client()));
-    let bound = KeptBound::new(driver, client(), options.kept_bytes_max);
+    control.handle.spawn(Arc::clone(&driver.remarks).run(driver.node(), client()));
+    let bound = KeptBound::new(driver, Arc::clone(keeper), client(), options.kept_bytes_max);
     control.handle.spawn(bound.run());
 }
 

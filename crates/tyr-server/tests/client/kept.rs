@@ -1,11 +1,14 @@
-//! What kept snapshots hold on the disks of a cluster of three (V7).
+//! What kept snapshots hold on the disks of a cluster of three, and what bounds it (V7).
 
+use std::process::Command;
 use std::time::Instant;
 
 use tyr_client::{Client, Place, Want, block_on};
-use tyr_server::Observer;
+use tyr_metadata::reserved;
+use tyr_server::{Observer, ROOM_MIN, room};
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, ErrorKind, KeptName, Operation, Payload, Result,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeptName, Key, KeyspaceConfig,
+    KeyspaceId, KeyspaceName, NodeId, Operation, Payload, Result,
 };
 
 use super::cluster::{PATIENCE, Stage};
@@ -74,6 +77,26 @@ fn read(client: &Client, stage: &Stage, at: &str, key: &str) -> Result<Option<u8
     Ok(sight.seen.bytes.first().copied())
 }
 
+fn log(stage: &Stage) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let list = stage.servers[&NodeId(0)].metadata().list(reserved::LOG, None, 1000);
+    let (entries, _) = runtime.block_on(list).unwrap();
+    let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+    entries.iter().map(|(_, entry)| text(&entry.value)).collect()
+}
+
+/// The first entry of the cluster log that says this.
+fn told(stage: &Stage, part: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let entries = log(stage);
+        if let Some(found) = entries.iter().find(|entry| entry.contains(part)) {
+            return found.clone();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{entries:?}");
+    }
+}
+
 #[test]
 fn what_is_held_grows_with_what_is_replaced_outlives_restarts_and_goes_with_the_snapshot() {
     let (mut stage, mut client) = Stage::with(|options| options.fold_log_bytes = 64 << 10);
@@ -123,4 +146,116 @@ fn what_is_held_grows_with_what_is_replaced_outlives_restarts_and_goes_with_the_
     fold(&client, &stage);
     let again = &held(&client)[0];
     assert!(again.1 < nodes * 2 * LEN as u64, "the other blob alone: {again:?}");
+}
+
+#[test]
+fn beyond_its_bound_a_node_drops_the_oldest_for_all_and_writers_go_on() {
+    let (stage, client) = Stage::with(|options| {
+        options.fold_log_bytes = 64 << 10;
+        options.kept_bytes_max = ALL + ALL / 2;
+    });
+    put_some(&client, &stage, 0..BLOBS, 1);
+    block_on(client.keep(&name("old"))).unwrap();
+    put_some(&client, &stage, 0..BLOBS, 2);
+    fold(&client, &stage);
+    block_on(client.keep(&name("young"))).unwrap();
+    assert_eq!(read(&client, &stage, "old", "7").unwrap(), Some(1));
+    let begun = Instant::now();
+    // Whoever writes notices nothing: each of these would fail.
+    while held(&client).len() == 2 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", held(&client));
+        put_some(&client, &stage, 0..BLOBS, 3);
+    }
+    let dropped = read(&client, &stage, "old", "7").unwrap_err();
+    assert_eq!(dropped.kind(), ErrorKind::NotFound, "{dropped}");
+    fold(&client, &stage);
+    assert_eq!(read(&client, &stage, "young", "7").unwrap(), Some(2), "it is within the bound");
+    let told = told(&stage, "kept snapshot old was dropped, the oldest: ");
+    let what_to_do = format!("kept_bytes_max is {}; raise it, or keep fewer", ALL + ALL / 2);
+    assert!(told.contains(&what_to_do), "{told}");
+    assert!(!log(&stage).iter().any(|entry| entry.contains("kept snapshot young was dropped")));
+    block_on(client.keep(&name("old"))).unwrap();
+    assert_eq!(read(&client, &stage, "old", "7").unwrap(), Some(3), "there is room for it again");
+}
+
+/// A disk of its own in memory, where the test may mount one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"];
+        match Command::new("mount").args(options).arg(folder.path()).output() {
+            Ok(output) if output.status.success() => Some(Self(folder)),
+            Ok(_) | Err(_) => {
+                println!("skipped: this process may not mount a small disk");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily, should a failed test have left files open.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+/// A blob of a MiB.
+fn put_large(client: &Client, keyspace: KeyspaceId, key: &str, seed: u64) -> Result<()> {
+    put_len(client, keyspace, key, seed, 1 << 17)
+}
+
+/// A blob of so many words, which become no less by compression.
+fn put_len(
+    client: &Client,
+    keyspace: KeyspaceId,
+    key: &str,
+    seed: u64,
+    words: usize,
+) -> Result<()> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut word = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let bytes: Vec<u8> = (0..words).flat_map(|_| word()).collect();
+    let operations = vec![Operation::Replace { payload: Payload::Inline(Bytes::from(bytes)) }];
+    let blob = BlobName { keyspace, key: Key::new(key).unwrap() };
+    let blobs = vec![BlobOperations { blob, operations }];
+    client.commit(blobs, Vec::new(), Vec::new()).wait().map(drop)
+}
+
+#[test]
+fn where_the_disk_is_full_the_oldest_makes_room_and_writers_go_on() {
+    let Some(disk) = SmallDisk::mount("640m") else { return };
+    let folder = tempfile::tempdir_in(disk.0.path()).unwrap();
+    // No fold is due before the disk is full.
+    let (stage, client) = Stage::within(folder, 1, |_| {});
+    let large = KeyspaceName::new("large").unwrap();
+    let large = block_on(client.create_keyspace(&large, &KeyspaceConfig::default())).unwrap().id;
+    (0..100).for_each(|n| put_large(&client, large, &n.to_string(), n).unwrap());
+    block_on(client.keep(&name("old"))).unwrap();
+    // The node looks twice a second: what is large must not be faster.
+    let is_full = || room(disk.0.path()).unwrap() < ROOM_MIN;
+    let overwritten = (0..1000).take_while(|_| !is_full());
+    overwritten.for_each(|n| put_large(&client, large, &(n % 100).to_string(), 100 + n).unwrap());
+    let begun = Instant::now();
+    let full = loop {
+        assert!(begun.elapsed() < PATIENCE, "nothing is refused");
+        if let Err(full) = put_len(&client, large, "small", 0, 1) {
+            break full;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::Unavailable, "{full}");
+    assert!(full.message().contains("disk"), "{full}");
+    let told = told(&stage, "kept snapshot old was dropped, the oldest: its disk is full");
+    assert!(told.contains("make room, or keep fewer"), "{told}");
+    let begun = Instant::now();
+    while let Err(error) = put_large(&client, large, "more", 0) {
+        assert!(begun.elapsed() < PATIENCE, "{error}");
+    }
 }
