@@ -54,6 +54,9 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Watch { .. }
         | Step::Told { .. }
         | Step::Look { .. }
-        | Step::Unwatch { .. } => None,
+        | Step::Unwatch { .. }
+        | Step::Keep { .. }
+        | Step::Kept { .. }
+        | Step::Unkeep { .. } => None,
     }
 }

@@ -4,21 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Deed, Fate, Head, Step};
-use crate::workload::listings::{HEAD, keys_of};
+use crate::workload::listings::HEAD;
+pub(super) use crate::workload::listings::keys_of;
 
 /// What a pair's writer did to it, in order.
-type Writes<'a> = BTreeMap<u64, Vec<(&'a Deed, Option<u64>)>>;
+pub(super) type Writes<'a> = BTreeMap<u64, Vec<(&'a Deed, Option<u64>)>>;
+
+/// From the beginning of something to its end.
+pub(super) type Span = (u64, u64);
 
 /// Checks the listings of pairs; that there is a last one, too.
 pub fn check(deeds: &[&Deed]) -> Vec<String> {
-    let mut writes = Writes::new();
-    for deed in deeds.iter().filter(|deed| deed.fate != Fate::Failed) {
-        for step in &deed.steps {
-            if let Step::Pair { pair, size } = step {
-                writes.entry(*pair).or_default().push((deed, *size));
-            }
-        }
-    }
+    let writes = writes_of(deeds);
     let mut wrong = Vec::new();
     let mut is_read_last = false;
     for deed in deeds.iter().filter(|deed| deed.fate == Fate::Done) {
@@ -30,7 +27,7 @@ pub fn check(deeds: &[&Deed]) -> Vec<String> {
             if listing != first {
                 found.insert(difference(first, listing));
             }
-            found.extend(of_one_moment(&writes, deed, listing));
+            found.extend(of_one_moment(&writes, (deed.invoked, deed.returned), listing));
         }
         found.extend(deed.steps.iter().filter_map(|step| of_the_same(step, first)));
         let told = |text| format!("{text}: {} (line {})", deed.operation, deed.invoked);
@@ -42,7 +39,21 @@ pub fn check(deeds: &[&Deed]) -> Vec<String> {
     wrong
 }
 
-fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
+/// What was done to each pair, or may have been.
+pub(super) fn writes_of<'a>(deeds: &[&'a Deed]) -> Writes<'a> {
+    let mut writes = Writes::new();
+    for deed in deeds.iter().filter(|deed| deed.fate != Fate::Failed) {
+        for step in &deed.steps {
+            if let Step::Pair { pair, size } = step {
+                writes.entry(*pair).or_default().push((deed, *size));
+            }
+        }
+    }
+    writes
+}
+
+/// What a step listed.
+pub(super) fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
     match step {
         Step::Scan { seen } => seen.as_ref(),
         Step::Pair { .. }
@@ -72,12 +83,15 @@ fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Watch { .. }
         | Step::Told { .. }
         | Step::Look { .. }
-        | Step::Unwatch { .. } => None,
+        | Step::Unwatch { .. }
+        | Step::Keep { .. }
+        | Step::Kept { .. }
+        | Step::Unkeep { .. } => None,
     }
 }
 
 /// What is wrong with other listings of the same moment, with first bytes or of groups.
-fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
+pub(super) fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
     match step {
         Step::Heads { seen: Some(seen) } => {
             let sizes: Vec<_> = seen.iter().map(|(key, size, ..)| (key.clone(), *size)).collect();
@@ -125,11 +139,15 @@ fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<String> {
         | Step::Watch { .. }
         | Step::Told { .. }
         | Step::Look { .. }
-        | Step::Unwatch { .. } => None,
+        | Step::Unwatch { .. }
+        | Step::Keep { .. }
+        | Step::Kept { .. }
+        | Step::Unkeep { .. } => None,
     }
 }
 
-fn difference(first: &[(String, u64)], second: &[(String, u64)]) -> String {
+/// How two listings differ that should not.
+pub(super) fn difference(first: &[(String, u64)], second: &[(String, u64)]) -> String {
     let only = |these: &[(String, u64)], others: &[(String, u64)]| {
         these.iter().filter(|it| !others.contains(it)).cloned().collect::<Vec<_>>()
     };
@@ -137,8 +155,12 @@ fn difference(first: &[(String, u64)], second: &[(String, u64)]) -> String {
     format!("unrepeatable listing, only first {first:?}, only then {second:?}")
 }
 
-/// What is wrong with one listing of a deed.
-fn of_one_moment(writes: &Writes<'_>, deed: &Deed, listing: &[(String, u64)]) -> Vec<String> {
+/// What is wrong with one listing of a moment in this span.
+pub(super) fn of_one_moment(
+    writes: &Writes<'_>,
+    span: Span,
+    listing: &[(String, u64)],
+) -> Vec<String> {
     let mut wrong = Vec::new();
     if !listing.is_sorted_by(|left, right| left.0 < right.0) {
         wrong.push("a listing out of order".to_owned());
@@ -152,7 +174,7 @@ fn of_one_moment(writes: &Writes<'_>, deed: &Deed, listing: &[(String, u64)]) ->
         known += usize::from(left.is_some()) + usize::from(right.is_some());
         if left != right {
             wrong.push(format!("torn pair {pair}: {left:?} and {right:?}"));
-        } else if !possible(writes, deed).contains(&left) {
+        } else if !possible(writes, span).contains(&left) {
             wrong.push(format!("pair {pair} was not {left:?} then"));
         }
     }
@@ -162,13 +184,12 @@ fn of_one_moment(writes: &Writes<'_>, deed: &Deed, listing: &[(String, u64)]) ->
     wrong
 }
 
-/// What a pair may be at the moment of `deed`: what was acknowledged last before it began, and
+/// What a pair may be at a moment of this span: what was acknowledged last before it began, and
 /// whatever may have taken effect between that and its end.
-fn possible(writes: &[(&Deed, Option<u64>)], deed: &Deed) -> BTreeSet<Option<u64>> {
-    let acknowledged = writes.iter().filter(|(write, _)| write.returned < deed.invoked);
+fn possible(writes: &[(&Deed, Option<u64>)], span: Span) -> BTreeSet<Option<u64>> {
+    let (begin, end) = span;
+    let acknowledged = writes.iter().filter(|(write, _)| write.returned < begin);
     let last = acknowledged.max_by_key(|(write, _)| write.invoked);
-    let since = writes
-        .iter()
-        .filter(|(write, _)| write.returned > deed.invoked && write.invoked < deed.returned);
+    let since = writes.iter().filter(|(write, _)| write.returned > begin && write.invoked < end);
     since.map(|(_, size)| *size).chain([last.and_then(|(_, size)| *size)]).collect()
 }

@@ -11,6 +11,7 @@
 //!                   ├─► uploads: what is read is whole, of one version
 //!                   ├─► groups: headers are right
 //!                   ├─► watches: who watches hears of each change
+//!                   ├─► kept: what is kept stays as it was
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -20,6 +21,7 @@
 pub mod bank;
 pub mod groups;
 pub mod holes;
+pub mod kept;
 pub mod listings;
 pub mod locks;
 pub mod order;
@@ -80,6 +82,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Uploads => uploads::check(&own),
             Workload::Groups => groups::check(&own),
             Workload::Watches => watches::check(&own, &watches::troubles(events)),
+            Workload::Kept => kept::check(&own, &kept::Suffered::of(events)),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

@@ -48,7 +48,11 @@ fn may(step: &Step) -> May {
         | Step::Fenced { .. }
         | Step::Unlock { .. }
         | Step::Upload { how: How::Expected, .. } => (true, false, false),
-        Step::Enter { .. } | Step::Leave { .. } => (false, true, false),
+        Step::Enter { .. }
+        | Step::Leave { .. }
+        | Step::Keep { .. }
+        | Step::Kept { .. }
+        | Step::Unkeep { .. } => (false, true, false),
         Step::Scan { .. } | Step::Look { .. } => (false, false, true),
         Step::Append { .. }
         | Step::Write { .. }

@@ -117,7 +117,10 @@ fn note<'a>(
             | Step::Watch { .. }
             | Step::Told { .. }
             | Step::Look { .. }
-            | Step::Unwatch { .. },
+            | Step::Unwatch { .. }
+            | Step::Keep { .. }
+            | Step::Kept { .. }
+            | Step::Unkeep { .. },
             _,
         ) => {}
     }

@@ -72,8 +72,7 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                     let object = objects.number(key);
                     let order = orders.get(&object).map_or(&[][..], Vec::as_slice);
                     let (action, mistake) = read(object, *from as usize, seen, order);
-                    let is_counted = deed.fate == Fate::Done;
-                    let text = mistake.filter(|_| is_counted);
+                    let text = mistake.filter(|_| deed.fate == Fate::Done);
                     wrong.extend(text.map(|text| format!("{} {text}", name(deed))));
                     actions.push(action);
                 }
@@ -112,11 +111,13 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Watch { .. }
                 | Step::Told { .. }
                 | Step::Look { .. }
-                | Step::Unwatch { .. } => {}
+                | Step::Unwatch { .. }
+                | Step::Keep { .. }
+                | Step::Kept { .. }
+                | Step::Unkeep { .. } => {}
             }
         }
-        let is_committed = is_committed(deed, &actions, &there);
-        entries.push(entry(deed, is_committed, actions));
+        entries.push(entry(deed, is_committed(deed, &actions, &there), actions));
     }
     wrong.extend(circles(&History { entries, orders }));
     wrong
@@ -171,7 +172,10 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Watch { .. }
             | Step::Told { .. }
             | Step::Look { .. }
-            | Step::Unwatch { .. } => &[],
+            | Step::Unwatch { .. }
+            | Step::Keep { .. }
+            | Step::Kept { .. }
+            | Step::Unkeep { .. } => &[],
         })
         .copied()
 }
@@ -265,7 +269,10 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Watch { .. }
                     | Step::Told { .. }
                     | Step::Look { .. }
-                    | Step::Unwatch { .. },
+                    | Step::Unwatch { .. }
+                    | Step::Keep { .. }
+                    | Step::Kept { .. }
+                    | Step::Unkeep { .. },
                     _,
                 ) => {}
             }

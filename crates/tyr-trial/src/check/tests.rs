@@ -1,6 +1,7 @@
 //! Histories that cannot be, each made by hand, and some that can: what the checks notice.
 
 mod groups;
+mod kept;
 mod locks;
 mod uploads;
 mod watches;

@@ -252,6 +252,21 @@ pub enum Step {
         /// The watch.
         watch: u64,
     },
+    /// A snapshot was kept (V7).
+    Keep {
+        /// The snapshot; nobody else's has this number.
+        snapshot: u64,
+    },
+    /// What follows was read at a kept snapshot.
+    Kept {
+        /// The snapshot.
+        snapshot: u64,
+    },
+    /// A kept snapshot was dropped.
+    Unkeep {
+        /// The snapshot.
+        snapshot: u64,
+    },
 }
 
 /// What a long payload does to its blob.
@@ -287,7 +302,9 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Unlock { .. }
         | Step::Upload { .. }
         | Step::Enter { .. }
-        | Step::Leave { .. } => true,
+        | Step::Leave { .. }
+        | Step::Keep { .. }
+        | Step::Unkeep { .. } => true,
         Step::List { .. }
         | Step::Part { .. }
         | Step::Read { .. }
@@ -303,6 +320,7 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Watch { .. }
         | Step::Told { .. }
         | Step::Look { .. }
-        | Step::Unwatch { .. } => false,
+        | Step::Unwatch { .. }
+        | Step::Kept { .. } => false,
     })
 }

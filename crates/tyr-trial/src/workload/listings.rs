@@ -31,9 +31,16 @@ const PAUSES_MS: [u64; 6] = [0, 0, 20, 100, 500, 2500];
 
 /// A pair of blobs.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
+pub(super) struct Pair {
     number: u64,
     exists: bool,
+}
+
+impl Pair {
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 /// The pairs of one client.
@@ -41,7 +48,8 @@ struct Pair {
 pub(super) struct Pairs(Vec<Pair>);
 
 impl Pairs {
-    fn pick(&mut self, stage: &Stage, random: &mut Random) -> &mut Pair {
+    /// One of them.
+    pub fn pick(&mut self, stage: &Stage, random: &mut Random) -> &mut Pair {
         let place = random.below(PAIRS) as usize;
         while self.0.len() <= place {
             self.0.push(Pair { number: stage.value(), exists: false });
@@ -66,6 +74,16 @@ pub(super) fn act(
         let pause = Duration::from_millis(random.pick(&PAUSES_MS));
         return snapshot(stage, scribe, pause);
     }
+    change_one(stage, pairs, scribe, random)
+}
+
+/// Puts a pair with another size, or deletes it.
+pub(super) fn change_one(
+    stage: &Stage,
+    pairs: &mut Pairs,
+    scribe: &mut Scribe,
+    random: &mut Random,
+) -> Result<()> {
     let pair = pairs.pick(stage, random);
     let size = match pair.exists && random.below(2) == 0 {
         true => None,

@@ -109,7 +109,10 @@ fn transaction(
                 | Step::Watch { .. }
                 | Step::Told { .. }
                 | Step::Look { .. }
-                | Step::Unwatch { .. } => {}
+                | Step::Unwatch { .. }
+                | Step::Keep { .. }
+                | Step::Kept { .. }
+                | Step::Unkeep { .. } => {}
             }
         }
         deal.commit()?;

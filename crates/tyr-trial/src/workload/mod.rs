@@ -14,6 +14,7 @@
 //! | [`uploads`] | payloads of several MiB | what is read is whole, of one version (U1) |
 //! | [`groups`] | entries, counted in a header | the header is right, in any reading (H) |
 //! | [`watches`] | cells, watched | who watches hears of each change (K5) |
+//! | [`kept`] | pairs of blobs, and snapshots that are kept | what is kept stays as it was (V7) |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
@@ -22,6 +23,7 @@ pub mod bank;
 pub mod counters;
 pub mod groups;
 pub mod holes;
+pub mod kept;
 pub mod listings;
 pub mod lists;
 pub mod locks;
@@ -72,6 +74,8 @@ pub enum Workload {
     Groups,
     /// Cells that others watch.
     Watches,
+    /// Pairs of blobs, and snapshots that are kept.
+    Kept,
 }
 
 impl Workload {
@@ -89,6 +93,7 @@ impl Workload {
         Self::Uploads,
         Self::Groups,
         Self::Watches,
+        Self::Kept,
     ];
 
     /// Its name, on the command line and in histories.
@@ -106,6 +111,7 @@ impl Workload {
             Self::Uploads => "uploads",
             Self::Groups => "groups",
             Self::Watches => "watches",
+            Self::Kept => "kept",
         }
     }
 
@@ -127,7 +133,8 @@ impl Workload {
             | Self::Holes
             | Self::Uploads
             | Self::Groups
-            | Self::Watches => Durability::Buffered,
+            | Self::Watches
+            | Self::Kept => Durability::Buffered,
         };
         let chunk_size = if self == Self::Uploads { 1 << 20 } else { 4096 };
         let placed_by = match self {
@@ -141,7 +148,8 @@ impl Workload {
             | Self::Log
             | Self::Listings
             | Self::Holes
-            | Self::Uploads => PlacedBy::Key,
+            | Self::Uploads
+            | Self::Kept => PlacedBy::Key,
         };
         KeyspaceConfig { chunk_size, durability, placed_by, ..KeyspaceConfig::default() }
     }
@@ -160,7 +168,8 @@ impl Workload {
             | Self::Listings
             | Self::Stamps
             | Self::Holes
-            | Self::Groups => all,
+            | Self::Groups
+            | Self::Kept => all,
         }
     }
 
@@ -253,7 +262,8 @@ impl Stage {
             | Workload::Locks
             | Workload::Uploads
             | Workload::Groups
-            | Workload::Watches => Ok(()),
+            | Workload::Watches
+            | Workload::Kept => Ok(()),
         }
     }
 
@@ -266,6 +276,7 @@ impl Stage {
         let mut puppet = None;
         let mut writer = uploads::Writer::default();
         let mut watcher = watches::Watcher::default();
+        let mut collection = kept::Collection::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -282,10 +293,14 @@ impl Stage {
                 Workload::Watches => {
                     watches::act(self, client, &mut watcher, &mut scribe, &mut random)
                 }
+                Workload::Kept => {
+                    kept::act(self, client, &mut collection, &mut scribe, &mut random)
+                }
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
         watches::drain(self, watcher, &mut scribe);
+        kept::drain(self, collection, &mut scribe);
     }
 
     /// Reads everything once more, when nobody writes any more.
@@ -307,6 +322,7 @@ impl Stage {
             Workload::Uploads => uploads::finish(self, &mut scribe),
             Workload::Groups => groups::finish(self, &mut scribe),
             Workload::Watches => Ok(()), // Who watches has looked at all there is.
+            Workload::Kept => kept::finish(self, &mut scribe),
         }
     }
 
@@ -325,6 +341,7 @@ impl Stage {
             Workload::Uploads => uploads::keys(self),
             Workload::Groups => groups::keys(self),
             Workload::Watches => watches::keys(self),
+            Workload::Kept => listings::keys(self),
         }
     }
 }
