@@ -22,6 +22,7 @@ mod options;
 mod report;
 mod router;
 mod starting;
+mod unopened;
 mod usage;
 mod usage_scan;
 mod vigilance;

@@ -13,6 +13,7 @@ use tyr_types::{
 };
 
 use tyr_client::{Client, ConnectOptions, block_on};
+use tyr_metadata::reserved;
 use tyr_monitors::InitialNode;
 use tyr_server::{Formation, Server, ServerOptions};
 
@@ -85,6 +86,21 @@ impl Stage {
         std::mem::take(&mut self.servers).values().for_each(|server| server.stop().unwrap());
         self.servers = started(&self.options);
         self.client()
+    }
+
+    /// The entries of the cluster log.
+    pub fn log(&self) -> Vec<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let server = self.servers.values().next().unwrap();
+        let (entries, _) =
+            runtime.block_on(server.metadata().list(reserved::LOG, None, 1000)).unwrap();
+        let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+        entries.iter().map(|(_, entry)| text(&entry.value)).collect()
+    }
+
+    /// How a node is started.
+    pub fn options(&self, node: NodeId) -> &ServerOptions {
+        &self.options[&node]
     }
 
     fn client(&self) -> Arc<Client> {

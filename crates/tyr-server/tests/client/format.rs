@@ -1,4 +1,5 @@
-//! A node that a program of before feature levels left behind starts with everything in it.
+//! A node that a program of before feature levels left behind starts with everything in it; one
+//! that a later program left behind does not, and the cluster log says so.
 //!
 //! `fixtures/node-format-1` is a node alone in its cluster, with a monitor, killed while it ran:
 //! its log has all that it promised. Its `log` and `extents` end where what was written ends.
@@ -11,7 +12,7 @@ use tyr_protocol::session::{Place, Want};
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{BlobName, ByteRange, Bytes, Key, KeyspaceName, NodeId};
 
-use super::cluster::connect;
+use super::cluster::{Stage, connect};
 use tyr_client::block_on;
 use tyr_monitors::InitialNode;
 use tyr_server::{Formation, Server, ServerOptions};
@@ -62,4 +63,24 @@ fn a_node_of_the_first_format_starts_with_everything_in_it_and_uses_the_level_of
         assert_eq!(server.map().unwrap().level, LEVEL);
         server.stop().unwrap();
     }
+}
+
+#[test]
+fn that_a_program_is_too_old_for_its_folder_is_in_the_cluster_log_once() {
+    let (mut stage, _client) = Stage::new();
+    let node = NodeId(2);
+    stage.servers.remove(&node).unwrap().stop().unwrap();
+    // As a later release would have it.
+    let path = stage.options(node).folder.join("store/checkpoint");
+    let mut checkpoint = fs::read(&path).unwrap();
+    checkpoint[4] = 99;
+    fs::write(&path, &checkpoint).unwrap();
+    for _ in 0..2 {
+        let refused = Server::start(stage.options(node).clone()).unwrap_err();
+        assert!(refused.message().contains("later release"), "{refused}");
+    }
+    let lines = stage.log();
+    let told = lines.iter().filter(|line| line.contains("node 2: does not start: "));
+    let told: Vec<_> = told.collect();
+    assert!(told.len() == 1 && told[0].contains("later release"), "{lines:?}");
 }

@@ -4,11 +4,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use tyr_client::{Client, Place, Want, block_on};
-use tyr_metadata::reserved;
 use tyr_server::{Observer, ROOM_MIN, room};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeptName, Key, KeyspaceConfig,
-    KeyspaceId, KeyspaceName, NodeId, Operation, Payload, Result,
+    KeyspaceId, KeyspaceName, Operation, Payload, Result,
 };
 
 use super::cluster::{PATIENCE, Stage};
@@ -77,19 +76,11 @@ fn read(client: &Client, stage: &Stage, at: &str, key: &str) -> Result<Option<u8
     Ok(sight.seen.bytes.first().copied())
 }
 
-fn log(stage: &Stage) -> Vec<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let list = stage.servers[&NodeId(0)].metadata().list(reserved::LOG, None, 1000);
-    let (entries, _) = runtime.block_on(list).unwrap();
-    let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
-    entries.iter().map(|(_, entry)| text(&entry.value)).collect()
-}
-
 /// The first entry of the cluster log that says this.
 fn told(stage: &Stage, part: &str) -> String {
     let begun = Instant::now();
     loop {
-        let entries = log(stage);
+        let entries = stage.log();
         if let Some(found) = entries.iter().find(|entry| entry.contains(part)) {
             return found.clone();
         }
@@ -173,7 +164,7 @@ fn beyond_its_bound_a_node_drops_the_oldest_for_all_and_writers_go_on() {
     let told = told(&stage, "kept snapshot old was dropped, the oldest: ");
     let what_to_do = format!("kept_bytes_max is {}; raise it, or keep fewer", ALL + ALL / 2);
     assert!(told.contains(&what_to_do), "{told}");
-    assert!(!log(&stage).iter().any(|entry| entry.contains("kept snapshot young was dropped")));
+    assert!(!stage.log().iter().any(|entry| entry.contains("kept snapshot young was dropped")));
     block_on(client.keep(&name("old"))).unwrap();
     assert_eq!(read(&client, &stage, "old", "7").unwrap(), Some(3), "there is room for it again");
 }
