@@ -1,8 +1,8 @@
 //! Kept snapshots of a cluster. They are in the map, which the monitors change (V7).
 
 use tyr_protocol::level::LEVEL_KEEPING;
-use tyr_protocol::map::Change;
-use tyr_types::{Error, ErrorKind, KeptName, KeptSnapshot, Result, Timestamp};
+use tyr_protocol::map::{Change, ClusterMap, MapKept, MapKeyspace};
+use tyr_types::{Error, ErrorKind, KeptName, KeptSnapshot, KeyspaceId, Result, Timestamp};
 
 use super::Client;
 use tyr_runtime::clock;
@@ -35,21 +35,17 @@ impl Client {
     }
 
     /// All kept snapshots, oldest first, each with the bytes that the nodes that answer hold for it
-    /// on their disks, all replicas together.
+    /// on their disks, all replicas together, and with why it cannot be read, if it is so.
     ///
     /// # Errors
     /// `Unavailable` when the monitors do not answer.
     pub async fn kept(&self) -> Result<Vec<KeptSnapshot>> {
         let (map, _, told) = self.ask_nodes().await?;
         let counts = || told.values().flatten().flat_map(|node| &node.kept);
-        let held = |name: &KeptName| {
+        Ok(shown(&map, |name| {
             let its = counts().filter(|count| count.name == name.as_str());
             its.fold(0, |sum: u64, count| sum.saturating_add(count.bytes))
-        };
-        let shown = map.kept.iter().map(|(name, kept)| kept.shown(name, held(name)));
-        let mut all: Vec<KeptSnapshot> = shown.collect();
-        all.sort_by_key(|kept| kept.at.epoch);
-        Ok(all)
+        }))
     }
 
     /// The moment of a kept snapshot.
@@ -96,4 +92,61 @@ impl Client {
     }
 }
 
+/// The kept snapshots of a map, oldest first; what is held for each `held` says.
+fn shown(map: &ClusterMap, held: impl Fn(&KeptName) -> u64) -> Vec<KeptSnapshot> {
+    let of = |(name, kept): (&KeptName, &MapKept)| KeptSnapshot {
+        unreadable: obstacle(map, kept.at()),
+        ..kept.shown(name, held(name))
+    };
+    let mut all: Vec<KeptSnapshot> = map.kept.iter().map(of).collect();
+    all.sort_by_key(|kept| kept.at.epoch);
+    all
+}
+
+/// Why what was there at a kept moment cannot be read any more: all of it, or some keyspaces.
+fn obstacle(map: &ClusterMap, at: Timestamp) -> Option<String> {
+    let open = || map.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_dropped);
+    let why = |(id, keyspace): (&KeyspaceId, &MapKeyspace)| {
+        Some((map.kept_obstacle(*id, at)?, keyspace.name.to_string()))
+    };
+    let found: Vec<_> = open().filter_map(why).collect();
+    let (first, _) = found.first()?;
+    if found.len() == open().count() && found.iter().all(|(why, _)| why == first) {
+        return Some((*first).to_owned());
+    }
+    let of = |(why, name): &(&str, String)| format!("keyspace {name}: {why}");
+    Some(found.iter().map(of).collect::<Vec<_>>().join("; "))
+}
+
 const DROPPED: &str = "this kept snapshot was dropped, and can be read no more";
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::{KeyspaceConfig, NodeId};
+
+    use super::*;
+
+    fn kept(map: &ClusterMap, name: &str) -> ClusterMap {
+        map.changed(&Change::Keep { name: KeptName::new(name).unwrap(), day_us: 7 }).unwrap()
+    }
+
+    fn why(map: &ClusterMap) -> Vec<(String, Option<String>)> {
+        let all = shown(map, |_| 5).into_iter();
+        all.map(|it| (it.name.to_string(), it.unreadable)).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_shown_with_why() {
+        let config = |replication| KeyspaceConfig { replication, ..KeyspaceConfig::default() };
+        let map = ClusterMap::of(3, &[config(1), config(3)]);
+        let monday = kept(&map, "monday");
+        assert_eq!(why(&monday), [("monday".to_owned(), None)]);
+        let both = kept(&monday.changed(&Change::Down(NodeId(2))).unwrap(), "a-day-later");
+        let told = why(&both);
+        assert_eq!((&*told[0].0, &*told[1].0), ("monday", "a-day-later"), "the oldest first");
+        let moved = told[0].1.as_deref().unwrap();
+        assert!(moved.starts_with("data has moved"), "{moved}");
+        assert_eq!(told[1].1, None);
+        assert_eq!(shown(&both, |_| 5)[0].bytes, 5, "it is held all the same");
+    }
+}

@@ -37,7 +37,7 @@ impl EmbeddedStore {
         let base = self.inner.store.base();
         self.inner.snapshots.end_keep(|| base.kept_unfolded());
         kept?;
-        Ok(KeptSnapshot { name: name.clone(), at, bytes: 0 })
+        Ok(KeptSnapshot { name: name.clone(), at, bytes: 0, unreadable: None })
     }
 
     /// All kept snapshots, oldest first.

@@ -53,6 +53,9 @@ pub struct KeptSnapshot {
     /// Bytes that are held for it, and for older ones, since they were replaced after its moment
     /// and before that of the next one. Of a cluster at all nodes that answer together.
     pub bytes: u64,
+    /// Why it, or part of it, cannot be read any more, if that is known. What is held for it stays
+    /// until it is dropped.
+    pub unreadable: Option<String>,
 }
 
 #[cfg(test)]

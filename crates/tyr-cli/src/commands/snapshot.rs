@@ -39,7 +39,8 @@ pub struct KeepArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 What is held was replaced after the snapshot and before the next one; older snapshots need it, \
-too.
+too. One of a cluster that cannot be read any more says why; what is held for it stays until it \
+is dropped.
 
 Example:
   tyr snapshot list")]
@@ -76,10 +77,19 @@ fn list(session: &mut Session) -> Outcome {
     }
     let row = |kept: &KeptSnapshot| {
         let (at, bytes) = (version_time(kept.at), size_text(kept.bytes));
-        vec![kept.name.to_string(), at, kept.at.to_string(), bytes]
+        vec![kept.name.to_string(), at, kept.at.to_string(), bytes, readable(kept)]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
-    session.output.line(&table(&["name", "moment (UTC)", "version", "held"], &rows, &[3]))
+    let heads = ["name", "moment (UTC)", "version", "held", "can be read"];
+    session.output.line(&table(&heads, &rows, &[3]))
+}
+
+/// Whether it can be read, and what to do if not.
+fn readable(kept: &KeptSnapshot) -> String {
+    match &kept.unreadable {
+        None => "yes".to_owned(),
+        Some(why) => format!("no: {why}; drop it to get back what is held"),
+    }
 }
 
 fn kept_json(kept: &KeptSnapshot) -> serde_json::Value {
@@ -87,6 +97,7 @@ fn kept_json(kept: &KeptSnapshot) -> serde_json::Value {
         "name": kept.name.as_str(),
         "version": kept.at.to_string(),
         "held": kept.bytes,
+        "unreadable": kept.unreadable,
     })
 }
 
@@ -110,5 +121,23 @@ impl MomentArguments {
             Some(kept) => Ok(kept),
             None => store.snapshot(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr::{KeptName, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_read_says_why_and_what_to_do() {
+        let name = KeptName::new("monday").unwrap();
+        let mut kept = KeptSnapshot { name, at: Timestamp::ZERO, bytes: 5, unreadable: None };
+        assert_eq!(readable(&kept), "yes");
+        assert!(kept_json(&kept)["unreadable"].is_null());
+        kept.unreadable = Some("data has moved".to_owned());
+        assert_eq!(readable(&kept), "no: data has moved; drop it to get back what is held");
+        assert_eq!(kept_json(&kept)["unreadable"], "data has moved");
     }
 }

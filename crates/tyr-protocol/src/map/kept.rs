@@ -31,7 +31,7 @@ impl MapKept {
     /// What its users are shown, with the bytes that are held for it.
     pub fn shown(&self, name: &KeptName, bytes: u64) -> KeptSnapshot {
         let at = Timestamp { clock: self.day_us, ..self.at() };
-        KeptSnapshot { name: name.clone(), at, bytes }
+        KeptSnapshot { name: name.clone(), at, bytes, unreadable: None }
     }
 }
 

@@ -123,6 +123,7 @@ impl Base {
             name: name.clone(),
             at: *at,
             bytes: kept.held.get(at).map_or(0, |held| held.bytes),
+            unreadable: None,
         };
         let mut all: Vec<KeptSnapshot> = kept.names.iter().map(snapshot).collect();
         all.sort_by_key(|snapshot| snapshot.at);
