@@ -141,11 +141,13 @@ mod tests {
         let map = ClusterMap::of(3, &[config(1), config(3)]);
         let monday = kept(&map, "monday");
         assert_eq!(why(&monday), [("monday".to_owned(), None)]);
-        let both = kept(&monday.changed(&Change::Down(NodeId(2))).unwrap(), "a-day-later");
+        let lost = [Change::Down(NodeId(2)), Change::AcceptLoss(KeyspaceId(1))];
+        let lost = lost.iter().fold(monday, |map, change| map.changed(change).unwrap());
+        let both = kept(&lost, "a-day-later");
         let told = why(&both);
         assert_eq!((&*told[0].0, &*told[1].0), ("monday", "a-day-later"), "the oldest first");
-        let moved = told[0].1.as_deref().unwrap();
-        assert!(moved.starts_with("data has moved"), "{moved}");
+        let lost = told[0].1.as_deref().unwrap();
+        assert!(lost.starts_with("keyspace") && lost.contains("only replica"), "{lost}");
         assert_eq!(told[1].1, None);
         assert_eq!(shown(&both, |_| 5)[0].bytes, 5, "it is held all the same");
     }

@@ -136,8 +136,8 @@ mod tests {
         let mut kept = KeptSnapshot { name, at: Timestamp::ZERO, bytes: 5, unreadable: None };
         assert_eq!(readable(&kept), "yes");
         assert!(kept_json(&kept)["unreadable"].is_null());
-        kept.unreadable = Some("data has moved".to_owned());
-        assert_eq!(readable(&kept), "no: data has moved; drop it to get back what is held");
-        assert_eq!(kept_json(&kept)["unreadable"], "data has moved");
+        kept.unreadable = Some("what was kept was lost".to_owned());
+        assert_eq!(readable(&kept), "no: what was kept was lost; drop it to get back what is held");
+        assert_eq!(kept_json(&kept)["unreadable"], "what was kept was lost");
     }
 }

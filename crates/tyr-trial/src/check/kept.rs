@@ -5,45 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::listings::{self, Writes, difference, listing, of_one_moment};
-use super::watches::troubles;
 use crate::fault::Fault;
 use crate::history::{Deed, Event, Fate, Kind, Step, TROUBLE_BEGINS};
 
 /// How a reading is refused of which something is not known any more.
 const REFUSED: &str = "this part of the kept snapshot cannot be read";
 
-/// How it is where chains have changed since: that may be so without a fault of ours, when a node
-/// is taken for lost, and some time after one.
-const MOVED: &str = "data has moved since it was kept";
-
-/// After a fault a node may be declared down for so long, in microseconds.
-const SETTLED_US: u64 = 5_000_000;
-
-/// What happened to the cluster, as far as that excuses something.
-#[derive(Clone, Debug, Default)]
-pub struct Suffered {
-    /// When it was troubled, in microseconds: data may have moved.
-    pub troubles: Vec<(u64, u64)>,
-    /// Whether a disk was filled: then a node drops the oldest.
-    pub is_disk_filled: bool,
-}
-
-impl Suffered {
-    /// What the notes of a history say.
-    pub fn of(events: &[Event]) -> Self {
-        let mut notes = events.iter().filter(|event| event.kind == Kind::Note);
-        let is_of_disk = |event: &Event| {
-            let text = event.operation.strip_prefix(TROUBLE_BEGINS);
-            text.is_some_and(|text| text.contains(Fault::Disk.name()))
-        };
-        Self { troubles: troubles(events), is_disk_filled: notes.any(is_of_disk) }
-    }
-
-    /// Whether all was well in this time, in microseconds, and before it.
-    fn was_quiet(&self, begin_us: u64, end_us: u64) -> bool {
-        let settled = |end: u64| end.saturating_add(SETTLED_US);
-        !self.troubles.iter().any(|(begin, end)| *begin < end_us && begin_us < settled(*end))
-    }
+/// Whether a disk was filled, as the notes of a history say: then a node drops the oldest.
+pub fn is_disk_filled(events: &[Event]) -> bool {
+    let mut notes = events.iter().filter(|event| event.kind == Kind::Note);
+    notes.any(|event| {
+        let text = event.operation.strip_prefix(TROUBLE_BEGINS);
+        text.is_some_and(|text| text.contains(Fault::Disk.name()))
+    })
 }
 
 /// All that was done with a snapshot.
@@ -55,7 +29,7 @@ struct Snapshot<'a> {
 }
 
 /// Checks all kept snapshots; that what there is was listed in the end, too.
-pub fn check(deeds: &[&Deed], suffered: &Suffered) -> Vec<String> {
+pub fn check(deeds: &[&Deed], is_disk_filled: bool) -> Vec<String> {
     let writes = listings::writes_of(deeds);
     let mut snapshots = BTreeMap::<u64, Snapshot<'_>>::new();
     let mut wrong = Vec::new();
@@ -73,7 +47,7 @@ pub fn check(deeds: &[&Deed], suffered: &Suffered) -> Vec<String> {
         }
     }
     for (number, snapshot) in &snapshots {
-        let found = snapshot.check(&writes, suffered);
+        let found = snapshot.check(&writes, is_disk_filled);
         wrong.extend(found.into_iter().map(|text| format!("snapshot {number}: {text}")));
     }
     if !is_read_last {
@@ -83,7 +57,7 @@ pub fn check(deeds: &[&Deed], suffered: &Suffered) -> Vec<String> {
 }
 
 impl Snapshot<'_> {
-    fn check(&self, writes: &Writes<'_>, suffered: &Suffered) -> Vec<String> {
+    fn check(&self, writes: &Writes<'_>, is_disk_filled: bool) -> Vec<String> {
         let Some(keep) = self.keep.filter(|keep| keep.fate == Fate::Done) else {
             let look = self.looks.first();
             return look.map(|look| at(look, "it was read and never kept")).into_iter().collect();
@@ -92,7 +66,7 @@ impl Snapshot<'_> {
         let mut first: Option<&Vec<(String, u64)>> = None;
         for look in &self.looks {
             let Some(seen) = look.steps.iter().find_map(listing) else {
-                refusals.extend(self.refusal(keep, look, suffered).map(|text| at(look, &text)));
+                refusals.extend(self.refusal(look, is_disk_filled).map(|text| at(look, &text)));
                 continue;
             };
             let mut found: Vec<String> =
@@ -118,18 +92,13 @@ impl Snapshot<'_> {
     }
 
     /// What is wrong with a reading that was refused.
-    fn refusal(&self, keep: &Deed, look: &Deed, suffered: &Suffered) -> Option<String> {
+    fn refusal(&self, look: &Deed, is_disk_filled: bool) -> Option<String> {
         let error = look.error.as_deref().unwrap_or("?");
         let may_be_dropped =
-            suffered.is_disk_filled || self.drops.iter().any(|drop| drop.invoked < look.returned);
-        let is_refused = error.contains(REFUSED) && !error.contains(MOVED);
+            is_disk_filled || self.drops.iter().any(|drop| drop.invoked < look.returned);
         match error.split(':').next().unwrap_or_default() {
             "NotFound" if !may_be_dropped => Some(format!("nobody dropped it: {error}")),
-            "Unavailable"
-                if is_refused && suffered.was_quiet(keep.invoked_us, look.returned_us) =>
-            {
-                Some(format!("nothing has moved since it was kept: {error}"))
-            }
+            "Unavailable" if error.contains(REFUSED) && !may_be_dropped => Some(error.to_owned()),
             "NotFound" | "Unavailable" | "TimedOut" => None,
             _ => Some(error.to_owned()),
         }

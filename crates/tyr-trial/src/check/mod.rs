@@ -82,7 +82,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Uploads => uploads::check(&own),
             Workload::Groups => groups::check(&own),
             Workload::Watches => watches::check(&own, &watches::troubles(events)),
-            Workload::Kept => kept::check(&own, &kept::Suffered::of(events)),
+            Workload::Kept => kept::check(&own, kept::is_disk_filled(events)),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

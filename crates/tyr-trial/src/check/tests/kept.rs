@@ -1,7 +1,7 @@
 //! Histories of kept snapshots that cannot be.
 
 use super::{deed, unknown};
-use crate::check::kept::{Suffered, check};
+use crate::check::kept::{check, is_disk_filled};
 use crate::check::listings::keys_of;
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step, TROUBLE_BEGINS, TROUBLE_ENDS};
 
@@ -46,13 +46,13 @@ fn last(at: u64) -> Deed {
     deed("final", at, at + 1, vec![Step::Scan { seen: Some(Vec::new()) }])
 }
 
-fn found_after(suffered: &Suffered, deeds: &[Deed]) -> String {
+fn found_where(is_disk_filled: bool, deeds: &[Deed]) -> String {
     let all: Vec<Deed> = deeds.iter().cloned().chain([last(990)]).collect();
-    check(&all.iter().collect::<Vec<_>>(), suffered).join("\n")
+    check(&all.iter().collect::<Vec<_>>(), is_disk_filled).join("\n")
 }
 
 fn found(deeds: &[Deed]) -> String {
-    found_after(&Suffered::default(), deeds)
+    found_where(false, deeds)
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_snapshot_that_stays_as_it_was_until_it_is_dropped_is_fine() {
     assert_eq!(found(&deleted_meanwhile), "", "while it was kept");
     let unknown_may_be = [unknown(put(1, 1, Some(5))), keep(10), look(30, &[(1, 5)])];
     assert_eq!(found(&unknown_may_be), "");
-    assert!(check(&deeds.iter().collect::<Vec<_>>(), &Suffered::default())[0].contains("end"));
+    assert!(check(&deeds.iter().collect::<Vec<_>>(), false)[0].contains("end"));
 }
 
 #[test]
@@ -126,29 +126,20 @@ fn a_snapshot_that_goes_by_itself_or_does_not_go_is_noticed() {
     assert!(found(&late).contains("read after it had been dropped"));
     let gone = with(&[refused(30, "NotFound: there is no kept snapshot"), unkeep(40)]);
     assert!(found(&gone).contains("nobody dropped it"));
-    let filled = Suffered { is_disk_filled: true, ..Suffered::default() };
-    assert_eq!(found_after(&filled, &gone), "");
+    assert_eq!(found_where(true, &gone), "");
     let strange = with(&[refused(30, "SnapshotTooOld: gone")]);
     assert!(found(&strange).contains("SnapshotTooOld"));
-    let cut = "Unavailable: this part of the kept snapshot cannot be read";
-    let lost = with(&[refused(30, &format!("{cut}: gone")), refused(32, &format!("{cut}: gone"))]);
-    let text = found(&lost);
-    assert!(text.contains("nothing has moved") && text.contains("and 1 times more"), "{text}");
-    let troubled = |begin, end| Suffered { troubles: vec![(begin, end)], is_disk_filled: false };
-    assert_eq!(found_after(&troubled(15, 20), &lost), "");
-    assert_eq!(found_after(&troubled(2, 9), &lost), "", "soon after it a node may be lost");
-    assert!(found_after(&troubled(40, 50), &lost).contains("nothing has moved"), "after it");
-    assert_eq!(
-        found(&with(&[refused(30, &format!("{cut}: data has moved since it was kept"))])),
-        ""
-    );
+    let cut = "Unavailable: this part of the kept snapshot cannot be read: gone";
+    let text = found(&with(&[refused(30, cut), refused(32, cut)]));
+    assert!(text.contains("cannot be read") && text.contains("and 1 times more"), "{text}");
+    assert_eq!(found(&with(&[unkeep(29), refused(30, cut)])), "", "it may be dropped by then");
     assert_eq!(found(&with(&[refused(30, "Unavailable: no node answers")])), "");
     let never = [Deed { fate: Fate::Failed, ..keep(10) }, look(30, &[])];
     assert!(found(&never).contains("never kept"));
 }
 
 #[test]
-fn notes_say_when_data_may_have_moved_and_whether_a_disk_was_full() {
+fn notes_say_whether_a_disk_was_full() {
     let note = |at_us, text: String| Event {
         order: at_us,
         at_us,
@@ -162,8 +153,7 @@ fn notes_say_when_data_may_have_moved_and_whether_a_disk_was_full() {
     };
     let of = |fault: &str| {
         let begins = note(3, format!("{TROUBLE_BEGINS}1.5 s quiet, {fault} for 2.0 s"));
-        Suffered::of(&[begins, note(9, TROUBLE_ENDS.to_owned())])
+        is_disk_filled(&[begins, note(9, TROUBLE_ENDS.to_owned())])
     };
-    assert_eq!((of("kill").troubles, of("kill").is_disk_filled), (vec![(3, 9)], false));
-    assert!(of("disk").is_disk_filled);
+    assert!(!of("kill") && of("disk"));
 }
