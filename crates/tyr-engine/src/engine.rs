@@ -169,7 +169,7 @@ impl<H: Held> Engine<H> {
             }
             let now = host.now();
             if let Event::Receive(envelope) = &event {
-                self.learn(&envelope.body);
+                self.held.holdings_mut().hear(&envelope.body);
             }
             host.hears(&event, now);
             let mut effects = std::mem::take(&mut self.effects);
@@ -184,13 +184,6 @@ impl<H: Held> Engine<H> {
                 next.extend(self.execute(host, effect));
             }
             self.effects = effects;
-        }
-    }
-
-    /// The store has to know of keyspaces before the member asks it about them.
-    fn learn(&mut self, body: &Body) {
-        if let Body::NewerMap(map) | Body::Effective(map) | Body::Prepare(map) = body {
-            self.held.holdings_mut().learn(map);
         }
     }
 

@@ -183,3 +183,30 @@ fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
     assert_eq!(then(&holdings), "abc");
     assert_eq!(holdings.stat(&log()), None);
 }
+
+/// A chunk of before the last fold is looked for on disk, if it is one that this node holds.
+#[test]
+fn what_a_planned_map_takes_away_is_known_until_that_map_is_in_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 0, &copy(0, b"abc", Some(3), 10));
+    fold(&mut holdings, time(30));
+    drop(holdings);
+
+    let mut holdings = super::tests::holdings(&folder);
+    let config = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..KeyspaceConfig::default() };
+    let elsewhere = (2..64).map(|nodes| ClusterMap::of(nodes, std::slice::from_ref(&config)));
+    let is_elsewhere = |map: &ClusterMap| !map.placement(&log(), 0).unwrap().has(NodeId(0));
+    let mut map = elsewhere.into_iter().find(is_elsewhere).unwrap();
+    map.epoch = Epoch(9);
+    let map = Arc::new(map);
+    holdings.hear(&Body::Prepare(Arc::clone(&map)));
+    assert_eq!(holdings.stat(&log()), Some(3));
+    let newest = holdings.newest_overlapping(&log(), chunk_range(0), true);
+    assert!(newest >= time(10), "{newest}: who has read before that would be let through");
+    drop(holdings);
+
+    let mut holdings = super::tests::holdings(&folder);
+    holdings.hear(&Body::Effective(map));
+    assert_eq!(holdings.stat(&log()), None);
+}
