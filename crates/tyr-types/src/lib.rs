@@ -43,7 +43,7 @@ pub use expected::{Expected, Relation};
 pub use id::{BlobName, Key, KeyspaceId, NodeId, TransactionId};
 pub use kept::{KeptName, KeptSnapshot};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
-pub use lease::LeaseMode;
+pub use lease::{LeaseMode, Leased};
 pub use location::{ChunkLocation, Replica};
 pub use notice::{Notice, NoticeId, Notified, Watcher};
 pub use operation::{

@@ -46,14 +46,44 @@ impl PlacedBy {
     /// What all keys of the one group begin with that these keys are of; `None` where they may be
     /// of several. It ends with the byte of `UpTo`, so that it is a key of the group itself.
     pub fn group_of<'a>(&self, keys: &'a KeyRange) -> Option<&'a [u8]> {
-        let start = &*keys.start;
+        let prefix = self.prefix_of(&keys.start)?;
+        KeyRange::of(prefix, None).covers(keys).then_some(prefix)
+    }
+
+    /// What all keys begin with that are of this key's group, and no others do; `None` where the
+    /// key has no such part, and is by itself.
+    pub fn prefix_of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         let len = match self {
             Self::Key => return None,
             Self::First(count) => usize::from(*count),
-            Self::UpTo(byte) => start.iter().position(|it| it == byte)? + 1,
+            Self::UpTo(byte) => key.iter().position(|it| it == byte)? + 1,
         };
-        let prefix = start.get(..len)?;
-        KeyRange::of(prefix, None).covers(keys).then_some(prefix)
+        key.get(..len)
+    }
+
+    /// Whether this is what the keys of one group begin with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says how groups are named, if there are any.
+    pub fn check_group(&self, prefix: &[u8]) -> Result<()> {
+        if self.prefix_of(prefix) == Some(prefix) {
+            return Ok(());
+        }
+        let prefix = prefix.escape_ascii();
+        Err(Error::invalid(match self {
+            Self::Key => format!(
+                "\"{prefix}\" names no group: every blob of the keyspace is placed by itself; \
+                 create one that is placed by a part of the key (placed-by), or take single keys"
+            ),
+            Self::First(count) => format!(
+                "\"{prefix}\" names no group: the keyspace is placed by {self}, so a group is \
+                 named by the first {count} bytes of its keys"
+            ),
+            Self::UpTo(_) => format!(
+                "\"{prefix}\" names no group: the keyspace is placed by {self}, so a group is \
+                 named by what comes before that byte in its keys, and the byte"
+            ),
+        }))
     }
 
     /// How it is written: `key`, `first:8`, `up-to:/`. A byte that is not printed is escaped, as
@@ -154,6 +184,36 @@ mod tests {
         {
             let error = PlacedBy::parse(wrong).unwrap_err();
             assert!(error.message().contains("first:N"), "{wrong}: {error}");
+        }
+    }
+
+    /// H, K7.
+    #[test]
+    fn a_group_is_named_by_what_its_keys_begin_with() {
+        type Case = (PlacedBy, &'static [u8], Option<&'static [u8]>);
+        let cases: [Case; 7] = [
+            (PlacedBy::UpTo(b'/'), b"a/b/c", Some(b"a/")),
+            (PlacedBy::UpTo(b'/'), b"/b", Some(b"/")),
+            (PlacedBy::UpTo(b'/'), b"a", None),
+            (PlacedBy::First(2), b"abc", Some(b"ab")),
+            (PlacedBy::First(2), b"ab", Some(b"ab")),
+            (PlacedBy::First(2), b"a", None),
+            (PlacedBy::Key, b"a/b", None),
+        ];
+        for (placed_by, key, prefix) in cases {
+            assert_eq!(placed_by.prefix_of(key), prefix, "{placed_by} {}", key.escape_ascii());
+            assert_eq!(placed_by.check_group(key).is_ok(), prefix == Some(key), "{placed_by}");
+            let is_there = |prefix: &[u8]| placed_by.part(prefix) == placed_by.part(key);
+            assert!(prefix.is_none_or(is_there), "{placed_by}: it lies where its keys do");
+        }
+        let told = [
+            (PlacedBy::Key, "placed-by"),
+            (PlacedBy::First(4), "first 4 bytes"),
+            (PlacedBy::UpTo(b'/'), "and the byte"),
+        ];
+        for (placed_by, what) in told {
+            let error = placed_by.check_group(b"abc").unwrap_err();
+            assert!(error.message().contains(what), "{error}");
         }
     }
 
