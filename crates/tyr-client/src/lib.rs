@@ -56,8 +56,9 @@ use tyr_protocol::session::{
     Began, Call, Event, LeaseCall, NotifyCall, REMEMBERED_US, SessionConfig,
 };
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, NodeId, Notified,
-    PieceId, PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction, WatchTarget,
+    BlobName, BlobOperations, Bytes, Error, ErrorKind, KeyspaceId, LeaseMode, Leased, NodeId,
+    Notified, PieceId, PieceRef, ReadCheck, Result, Scan, ScanPage, Timestamp, Transaction,
+    WatchTarget,
 };
 
 pub use self::answer::{Lease, Many, Moment, Sight, Unresolved, Waiting};
@@ -272,11 +273,11 @@ impl Client {
         Waiting::new(&self.driver, call, receiver)
     }
 
-    /// A lease of a key, which is renewed from then on (K1). `wait` is how long to wait where
-    /// others are in the way; `None` for not at all.
+    /// A lease of a key or a group, which is renewed from then on (K1, K7). `wait` is how long to
+    /// wait where others are in the way; `None` for not at all.
     pub fn lease(
         &self,
-        blob: BlobName,
+        of: Leased,
         mode: LeaseMode,
         duration: Duration,
         wait: Option<Duration>,
@@ -284,7 +285,7 @@ impl Client {
         let (answer, receiver) = oneshot::channel();
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let (duration_us, wait_us) = (us(duration), wait.map(us));
-        let what = Call::Lease(LeaseCall { blob, mode, duration_us, wait_us });
+        let what = Call::Lease(LeaseCall { of, mode, duration_us, wait_us });
         let call = self.driver.call(what, Waiter::Lease(answer, LeaseState::default()));
         Waiting::new(&self.driver, call, receiver)
     }

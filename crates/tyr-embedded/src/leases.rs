@@ -1,4 +1,4 @@
-//! Leases of keys among the threads of this process (K1).
+//! Leases of keys and groups among the threads of this process (K1, K7).
 //!
 //! The same table as in a cluster, with one difference: whoever holds a lease lives as long as the
 //! store, so that nothing is renewed, and nothing is over before it is given back. Who waits for no
@@ -18,7 +18,7 @@ use tyr_protocol::Abort;
 use tyr_protocol::key_lease::{Ask, Message, Table, Wish};
 use tyr_runtime::lease_state::LeaseState;
 use tyr_types::limits::{LEASE_DURATION_MAX, LEASES_OF_CLIENT_MAX};
-use tyr_types::{BlobName, Error, ErrorKind, LeaseMode, Result};
+use tyr_types::{Error, ErrorKind, LeaseMode, Leased, Result};
 
 use crate::EmbeddedStore;
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Holder {
     }
 }
 
-/// A lease of a key. Dropping it gives it back.
+/// A lease of a key or a group. Dropping it gives it back.
 #[derive(Debug)]
 pub struct EmbeddedLease {
     store: Arc<EmbeddedStore>,
@@ -106,19 +106,28 @@ impl Future for AwaitedLease {
 }
 
 impl EmbeddedStore {
-    /// A lease of a key. `wait` is how long to wait where others are in the way; `None` for not at
-    /// all.
+    /// A lease of a key or a group. `wait` is how long to wait where others are in the way; `None`
+    /// for not at all.
     ///
     /// # Errors
-    /// `Unavailable` when there are too many, or the store is closed. The answer: `Conflict` when
-    /// others are in the way for as long as is waited.
+    /// `InvalidArgument` for what is no group of its keyspace; `Unavailable` when there are too
+    /// many, or the store is closed. The answer: `Conflict` when others are in the way for as long
+    /// as is waited.
     pub fn lease(
         self: &Arc<Self>,
-        blob: BlobName,
+        of: Leased,
         mode: LeaseMode,
         wait: Option<Duration>,
     ) -> Result<AwaitedLease> {
         let leases = &self.inner.leases;
+        let keyspace = of.keyspace();
+        let placed_by = {
+            let entries = self.inner.keyspaces.look();
+            entries.get(keyspace).map(|entry| entry.info().config.placed_by).unwrap_or_default()
+        };
+        if let Leased::Group(group) = &of {
+            placed_by.check_group(group.key.as_bytes())?;
+        }
         let (waiting, told) = oneshot::channel();
         let state = LeaseState::default();
         let mut inner = leases.inner.lock();
@@ -141,7 +150,8 @@ impl EmbeddedStore {
         inner.holders.insert(lease, holder);
         let wish = if wait.is_some() { Wish::Wait } else { Wish::Try };
         let duration_us = LEASE_DURATION_MAX.as_micros() as u64;
-        let ask = Ask { client: CLIENT, lease, blob, mode, duration_us, sent_us: NOW_US, wish };
+        inner.table.place(keyspace, placed_by);
+        let ask = Ask { client: CLIENT, lease, of, mode, duration_us, sent_us: NOW_US, wish };
         let mut said = Vec::new();
         if let Err(abort) = inner.table.ask(NOW_US, ask, true, &mut said) {
             inner.end_wait(lease, Err(abort.into()));
@@ -230,6 +240,7 @@ impl Inner {
                 Message::Waits { .. }
                 | Message::Renewed { .. }
                 | Message::Ask { .. }
+                | Message::AskGroup { .. }
                 | Message::Renew { .. }
                 | Message::GiveBack { .. } => {}
             }
@@ -254,7 +265,7 @@ const STILL_HELD: &str = "others held leases that exclude this one for as long a
 #[cfg(test)]
 mod tests {
     use tyr_runtime::waiting::{block_on, block_on_within};
-    use tyr_types::{Key, KeyspaceId};
+    use tyr_types::{BlobName, Key, KeyspaceId};
 
     use super::*;
     use crate::Options;
@@ -269,7 +280,7 @@ mod tests {
 
     fn lease(store: &Arc<EmbeddedStore>, wait: Option<Duration>) -> AwaitedLease {
         let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("a").unwrap() };
-        store.lease(blob, LeaseMode::Exclusive, wait).unwrap()
+        store.lease(Leased::Key(blob), LeaseMode::Exclusive, wait).unwrap()
     }
 
     #[test]

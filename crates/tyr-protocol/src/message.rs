@@ -333,7 +333,7 @@ pub enum Body {
     Scan(Arc<ScanRequest>),
 
     // Between clients and nodes.
-    /// About a lease of a key (K1).
+    /// About a lease of a key or a group (K1, K7).
     KeyLease(key_lease::Message),
     /// About a watch of keys (K5).
     KeyWatch(key_watch::Message),

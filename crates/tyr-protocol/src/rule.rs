@@ -95,6 +95,8 @@ pub enum Rule {
     K5,
     /// A new authority passes on no notice before all who watch have registered with it.
     K6,
+    /// A lease of a group is one of each of its keys.
+    K7,
     /// Snapshots in use are counted.
     V1,
     /// What travels of usage is what all version managers know.
@@ -181,6 +183,7 @@ impl Rule {
         Self::K3,
         Self::K5,
         Self::K6,
+        Self::K7,
         Self::V1,
         Self::V2,
         Self::V3,

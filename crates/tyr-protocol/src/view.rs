@@ -5,7 +5,8 @@
 //! show exactly what was applied by the effects executed so far.
 
 use tyr_types::{
-    BlobName, ByteRange, Expected, KeyspaceId, LeaseMode, Listed, Number, NumberType, Timestamp,
+    BlobName, ByteRange, Expected, KeyRange, KeyspaceId, LeaseMode, Listed, Number, NumberType,
+    Timestamp,
 };
 
 /// The applied state of a node, as far as validation needs it.
@@ -57,6 +58,11 @@ pub trait View {
     /// itself to change it, shared to look at it. Asked at the authority of its first chunk. An
     /// embedded store has one client, whom nobody keeps off.
     fn keeps_off(&self, _client: u64, _blob: &BlobName, _mode: LeaseMode) -> bool {
+        false
+    }
+
+    /// Whether such leases, also of what is not there, keep off who lists these keys of a group.
+    fn keeps_off_listing(&self, _client: u64, _keyspace: KeyspaceId, _keys: &KeyRange) -> bool {
         false
     }
 }

@@ -72,6 +72,7 @@ const KEY_LEASES: &[Missing] = &[
     missing(Rule::K3, "locks", 0, 20),
     missing(Rule::K5, "watches", 0, 20),
     missing(Rule::K6, "notices", 0, 20),
+    missing(Rule::K7, "group-caches", 0, 20),
 ];
 
 const RECOVERY: &[Missing] = &[

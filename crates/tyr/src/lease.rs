@@ -1,11 +1,11 @@
-//! Leases of keys, and locks made of them (K1, K4).
+//! Leases of keys and of groups, and locks made of them (K1, K4, K7).
 
 mod lock;
 
 use std::time::Duration;
 
 use tyr_types::limits::LEASE_DURATION_MAX;
-use tyr_types::{Key, LeaseMode, Result};
+use tyr_types::{BlobName, Key, LeaseMode, Leased, Result};
 
 pub use self::lock::{Lock, LockInfo};
 pub(crate) use self::lock::{acquire, inspect};
@@ -76,8 +76,9 @@ impl LeaseOptions {
     }
 }
 
-/// A lease of a key: a promise, for some seconds and renewed all the time, that nobody else gets
-/// one that excludes it (K1). Dropping it gives it back.
+/// A lease of a key, or of a group, which is one of each of its keys (K7): a promise, for some
+/// seconds and renewed all the time, that nobody else gets one that excludes it (K1). Dropping it
+/// gives it back.
 ///
 /// It keeps nobody from reading or writing: it holds among those who ask for leases. A holder that
 /// stands still does not know when it is over; who must not write then takes a [`Lock`] and fences
@@ -91,14 +92,19 @@ pub struct Lease {
 
 impl Lease {
     /// Waits for it.
-    pub(crate) async fn take(keyspace: &Keyspace, key: Key, with: &LeaseOptions) -> Result<Self> {
+    pub(crate) async fn take(
+        keyspace: &Keyspace,
+        key: Key,
+        kind: fn(BlobName) -> Leased,
+        with: &LeaseOptions,
+    ) -> Result<Self> {
         let space = &keyspace.as_blocking().space;
-        let name = keyspace.as_blocking().blob(key.clone())?;
-        let handle = space.lease(name, with.mode, with.duration, with.wait).await?;
+        let of = kind(keyspace.as_blocking().blob(key.clone())?);
+        let handle = space.lease(of, with.mode, with.duration, with.wait).await?;
         Ok(Self { key, mode: with.mode, handle })
     }
 
-    /// Its key.
+    /// Its key; of a group, what its keys begin with.
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -142,7 +148,7 @@ impl Keyspace {
     /// `Conflict` when others are in the way for as long as is waited; `InvalidArgument` for a
     /// duration out of range; `Unavailable` when there are too many, or no node answers.
     pub async fn lease(&self, key: impl ToKey, options: &LeaseOptions) -> Result<Lease> {
-        Lease::take(self, key.to_key()?, options).await
+        Lease::take(self, key.to_key()?, Leased::Key, options).await
     }
 
     /// A lock: an exclusive lease of a key, whose blob has a number that is one higher with each

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, LeaseMode, NodeId, Timestamp, Transaction, TransactionId};
+use tyr_types::{NodeId, Timestamp, Transaction, TransactionId};
 
 use super::event::{Attempt, Decision, Message};
+use super::kept_off::Needed;
 use super::memory::Remembered;
 use super::outcomes::Outcomes;
 use super::recovery;
@@ -124,15 +125,13 @@ pub enum Effect {
         /// Where the blob's chunks end, in bytes.
         end: u64,
     },
-    /// A transaction of this client waits for what leases of the blob keep it off (K2): those who
-    /// are in its way are to give them back. Then step with [`super::Event::Freed`].
+    /// A transaction of this client waits for what leases keep it off (K2): those who are in its
+    /// way are to give them back. Then step with [`super::Event::Freed`].
     Recall {
         /// The client.
         client: u64,
-        /// The blob.
-        blob: BlobName,
-        /// How the transaction needs it.
-        mode: LeaseMode,
+        /// What it is kept off.
+        needed: Needed,
     },
     /// Tell the read machine: a transaction it waits for was decided, applied or aborted.
     Moved {

@@ -372,8 +372,8 @@ impl Commit {
             }
             verdict = self.verdict(slot, view);
         }
-        if let Verdict::KeptOff(blobs) = &verdict {
-            self.recall_for(slot, blobs, effects);
+        if let Verdict::KeptOff(needed) = &verdict {
+            self.recall_for(slot, needed, effects);
         }
         if self.records[slot].state == State::Parked && !self.is_unparked(slot, &verdict, effects) {
             return;

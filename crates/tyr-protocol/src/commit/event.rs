@@ -241,9 +241,10 @@ pub enum Event {
         /// Microseconds since any fixed moment.
         elapsed_us: u64,
     },
-    /// What kept transactions off this blob may be given back (K2).
+    /// What kept transactions off this blob may be given back (K2), or off what they have listed of
+    /// the group of this name.
     Freed {
-        /// The blob.
+        /// The blob, or what the keys of the group begin with.
         blob: BlobName,
     },
     /// The answer to [`super::Effect::Resume`]: everything before it is executed.

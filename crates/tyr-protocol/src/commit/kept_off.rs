@@ -1,7 +1,7 @@
 //! Transactions that leases of others keep off (K2): who holds them is told, and who is kept off
 //! waits without holding anyone up.
 
-use tyr_types::{BlobName, LeaseMode, Operation};
+use tyr_types::{BlobName, KeyRange, LeaseMode, Operation};
 
 use super::Commit;
 use super::effect::Effect;
@@ -10,28 +10,34 @@ use super::record::{Record, Slot};
 use super::validate::Validation;
 use crate::view::View;
 
+/// What a transaction needs, of what leases may keep it off (K2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Needed {
+    /// A key: to itself to change it, shared to look at it.
+    Key(BlobName, LeaseMode),
+    /// Keys of a group, shared: it has listed which there are.
+    Listed {
+        /// The group, by what its keys begin with.
+        group: BlobName,
+        /// The keys.
+        keys: KeyRange,
+    },
+}
+
 impl Commit {
-    /// Has those told who keep a transaction off these blobs.
-    pub(super) fn recall_for(
-        &self,
-        slot: Slot,
-        blobs: &[(BlobName, LeaseMode)],
-        effects: &mut Vec<Effect>,
-    ) {
+    /// Has those told who keep a transaction off this.
+    pub(super) fn recall_for(&self, slot: Slot, needed: &[Needed], effects: &mut Vec<Effect>) {
         let client = client_of(self.records[slot].transaction.id);
-        let recall = |(blob, mode): &(BlobName, LeaseMode)| {
-            let (blob, mode) = (blob.clone(), *mode);
-            Effect::Recall { client, blob, mode }
-        };
-        effects.extend(blobs.iter().map(recall));
+        let recall = |needed: &Needed| Effect::Recall { client, needed: needed.clone() };
+        effects.extend(needed.iter().map(recall));
     }
 }
 
 impl<V: View> Validation<'_, V> {
-    /// K2: the blobs that leases of others keep it off, of those whose first chunk this node is the
-    /// authority of: to write something needs the blob to itself, to look at something shared. Who
-    /// has listed keys has looked at none of them.
-    pub(super) fn kept_off(&self, record: &Record) -> Vec<(BlobName, LeaseMode)> {
+    /// K2: what leases of others keep it off, of that whose first chunk this node is the authority
+    /// of: to write something needs the blob to itself, to look at something shared. Who has listed
+    /// keys has looked at all of them, and at what is not there.
+    pub(super) fn kept_off(&self, record: &Record) -> Vec<Needed> {
         let hop = &record.chain.hops()[record.position];
         let transaction = &record.transaction;
         let written = transaction.blobs.iter().map(|entry| {
@@ -45,6 +51,18 @@ impl<V: View> Validation<'_, V> {
             self.view.keeps_off(client, blob, *mode) && hop.is_end_authority(blob)
         };
         let kept_off = written.chain(read).filter(is_kept_off);
-        kept_off.map(|(blob, mode)| (blob.clone(), mode)).collect()
+        let mut kept_off: Vec<Needed> =
+            kept_off.map(|(blob, mode)| Needed::Key(blob.clone(), mode)).collect();
+        let listed =
+            transaction.reads.iter().filter_map(|read| Some((read, read.listed.as_ref()?)));
+        let is_kept_off = |group: &BlobName, keys: &KeyRange| {
+            self.view.keeps_off_listing(client, group.keyspace, keys) && hop.is_end_authority(group)
+        };
+        let listed = listed.filter(|(read, listed)| is_kept_off(&read.blob, &listed.keys));
+        kept_off.extend(listed.map(|(read, listed)| {
+            let (group, keys) = (read.blob.clone(), listed.keys.clone());
+            Needed::Listed { group, keys }
+        }));
+        kept_off
     }
 }

@@ -74,6 +74,11 @@ impl Listings {
         self.0.is_empty()
     }
 
+    /// Those who have listed keys of this group.
+    pub fn of_group<'a>(&'a self, group: &'a BlobName) -> impl Iterator<Item = Slot> + 'a {
+        self.0.iter().filter(|listing| listing.group == *group).map(|listing| listing.slot)
+    }
+
     /// Those who have listed where the blob would be.
     fn over<'a>(&'a self, blob: &'a BlobName) -> impl Iterator<Item = Slot> + 'a {
         self.0.iter().filter(|listing| listing.is_of(blob)).map(|listing| listing.slot)

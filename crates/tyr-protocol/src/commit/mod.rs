@@ -64,6 +64,7 @@ use tyr_types::{ErrorKind, NodeId, Timestamp, TransactionId};
 pub use self::effect::{Effect, Placed, Placements};
 pub use self::event::{Attempt, Decision, Event, Message, Usages};
 use self::in_flight::InFlight;
+pub use self::kept_off::Needed;
 pub use self::memory::{Kept, Marked, OUTCOME_WINDOW_US, OUTCOMES_MAX, Remembered, Singles};
 pub use self::outcomes::{Answered, Outcomes};
 pub use self::pieces::LACKING as PIECES_LACKING;

@@ -1,7 +1,7 @@
 //! What the read machine asks about the transactions in flight (R1..R6).
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, Timestamp, TransactionId};
+use tyr_types::{BlobName, Leased, Timestamp, TransactionId};
 
 use super::Commit;
 use super::record::State;
@@ -81,12 +81,13 @@ impl Commit {
         writers
     }
 
-    /// Whether something in flight here may still change this blob, validated or driven anew: who
-    /// is given a lease of it would not know (K2). Its cost grows with what is in flight.
-    pub(crate) fn is_changing(&self, blob: &BlobName) -> bool {
+    /// Whether something in flight here may still change this key, or one of this group, validated
+    /// or driven anew: who is given a lease of it would not know (K2). Its cost grows with what is
+    /// in flight.
+    pub(crate) fn is_changing(&self, of: &Leased) -> bool {
         self.records.iter().any(|(_, record)| {
             let is_begun = record.state == State::Fenced || record.state.in_flight_at().is_some();
-            is_begun && record.transaction.blobs.iter().any(|entry| entry.blob == *blob)
+            is_begun && record.transaction.blobs.iter().any(|entry| of.contains(&entry.blob))
         })
     }
 

@@ -120,9 +120,12 @@ impl Commit {
         wake_open(&mut self.woken, &self.records, open.filter(|other| *other != slot));
     }
 
-    /// Marks as woken who is kept off this blob, or waits for whatever happens on it (K2).
+    /// Marks as woken who is kept off this blob, or waits for whatever happens on it (K2); and who
+    /// has listed keys of the group of this name.
     pub(super) fn wake_kept_off(&mut self, blob: &BlobName) {
-        wake_open(&mut self.woken, &self.records, self.in_flight.claims(blob).open());
+        let open = self.in_flight.claims(blob).open();
+        let open = open.chain(self.in_flight.listings().of_group(blob));
+        wake_open(&mut self.woken, &self.records, open);
     }
 
     pub(crate) fn forget(&mut self, slot: Slot) {

@@ -203,9 +203,7 @@ fn brief(effect: &Effect) -> Option<String> {
         Effect::Apply { transaction, at, .. } => format!("apply {} at {at}", transaction.id.0),
         Effect::Reply { id, decision, .. } => format!("reply {}: {}", id.0, told(decision)),
         Effect::Moved { id } => format!("moved {}", id.0),
-        Effect::Recall { client, blob, mode } => {
-            format!("recall {} {mode:?} for {client}", blob.key)
-        }
+        Effect::Recall { client, needed } => format!("recall {needed:?} for {client}"),
         Effect::Send { to, message: Message::Decided { id, at, .. } } => {
             format!("decided {} to {} at {at}", id.0, to.0)
         }

@@ -31,14 +31,13 @@
 
 use std::ops::ControlFlow;
 
-use tyr_types::{
-    BlobName, ErrorKind, Existence, Expected, LeaseMode, NodeId, Operation, OperationId,
-};
+use tyr_types::{ErrorKind, Existence, Expected, NodeId, Operation, OperationId};
 
 use super::append;
 use super::claims::{BlobClaims, Candidate};
 use super::effect::{Placed, Placements};
 use super::in_flight::{Claim, ClaimKind, InFlight};
+use super::kept_off::Needed;
 use super::listed::check_listing;
 use super::record::{Record, Records, Slot, State};
 use crate::abort::Abort;
@@ -65,8 +64,8 @@ pub(crate) enum Verdict {
     Misplaced { blob: u32, end: u64 },
     /// Others must be applied first, and they may wait for what it has validated before (C9).
     Park,
-    /// Leases that others hold keep it off these blobs (K2).
-    KeptOff(Vec<(BlobName, LeaseMode)>),
+    /// Leases that others hold keep it off this (K2).
+    KeptOff(Vec<Needed>),
     /// It cannot commit.
     Abort(Abort),
 }

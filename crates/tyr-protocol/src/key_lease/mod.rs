@@ -1,4 +1,4 @@
-//! Leases of keys: what a client holds of the authority, for seconds (K1, K3).
+//! Leases of keys and groups: what a client holds of the authority, for seconds (K1, K3, K7).
 //!
 //! ```text
 //!   holder                                     authority of chunk 0
@@ -22,7 +22,7 @@
 
 mod table;
 
-use tyr_types::{BlobName, LeaseMode};
+use tyr_types::{BlobName, LeaseMode, Leased};
 
 pub use self::table::{Ask, Table};
 
@@ -35,6 +35,21 @@ pub enum Message {
         lease: u64,
         /// Of which key.
         blob: BlobName,
+        /// How.
+        mode: LeaseMode,
+        /// How long it lasts, in microseconds.
+        duration_us: u64,
+        /// When this was sent, by the client's monotonic clock.
+        sent_us: u64,
+        /// What is to be done when somebody is in the way.
+        wish: Wish,
+    },
+    /// A client asks for a lease of a group. The same again is the same question.
+    AskGroup {
+        /// Its number.
+        lease: u64,
+        /// Of which group, by what its keys begin with.
+        group: BlobName,
         /// How.
         mode: LeaseMode,
         /// How long it lasts, in microseconds.
@@ -82,6 +97,19 @@ pub enum Message {
         /// Its number.
         lease: u64,
     },
+}
+
+impl Message {
+    /// What the client that sent `ask` says; the number of a client is not in it.
+    pub fn asking(ask: Ask) -> Self {
+        let Ask { client: _, lease, of, mode, duration_us, sent_us, wish } = ask;
+        match of {
+            Leased::Key(blob) => Self::Ask { lease, blob, mode, duration_us, sent_us, wish },
+            Leased::Group(group) => {
+                Self::AskGroup { lease, group, mode, duration_us, sent_us, wish }
+            }
+        }
+    }
 }
 
 /// What a client wishes when somebody is in the way.

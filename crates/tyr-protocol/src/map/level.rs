@@ -3,10 +3,10 @@
 //! Each node says what its program speaks when it joins and whenever it comes back, so the map has
 //! it. Nodes that are down count as they were: they may come back as they were.
 
-use tyr_types::{Error, NodeId, Result};
+use tyr_types::{Error, Leased, NodeId, Result};
 
 use super::{ClusterMap, Membership, NodeState};
-use crate::level::LEVEL_ALONE;
+use crate::level::{LEVEL_ALONE, LEVEL_GROUP_LEASING, LEVEL_LEASING};
 
 impl ClusterMap {
     /// The same cluster with programs of this level; for simulations and tests.
@@ -47,6 +47,22 @@ impl ClusterMap {
             "this needs feature level {needed}, and the cluster uses {}: {who}",
             self.level
         )))
+    }
+
+    /// Checks that there may be such a lease, if its keyspace is in the map (K1, K7).
+    ///
+    /// # Errors
+    /// `InvalidArgument` of a group that the keyspace does not have; `Unavailable` as above.
+    pub fn check_leased(&self, of: &Leased) -> Result<()> {
+        match of {
+            Leased::Key(_) => self.check_level(LEVEL_LEASING),
+            Leased::Group(group) => {
+                if let Some(keyspace) = self.keyspaces.get(&group.keyspace) {
+                    keyspace.config.placed_by.check_group(group.key.as_bytes())?;
+                }
+                self.check_level(LEVEL_GROUP_LEASING)
+            }
+        }
     }
 
     /// Checks that a program which speaks this level may take part.

@@ -296,7 +296,9 @@ fn question(body: &Body) -> Option<Asked> {
         Body::ListKeys(request) => Some(Asked::Read(request.number)),
         Body::Scan(request) => Some(Asked::Read(request.number)),
         Body::Moment { read, .. } => Some(Asked::Read(*read)),
-        Body::KeyLease(key_lease::Message::Ask { lease, .. }) => Some(Asked::Read(*lease)),
+        Body::KeyLease(
+            key_lease::Message::Ask { lease, .. } | key_lease::Message::AskGroup { lease, .. },
+        ) => Some(Asked::Read(*lease)),
         Body::Upload(
             upload::Message::Stage { number, .. } | upload::Message::Copy { number, .. },
         )

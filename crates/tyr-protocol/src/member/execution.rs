@@ -143,7 +143,7 @@ impl<S: Store> Turn<'_, S> {
             commit::Effect::Misplaced { transaction, chain, blob, end } => {
                 self.place_anew(&transaction, &chain, blob, end, own);
             }
-            commit::Effect::Recall { client, blob, mode } => self.recall(client, blob, mode),
+            commit::Effect::Recall { client, needed } => self.recall(client, needed),
             commit::Effect::Moved { id } => self.ask_reads(read::Event::Moved { transaction: id }),
             commit::Effect::Resume => {
                 self.effects.push(Effect::Resume);

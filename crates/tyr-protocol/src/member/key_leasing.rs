@@ -1,22 +1,21 @@
-//! Leases of keys that this node gives, and when it may (K1, K3).
+//! Leases of keys and groups that this node gives, and when it may (K1, K3, K7).
 //!
-//! It gives those of the keys that it is the authority of by the newest map, while it has a lease
-//! of its own (M3) and no planned map gives them to another. Of a key that another looked after
-//! before, it gives none until what that one gave is over; who holds something of it may hold it on
-//! meanwhile (K3).
+//! It gives those of the keys and groups that it is the authority of by the newest map, while it
+//! has a lease of its own (M3) and no planned map gives them to another. Of a key that another
+//! looked after before, it gives none until what that one gave is over; who holds something of it
+//! may hold it on meanwhile (K3).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_types::lease::duration_max;
 use tyr_types::limits::LEASE_DURATION_MIN;
-use tyr_types::{BlobName, ErrorKind, KeyspaceId, NodeId};
+use tyr_types::{BlobName, ErrorKind, KeyRange, KeyspaceId, Leased, NodeId};
 
-use super::key_guard::KeptOffReads;
+use super::key_guard::{KeptOffListings, KeptOffReads};
 use super::{Member, Store, Turn};
 use crate::abort::Abort;
 use crate::key_lease::{Ask, Message, RENEWED_MAX, Table, counted_us};
-use crate::level::LEVEL_LEASING;
 use crate::map::{ClusterMap, DROPPED};
 use crate::message::{Address, Asked, Body};
 use crate::rule::Rule;
@@ -64,10 +63,12 @@ pub(super) struct KeyLeases {
     moved: Vec<Moved>,
     /// The keyspaces that are guarded (K2), by the newest map.
     pub guarded: BTreeSet<KeyspaceId>,
-    /// What transactions and reads are kept off: fewer than there are of those.
+    /// The names of what transactions and reads are kept off: fewer than there are of those.
     pub kept_off: BTreeSet<BlobName>,
     /// Reads that wait for what keeps them off.
     pub reads: KeptOffReads,
+    /// Listings that do.
+    pub listings: KeptOffListings,
 }
 
 impl KeyLeases {
@@ -77,6 +78,24 @@ impl KeyLeases {
         let may_be_held =
             |moved: &Moved| !moved.is_over(now_us, is_guarded) && moved.was_others(blob, node);
         !self.moved.iter().any(may_be_held)
+    }
+
+    /// The same of all keys of a range. Where they may be of several groups any of them may have
+    /// been another's.
+    pub fn is_clear_over(
+        &self,
+        now_us: u64,
+        keyspace: KeyspaceId,
+        keys: &KeyRange,
+        node: NodeId,
+    ) -> bool {
+        match self.table.group_of_all(keyspace, keys) {
+            Some(group) => self.is_clear(now_us, &group, node),
+            None => {
+                let is_guarded = self.guarded.contains(&keyspace);
+                self.moved.iter().all(|moved| moved.is_over(now_us, is_guarded))
+            }
+        }
     }
 
     /// Whether this node has been the key's authority for so long that all who hold, or watch,
@@ -100,7 +119,7 @@ impl Member {
 
     /// It has given no leases of keys, as far as it knows.
     pub(super) fn forget_key_leases(&mut self) {
-        self.key_leases.table = Table::default();
+        self.key_leases.table.forget();
     }
 
     /// Chunks are placed by the newest map from now on; `before` where this node went by that one
@@ -108,7 +127,7 @@ impl Member {
     pub(super) fn place_key_leases(&mut self, before: Option<Arc<ClusterMap>>) {
         let Some(map) = self.map.clone() else { return };
         let KeyLeases { table, moved, .. } = &mut self.key_leases;
-        table.retain(|blob| authority(&map, blob) == Some(self.node));
+        table.retain(|of| authority(&map, of.name()) == Some(self.node));
         let is_said = |it: &Moved| it.before.is_none() && it.since_us.is_none();
         if before.is_none() && moved.last().is_some_and(is_said) {
             return;
@@ -120,10 +139,12 @@ impl Member {
         moved.push(Moved { before, since_us: None });
     }
 
-    /// These keyspaces are guarded from now on (K2).
-    pub(super) fn note_guarded(&mut self, map: &ClusterMap) {
+    /// These keyspaces are guarded from now on (K2), and their keys are placed so (K7).
+    pub(super) fn note_keyspaces(&mut self, map: &ClusterMap) {
         let all = map.keyspaces.iter().filter(|(_, keyspace)| keyspace.config.is_guarded);
         self.key_leases.guarded = all.map(|(id, _)| *id).collect();
+        let all = map.keyspaces.iter();
+        self.key_leases.table.know(all.map(|(id, it)| (*id, it.config.placed_by)).collect());
     }
 
     /// Whether a planned map makes another the authority of this key: that one may give leases of
@@ -135,6 +156,7 @@ impl Member {
     pub(super) fn check_key_leases(&self) {
         self.key_leases.table.invariants();
         self.key_leases.reads.invariants();
+        self.key_leases.listings.invariants();
         assert!(self.key_leases.moved.len() <= BEFORE_MAX, "maps of before are bounded");
     }
 }
@@ -145,7 +167,13 @@ impl<S: Store> Turn<'_, S> {
         let now_us = self.member.now.monotonic_us;
         match message {
             Message::Ask { lease, blob, mode, duration_us, sent_us, wish } => {
-                let ask = Ask { client, lease, blob, mode, duration_us, sent_us, wish };
+                let of = Leased::Key(blob);
+                let ask = Ask { client, lease, of, mode, duration_us, sent_us, wish };
+                self.ask_key_lease(ask);
+            }
+            Message::AskGroup { lease, group, mode, duration_us, sent_us, wish } => {
+                let of = Leased::Group(group);
+                let ask = Ask { client, lease, of, mode, duration_us, sent_us, wish };
                 self.ask_key_lease(ask);
             }
             // What is not renewed is over in time.
@@ -153,7 +181,7 @@ impl<S: Store> Turn<'_, S> {
             Message::Renew { sent_us, mut leases } => {
                 leases.truncate(RENEWED_MAX);
                 self.lease_keys(|member, table, _, said| {
-                    let is_renewed = |blob: &BlobName| !member.is_leaving(blob);
+                    let is_renewed = |of: &Leased| !member.is_leaving(of.name());
                     table.renew(now_us, (client, sent_us), &leases, is_renewed, said);
                 });
             }
@@ -175,9 +203,9 @@ impl<S: Store> Turn<'_, S> {
     fn ask_key_lease(&mut self, mut ask: Ask) {
         let (client, lease, now_us) = (ask.client, ask.lease, self.member.now.monotonic_us);
         let Some(map) = self.member.map.clone() else { return };
-        let is_here = authority(&map, &ask.blob) == Some(self.member.node);
+        let is_here = authority(&map, ask.of.name()) == Some(self.member.node);
         let asked = match check(&map, &ask) {
-            Ok(()) if !is_here || self.member.is_leaving(&ask.blob) => {
+            Ok(()) if !is_here || self.member.is_leaving(ask.of.name()) => {
                 return self.not_here(client, Asked::Read(lease));
             }
             Ok(()) => {
@@ -185,7 +213,7 @@ impl<S: Store> Turn<'_, S> {
                     ask.duration_us /= 4; // The authority counts less than the holder.
                 }
                 self.lease_keys(|_, table, is_open, said| {
-                    let is_open = is_open(&ask.blob);
+                    let is_open = is_open(&ask.of);
                     table.ask(now_us, ask, is_open, said)
                 })
             }
@@ -209,21 +237,21 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// Does something with the table of leases; then says what is to be said. `act` is told of
-    /// which keys leases may be given.
+    /// what leases may be given.
     pub(super) fn lease_keys<A>(
         &mut self,
-        act: impl FnOnce(&Member, &mut Table, &dyn Fn(&BlobName) -> bool, &mut Said) -> A,
+        act: impl FnOnce(&Member, &mut Table, &dyn Fn(&Leased) -> bool, &mut Said) -> A,
     ) -> A {
         let mut leases = std::mem::take(&mut self.member.key_leases);
         let mut table = std::mem::take(&mut leases.table);
         let (member, mut said) = (&*self.member, Vec::new());
         let now_us = member.now.monotonic_us;
-        let is_open = |blob: &BlobName| {
-            let is_clear = leases.is_clear(now_us, blob, member.node);
+        let is_open = |of: &Leased| {
+            let is_clear = leases.is_clear(now_us, of.name(), member.node);
             member.has_lease()
-                && !member.is_leaving(blob)
+                && !member.is_leaving(of.name())
                 && (is_clear || !member.commit.rules.hold(Rule::K3))
-                && !(leases.guarded.contains(&blob.keyspace) && member.commit.is_changing(blob))
+                && !(leases.guarded.contains(&of.keyspace()) && member.commit.is_changing(of))
         };
         let done = act(member, &mut table, &is_open, &mut said);
         leases.table = table;
@@ -237,20 +265,21 @@ impl<S: Store> Turn<'_, S> {
 
 /// Whether there may be such a lease at all.
 fn check(map: &ClusterMap, ask: &Ask) -> Result<(), Abort> {
-    let refuse = |kind, reason: &'static str| Err(Abort::at(&ask.blob, kind, reason));
-    if map.is_dropped(ask.blob.keyspace) {
+    let (name, keyspace) = (ask.of.name(), ask.of.keyspace());
+    let refuse = |kind, reason: &'static str| Err(Abort::at(name, kind, reason));
+    if map.is_dropped(keyspace) {
         return refuse(ErrorKind::NotFound, DROPPED);
     }
-    if map.chunk_size(ask.blob.keyspace).is_none() {
+    if map.chunk_size(keyspace).is_none() {
         return refuse(ErrorKind::NotFound, "there is no keyspace of this number");
     }
-    let duration_max = duration_max(map.is_guarded(ask.blob.keyspace));
+    let duration_max = duration_max(map.is_guarded(keyspace));
     let durations = LEASE_DURATION_MIN.as_micros()..=duration_max.as_micros();
     if !durations.contains(&u128::from(ask.duration_us)) {
         return refuse(ErrorKind::InvalidArgument, "the lease's duration is out of range");
     }
-    map.check_level(LEVEL_LEASING).map_err(|error| {
+    map.check_leased(&ask.of).map_err(|error| {
         let abort = Abort::new(error.kind(), error.message().to_owned());
-        Abort { blob: Some(ask.blob.clone()), ..abort }
+        Abort { blob: Some(name.clone()), ..abort }
     })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tyr_types::{Epoch, ErrorKind, KeyspaceId, ScanPage, Timestamp};
 
+use super::key_guard::KeptOffListing;
 use super::{Effect, Member, Store, Turn};
 use crate::abort::Abort;
 use crate::map::ClusterMap;
@@ -53,9 +54,20 @@ impl<S: Store> Turn<'_, S> {
         request: Arc<ScanRequest>,
         form: ListForm,
     ) {
-        if self.member.listings.find(client, request.number).is_some() {
+        if self.member.listings.find(client, request.number).is_some()
+            || self.member.key_leases.listings.contains(client, request.number)
+        {
             return; // It waits here already.
         }
+        let since_us = self.member.now.monotonic_us;
+        let listing = KeptOffListing { client, request, form, epoch, since_us };
+        self.list_unless_kept_off(listing);
+    }
+
+    /// The same of one that came then, and may have been kept off since (K2).
+    pub(super) fn list_unless_kept_off(&mut self, listing: KeptOffListing) {
+        let KeptOffListing { client, epoch, .. } = listing;
+        let request = Arc::clone(&listing.request);
         let is_ahead = request.at.is_some_and(|at| self.is_ahead(Kind::At(at)));
         if is_ahead || !self.member.may_list(epoch) {
             return self.list_not_here(client, request.number);
@@ -65,9 +77,10 @@ impl<S: Store> Turn<'_, S> {
             return self.send(Address::Client(client), body);
         }
         if !self.member.is_authority || request.keys().is_empty() {
-            let body = form.answer(request.number, ScanPage::default());
+            let body = listing.form.answer(request.number, ScanPage::default());
             return self.send(Address::Client(client), body);
         }
+        let Some(KeptOffListing { form, .. }) = self.let_list(listing) else { return };
         let id = self.member.asked.number();
         let (keyspace, keys, at) = (request.keyspace, request.keys(), request.at);
         let since_us = self.member.now.monotonic_us;
@@ -100,6 +113,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Nobody waits for this listing any more.
     pub(super) fn cancel_listing(&mut self, client: u64, number: u64) {
+        self.member.key_leases.listings.cancel(client, number);
         if let Some(id) = self.member.listings.find(client, number) {
             self.member.listings.0.remove(&id);
             self.ask_reads(read::Event::Cancel { id });
@@ -123,7 +137,7 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    fn list_not_here(&mut self, client: u64, number: u64) {
+    pub(super) fn list_not_here(&mut self, client: u64, number: u64) {
         self.send(Address::Client(client), Body::NotHere(Asked::Read(number)));
     }
 }

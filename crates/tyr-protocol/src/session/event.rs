@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, NodeId, NoticeId, PieceId,
-    ReadCheck, Scan, Timestamp, Transaction, WatchTarget,
+    BlobName, BlobOperations, ByteRange, Bytes, KeyspaceId, LeaseMode, Leased, NodeId, NoticeId,
+    PieceId, ReadCheck, Scan, Timestamp, Transaction, WatchTarget,
 };
 
 use crate::map::ClusterMap;
@@ -69,8 +69,8 @@ pub struct Began {
 /// A lease that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseCall {
-    /// Of which key.
-    pub blob: BlobName,
+    /// Of what.
+    pub of: Leased,
     /// How it is to be held.
     pub mode: LeaseMode,
     /// How long it lasts without being renewed, in microseconds.

@@ -1,4 +1,4 @@
-//! Leases of keys that this client holds, or asks for (K1).
+//! Leases of keys and groups that this client holds, or asks for (K1, K7).
 //!
 //! ```text
 //!   a call ─► Ask ─► the key's authority ─► Granted: held ─► Renew, a quarter of the time later
@@ -15,15 +15,14 @@ use std::time::Duration;
 
 use tyr_types::lease::{check_duration, duration_max};
 use tyr_types::limits::LEASES_OF_CLIENT_MAX;
-use tyr_types::{BlobName, ErrorKind, LeaseMode, NodeId};
+use tyr_types::{ErrorKind, LeaseMode, Leased, NodeId};
 
 use super::effect::{Answer, Effect, LeaseNews};
 use super::event::{CallId, LeaseCall};
 use super::timer::Timer;
 use super::{Session, Task, fail};
 use crate::abort::Abort;
-use crate::key_lease::{Message, RENEWED_MAX, Wish};
-use crate::level::LEVEL_LEASING;
+use crate::key_lease::{Ask, Message, RENEWED_MAX, Wish};
 use crate::map::DROPPED;
 use crate::message::Body;
 
@@ -61,7 +60,7 @@ impl Leasing {
     /// What a call that has taken too long ends with.
     pub fn lateness(&self) -> Option<Abort> {
         match self.is_in_line {
-            true => Some(Abort::at(&self.what.blob, ErrorKind::Conflict, STILL_HELD)),
+            true => Some(Abort::at(self.what.of.name(), ErrorKind::Conflict, STILL_HELD)),
             false => self.refusal.clone(),
         }
     }
@@ -70,7 +69,7 @@ impl Leasing {
 /// A lease that is held.
 #[derive(Clone, Debug)]
 struct Held {
-    blob: BlobName,
+    of: Leased,
     mode: LeaseMode,
     duration_us: u64,
     /// Who gave it, or held it on.
@@ -125,10 +124,11 @@ impl Session {
             return fail(call, abort, effects);
         }
         if self.leases.held.len() + self.leases.asking.len() >= LEASES_OF_CLIENT_MAX {
-            return fail(call, Abort::at(&what.blob, ErrorKind::Unavailable, TOO_MANY), effects);
+            let abort = Abort::at(what.of.name(), ErrorKind::Unavailable, TOO_MANY);
+            return fail(call, abort, effects);
         }
         let mut what = what;
-        let duration_max = duration_max(self.map.is_guarded(what.blob.keyspace));
+        let duration_max = duration_max(self.map.is_guarded(what.of.keyspace()));
         what.duration_us = what.duration_us.min(duration_max.as_micros() as u64);
         self.questions_begun += 1;
         let lease = self.numbers.of(self.questions_begun);
@@ -142,32 +142,32 @@ impl Session {
     /// Asks for a lease, for the first time or again.
     pub(super) fn ask_for_lease(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         let Some(Task::Lease(leasing)) = self.calls.get(&call).map(|it| &it.task) else { return };
-        let blob = &leasing.what.blob;
-        if self.map.is_dropped(blob.keyspace) {
+        let of = &leasing.what.of;
+        if self.map.is_dropped(of.keyspace()) {
             return self.give_up(call, Abort::new(ErrorKind::NotFound, DROPPED), effects);
         }
-        if self.map.chunk_size(blob.keyspace).is_none() {
+        if self.map.chunk_size(of.keyspace()).is_none() {
             return self.is_stuck(call, effects);
         }
-        if let Err(error) = self.map.check_level(LEVEL_LEASING) {
+        if let Err(error) = self.map.check_leased(of) {
             let abort = Abort::new(error.kind(), error.message().to_owned());
             return self.give_up(call, abort, effects);
         }
-        let served = self.map.check_readable(blob, 0).err();
-        let authority = self.map.holders(blob, 0).first().copied();
-        let now_us = self.now_us;
+        let served = self.map.check_readable(of.name(), 0).err();
+        let authority = self.map.holders(of.name(), 0).first().copied();
+        let (client, now_us) = (self.client, self.now_us);
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Lease(leasing) = &mut in_flight.task else { return };
         in_flight.stuck = None;
         leasing.refusal = served.or(leasing.refusal.take());
         let (lease, before) = (leasing.lease, leasing.asked);
-        let LeaseCall { blob, mode, duration_us, wait_us } = leasing.what.clone();
+        let LeaseCall { of, mode, duration_us, wait_us } = leasing.what.clone();
         if let Some(to) = authority {
             leasing.is_in_line &= before == Some(to);
             leasing.asked = Some(to);
             let wish = if wait_us.is_some() { Wish::Wait } else { Wish::Try };
-            let ask = Message::Ask { lease, blob, mode, duration_us, sent_us: now_us, wish };
-            self.send(to, Body::KeyLease(ask), effects);
+            let ask = Ask { client, lease, of, mode, duration_us, sent_us: now_us, wish };
+            self.send(to, Body::KeyLease(Message::asking(ask)), effects);
         }
         self.resume_in(call, AGAIN_US);
     }
@@ -219,7 +219,10 @@ impl Session {
                 None => {}
             },
             // Not for a node to say.
-            Message::Ask { .. } | Message::Renew { .. } | Message::GiveBack { .. } => {}
+            Message::Ask { .. }
+            | Message::AskGroup { .. }
+            | Message::Renew { .. }
+            | Message::GiveBack { .. } => {}
         }
     }
 
@@ -234,14 +237,13 @@ impl Session {
             // Nobody waits for it any more.
             return self.send(from, Body::KeyLease(Message::GiveBack { lease }), effects);
         };
-        let LeaseCall { blob, mode, duration_us, .. } = leasing.what.clone();
+        let LeaseCall { of, mode, duration_us, .. } = leasing.what.clone();
         if sent_us > self.now_us || sent_us + duration_us <= self.now_us {
             return; // It is over already, or was never asked for; the question is sent again.
         }
         let until_us = sent_us + duration_us;
         let renew_us = sent_us + duration_us / 4;
-        let held =
-            Held { blob, mode, duration_us, by: from, until_us, renew_us, is_recalled: false };
+        let held = Held { of, mode, duration_us, by: from, until_us, renew_us, is_recalled: false };
         let call = call.expect("it was just there");
         if let Some(Task::Lease(leasing)) = self.calls.get_mut(&call).map(|it| &mut it.task) {
             leasing.asked = None; // It is not to be given back.
@@ -272,15 +274,15 @@ impl Session {
 
     /// A node does not know what this client holds: another gave it (K3).
     fn keep(&mut self, from: NodeId, lease: u64, effects: &mut Vec<Effect>) {
-        let Some(Held { blob, mode, duration_us, until_us, .. }) =
+        let Some(Held { of, mode, duration_us, until_us, .. }) =
             self.leases.held.get(&lease).cloned()
         else {
             return;
         };
-        if until_us > self.now_us && self.map.holders(&blob, 0).first() == Some(&from) {
-            let (sent_us, wish) = (self.now_us, Wish::Keep);
-            let ask = Message::Ask { lease, blob, mode, duration_us, sent_us, wish };
-            self.send(from, Body::KeyLease(ask), effects);
+        if until_us > self.now_us && self.map.holders(of.name(), 0).first() == Some(&from) {
+            let (client, sent_us, wish) = (self.client, self.now_us, Wish::Keep);
+            let ask = Ask { client, lease, of, mode, duration_us, sent_us, wish };
+            self.send(from, Body::KeyLease(Message::asking(ask)), effects);
         }
     }
 
@@ -333,7 +335,7 @@ impl Session {
         let (map, now_us) = (&self.map, self.now_us);
         let mut is_any = false;
         for held in self.leases.held.values_mut() {
-            if map.holders(&held.blob, 0).first() != Some(&held.by) {
+            if map.holders(held.of.name(), 0).first() != Some(&held.by) {
                 (held.renew_us, is_any) = (now_us, true);
             }
         }
@@ -354,7 +356,7 @@ impl Session {
             effects.push(Effect::Lease { lease, news: LeaseNews::Lost });
         }
         let map = &self.map;
-        let authority = |held: &Held| map.holders(&held.blob, 0).first().copied();
+        let authority = |held: &Held| map.holders(held.of.name(), 0).first().copied();
         let due = self.leases.held.values().filter(|held| held.renew_us <= now_us);
         let due: BTreeSet<NodeId> = due.filter_map(authority).collect();
         let mut renewed: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();

@@ -42,8 +42,10 @@ impl About {
             Body::Read(_) | Body::ListKeys(_) | Body::Scan(_) | Body::Moment { .. } => {
                 Self::Read(1)
             }
-            Body::KeyLease(key_lease::Message::Ask { .. }) => Self::Read(2),
-            Body::KeyWatch(key_watch::Message::Ask { .. } | key_watch::Message::Notify { .. })
+            Body::KeyLease(
+                key_lease::Message::Ask { .. } | key_lease::Message::AskGroup { .. },
+            )
+            | Body::KeyWatch(key_watch::Message::Ask { .. } | key_watch::Message::Notify { .. })
             | Body::Upload(upload::Message::Stage { .. } | upload::Message::Copy { .. }) => {
                 Self::Read(2)
             }

@@ -216,6 +216,7 @@ encoded_enum!(key_lease::Message, "message about a lease", {
     4 => Waits { lease },
     5 => Renewed { sent_us, held, unknown },
     6 => Recall { lease },
+    7 @ 19 => AskGroup { lease, group, mode, duration_us, sent_us, wish },
 });
 
 encoded_struct!(WatchTarget, 3, { keyspace, prefix, is_exact });

@@ -75,7 +75,17 @@ impl Gate {
         caller: &Caller,
         message: &key_lease::Message,
     ) -> Option<Body> {
-        let key_lease::Message::Ask { lease, blob, mode, .. } = message else { return None };
+        let (lease, blob, mode) = match message {
+            key_lease::Message::Ask { lease, blob, mode, .. } => (lease, blob, mode),
+            key_lease::Message::AskGroup { lease, group, mode, .. } => (lease, group, mode),
+            // What is said of what was permitted, and what a client does not say.
+            key_lease::Message::Renew { .. }
+            | key_lease::Message::GiveBack { .. }
+            | key_lease::Message::Granted { .. }
+            | key_lease::Message::Waits { .. }
+            | key_lease::Message::Renewed { .. }
+            | key_lease::Message::Recall { .. } => return None,
+        };
         let right = match mode {
             LeaseMode::Shared => Right::Read,
             LeaseMode::Exclusive => Right::Write,

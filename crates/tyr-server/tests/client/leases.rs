@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tyr_types::LeaseMode;
+use tyr_types::{LeaseMode, Leased};
 
 use super::cluster::{PATIENCE, Stage};
 use tyr_client::block_on;
@@ -25,7 +25,7 @@ fn a_node_counts_the_leases_that_are_held_and_those_that_wait() {
     };
     let lease = || {
         let (blob, lasts) = (stage.blob("lock"), Duration::from_secs(10));
-        client.lease(blob, LeaseMode::Exclusive, lasts, Some(PATIENCE))
+        client.lease(Leased::Key(blob), LeaseMode::Exclusive, lasts, Some(PATIENCE))
     };
     assert_eq!(told(), (0, 0));
     let first = block_on(lease().answer()).unwrap();

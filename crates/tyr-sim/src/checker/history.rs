@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tyr_protocol::Abort;
 use tyr_protocol::session::Want;
 use tyr_types::{
-    BlobName, BlobOperations, Bytes, LeaseMode, Notified, Outcome, PieceId, Scan, ScanPage,
+    BlobName, BlobOperations, Bytes, LeaseMode, Leased, Notified, Outcome, PieceId, Scan, ScanPage,
     Timestamp, TransactionId, WatchTarget, Watcher,
 };
 
@@ -98,8 +98,8 @@ pub struct Holding {
     pub client: u16,
     /// The number by which it knows the lease.
     pub lease: u64,
-    /// The key.
-    pub blob: BlobName,
+    /// Of what.
+    pub of: Leased,
     /// How.
     pub mode: LeaseMode,
     /// When it heard that it holds it.

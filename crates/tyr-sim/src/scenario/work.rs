@@ -47,8 +47,11 @@ const KINDS: [Kind; 20] = [
     },
     Kind {
         name: "caches",
-        parameters: &[("blobs", 3)],
-        make: |space, values| Box::new(Caches::new(space, values[0] as usize)),
+        parameters: &[("blobs", 3), ("groups", 0), ("listings", 0)],
+        make: |space, values| {
+            let caches = Caches::new(space, values[0] as usize);
+            Box::new(caches.with_groups(values[1] as usize, values[2]))
+        },
     },
     Kind {
         name: "copies",

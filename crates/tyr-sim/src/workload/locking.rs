@@ -12,7 +12,8 @@
 
 use tyr_protocol::session::{Call, LeaseCall, Want};
 use tyr_types::{
-    BlobName, BlobOperations, Expected, LeaseMode, Number, Operation, Outcome, Relation, Transform,
+    BlobName, BlobOperations, Expected, LeaseMode, Leased, Number, Operation, Outcome, Relation,
+    Scan, Transform,
 };
 
 use super::{Work, on};
@@ -41,8 +42,8 @@ pub enum Under {
 
 /// What is done under a lease.
 pub struct Locked {
-    /// Of which key; with tokens its number is the token of who holds the lease.
-    pub lock: BlobName,
+    /// Of what; with tokens the number of that key is the token of who holds the lease.
+    pub lock: Leased,
     /// How it is held.
     pub mode: LeaseMode,
     /// How long the lease lasts, in microseconds.
@@ -51,6 +52,8 @@ pub struct Locked {
     pub wait_us: Option<u64>,
     /// What it reads.
     pub want: Want,
+    /// What it lists after that, in one transaction, and the blobs that there may be.
+    pub listed: Option<Box<(Scan, Vec<BlobName>)>>,
     /// What it does with it.
     pub under: Under,
     /// The pause before each thing that it does, in microseconds.
@@ -65,7 +68,7 @@ enum Phase {
     Token,
     Read(u64),
     Write(u64, Vec<u8>),
-    Look(Seen),
+    Look(Vec<Seen>),
     GiveBack,
     Over,
 }
@@ -84,8 +87,8 @@ pub enum LockStep {
     Call(Call),
     /// This deed.
     Work(Work),
-    /// A read that is answered by what it has read before, if it holds the lease.
-    Look(Seen),
+    /// Reads that are answered by what it has read before, if it holds the lease.
+    Look(Vec<Seen>),
     /// Nothing any more.
     Over,
 }
@@ -103,8 +106,8 @@ impl Locking {
         self.what.pause_us
     }
 
-    /// The key that the lease is of.
-    pub fn lock(&self) -> &BlobName {
+    /// What the lease is of.
+    pub fn lock(&self) -> &Leased {
         &self.what.lock
     }
 
@@ -127,23 +130,30 @@ impl Locking {
 
     /// What is done next.
     pub fn step(&mut self) -> LockStep {
-        let Locked { lock, mode, duration_us, wait_us, want, under, .. } = &self.what;
+        let Locked { lock, mode, duration_us, wait_us, want, listed, under, .. } = &self.what;
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Ask => {
                 self.phase = Phase::Asked;
-                let (blob, mode) = (lock.clone(), *mode);
+                let (of, mode) = (lock.clone(), *mode);
                 let (duration_us, wait_us) = (*duration_us, *wait_us);
-                LockStep::Call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }))
+                LockStep::Call(Call::Lease(LeaseCall { of, mode, duration_us, wait_us }))
             }
             Phase::Token => {
                 self.phase = Phase::Token;
                 let add = Transform::add(Number::U64(1));
                 let take = Operation::Apply { offset: 0, transform: add };
-                LockStep::Work(Work::Commit(vec![on(lock, [take])]))
+                LockStep::Work(Work::Commit(vec![on(lock.name(), [take])]))
             }
             Phase::Read(token) => {
                 self.phase = Phase::Read(token);
-                LockStep::Work(Work::Read(want.clone()))
+                LockStep::Work(match listed.as_deref().cloned() {
+                    None => Work::Read(want.clone()),
+                    Some((scan, among)) => {
+                        let (first, scans) = (want.clone(), vec![scan]);
+                        let then = Box::new(|_: &[Seen]| Vec::new());
+                        Work::TransactListing { first, scans, among, then }
+                    }
+                })
             }
             Phase::Write(token, seen) => {
                 let Under::Token { write, is_fenced, .. } = under else {
@@ -153,7 +163,7 @@ impl Locking {
                 if *is_fenced {
                     let expected =
                         Expected::Number { relation: Relation::Equal, value: Number::U64(token) };
-                    blobs.push(on(lock, [Operation::Compare { offset: 0, expected }]));
+                    blobs.push(on(lock.name(), [Operation::Compare { offset: 0, expected }]));
                 }
                 self.phase = Phase::Write(token, seen);
                 LockStep::Work(Work::Commit(blobs))
@@ -186,7 +196,13 @@ impl Locking {
         let is_caching = matches!(self.what.under, Under::Cache { .. });
         self.phase = match (&self.phase, &entry.deed) {
             (Phase::Read(_), Deed::Read(seen)) if is_caching && seen.is_answered() => {
-                Phase::Look(seen.clone())
+                Phase::Look(vec![seen.clone()])
+            }
+            (Phase::Read(_), Deed::Transaction(attempted))
+                if is_caching && attempted.is_committed() =>
+            {
+                let seen = attempted.reads.iter().filter(|seen| seen.is_answered());
+                Phase::Look(seen.cloned().collect())
             }
             (Phase::Token, Deed::Transaction(attempted)) => match token(attempted) {
                 Some(token) => Phase::Read(token),

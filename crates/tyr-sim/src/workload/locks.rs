@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tyr_protocol::session::Want;
-use tyr_types::{BlobName, BlobOperations, ByteRange, LeaseMode, Operation};
+use tyr_types::{BlobName, BlobOperations, ByteRange, LeaseMode, Leased, Operation};
 
 use super::locking::{Locked, Under};
 use super::{CELL, Space, Work, Workload, cell, numbers, numbers_of, on};
@@ -55,11 +55,12 @@ impl Workload for Locks {
         }
         let blob = want.blob.clone();
         Work::Locked(Locked {
-            lock: self.lock(number),
+            lock: Leased::Key(self.lock(number)),
             mode: LeaseMode::Exclusive,
             duration_us: random.between(1_000_000, 10_000_000),
             wait_us: random.percent(80).then(|| random.between(100_000, 15_000_000)),
             want,
+            listed: None,
             under: Under::Token {
                 times: random.between(1, 4) as u32,
                 write: Box::new(move |seen| {

@@ -10,7 +10,7 @@ pub(crate) use tyr_embedded::{
 };
 use tyr_runtime::ticket::Ticket;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Error, KeptName, KeyspaceInfo, LeaseMode,
+    BlobName, BlobOperations, ByteRange, Bytes, Error, KeptName, KeyspaceInfo, LeaseMode, Leased,
     ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, WatchTarget,
     limits,
 };
@@ -79,11 +79,11 @@ impl EmbeddedSpace {
 
     pub fn lease(
         &self,
-        name: BlobName,
+        of: Leased,
         mode: LeaseMode,
         wait: Option<Duration>,
     ) -> Result<AwaitedLease> {
-        self.store.lease(name, mode, wait)
+        self.store.lease(of, mode, wait)
     }
 
     pub fn watch(&self, target: WatchTarget) -> Result<EmbeddedWatch> {

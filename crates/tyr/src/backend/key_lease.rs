@@ -1,16 +1,16 @@
-//! Leases of keys, of a store in this process or a cluster.
+//! Leases of keys and groups, of a store in this process or a cluster.
 
 use std::time::Duration;
 
 use tyr_runtime::lease_state::LeaseState;
 use tyr_types::lease::check_duration;
-use tyr_types::{BlobName, LeaseMode, Result};
+use tyr_types::{LeaseMode, Leased, Result};
 
 use super::Space;
 use super::embedded::EmbeddedLease;
 use super::remote::RemoteLease;
 
-/// A lease of a key. Dropping it gives it back.
+/// A lease of a key or a group. Dropping it gives it back.
 #[derive(Debug)]
 pub(crate) enum KeyLease {
     Embedded(EmbeddedLease),
@@ -28,23 +28,22 @@ impl KeyLease {
 }
 
 impl Space {
-    /// A lease of a key; `wait` is how long to wait where others are in the way, `None` for not at
-    /// all.
+    /// A lease; `wait` is how long to wait where others are in the way, `None` for not at all.
     pub async fn lease(
         &self,
-        name: BlobName,
+        of: Leased,
         mode: LeaseMode,
         duration: Duration,
         wait: Option<Duration>,
     ) -> Result<KeyLease> {
         check_duration(duration)?;
         let lease = match self {
-            Self::Embedded(space) => match space.lease(name, mode, wait) {
+            Self::Embedded(space) => match space.lease(of, mode, wait) {
                 Ok(awaited) => awaited.await.map(KeyLease::Embedded),
                 Err(error) => Err(error),
             },
             Self::Remote(space) => {
-                let lease = space.lease(name, mode, duration, wait).await;
+                let lease = space.lease(of, mode, duration, wait).await;
                 lease.map(KeyLease::Remote)
             }
         };

@@ -14,8 +14,8 @@ use tyr_runtime::ticket::Ticket;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Error, ErrorKind, KeptName, KeyspaceId,
-    KeyspaceInfo, KeyspaceName, LeaseMode, Notified, ReadCheck, Result, Scan, ScanPage, Stat,
-    Stretches, Timestamp, WatchTarget, limits,
+    KeyspaceInfo, KeyspaceName, LeaseMode, Leased, Notified, ReadCheck, Result, Scan, ScanPage,
+    Stat, Stretches, Timestamp, WatchTarget, limits,
 };
 
 use super::remote_upload;
@@ -83,12 +83,12 @@ impl RemoteSpace {
 
     pub async fn lease(
         &self,
-        name: BlobName,
+        of: Leased,
         mode: LeaseMode,
         duration: Duration,
         wait: Option<Duration>,
     ) -> Result<RemoteLease> {
-        self.client.lease(name, mode, duration, wait).answer().await
+        self.client.lease(of, mode, duration, wait).answer().await
     }
 
     pub async fn watch(&self, target: WatchTarget) -> Result<RemoteWatch> {

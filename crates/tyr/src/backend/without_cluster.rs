@@ -11,8 +11,9 @@ use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeptName, KeptSnapshot,
-    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, Payload,
-    ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, Usage, WatchTarget,
+    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Leased, NoticeId, Notified,
+    Payload, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, Usage,
+    WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
@@ -193,7 +194,7 @@ impl RemoteSpace {
 
     pub async fn lease(
         &self,
-        _: BlobName,
+        _: Leased,
         _: LeaseMode,
         _: Duration,
         _: Option<Duration>,

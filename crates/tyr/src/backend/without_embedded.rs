@@ -11,8 +11,8 @@ use tyr_runtime::ticket::Ticket;
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ExtentRef, KeptName, KeptSnapshot, KeyspaceConfig,
-    KeyspaceInfo, KeyspaceName, LeaseMode, NoticeId, Notified, ReadCheck, Result, Scan, ScanPage,
-    Stat, Stretches, Timestamp, Usage, WatchTarget,
+    KeyspaceInfo, KeyspaceName, LeaseMode, Leased, NoticeId, Notified, ReadCheck, Result, Scan,
+    ScanPage, Stat, Stretches, Timestamp, Usage, WatchTarget,
 };
 
 use super::{Answer, ReadVersions};
@@ -166,7 +166,7 @@ impl EmbeddedSpace {
 
     pub fn lease(
         &self,
-        _: BlobName,
+        _: Leased,
         _: LeaseMode,
         _: Option<Duration>,
     ) -> Result<Ready<Result<EmbeddedLease>>> {

@@ -1,4 +1,4 @@
-//! Leases of keys and locks, for threads.
+//! Leases of keys and groups, and locks, for threads.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::{Keyspace, Transaction};
 use crate::key::ToKey;
 use crate::{Lease as AsyncLease, LeaseOptions, Lock as AsyncLock, LockInfo};
 
-/// A lease of a key: see [`crate::Lease`]. Dropping it gives it back.
+/// A lease of a key or a group: see [`crate::Lease`]. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Lease {
     inner: AsyncLease,
 }
 
 impl Lease {
-    /// Its key.
+    /// Its key; of a group, what its keys begin with.
     pub fn key(&self) -> &Key {
         self.inner.key()
     }

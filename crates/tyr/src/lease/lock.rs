@@ -11,7 +11,8 @@
 //! needs no rule of its own.
 
 use tyr_types::{
-    Bytes, Error, ErrorKind, Key, LeaseMode, Number, OperationId, Relation, Result, Transform,
+    Bytes, Error, ErrorKind, Key, LeaseMode, Leased, Number, OperationId, Relation, Result,
+    Transform,
 };
 
 use super::{Lease, LeaseOptions};
@@ -119,7 +120,7 @@ pub(crate) async fn acquire(keyspace: &Keyspace, key: Key, with: &LeaseOptions) 
             with.holder.len()
         )));
     }
-    let lease = Lease::take(keyspace, key, with).await?;
+    let lease = Lease::take(keyspace, key, Leased::Key, with).await?;
     let mut tries = 0;
     let token = loop {
         tries += 1;

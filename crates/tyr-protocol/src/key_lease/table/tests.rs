@@ -11,6 +11,10 @@ fn blob(key: &str) -> BlobName {
     BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() }
 }
 
+fn key(key: &str) -> Leased {
+    Leased::Key(blob(key))
+}
+
 /// A table, and what it has said since it was last asked.
 #[derive(Default)]
 struct Desk {
@@ -31,8 +35,8 @@ impl Desk {
         wish: Wish,
         is_open: bool,
     ) -> Result<(), Abort> {
-        let (blob, duration_us, sent_us) = (blob("a"), DURATION_US, self.now_us);
-        let ask = Ask { client, lease: 7, blob, mode, duration_us, sent_us, wish };
+        let (of, duration_us, sent_us) = (key("a"), DURATION_US, self.now_us);
+        let ask = Ask { client, lease: 7, of, mode, duration_us, sent_us, wish };
         let answer = self.table.ask(self.now_us, ask, is_open, &mut self.said);
         self.table.invariants();
         answer
@@ -179,7 +183,7 @@ fn what_is_another_nodes_affair_is_forgotten() {
     let mut desk = Desk::default();
     desk.ask(1, Exclusive, Wish::Wait).unwrap();
     desk.ask(2, Exclusive, Wish::Wait).unwrap();
-    desk.table.retain(|name| *name != blob("a"));
+    desk.table.retain(|of| *of != key("a"));
     desk.table.invariants();
     assert_eq!((desk.table.held(), desk.table.waiting()), (0, 0));
     assert!(!desk.renew(1));
@@ -190,10 +194,10 @@ fn ten_thousand_leases_whose_holders_die_at_once_go_to_those_who_wait() {
     let mut desk = Desk::default();
     for number in 0..10_000_u64 {
         for client in [1, 2] {
-            let blob = blob(&number.to_string());
+            let of = key(&number.to_string());
             let (lease, mode, wish) = (number, Exclusive, Wish::Wait);
             let (duration_us, sent_us) = (DURATION_US, 0);
-            let ask = Ask { client, lease, blob, mode, duration_us, sent_us, wish };
+            let ask = Ask { client, lease, of, mode, duration_us, sent_us, wish };
             desk.table.ask(number, ask, true, &mut desk.said).unwrap();
         }
     }
@@ -202,9 +206,9 @@ fn ten_thousand_leases_whose_holders_die_at_once_go_to_those_who_wait() {
     for second in 1..=12 {
         let now_us = second * SECOND_US;
         for lease in &leases {
-            let (blob, mode, wish) = (blob(&lease.to_string()), Exclusive, Wish::Wait);
+            let (of, mode, wish) = (key(&lease.to_string()), Exclusive, Wish::Wait);
             let (client, lease, sent_us) = (2, *lease, now_us);
-            let ask = Ask { client, lease, blob, mode, duration_us: DURATION_US, sent_us, wish };
+            let ask = Ask { client, lease, of, mode, duration_us: DURATION_US, sent_us, wish };
             desk.table.ask(now_us, ask, true, &mut desk.said).unwrap();
         }
         desk.table.tick(now_us, |_| true, &mut desk.said);

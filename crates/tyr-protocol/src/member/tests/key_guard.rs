@@ -1,18 +1,19 @@
 //! Whom leases keep off in guarded keyspaces (K2).
 
+mod groups;
+
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyRange, KeyspaceConfig, KeyspaceId,
-    LeaseMode, Listed, NodeId, Operation, Payload, PlacedBy, ReadCheck, Timestamp, Transaction,
-    TransactionId,
+    BlobName, BlobOperations, ByteRange, Bytes, Key, KeyspaceConfig, KeyspaceId, LeaseMode, Leased,
+    NodeId, Operation, Payload, ReadCheck, Timestamp, Transaction, TransactionId,
 };
 
 use super::shelf::CHUNK;
 use super::stand::Stand;
 use crate::chain::Ends;
 use crate::commit::{self, Attempt, Decision, OutcomeRetention};
-use crate::key_lease::{Message, Wish};
+use crate::key_lease::{Ask, Message, Wish};
 use crate::map::{Change, ClusterMap};
 use crate::member::key_leasing::grace_us;
 use crate::member::{Effect, Event};
@@ -101,10 +102,13 @@ impl Stand {
     }
 
     fn holds(&mut self, client: u64, mode: LeaseMode, blob: &BlobName) -> String {
-        let (lease, wish, sent_us) = (9, Wish::Wait, self.now_us);
-        let (blob, duration_us) = (blob.clone(), DURATION_US);
-        let ask = Message::Ask { lease, blob, mode, duration_us, sent_us, wish };
-        self.client_says(client, Body::KeyLease(ask))
+        self.asks(client, mode, Leased::Key(blob.clone()))
+    }
+
+    fn asks(&mut self, client: u64, mode: LeaseMode, of: Leased) -> String {
+        let (lease, wish, sent_us, duration_us) = (9, Wish::Wait, self.now_us, DURATION_US);
+        let ask = Ask { client, lease, of, mode, duration_us, sent_us, wish };
+        self.client_says(client, Body::KeyLease(Message::asking(ask)))
     }
 
     fn gives_back(&mut self, client: u64) -> String {
@@ -152,6 +156,9 @@ fn brief(effect: &Effect) -> Option<String> {
         effect
     {
         return Some(format!("{client} read"));
+    }
+    if let Effect::List { client, .. } = effect {
+        return Some(format!("{client} listed"));
     }
     let Effect::Send { to, envelope } = effect else { return None };
     let what = match &envelope.body {
@@ -272,25 +279,6 @@ fn a_new_authority_lets_nobody_in_before_what_its_predecessor_gave_is_over() {
     assert_eq!(stand.later(grace_us(true) / 1_000_000), "");
     assert_eq!(stand.later(1), "1 read");
     assert_eq!(stand.reads(1, &key), "1 read");
-}
-
-/// No lease is of what was not there; and nothing would wake it, as it claims no key.
-#[test]
-fn who_has_listed_a_group_is_kept_off_by_no_lease() {
-    let config = KeyspaceConfig { chunk_size: CHUNK, replication: 1, ..Default::default() };
-    let placed_by = PlacedBy::First(2);
-    let map = ClusterMap::of(1, &[KeyspaceConfig { is_guarded: true, placed_by, ..config }]);
-    let mut stand = Stand::new(0, &map);
-    stand.member.break_rule(Rule::Q3); // The shelf knows of no listing what it showed.
-    stand.lease();
-    let blob = |key: &str| BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() };
-    assert_eq!(stand.holds(1, Exclusive, &blob("ab")), "1 granted");
-    let keys = KeyRange { start: Bytes::from_static(b"ab"), end: Some(Bytes::from_static(b"ac")) };
-    let listed = Listed { keys, is_keys_only: false };
-    let at = Timestamp { clock: 1, ..Timestamp::ZERO };
-    let mut transaction = Transaction::clone(&write(3, 1, &blob("cd/x")));
-    transaction.reads = vec![ReadCheck::of_listing(blob("ab"), listed, at)];
-    assert_eq!(stand.submits(&Arc::new(transaction)), "3 committed");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::key_lease::{Message, Wish};
 use crate::level::LEVEL_MOMENTS;
-use tyr_types::LeaseMode;
+use tyr_types::{LeaseMode, Leased, PlacedBy};
 
 const SECOND_US: u64 = 1_000_000;
 const DURATION_US: u64 = 10 * SECOND_US;
@@ -11,7 +11,7 @@ const DURATION_US: u64 = 10 * SECOND_US;
 impl Client {
     fn lease(&mut self, key: &str, wait_us: Option<u64>) -> CallId {
         let (blob, mode, duration_us) = (blob(key), LeaseMode::Exclusive, DURATION_US);
-        self.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }))
+        self.call(Call::Lease(LeaseCall { of: Leased::Key(blob), mode, duration_us, wait_us }))
     }
 
     /// What was said about leases since the last look; everything else sent is forgotten.
@@ -76,7 +76,7 @@ fn an_answer_to_the_renewal_before_the_last_is_gone_by() {
     let mut client = Client::new();
     let (blob, mode) = (blob("a"), LeaseMode::Shared);
     let (duration_us, wait_us) = (SECOND_US, None);
-    client.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }));
+    client.call(Call::Lease(LeaseCall { of: Leased::Key(blob), mode, duration_us, wait_us }));
     let (to, lease, sent_us, _) = client.asked_for();
     client.hear(to, Message::Granted { lease, sent_us });
     client.pass(duration_us / 4);
@@ -100,6 +100,39 @@ fn in_a_guarded_keyspace_leases_last_three_seconds_at_most() {
     let said = client.said();
     let [(_, Message::Ask { duration_us, .. })] = said[..] else { panic!("{said:?}") };
     assert_eq!(duration_us, 3 * SECOND_US);
+}
+
+/// K7.
+#[test]
+fn a_lease_of_a_group_is_asked_for_of_who_looks_after_its_keys_and_kept_where_that_moves() {
+    let mut client = Client::new();
+    let mut placed = later(&map(), 1);
+    let by = PlacedBy::UpTo(b'/');
+    placed.keyspaces.values_mut().for_each(|keyspace| keyspace.config.placed_by = by);
+    client.receive(NodeId(1), Body::NewerMap(Arc::new(placed.clone())));
+    let call = |client: &mut Client, name: &str| {
+        let (of, mode, wait_us) = (Leased::Group(blob(name)), LeaseMode::Shared, None);
+        client.call(Call::Lease(LeaseCall { of, mode, duration_us: DURATION_US, wait_us }))
+    };
+    call(&mut client, "a/");
+    let said = client.said();
+    let [(to, Message::AskGroup { lease, group, sent_us, .. })] = &said[..] else {
+        panic!("{said:?}")
+    };
+    assert_eq!((group, *to), (&blob("a/"), placed.holders(&blob("a/some"), 0)[0]));
+    let (to, lease, sent_us) = (*to, *lease, *sent_us);
+    client.hear(to, Message::Granted { lease, sent_us });
+    assert!(matches!(client.answer(), Answer::Leased { .. }));
+    client.pass(DURATION_US / 4);
+    let (sent_us, held, unknown) = (client.now.monotonic_us, vec![], vec![lease]);
+    client.said();
+    client.hear(to, Message::Renewed { sent_us, held, unknown });
+    let said = client.said();
+    let is_kept = matches!(&said[..], [(_, Message::AskGroup { wish: Wish::Keep, .. })]);
+    assert!(is_kept, "{said:?}");
+    call(&mut client, "a");
+    let Answer::Failed(abort) = client.answer() else { panic!("that names no group") };
+    assert_eq!(abort.kind, ErrorKind::InvalidArgument);
 }
 
 /// K1: the holder knows by itself.
@@ -234,7 +267,7 @@ fn a_lease_out_of_range_or_in_an_older_cluster_is_refused_in_words() {
     let (blob, mode, wait_us) = (blob("a"), LeaseMode::Shared, None);
     for duration_us in [0, DURATION_US + 1] {
         let blob = blob.clone();
-        client.call(Call::Lease(LeaseCall { blob, mode, duration_us, wait_us }));
+        client.call(Call::Lease(LeaseCall { of: Leased::Key(blob), mode, duration_us, wait_us }));
         let Answer::Failed(abort) = client.answer() else { panic!("that is out of range") };
         assert!(abort.reason.contains("1 to 10 s"), "{}", abort.reason);
     }

@@ -279,7 +279,9 @@ fn asked(body: &Body) -> (Option<Asked>, bool) {
         Body::Read(request) => (Some(Asked::Read(request.read)), false),
         Body::ListKeys(request) => (Some(Asked::Read(request.number)), false),
         Body::Scan(request) => (Some(Asked::Read(request.number)), false),
-        Body::KeyLease(key_lease::Message::Ask { lease, .. }) => (Some(Asked::Read(*lease)), false),
+        Body::KeyLease(
+            key_lease::Message::Ask { lease, .. } | key_lease::Message::AskGroup { lease, .. },
+        ) => (Some(Asked::Read(*lease)), false),
         Body::KeyWatch(key_watch::Message::Ask { watch, .. }) => (Some(Asked::Read(*watch)), false),
         Body::KeyWatch(key_watch::Message::Notify { number, .. })
         | Body::Upload(

@@ -440,8 +440,8 @@ fn notice_messages() -> [(&'static str, key_watch::Message); 4] {
     ]
 }
 
-fn lease_messages() -> [(&'static str, key_lease::Message); 7] {
-    use key_lease::Message::{Ask, GiveBack, Granted, Recall, Renew, Renewed, Waits};
+fn lease_messages() -> [(&'static str, key_lease::Message); 8] {
+    use key_lease::Message::{Ask, AskGroup, GiveBack, Granted, Recall, Renew, Renewed, Waits};
     let (lease, mode, wish) = (7, LeaseMode::Exclusive, Wish::Wait);
     let (duration_us, sent_us) = (10_000_000, 300);
     [
@@ -452,6 +452,10 @@ fn lease_messages() -> [(&'static str, key_lease::Message); 7] {
         ("lease-waits", Waits { lease }),
         ("lease-renewed", Renewed { sent_us, held: vec![7], unknown: vec![300] }),
         ("lease-recall", Recall { lease }),
+        (
+            "lease-ask-group",
+            AskGroup { lease, group: blob("a/"), mode, duration_us, sent_us, wish },
+        ),
     ]
 }
 

@@ -28,7 +28,7 @@ impl Runner {
             LockStep::Look(seen) => {
                 let lease = locking.lease();
                 client.next_us = now_us + locking.pause_us();
-                self.look(number, workload, lease, seen, now_us);
+                self.look((number, workload), lease, seen, now_us);
                 None
             }
             LockStep::Over => {
@@ -38,12 +38,21 @@ impl Runner {
         }
     }
 
-    /// A client goes by what it has read under a lease, if it takes itself for its holder: that is
-    /// a read that takes no time.
-    fn look(&mut self, client: u16, workload: usize, lease: Option<u64>, seen: Seen, now_us: u64) {
+    /// A client goes by what it has read under a lease, if it takes itself for its holder: those
+    /// are reads that take no time.
+    fn look(
+        &mut self,
+        (client, workload): (u16, usize),
+        lease: Option<u64>,
+        seen: Vec<Seen>,
+        now_us: u64,
+    ) {
         let mut held = self.history.holdings.iter().rev();
         let held = held.find(|it| it.client == client && Some(it.lease) == lease);
-        if held.is_some_and(|it| now_us < it.until_us) {
+        if held.is_none_or(|it| it.until_us <= now_us) {
+            return;
+        }
+        for seen in seen {
             let seen = Seen { start_us: now_us, end_us: Some(now_us), ..seen };
             let (start_us, end_us) = (now_us, Some(now_us));
             let (deed, pages) = (Deed::Read(seen), Vec::new());
@@ -83,9 +92,9 @@ impl Runner {
         match *answer {
             Answer::Leased { lease, until_us } => {
                 locking.leased(Some(lease));
-                let (blob, mode) = (locking.lock().clone(), locking.mode());
+                let (of, mode) = (locking.lock().clone(), locking.mode());
                 let (client, from_us) = (number, now_us);
-                let holding = Holding { client, lease, blob, mode, from_us, until_us };
+                let holding = Holding { client, lease, of, mode, from_us, until_us };
                 self.history.holdings.push(holding);
             }
             _ => locking.leased(None),

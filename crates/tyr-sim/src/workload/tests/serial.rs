@@ -12,7 +12,7 @@ use tyr_protocol::session::{Answer, Began, Call, LeaseCall, Place, Seen, Want};
 use tyr_types::scan::Filling;
 use tyr_types::stretch;
 use tyr_types::{
-    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Existence, KeyspaceId, Outcome,
+    BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, Existence, KeyspaceId, Leased, Outcome,
     ReadCheck, Scan, ScanEntry, ScanPage, Stat, Timestamp, Transaction, TransactionId,
 };
 
@@ -99,7 +99,7 @@ pub struct Serial {
     runner: Runner,
     blobs: BTreeMap<BlobName, Vec<Version>>,
     /// The leases that are held.
-    leases: BTreeMap<BlobName, u64>,
+    leases: BTreeMap<Leased, u64>,
     chunk_size: u64,
     clock: u64,
     sequence: u64,
@@ -187,14 +187,14 @@ impl Serial {
     }
 
     fn lease(&mut self, now_us: u64, what: LeaseCall) -> Answer {
-        let is_held = self.leases.contains_key(&what.blob);
+        let is_held = self.leases.keys().any(|of| of.meets(&what.of));
         if is_held && !self.is_flawed(Flaw::TwoHolders, 50) {
             let reason = "another holds it";
             return Answer::Failed(Abort::new(ErrorKind::Conflict, reason));
         }
         self.sequence += 1;
         let (lease, until_us) = (self.sequence, now_us + what.duration_us);
-        self.leases.insert(what.blob, lease);
+        self.leases.insert(what.of, lease);
         Answer::Leased { lease, until_us }
     }
 
