@@ -305,12 +305,16 @@ impl Keyspace {
     }
 
     /// Lists a page: what `scan` says, with sizes and versions, and first bytes if they are asked
-    /// for, all of one moment. [`Scan::resumed`] goes on behind it.
+    /// for, all of one moment. [`Scan::resumed`] goes on behind it. In a guarded keyspace a listing
+    /// of one group waits for what others hold alone of it (K2).
     ///
     /// # Errors
     /// `InvalidArgument` for a scan out of range; `Unavailable` in a cluster some node of which is
     /// of a release that lists keys with size and version only.
     pub async fn scan_page(&self, scan: &Scan) -> Result<ScanPage> {
+        if let Some(page) = self.inner.space.scan_guarded(scan).await {
+            return page;
+        }
         let view = self.inner.space.backend().take_view().await?;
         view.fetch_page(&self.inner.space, scan).await
     }

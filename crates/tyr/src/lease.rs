@@ -151,6 +151,23 @@ impl Keyspace {
         Lease::take(self, key.to_key()?, Leased::Key, options).await
     }
 
+    /// A lease of a whole group, which is renewed until it is dropped: of all its keys, also of
+    /// those that have no blob (K7). The group is named as its listings are: by what its keys begin
+    /// with, `home/` where they are placed `up-to:/`, the first four bytes where by `first:4`.
+    ///
+    /// In a guarded keyspace whoever makes, changes or deletes a blob of the group waits for a
+    /// shared one; whoever reads there or lists it too, for an exclusive one (K2).
+    ///
+    /// # Errors
+    /// As [`Keyspace::lease`]; `InvalidArgument` when the keyspace has no such group;
+    /// `Unavailable` below feature level 19.
+    pub async fn lease_group(&self, group: impl ToKey, options: &LeaseOptions) -> Result<Lease> {
+        let group = group.to_key()?;
+        let placed_by = self.config().placed_by;
+        placed_by.check_group(group.as_bytes())?;
+        Lease::take(self, group, Leased::Group, options).await
+    }
+
     /// A lock: an exclusive lease of a key, whose blob has a number that is one higher with each
     /// who gets it (K4). [`Transaction::fence`](crate::Transaction::fence) holds transactions to
     /// it.

@@ -7,7 +7,8 @@ mod fixtures;
 use std::time::{Duration, Instant};
 
 use fixtures::{Kind, Opened, stores};
-use tyr::{ErrorKind, KeyspaceConfig, LeaseOptions};
+use tyr::blocking::Keyspace;
+use tyr::{ErrorKind, KeyspaceConfig, LeaseOptions, PlacedBy, Scan};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -49,6 +50,53 @@ fn who_holds_a_key_alone_writes_and_others_look_when_it_is_given_back() {
     mine.put("page", "what was put off").unwrap();
     lease.give_back();
     assert_eq!(reading.join().unwrap().unwrap(), b"what was put off".as_slice());
+}
+
+fn guarded_groups() -> KeyspaceConfig {
+    KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..guarded() }
+}
+
+/// K7: also what is not there stays so.
+#[test]
+fn who_holds_a_group_goes_by_what_it_has_listed_and_by_what_was_not_there() {
+    let store = Opened::new(Kind::Cluster);
+    let mine = store.create("test", guarded_groups());
+    let theirs = store.other().keyspace(&store.name("test")).unwrap();
+    mine.put("home/a", "there").unwrap();
+    let lease = mine.lease_group("home/", &LeaseOptions::shared()).unwrap();
+    let listed = |keyspace: &Keyspace| -> Vec<String> {
+        let page = keyspace.scan_page(&Scan::new().prefix("home/")).unwrap();
+        page.entries.iter().map(|entry| entry.key.to_string()).collect()
+    };
+    assert_eq!(listed(&mine), ["home/a"]);
+    assert_eq!(listed(&theirs), ["home/a"], "who only looks is not kept off");
+    theirs.put("mail/b", "another group").unwrap();
+    let writing = std::thread::spawn(move || theirs.put("home/b", "new"));
+    assert!(lease.recalled_within(LONG));
+    for _ in 0..50 {
+        assert_eq!(mine.get("home/b").unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    assert!(!writing.is_finished() && lease.is_held());
+    lease.give_back();
+    writing.join().unwrap().unwrap();
+    assert_eq!(listed(&mine), ["home/a", "home/b"]);
+}
+
+/// K7.
+#[test]
+fn who_holds_a_group_alone_writes_and_others_list_when_it_is_given_back() {
+    let store = Opened::new(Kind::Cluster);
+    let mine = store.create("test", guarded_groups());
+    let theirs = store.other().keyspace(&store.name("test")).unwrap();
+    let lease = mine.lease_group("home/", &LeaseOptions::exclusive()).unwrap();
+    let all = theirs.scan_page(&Scan::new()).unwrap();
+    assert_eq!(all.entries, [], "over several groups it is of a moment, and waits for nobody");
+    let listing = std::thread::spawn(move || theirs.scan_page(&Scan::new().prefix("home/")));
+    assert!(lease.recalled_within(LONG));
+    mine.put("home/a", "what was put off").unwrap();
+    assert_eq!(mine.scan_page(&Scan::new().prefix("home/")).unwrap().entries.len(), 1);
+    lease.give_back();
+    assert_eq!(listing.join().unwrap().unwrap().entries.len(), 1);
 }
 
 /// A client that is gone keeps nobody off for longer than its lease lasts.

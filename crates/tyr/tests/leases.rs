@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fixtures::{Kind, Store, stores};
-use tyr::{ErrorKind, KeyspaceConfig, LeaseMode, LeaseOptions};
+use tyr::{ErrorKind, KeyspaceConfig, LeaseMode, LeaseOptions, PlacedBy};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -103,6 +103,53 @@ fn many_who_want_one_lock_get_it_one_after_the_other_with_rising_tokens() {
             }
         });
         assert_eq!(last.into_inner(), 40);
+    }
+}
+
+/// K7.
+#[test]
+fn a_lease_of_a_group_excludes_those_of_its_keys() {
+    let config = KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..KeyspaceConfig::default() };
+    for store in stores().map(|kind| Store::new(kind, config.clone())) {
+        let now = LeaseOptions::exclusive().no_wait();
+        let group = store.keyspace.lease_group("home/", &now).unwrap();
+        assert_eq!(group.key().to_string(), "home/");
+        let refused = store.keyspace.lease("home/new", &now).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+        let others = ["mail/a", "home"].map(|key| store.keyspace.lease(key, &now).unwrap());
+        let keyspace = store.keyspace.clone();
+        let waiting = std::thread::spawn(move || {
+            keyspace.lease("home/new", &LeaseOptions::shared().wait(LONG))
+        });
+        assert!(group.recalled_within(LONG));
+        group.give_back();
+        let key = waiting.join().unwrap().unwrap();
+        assert!(store.keyspace.lease_group("home/", &now).is_err(), "a key of it is held");
+        let shared = LeaseOptions::shared().no_wait();
+        let beside = store.keyspace.lease_group("home/", &shared).unwrap();
+        assert!(key.is_held() && beside.is_held() && others.iter().all(|it| it.is_held()));
+    }
+}
+
+/// K7.
+#[test]
+fn a_group_that_a_keyspace_does_not_have_is_refused_and_it_is_said_how_groups_are_named() {
+    for kind in stores() {
+        let store = fixtures::Opened::new(kind);
+        let plain = store.create("plain", KeyspaceConfig::default());
+        let first = KeyspaceConfig { placed_by: PlacedBy::First(4), ..KeyspaceConfig::default() };
+        let first = store.create("first", first);
+        let options = LeaseOptions::shared();
+        for (keyspace, group, what) in [
+            (&plain, "home/", "placed-by"),
+            (&first, "u1/", "first 4"),
+            (&first, "u017/", "first 4"),
+        ] {
+            let refused = keyspace.lease_group(group, &options).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+            assert!(refused.message().contains(what), "{refused}");
+        }
+        assert!(first.lease_group("u017", &options).is_ok());
     }
 }
 

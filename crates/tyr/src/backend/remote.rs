@@ -91,6 +91,11 @@ impl RemoteSpace {
         self.client.lease(of, mode, duration, wait).answer().await
     }
 
+    /// A page as it is now; of one group all of one moment.
+    pub async fn scan_newest(&self, scan: &Scan) -> Result<ScanPage> {
+        self.client.scan(self.info.id, scan.clone(), None).answer().await
+    }
+
     pub async fn watch(&self, target: WatchTarget) -> Result<RemoteWatch> {
         self.client.watch(target).answer().await
     }

@@ -192,6 +192,10 @@ impl RemoteSpace {
         match *self {}
     }
 
+    pub async fn scan_newest(&self, _: &Scan) -> Result<ScanPage> {
+        match *self {}
+    }
+
     pub async fn lease(
         &self,
         _: Leased,

@@ -284,12 +284,16 @@ impl Keyspace {
     }
 
     /// Lists a page: what `scan` says, with sizes and versions, and first bytes if they are asked
-    /// for, all of one moment. [`Scan::resumed`] goes on behind it.
+    /// for, all of one moment. [`Scan::resumed`] goes on behind it. In a guarded keyspace a listing
+    /// of one group waits for what others hold alone of it (K2).
     ///
     /// # Errors
     /// `InvalidArgument` for a scan out of range; `Unavailable` in a cluster some node of which is
     /// of a release that lists keys with size and version only.
     pub fn scan_page(&self, scan: &Scan) -> Result<ScanPage> {
+        if let Some(page) = block_on(self.space.scan_guarded(scan)) {
+            return page;
+        }
         Snapshot::new(self.space.backend().view()?).scan_page(self, scan)
     }
 

@@ -99,6 +99,15 @@ impl Keyspace {
         Ok(Lease { inner })
     }
 
+    /// A lease of a whole group: see [`crate::Keyspace::lease_group`].
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::lease_group`].
+    pub fn lease_group(&self, group: impl ToKey, options: &LeaseOptions) -> Result<Lease> {
+        let inner = block_on(self.clone().into_async().lease_group(group, options))?;
+        Ok(Lease { inner })
+    }
+
     /// A lock: see [`crate::Keyspace::lock`].
     ///
     /// # Errors
