@@ -19,6 +19,7 @@ mod floor;
 mod held;
 mod kept;
 mod listing;
+mod maps;
 mod pieces;
 mod reading;
 pub(crate) mod staging;
@@ -30,10 +31,8 @@ use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::FixedState;
 use tyr_protocol::commit::Outcomes;
-use tyr_protocol::level::LEVEL;
-use tyr_protocol::map::{ClusterMap, MapKeyspace};
+use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{self, ChunkName, LateAnswers, Record};
-use tyr_protocol::message::Body;
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
 use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
@@ -132,44 +131,6 @@ impl Holdings {
     /// Bytes that wait for the bases of their chunks, roughly.
     pub fn expected_bytes(&self) -> usize {
         self.expected.values().map(Expected::bytes).sum()
-    }
-
-    /// Takes notice of the map in a message, before the member is told of it, which asks about the
-    /// map's keyspaces. Who holds what is as it was until a map is in effect: one that is planned
-    /// may be withdrawn, and until it counts this node validates what it takes away. So does it by
-    /// the map before where its program is too old for the next one.
-    pub fn hear(&mut self, body: &Body) {
-        match body {
-            Body::NewerMap(map) | Body::Effective(map) if map.check_program(LEVEL).is_ok() => {
-                self.learn(map);
-            }
-            Body::Prepare(map) => self.learn_keyspaces(map),
-            _ => {}
-        }
-    }
-
-    /// Goes by a map that is in effect.
-    pub fn learn(&mut self, map: &Arc<ClusterMap>) {
-        if self.map.as_ref().is_none_or(|known| known.epoch < map.epoch) {
-            self.learn_keyspaces(map);
-            self.map = Some(Arc::clone(map));
-        }
-    }
-
-    fn learn_keyspaces(&mut self, map: &ClusterMap) {
-        for (id, keyspace) in &map.keyspaces {
-            let MapKeyspace { name, config, .. } = keyspace;
-            if !self.keyspaces.contains_key(id) {
-                let adopted = self.store.adopt_keyspace(*id, name, config);
-                self.note(adopted);
-                let known = Keyspace {
-                    chunk_size: config.chunk_size,
-                    is_multi_versioned: config.is_multi_versioned,
-                    is_compressed: config.is_compressed,
-                };
-                self.keyspaces.insert(*id, known);
-            }
-        }
     }
 
     /// Writes the large payloads of a transaction that is about to be logged; answers it as the log

@@ -3,6 +3,7 @@
 use tyr_protocol::chain::{Hop, Part, Piece};
 use tyr_protocol::map::MapKept;
 use tyr_protocol::member::Store as _;
+use tyr_protocol::message::Body;
 use tyr_types::chunk::Place;
 use tyr_types::{Bytes, Epoch, KeptName, Key, KeyspaceConfig, Operation, Payload};
 

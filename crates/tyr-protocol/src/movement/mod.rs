@@ -31,10 +31,13 @@
 //! than the move is in flight there.
 //!
 //! The parts: [`copy`] is what travels, [`message`] what is said, [`recipient`] the machine that
-//! gets everything, [`scrub`] compares what holders have and puts it right. None of them knows how
+//! gets everything, which is told [`event`]s and answers [`effect`]s, [`scrub`] compares what
+//! holders have and puts it right. None of them knows how
 //! chunks are kept.
 
 pub mod copy;
+pub mod effect;
+pub mod event;
 pub mod message;
 pub mod recipient;
 pub mod scrub;
@@ -42,5 +45,7 @@ pub mod scrub;
 mod tests;
 
 pub use self::copy::{ChunkCopy, ChunkName, ChunkVersion};
+pub use self::effect::Effect;
+pub use self::event::Event;
 pub use self::message::Message;
-pub use self::recipient::{Effect, Event, Progress, Recipient};
+pub use self::recipient::{Progress, Recipient};

@@ -12,9 +12,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tyr_types::{ByteRange, Epoch, NodeId, Timestamp};
+use tyr_types::{NodeId, Timestamp};
 
 use super::copy::{ChunkCopy, piece};
+use super::effect::Effect;
+use super::event::Event;
 use crate::map::ClusterMap;
 use crate::movement::ChunkName;
 use crate::read::Kind;
@@ -35,104 +37,6 @@ pub const MISSING_MAX: usize = 4096;
 
 /// After so long without an answer, in microseconds, a question is asked again.
 pub const PATIENCE_US: u64 = 400_000;
-
-/// What the recipient is told.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// The node goes by another map.
-    Map {
-        /// Whether something moves, or the node has returned.
-        is_moving: bool,
-        /// Whether what was installed counts no more: it is another move, and chains may have gone
-        /// without this node in between.
-        is_anew: bool,
-    },
-    /// A chain brought something of this chunk, of which the node is a recipient.
-    Heard(ChunkName),
-    /// A page of a list.
-    Listed {
-        /// Who answers.
-        from: NodeId,
-        /// By the map of this epoch.
-        epoch: Epoch,
-        /// What was asked.
-        after: Option<ChunkName>,
-        /// The page.
-        chunks: Vec<ChunkName>,
-        /// Where to ask on.
-        next: Option<ChunkName>,
-    },
-    /// A page of what a node remembers is taken in, durably.
-    Recalled {
-        /// Who answered.
-        from: NodeId,
-        /// By the map of this epoch.
-        epoch: Epoch,
-        /// What was asked.
-        after: u64,
-        /// Where to ask on.
-        next: Option<u64>,
-    },
-    /// A copy.
-    Copied {
-        /// The number of the read.
-        read: u64,
-        /// The chunk.
-        chunk: ChunkName,
-        /// The copy.
-        copy: ChunkCopy,
-    },
-    /// A copy is not to be had there, or not at that timestamp any more.
-    Refused {
-        /// The number of the read.
-        read: u64,
-    },
-    /// The chunk's last piece is durable here; also what the log says after a restart.
-    Stored(ChunkName),
-    /// Some time has passed.
-    Tick,
-}
-
-/// What the recipient asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Ask for a page of the list.
-    List {
-        /// Whom.
-        to: NodeId,
-        /// After which.
-        after: Option<ChunkName>,
-    },
-    /// Ask for a page of what became of transactions.
-    Recall {
-        /// Whom.
-        to: NodeId,
-        /// After this clock of theirs.
-        after: u64,
-    },
-    /// Ask for a copy.
-    Ask {
-        /// Whom: the authority.
-        to: NodeId,
-        /// The number of the read.
-        read: u64,
-        /// The chunk.
-        chunk: ChunkName,
-        /// Bytes of it.
-        range: ByteRange,
-        /// The first piece as it is, the others at the timestamp of the first.
-        kind: Kind,
-    },
-    /// Install what came, make it durable, and say so with [`Event::Stored`] if it is the last.
-    Install {
-        /// The chunk.
-        chunk: ChunkName,
-        /// What came.
-        copy: ChunkCopy,
-    },
-    /// Everything is here: tell the monitors.
-    CaughtUp,
-}
 
 /// How far a recipient is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
