@@ -6,9 +6,11 @@
 //! ```
 //!
 //! Who gets the lease adds one to the token, in a transaction, before it does anything: from then
-//! on, whatever those before it write under a fence is refused, however late it comes. The token is
-//! an ordinary number of an ordinary blob, so it is as durable as its keyspace, moves with it, and
-//! needs no rule of its own.
+//! on, whatever those before it write under a fence is refused, however late it comes. It does so
+//! on condition that the token is what it was while the lease was held: whose transaction comes so
+//! late that others have got the lock by then takes nothing from them. The token is an ordinary
+//! number of an ordinary blob, so it is as durable as its keyspace, moves with it, and needs no
+//! rule of its own.
 
 use tyr_types::{
     Bytes, Error, ErrorKind, Key, LeaseMode, Leased, Number, OperationId, Relation, Result,
@@ -124,15 +126,29 @@ pub(crate) async fn acquire(keyspace: &Keyspace, key: Key, with: &LeaseOptions) 
     let mut tries = 0;
     let token = loop {
         tries += 1;
-        match take_token(keyspace, lease.key(), &with.holder).await {
+        let before = token_now(keyspace, lease.key()).await?;
+        check_held(&lease)?;
+        match take_token(keyspace, lease.key(), before, &with.holder).await {
             Err(error) if is_crossed(&error) && tries < TRIES => {}
             token => break token?,
         }
     };
+    check_held(&lease)?;
     Ok(Lock { lease, keyspace: keyspace.clone(), token })
 }
 
-/// Whether somebody else made the blob, or removed it, meanwhile.
+/// Fails when the lease was over before the number was taken: by now another may have the lock.
+fn check_held(lease: &Lease) -> Result<()> {
+    match lease.is_held() {
+        true => Ok(()),
+        false => Err(Error::unavailable(
+            "the lock's lease was over before its number could be taken, as the cluster was slow; \
+             try again",
+        )),
+    }
+}
+
+/// Whether somebody else made the blob, or removed it, or took the next number, meanwhile.
 fn is_crossed(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Conflict | ErrorKind::AlreadyExists => true,
@@ -147,35 +163,70 @@ fn is_crossed(error: &Error) -> bool {
     }
 }
 
-/// Adds one to the number of the lock; makes the blob if there is none.
-async fn take_token(keyspace: &Keyspace, key: &Key, holder: &str) -> Result<u64> {
+/// The number of the lock; `None` when there is no blob yet.
+async fn token_now(keyspace: &Keyspace, key: &Key) -> Result<Option<u64>> {
+    match inspect(keyspace, key.clone()).await {
+        Ok(LockInfo { token, .. }) => Ok(Some(token)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Adds one to the number of the lock, if it is still what it was; makes the blob if there was
+/// none.
+async fn take_token(
+    keyspace: &Keyspace,
+    key: &Key,
+    before: Option<u64>,
+    holder: &str,
+) -> Result<u64> {
     let space = keyspace.as_blocking();
     let mut transaction = begin(keyspace);
-    transaction.compare(space, key, 0, Bytes::from_static(MAGIC))?;
-    let token = transaction.apply(space, key, TOKEN_AT, Transform::add(Number::U64(1)))?;
-    transaction.truncate(space, key, HOLDER_AT)?;
-    transaction.write(space, key, HOLDER_AT, Bytes::copy_from_slice(holder.as_bytes()))?;
-    let refused = match Transaction::from_blocking(transaction).commit().await {
-        Ok(committed) => match committed.value(token) {
-            Some(Number::U64(token)) => return Ok(token),
-            _ => return Err(Error::unavailable("the lock's number was not told; try again")),
-        },
-        Err(error) => error,
-    };
-    if refused.kind() != ErrorKind::Conflict {
-        return Err(refused);
-    }
-    match keyspace.read(key, 0, TOKEN_AT).await {
-        Ok(bytes) if bytes != MAGIC[..] => Err(no_lock(keyspace, key)),
-        Ok(_) => Err(refused), // It is there by now.
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut transaction = begin(keyspace);
+    let token = match before {
+        None => {
             transaction.expect_absent(space, key)?;
             let first = [&MAGIC[..], &1_u64.to_le_bytes(), holder.as_bytes()].concat();
             transaction.put(space, key, first)?;
-            Transaction::from_blocking(transaction).commit().await?;
-            Ok(1)
+            1
         }
-        Err(error) => Err(error),
+        Some(before) => {
+            let is_same = Relation::Equal;
+            transaction.compare(space, key, 0, Bytes::from_static(MAGIC))?;
+            transaction.compare_number(space, key, TOKEN_AT, is_same, Number::U64(before))?;
+            transaction.apply(space, key, TOKEN_AT, Transform::add(Number::U64(1)))?;
+            transaction.truncate(space, key, HOLDER_AT)?;
+            transaction.write(space, key, HOLDER_AT, Bytes::copy_from_slice(holder.as_bytes()))?;
+            before.wrapping_add(1)
+        }
+    };
+    Transaction::from_blocking(transaction).commit().await?;
+    Ok(token)
+}
+
+#[cfg(all(test, feature = "embedded"))]
+mod tests {
+    use super::*;
+    use crate::{KeyspaceConfig, Tyr};
+
+    /// Another gets the lock after this one's lease is over, and before what takes this one's
+    /// number commits.
+    #[tokio::test]
+    async fn who_takes_the_number_too_late_takes_nothing_from_who_has_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let tyr = Tyr::open(folder.path()).await.unwrap();
+        let jobs = tyr.create_keyspace("jobs", KeyspaceConfig::default()).await.unwrap();
+        let key = Key::new("nightly").unwrap();
+        for before in [None, Some(1)] {
+            assert_eq!(token_now(&jobs, &key).await.unwrap(), before);
+            let lock = jobs.lock("nightly", &LeaseOptions::exclusive()).await.unwrap();
+            let late = take_token(&jobs, &key, before, "late").await.unwrap_err();
+            assert!(is_crossed(&late), "{late}");
+            let mut fenced = tyr.begin();
+            fenced.fence(&lock).unwrap();
+            fenced.put(&jobs, "report", "all is well").unwrap();
+            fenced.commit().await.unwrap();
+            lock.unlock().await.unwrap();
+        }
+        assert_eq!(token_now(&jobs, &key).await.unwrap(), Some(2));
     }
 }
