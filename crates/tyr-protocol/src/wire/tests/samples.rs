@@ -1,5 +1,9 @@
 //! One of each message and record, always the same: what the golden bytes are of.
 
+mod keys;
+mod maps;
+mod uploads;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -13,6 +17,11 @@ use tyr_types::{
     WatchTarget, Watcher,
 };
 
+use self::keys::{lease_messages, notice_messages, watch_messages};
+use self::maps::map;
+pub use self::maps::{cluster_map, map_with_kept, map_with_loss};
+pub use self::uploads::uploading;
+use self::uploads::{PIECE, in_extents, staged, uploads};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends, Hop, Part, Piece};
 use crate::commit::OutcomeRetention;
@@ -170,36 +179,6 @@ fn outcomes() -> commit::Outcomes {
 fn usages() -> commit::Usages {
     let moments = Usage::new(at(50), [at(1), at(2)]);
     vec![(blob("eins"), moments), (blob("acht"), Usage::new(at(51), []))]
-}
-
-fn map() -> Arc<ClusterMap> {
-    let newcomer = |node: u16, incarnation: u64, domain: Option<Domain>| Newcomer {
-        node: NodeId(node),
-        incarnation,
-        share: Share { weight: 150, domain },
-        level: 1,
-    };
-    let config = KeyspaceConfig {
-        chunk_size: 4096,
-        replication: 3,
-        live_replicas_min: Some(1),
-        is_multi_versioned: true,
-        durability: Durability::Buffered,
-        is_compressed: false,
-        placed_by: PlacedBy::Key,
-        is_guarded: false,
-    };
-    let name = KeyspaceName::new("messung").unwrap();
-    let changes = [
-        Change::CreateKeyspace { name, config, seed: u64::MAX },
-        Change::Down(NodeId(1)),
-        Change::Return { node: NodeId(1), incarnation: 2, has_disk: true, level: 1 },
-        Change::Down(NodeId(2)),
-        Change::Join(vec![newcomer(300, 5, Some(Domain(9)))]),
-    ];
-    let members = [newcomer(0, 1, None), newcomer(1, 1, Some(Domain(9))), newcomer(2, 1, None)];
-    let first = ClusterMap::form(&members).unwrap();
-    Arc::new(changes.iter().fold(first, |map, change| map.changed(change).unwrap()))
 }
 
 fn copy() -> ChunkCopy {
@@ -404,61 +383,6 @@ fn bodies() -> Vec<(&'static str, Body)> {
     bodies.chain(uploads()).chain(watches).chain(notices).collect()
 }
 
-fn watch_messages() -> [(&'static str, key_watch::Message); 7] {
-    use key_watch::Message::{Ask, Changed, End, Heard, Renew, Renewed, Watching};
-    let (watch, told) = (300, 2);
-    let prefix = Bytes::from_static(b"a/");
-    let target = WatchTarget { keyspace: KeyspaceId(1), prefix, is_exact: false };
-    let keys = vec![Key::new("a/b").unwrap(), Key::new("a/c").unwrap()];
-    let changes = Changes { at: at(25), keys, is_more: true };
-    [
-        ("watch-ask", Ask { watch, target }),
-        ("watch-renew", Renew { watches: vec![(300, 2), (7, 0)] }),
-        ("watch-heard", Heard { watch, told }),
-        ("watch-end", End { watch }),
-        ("watch-watching", Watching { watch }),
-        ("watch-changed", Changed { watch, told, changes }),
-        ("watch-renewed", Renewed { unknown: vec![300] }),
-    ]
-}
-
-fn notice_messages() -> [(&'static str, key_watch::Message); 4] {
-    use key_watch::Message::{Acknowledge, Notice, Notified, Notify};
-    let (number, watch, timeout_us) = (300, 7, 2_000_000);
-    let id = NoticeId { client: 1 << 40, number };
-    let [payload, reply] = [&b"flush"[..], b"ok"].map(Bytes::from_static);
-    let notice = tyr_types::Notice { id, key: Key::new("a/b").unwrap(), payload: payload.clone() };
-    let notified = tyr_types::Notified {
-        acknowledged: vec![(Watcher { client: 300, watch }, reply.clone())],
-        missed: vec![Watcher { client: 2, watch: 1 }],
-    };
-    [
-        ("watch-notify", Notify { number, blob: blob("a/b"), payload, timeout_us }),
-        ("watch-notice", Notice { watch, notice }),
-        ("watch-acknowledge", Acknowledge { watch, id, reply }),
-        ("watch-notified", Notified { number, notified }),
-    ]
-}
-
-fn lease_messages() -> [(&'static str, key_lease::Message); 8] {
-    use key_lease::Message::{Ask, AskGroup, GiveBack, Granted, Recall, Renew, Renewed, Waits};
-    let (lease, mode, wish) = (7, LeaseMode::Exclusive, Wish::Wait);
-    let (duration_us, sent_us) = (10_000_000, 300);
-    [
-        ("lease-ask", Ask { lease, blob: blob("a"), mode, duration_us, sent_us, wish }),
-        ("lease-renew", Renew { sent_us, leases: vec![7, 300] }),
-        ("lease-give-back", GiveBack { lease }),
-        ("lease-granted", Granted { lease, sent_us }),
-        ("lease-waits", Waits { lease }),
-        ("lease-renewed", Renewed { sent_us, held: vec![7], unknown: vec![300] }),
-        ("lease-recall", Recall { lease }),
-        (
-            "lease-ask-group",
-            AskGroup { lease, group: blob("a/"), mode, duration_us, sent_us, wish },
-        ),
-    ]
-}
-
 fn read_layout() -> Body {
     let (asker, range) = (Address::Client(7), ByteRange { start: 4096, end: 8192 });
     let (kind, is_attributes, is_copy) = (Kind::Layout(at(24)), false, false);
@@ -533,52 +457,6 @@ pub fn records() -> Vec<(&'static str, Record)> {
     ]
 }
 
-const PIECE: PieceId = PieceId(0xFEDC_BA98_7654_3210_0000_0000_0000_0007);
-
-fn staged() -> StagedPiece {
-    let piece = PieceRef { id: PIECE, len: 3, sum: 0x1122_3344_5566_7788 };
-    StagedPiece { piece, blob: blob("acht"), chunk: 300 }
-}
-
-fn in_extents() -> PieceContent {
-    let extent = ExtentRef { file: 3, position: 1 << 20, len: 3, compressed_len: 0 };
-    PieceContent::Extents(vec![extent])
-}
-
-/// A transaction of level 10.
-pub fn uploading() -> Arc<Transaction> {
-    let other = PieceRef { id: PieceId(3), len: 1 << 22, sum: 9 };
-    let uploaded = Uploaded::of([staged().piece, other]).unwrap();
-    let operations = vec![Operation::Replace { payload: Payload::Uploaded(Arc::new(uploaded)) }];
-    let blobs = vec![BlobOperations { blob: blob("eins"), operations }];
-    Arc::new(Transaction { id: ID, blobs, reads: vec![] })
-}
-
-/// What is said of pieces.
-fn uploads() -> Vec<(&'static str, Body)> {
-    use upload::Message;
-    let bytes = Bytes::from_static(b"abc");
-    let (transaction, ids) = (ID, vec![PIECE]);
-    let messages = vec![
-        ("stage", Message::Stage { number: 9, staged: staged(), bytes: bytes.clone() }),
-        ("staged", Message::Staged { number: 9 }),
-        ("pass", Message::Pass { staged: staged(), bytes }),
-        ("passed", Message::Passed { id: PIECE }),
-        ("fetch", Message::Fetch { id: PIECE, transaction }),
-        ("lacking", Message::Lacking { id: PIECE, transaction }),
-        ("drop", Message::Drop { blob: blob("acht"), chunk: 300, ids }),
-        ("copy-piece", copying()),
-        ("piece-copied", Message::Copied { number: 9, piece: staged().piece }),
-    ];
-    messages.into_iter().map(|(name, message)| (name, Body::Upload(message))).collect()
-}
-
-fn copying() -> upload::Message {
-    let range = ByteRange { start: 5, end: 1 << 20 };
-    let source = PieceSource { blob: blob("eins"), range, at: at(23) };
-    upload::Message::Copy { number: 9, id: PIECE, blob: blob("acht"), chunk: 300, source }
-}
-
 fn marked() -> Vec<Marked> {
     let singles: [Singles; 2] = [smallvec![KeyspaceId(1), KeyspaceId(300)], smallvec![]];
     kept().into_iter().zip(singles).map(|(kept, singles)| Marked { kept, singles }).collect()
@@ -600,37 +478,4 @@ fn kept() -> Vec<Kept> {
         answers: commit::Outcomes::new(),
     };
     vec![finished, fence]
-}
-
-/// A map of level 2, in which what nodes alone had of two keyspaces is given up.
-pub fn map_with_loss() -> ClusterMap {
-    let mut map = cluster_map();
-    map.level = 2;
-    map.nodes.values_mut().for_each(|node| node.level = 2);
-    let single = |name: &str, is_dropped| MapKeyspace {
-        name: KeyspaceName::new(name).unwrap(),
-        config: KeyspaceConfig { replication: 1, ..KeyspaceConfig::default() }.explicit(),
-        seed: 7,
-        is_dropped,
-        lost: [(NodeId(2), Epoch(5)), (NodeId(300), Epoch(6))].into(),
-    };
-    map.keyspaces.insert(KeyspaceId(2), single("scratch", false));
-    map.keyspaces.insert(KeyspaceId(3), single("gone", true));
-    map.keyspaces_created = 3;
-    map
-}
-
-/// A map of level 18, which keeps two snapshots.
-pub fn map_with_kept() -> ClusterMap {
-    let mut map = cluster_map().speaking(18);
-    for (name, epoch, day_us) in [("monday", 5, 1_700_000_000_000_000), ("a:1", 6, 300)] {
-        let kept = MapKept { epoch: Epoch(epoch), day_us };
-        map.kept.insert(KeptName::new(name).unwrap(), kept);
-    }
-    map
-}
-
-/// A cluster map.
-pub fn cluster_map() -> ClusterMap {
-    (*map()).clone()
 }
