@@ -17,7 +17,7 @@ use tyr_types::limits::{LEASES_OF_NODE_MAX, LEASES_WAITING_MAX};
 use tyr_types::{BlobName, ErrorKind, KeyspaceId, LeaseMode, Leased, PlacedBy};
 
 use self::entry::{Entry, Held, Holder, RECALL_AGAIN_US, Waiting, is_due};
-use self::group::Together;
+use self::group::{Together, keys_of};
 use self::guard::Wanted;
 
 use super::{Message, Wish, counted_us};
@@ -392,11 +392,8 @@ impl Table {
                     return; // It may have many keys.
                 }
                 together.recalled_us = Some(now_us);
-                let keys = Leased::Key(group.clone());
-                let keys = self.entries.range_mut(keys..).take_while(|(key, _)| match key {
-                    Leased::Key(key) => of.contains(key),
-                    Leased::Group(_) => false,
-                });
+                let (start, is_one) = keys_of(group);
+                let keys = self.entries.range_mut(start..).take_while(|(key, _)| is_one(key));
                 keys.for_each(|(_, entry)| entry.recall(now_us, is_in_way, said));
             }
         }

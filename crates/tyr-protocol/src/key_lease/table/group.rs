@@ -83,6 +83,13 @@ pub(super) fn bounds(
     (name(&keys.start), keys.end.as_ref().map(|end| name(end)))
 }
 
+/// Where the keys of a group begin, in order, and whether something is one of them.
+pub(super) fn keys_of(group: &BlobName) -> (Leased, impl Fn(&Leased) -> bool + use<>) {
+    let of = Leased::Group(group.clone());
+    let is_one = move |it: &Leased| matches!(it, Leased::Key(key) if of.contains(key));
+    (Leased::Key(group.clone()), is_one)
+}
+
 impl Table {
     /// The group that a key is of, if the keyspace has groups.
     pub(super) fn group_of(&self, blob: &BlobName) -> Option<BlobName> {
@@ -132,8 +139,8 @@ impl Table {
         &'a self,
         group: &BlobName,
     ) -> impl Iterator<Item = &'a Leased> + use<'a> {
-        let keys = KeyRange::of(group.key.as_bytes(), None);
-        self.held_alone(bounds(Leased::Key, group, &keys))
+        let (start, is_one) = keys_of(group);
+        self.alone.range(start..).take_while(move |it| is_one(it))
     }
 
     /// Those from there to there that are held by one alone.
@@ -152,14 +159,8 @@ impl Table {
 
     /// Those who wait for keys of the group, each key once.
     pub(super) fn contended_in(&self, group: &BlobName) -> Vec<Leased> {
-        let keys = KeyRange::of(group.key.as_bytes(), None);
-        let (start, _) = bounds(Leased::Key, group, &keys);
-        let of_group = Leased::Group(group.clone());
-        let is_in = |it: &&Leased| match it {
-            Leased::Key(blob) => of_group.contains(blob),
-            Leased::Group(_) => false,
-        };
-        self.contended.range(start..).take_while(is_in).cloned().collect()
+        let (start, is_one) = keys_of(group);
+        self.contended.range(start..).take_while(|it| is_one(it)).cloned().collect()
     }
 
     /// Notes something of this for its group.

@@ -3,7 +3,7 @@
 use tyr_types::limits::LEASES_WAITING_MAX;
 use tyr_types::{BlobName, Key, KeyRange, KeyspaceId, LeaseMode, Leased};
 
-use super::group::bounds;
+use super::group::{bounds, keys_of};
 use super::{Message, Table};
 
 /// A transaction that waits is looked at again with each tick, a read too; one that was not for so
@@ -154,13 +154,8 @@ impl Table {
                     self.group_of(blob).is_some_and(|group| is_wanted(&Leased::Group(group)))
                 }
                 Leased::Group(group) => {
-                    let keys = KeyRange::of(group.key.as_bytes(), None);
-                    let (start, _) = bounds(Leased::Key, group, &keys);
-                    let from = self.wanted.range(start..);
-                    let mut keys = from.take_while(|(key, _)| match key {
-                        Leased::Key(key) => of.contains(key),
-                        Leased::Group(_) => false,
-                    });
+                    let (start, is_one) = keys_of(group);
+                    let mut keys = self.wanted.range(start..).take_while(|(key, _)| is_one(key));
                     keys.any(|(_, wanted)| !wanted.mode.is_beside(mode))
                 }
             }
