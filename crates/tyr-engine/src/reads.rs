@@ -198,7 +198,7 @@ impl Answer {
         if !reading.attributes.exists {
             (reading.version, reading.reshaped) = (at, at);
         }
-        let mut held_to = held_to(&reading, chunk_range, is_first);
+        let mut held_to = end_of_held(&reading, chunk_range, is_first);
         let mut versions = vec![version_at(&reading, is_first, (at, at))];
         for kept in kept.iter().rev() {
             let next = versions.last().map(|it| (it.version, it.size_version));
@@ -213,7 +213,7 @@ impl Answer {
                     let is_there = then.attributes.exists;
                     let since = if is_there { then.attributes.version } else { *kept };
                     (then.version, then.reshaped) = (since, since);
-                    held_to = held_to.max(self::held_to(&then, chunk_range, is_first));
+                    held_to = held_to.max(end_of_held(&then, chunk_range, is_first));
                     let version = version_at(&then, is_first, next);
                     debug_assert!(version.version.max(version.size_version) <= *kept);
                     versions.push(version);
@@ -239,7 +239,7 @@ impl Answer {
         let Self { request, at, clock, chunk, chunk_range } = self;
         if let Some(at) = at.filter(|_| request.is_copy) {
             let version = version_at(&reading, chunk == 0, (at, at));
-            let held_to = held_to(&reading, chunk_range, chunk == 0);
+            let held_to = end_of_held(&reading, chunk_range, chunk == 0);
             return copied(request, chunk, held_to, at, vec![version]);
         }
         let ReadRequest { read, range, .. } = request;
@@ -267,7 +267,7 @@ fn version_at(
 }
 
 /// Where what the chunk holds ends, in the blob.
-fn held_to(reading: &ChunkReading, chunk_range: ByteRange, is_first: bool) -> u64 {
+fn end_of_held(reading: &ChunkReading, chunk_range: ByteRange, is_first: bool) -> u64 {
     let Attributes { exists, size, .. } = reading.attributes;
     let len = if exists { size } else { 0 };
     match is_first {
