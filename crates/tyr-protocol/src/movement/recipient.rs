@@ -378,11 +378,11 @@ impl Recipient {
             let before = self.copying.insert(self.reads, copying);
             debug_assert!(before.is_none(), "a number is never used again: {}", self.reads);
         }
-        let mut long = 0;
+        let mut long_so_far = 0;
         for (read, copying) in &mut self.copying {
             let is_paid = now_us >= self.paid_us || copying.is_heard && self.is_pressed;
-            long += usize::from(copying.offset > 0);
-            let is_turn = copying.offset == 0 || long <= COPIES_MAX;
+            long_so_far += usize::from(copying.offset > 0);
+            let is_turn = copying.offset == 0 || long_so_far <= COPIES_MAX;
             if !is_due(copying.asked_us) || !is_paid || !is_turn {
                 continue;
             }
