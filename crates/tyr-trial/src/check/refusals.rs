@@ -53,7 +53,7 @@ fn may(step: &Step) -> May {
         | Step::Keep { .. }
         | Step::Kept { .. }
         | Step::Unkeep { .. } => (false, true, false),
-        Step::Scan { .. } | Step::Look { .. } => (false, false, true),
+        Step::Scan { .. } | Step::Look { .. } | Step::Journal { .. } => (false, false, true),
         Step::Append { .. }
         | Step::Write { .. }
         | Step::Add { .. }
@@ -61,7 +61,6 @@ fn may(step: &Step) -> May {
         | Step::Heads { .. }
         | Step::Groups { .. }
         | Step::Stamp { .. }
-        | Step::Journal { .. }
         | Step::Cells { .. }
         | Step::Sheet { .. }
         | Step::Held { .. }

@@ -281,6 +281,20 @@ fn blind_writes_must_not_conflict() {
     assert_eq!(refusals::check(&[failed("read", vec![read(1)], "Corrupt: x")]).len(), 1);
 }
 
+/// What only memory had of older versions is gone when all nodes are killed at once.
+#[test]
+fn a_journal_may_be_too_old_to_read_and_never_to_append_to() {
+    let too_old = |operation: &str, step| {
+        let mut failed = deed(operation, 1, 2, vec![step]);
+        (failed.fate, failed.error) = (Fate::Failed, Some("SnapshotTooOld: gone".to_owned()));
+        failed
+    };
+    let tail = Step::Journal { key: "j".to_owned(), from: 0, seen: None };
+    let append = Step::Stamp { key: "j".to_owned(), value: 1 };
+    assert!(refusals::check(&[too_old("tail", tail)]).is_empty());
+    assert_eq!(refusals::check(&[too_old("append", append)]).len(), 1);
+}
+
 #[test]
 fn lines_become_deeds_and_each_workload_has_its_check() {
     let line = |order, process, kind, workload: &str, operation: &str, steps| Event {
