@@ -346,6 +346,9 @@ impl Recent {
         let mut kept = Vec::new();
         for cell in cells {
             let mut state = cell.lock();
+            if cell.is_forgotten() {
+                continue;
+            }
             let left = self.change(&cell, &mut state, |state| state.collect(readers, now));
             versions += left;
             if left == 0 {
@@ -420,9 +423,7 @@ impl Recent {
                 self.dirty_memory.fetch_sub(state.memory(), Ordering::Relaxed);
                 self.dirty.lock().remove(name);
             }
-            if cell.is_holding.load(Ordering::Relaxed) {
-                self.holding.lock().retain(|held| held.name != *name);
-            }
+            // Among those with older versions it is passed over when their turn comes.
             if cell.is_gone.load(Ordering::Relaxed) {
                 self.gone.lock().remove(name);
             }

@@ -40,6 +40,9 @@ impl Recent {
         cells.retain(|cell| {
             let readers = readers(&cell.name);
             let mut state = cell.lock();
+            if cell.is_forgotten() {
+                return false;
+            }
             let left = self.change(cell, &mut state, |state| state.collect_chunk(readers));
             (all.most, all.sum) = (all.most.max(left), all.sum + left);
             if left == 0 {
