@@ -296,6 +296,8 @@ impl Holdings {
             size: place.is_first().then(|| versions.iter().find_map(|it| it.size.flatten())),
             size_version: highest(|version| version.size_version),
         };
+        let is_many = transaction.blobs.len() > touched::FEW_BLOBS && *part != Part::Whole;
+        let by_blob = is_many.then(|| touched::by_blob(part, |it| self.chunk_size(it)));
         let stored = stored_name(&name.0, name.1);
         let installed = self.store.install_chunk(&stored, place, copy);
         self.note(installed);
@@ -344,7 +346,10 @@ impl Holdings {
             }
             let guess = chain.ends().iter().find(|(place, _)| *place == number);
             let guess = guess.map_or(0, |(_, end)| *end);
-            let mut chunks = self.touched(entry, part);
+            let mut chunks = match &by_blob {
+                Some(by_blob) => by_blob.get(&entry.blob).cloned().unwrap_or_default(),
+                None => self.touched(entry, part),
+            };
             if reach == Reach::Awaited {
                 chunks.retain(|number| self.is_expected(&entry.blob, *number));
                 if chunks.is_empty() {
