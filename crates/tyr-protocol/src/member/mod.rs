@@ -38,6 +38,7 @@ pub mod event;
 mod execution;
 mod fetching;
 mod in_use;
+mod finished;
 mod invariants;
 mod key_guard;
 mod key_leasing;
@@ -71,6 +72,7 @@ pub use self::event::Event;
 use self::execution::Promise;
 use self::in_use::InUse;
 use self::invariants::Grown;
+use self::finished::ToldFinished;
 use self::key_leasing::KeyLeases;
 use self::listing::Listings;
 use self::reading::AskedReads;
@@ -101,9 +103,6 @@ const _: () = {
     assert!(PLANNED_MAX > 1, "one that was withdrawn leaves room for the next");
     assert!(tick::RETURN_AGAIN_US < tick::OUTDATED_AGAIN_US, "who is outdated asks less");
 };
-
-/// Transactions that are finished with between two places of the log that say so, at least.
-const FINISHED_MIN: u64 = 64;
 
 /// Planned maps that are remembered at a time: one, and those withdrawn just before.
 pub const PLANNED_MAX: usize = 8;
@@ -213,8 +212,7 @@ pub struct Member {
     records: u64,
     /// How far the node is done, as far as its log has it (F10).
     done: DurablyDone,
-    /// How many transactions had been finished with when the log was last told so.
-    finished: u64,
+    told_finished: ToldFinished,
     /// Whether the node still has what it promised under earlier maps: the log told of one, or it
     /// took part since it started.
     has_disk: bool,
@@ -272,7 +270,7 @@ impl Member {
             promises: BTreeMap::new(),
             records: 0,
             done: DurablyDone::default(),
-            finished: 0,
+            told_finished: ToldFinished::default(),
             has_disk: false,
             known_from: Timestamp::ZERO,
             is_authority: false,
@@ -463,20 +461,6 @@ impl<S: Store> Turn<'_, S> {
     fn send(&mut self, to: Address, body: Body) {
         let envelope = self.member.envelope(body);
         self.effects.push(Effect::Send { to, envelope });
-    }
-
-    /// Tells the log, now and then, what need not be asked about after a restart: that is nearly
-    /// all that it has. What is told takes little beside what is told of.
-    fn note_finished(&mut self) {
-        let (finished, _) = self.member.commit.finished();
-        self.member.finished = self.member.finished.min(finished); // It began anew.
-        let enough = FINISHED_MIN.max(4 * self.member.commit.len() as u64);
-        if finished < self.member.finished + enough || self.member.is_broken {
-            return;
-        }
-        self.member.finished = finished;
-        let but = self.member.commit.unfinished().collect();
-        self.persist(Record::Finished { but }, None);
     }
 
     /// Adds a record to the log; when it is synced, the promise that waits for it.
