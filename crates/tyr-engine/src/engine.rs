@@ -268,6 +268,7 @@ impl<H: Held> Engine<H> {
             | Record::Aside { .. }
             | Record::Staged { .. }
             | Record::Unstaged { .. }
+            | Record::CompleteTo { .. }
             | Record::Installed { .. } => Ok(None),
         }
     }

@@ -21,6 +21,7 @@
 //! | 17 | [`LEVEL_NOTIFYING`]: notices to who watches keys |
 //! | 18 | [`LEVEL_KEEPING`]: snapshots that a map keeps |
 //! | 19 | [`LEVEL_GROUP_LEASING`]: leases of whole groups |
+//! | 20 | [`LEVEL_RETURNING`]: nodes that return by difference |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -34,7 +35,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_GROUP_LEASING;
+pub const LEVEL: u8 = LEVEL_RETURNING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -107,6 +108,10 @@ pub const LEVEL_KEEPING: u8 = 18;
 /// From this level on nodes give leases of groups (K7).
 pub const LEVEL_GROUP_LEASING: u8 = 19;
 
+/// From this level on a node that was declared down keeps what it has, and nodes tell it what of
+/// that has changed since (D5). Below it, such a node begins empty.
+pub const LEVEL_RETURNING: u8 = 20;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -134,6 +139,7 @@ const _: () = assert!(LEVEL_LISTING < LEVEL_COPYING, "levels only come");
 const _: () = assert!(LEVEL_COPYING < LEVEL_NOTIFYING, "levels only come");
 const _: () = assert!(LEVEL_NOTIFYING < LEVEL_KEEPING, "levels only come");
 const _: () = assert!(LEVEL_KEEPING < LEVEL_GROUP_LEASING, "levels only come");
+const _: () = assert!(LEVEL_GROUP_LEASING < LEVEL_RETURNING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -128,6 +128,9 @@ pub enum Rule {
     D3,
     /// Where a replica has something else than most, it is written anew.
     D4,
+    /// What a node has that was declared down counts when an authority has said that it did not
+    /// change since.
+    D5,
     /// What stands for a log that is cut has all that was promised in it.
     L1,
     /// A base is folded only up to where nothing is applied any more.
@@ -199,6 +202,7 @@ impl Rule {
         Self::D2,
         Self::D3,
         Self::D4,
+        Self::D5,
         Self::L1,
         Self::L2,
         Self::L3,

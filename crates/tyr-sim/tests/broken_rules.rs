@@ -92,6 +92,7 @@ const MAPS: &[Missing] = &[
     missing(Rule::D2, "drain", 1, 30),
     missing(Rule::D3, "join", 0, 20),
     missing(Rule::D4, "rot", 0, 20),
+    missing(Rule::D5, "rolling", 0, 10),
 ];
 
 const CHECKPOINTS: &[Missing] =

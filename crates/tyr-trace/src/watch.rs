@@ -295,6 +295,7 @@ impl Watch {
             | Record::Marked { .. }
             | Record::Staged { .. }
             | Record::Unstaged { .. }
+            | Record::CompleteTo { .. }
             | Record::Standing { .. }
             | Record::Aside { .. } => {}
         }

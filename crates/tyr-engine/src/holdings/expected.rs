@@ -14,9 +14,11 @@ pub struct LaidAside {
     pub start: Start,
 }
 
-/// A chunk whose base is still to come.
+/// A chunk whose base is still to come, or to be confirmed.
 #[derive(Debug, Default)]
 pub struct Expected {
+    /// What is here of it, if it is nothing, too, is of this moment: it may be the base.
+    stands_at: Option<Timestamp>,
     /// Pieces of one copy, one after the other.
     pieces: Vec<ChunkCopy>,
     /// By timestamp.
@@ -24,6 +26,21 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// One of which there is something here, as it was at this moment.
+    pub fn standing(stands_at: Timestamp) -> Self {
+        Self { stands_at: Some(stands_at), ..Self::default() }
+    }
+
+    /// Of which moment it is what is here of it.
+    pub fn stands_at(&self) -> Option<Timestamp> {
+        self.stands_at
+    }
+
+    /// What lies above `at`, in order.
+    pub fn into_above(self, at: Timestamp) -> Vec<(Timestamp, LaidAside)> {
+        self.aside.into_iter().filter(|(its, _)| *its > at).collect()
+    }
+
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
     pub fn lay_aside(&mut self, at: Timestamp, operations: Vec<Operation>, start: Start) {
         debug_assert!(

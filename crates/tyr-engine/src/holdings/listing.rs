@@ -2,9 +2,10 @@
 
 use std::ops::Bound;
 
-use tyr_protocol::member::ChunkName;
+use tyr_protocol::member::{ChunkName, LocalChunk};
+use tyr_store::recent::Attributes;
 use tyr_store::store::chunks::{chunk_name, later};
-use tyr_types::{BlobName, Key, KeyspaceId};
+use tyr_types::{BlobName, Key, KeyspaceId, Timestamp};
 
 use super::Holdings;
 
@@ -21,8 +22,8 @@ impl Holdings {
         after: Option<&ChunkName>,
         limit: usize,
         is_kept_wanted: bool,
-    ) -> Vec<ChunkName> {
-        let mut names = Vec::new();
+    ) -> Vec<LocalChunk> {
+        let mut all = Vec::new();
         let mut keyspaces: Vec<KeyspaceId> = self.keyspaces.keys().copied().collect();
         keyspaces.sort_unstable();
         for keyspace in keyspaces {
@@ -32,60 +33,64 @@ impl Holdings {
             if after.is_some_and(|(blob, _)| blob.keyspace > keyspace) {
                 continue;
             }
-            names.extend(self.held_in(keyspace, after, limit - names.len(), is_kept_wanted));
-            if names.len() >= limit {
+            all.extend(self.held_in(keyspace, after, limit - all.len(), is_kept_wanted));
+            if all.len() >= limit {
                 break;
             }
         }
         debug_assert!(
-            names.len() <= limit && names.is_sorted_by(|one, next| one < next),
-            "each chunk is named once, in order, and at most {limit} of them: {names:?}"
+            all.len() <= limit && all.is_sorted_by(|one, next| one.name < next.name),
+            "each chunk is named once, in order, and at most {limit} of them: {all:?}"
         );
-        names
+        all
     }
 
     /// Chunks of one keyspace, in order, after this one of it; also those of which there is nothing
     /// but what is kept, if they are wanted.
-    pub(super) fn held_in(
+    fn held_in(
         &self,
         keyspace: KeyspaceId,
         after: Option<&ChunkName>,
         limit: usize,
         is_kept_wanted: bool,
-    ) -> Vec<ChunkName> {
+    ) -> Vec<LocalChunk> {
         let first_after = after.map(|(blob, _)| &blob.key);
         let later_after = after.map(|(blob, chunk)| blob.key.of_chunk(*chunk));
-        let listed = [
+        let stored = [
             self.store.stored_chunks(keyspace, first_after, limit),
             self.store.stored_chunks(later(keyspace), later_after.as_ref(), limit),
         ];
-        let kept = |keyspace, after: Option<&Key>| match is_kept_wanted {
-            true => self.store.kept_chunks(keyspace, after, limit),
-            false => Ok(Vec::new()),
+        let stored = stored.into_iter().flat_map(|chunks| self.note(chunks).unwrap_or_default());
+        let held = |(stored, Attributes { exists, version, .. }): (BlobName, Attributes)| {
+            chunk_name(&stored).map(|name| LocalChunk { name, version, exists })
         };
-        let kept = [kept(keyspace, first_after), kept(later(keyspace), later_after.as_ref())];
-        let mut names: Vec<ChunkName> = listed
-            .into_iter()
-            .chain(kept)
-            .flat_map(|names| self.note(names).unwrap_or_default())
-            .filter_map(|stored| chunk_name(&stored))
-            .collect();
+        let mut all: Vec<LocalChunk> = stored.filter_map(held).collect();
+        let nothing = |name| LocalChunk { name, version: Timestamp::ZERO, exists: false };
+        if is_kept_wanted {
+            let kept = [
+                self.store.kept_chunks(keyspace, first_after, limit),
+                self.store.kept_chunks(later(keyspace), later_after.as_ref(), limit),
+            ];
+            let kept = kept.into_iter().flat_map(|names| self.note(names).unwrap_or_default());
+            all.extend(kept.filter_map(|stored| chunk_name(&stored)).map(nothing));
+        }
         let lowest = BlobName { keyspace, key: Key::lowest() };
         let from = match after {
             Some(after) => Bound::Excluded(after.clone()),
             None => Bound::Included((lowest, 0)),
         };
         let expected = self.expected.range((from, Bound::Unbounded)).map(|(name, _)| name);
-        let here = expected.take_while(|(blob, _)| blob.keyspace == keyspace).take(limit);
-        names.extend(here.cloned());
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(limit);
+        let expected = expected.take_while(|(blob, _)| blob.keyspace == keyspace).take(limit);
+        all.extend(expected.cloned().map(nothing));
+        // What is stored comes before what else is known of it.
+        all.sort_by(|one, next| one.name.cmp(&next.name));
+        all.dedup_by(|next, one| next.name == one.name);
+        all.truncate(limit);
         debug_assert!(
-            after.is_none_or(|after| names.first().is_none_or(|first| first > after)),
-            "a walk over what is here goes on behind {after:?}: {names:?}"
+            after.is_none_or(|after| all.first().is_none_or(|first| first.name > *after)),
+            "a walk over what is here goes on behind {after:?}: {all:?}"
         );
-        names
+        all
     }
 
     /// The chunks of a blob from `first` to `last` of which something is here.
@@ -99,10 +104,10 @@ impl Holdings {
         loop {
             let page = self.store.stored_chunks(later(blob.keyspace), Some(&after), PAGE);
             let page = self.note(page).unwrap_or_default();
-            let names = page.iter().filter_map(chunk_name);
+            let names = page.iter().filter_map(|(stored, _)| chunk_name(stored));
             here.extend(names.filter(|(of, _)| of == blob).map(|(_, chunk)| chunk));
             match page.last() {
-                Some(name) if page.len() == PAGE && here.last() < Some(&last) => {
+                Some((name, _)) if page.len() == PAGE && here.last() < Some(&last) => {
                     after = name.key.clone();
                 }
                 Some(_) | None => break,

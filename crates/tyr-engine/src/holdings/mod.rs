@@ -17,6 +17,7 @@ mod applying;
 mod expected;
 mod floor;
 mod held;
+mod installing;
 mod kept;
 mod listing;
 mod maps;
@@ -32,13 +33,12 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::FixedState;
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::member::{self, ChunkName, LateAnswers, Record};
-use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
+use tyr_protocol::member::{self, ChunkName, LateAnswers, LocalChunk, Record};
+use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
 use tyr_protocol::{Chain, Part, View};
 use tyr_store::recent::Readers;
-use tyr_store::recent::chunk::Installed;
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
 use tyr_types::chunk::Place;
@@ -178,6 +178,7 @@ impl Holdings {
             Record::Staged { content: PieceContent::Extents(staged), .. } => extents.extend(staged),
             Record::Staged { .. }
             | Record::Unstaged { .. }
+            | Record::CompleteTo { .. }
             | Record::Fenced { .. }
             | Record::Decided { .. }
             | Record::Answered { .. }
@@ -264,58 +265,13 @@ impl Holdings {
         }
     }
 
-    fn is_expected(&self, blob: &BlobName, chunk: u64) -> bool {
-        !self.expected.is_empty() && self.expected.contains_key(&(blob.clone(), chunk))
+    /// Chunks whose base is still to come, and of which moment it is what is here of them.
+    pub fn awaited(&self) -> impl Iterator<Item = (&ChunkName, Option<Timestamp>)> {
+        self.expected.iter().map(|(name, expected)| (name, expected.stands_at()))
     }
 
-    /// The base of a chunk is complete.
-    fn install_whole(&mut self, name: &ChunkName, expected: Expected) -> Vec<LateAnswers> {
-        let (copies, aside) = expected.into_parts();
-        debug_assert!(copies.last().is_some_and(|copy| copy.is_last), "{name:?} is not all here");
-        let place = self.place(name.0.keyspace, name.1);
-        debug_assert!(
-            copies.iter().all(|copy| place.range.contains(copy.range)),
-            "{name:?} is {:?}, and gets bytes of others",
-            place.range
-        );
-        let newest = |copy: &ChunkCopy| copy.newest().clone();
-        let versions: Vec<ChunkVersion> = copies.iter().map(newest).collect();
-        let pieces: Vec<_> = copies
-            .iter()
-            .zip(&versions)
-            .map(|(copy, version)| (copy.range.start - place.range.start, version.bytes.clone()))
-            .collect();
-        let highest = |of: fn(&ChunkVersion) -> Timestamp| {
-            versions.iter().map(of).max().unwrap_or(Timestamp::ZERO)
-        };
-        let copied_at = copies.iter().map(|copy| copy.at).max().unwrap_or(Timestamp::ZERO);
-        let copy = Installed {
-            at: copied_at,
-            version: highest(|version| version.version),
-            pieces: &pieces,
-            size: place.is_first().then(|| versions.iter().find_map(|it| it.size.flatten())),
-            size_version: highest(|version| version.size_version),
-        };
-        let is_many = transaction.blobs.len() > touched::FEW_BLOBS && *part != Part::Whole;
-        let by_blob = is_many.then(|| touched::by_blob(part, |it| self.chunk_size(it)));
-        let stored = stored_name(&name.0, name.1);
-        let installed = self.store.install_chunk(&stored, place, copy);
-        self.note(installed);
-        let mut late = Vec::with_capacity(aside.len());
-        let kept = self.store.base().kept_moments();
-        for (at, laid) in aside {
-            // Also those that a fold has passed: it did not have the chunk.
-            let readers = self.readers(&name.0, at).and_kept(&kept);
-            let applied = self.store.chunk(&stored).and_then(|cell| {
-                self.store.apply_chunk(&cell, place, &laid.operations, laid.start, at, readers)
-            });
-            late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
-        }
-        if !kept.is_empty() {
-            let held = self.hold_copied(name, &copies, copied_at, &kept);
-            self.note(held);
-        }
-        late
+    fn is_expected(&self, blob: &BlobName, chunk: u64) -> bool {
+        !self.expected.is_empty() && self.expected.contains_key(&(blob.clone(), chunk))
     }
 }
 
@@ -340,6 +296,8 @@ impl Holdings {
         let mut answers = Vec::with_capacity(operations.sum());
         let position = chain.position(self.node);
         let part = &chain.hops()[position.expect("a node applies what it is in the chain of")].part;
+        let is_many = transaction.blobs.len() > touched::FEW_BLOBS && *part != Part::Whole;
+        let by_blob = is_many.then(|| touched::by_blob(part, |it| self.chunk_size(it)));
         for (number, entry) in (0u32..).zip(&transaction.blobs) {
             if !entry.operations.iter().any(Operation::is_write) {
                 continue;
@@ -387,6 +345,29 @@ impl member::Store for Holdings {
         if self.note(known) == Some(false) {
             self.expected.insert(name.clone(), Expected::default());
         }
+    }
+
+    fn await_confirmation(&mut self, name: &ChunkName, complete_to: Timestamp) {
+        let standing = || Expected::standing(complete_to);
+        self.expected.entry(name.clone()).or_insert_with(standing);
+    }
+
+    fn confirm(&mut self, name: &ChunkName, complete_to: Timestamp) -> Vec<LateAnswers> {
+        let Some(expected) = self.expected.remove(name) else { return Vec::new() };
+        self.lay_upon(name, complete_to, expected.into_above(complete_to))
+    }
+
+    fn stop_awaiting(&mut self) {
+        self.expected.clear();
+        self.staging.clear();
+        self.floors.clear();
+        self.tally.restart();
+    }
+
+    fn local_chunk(&self, name: &ChunkName) -> LocalChunk {
+        let held = self.store.chunk(&stored_name(&name.0, name.1));
+        let attributes = self.note(held).map(|cell| cell.lock().attributes()).unwrap_or_default();
+        LocalChunk { name: name.clone(), version: attributes.version, exists: attributes.exists }
     }
 
     fn is_awaited(&self, name: &ChunkName) -> bool {
@@ -454,10 +435,11 @@ impl member::Store for Holdings {
     }
 
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
-        self.all_held(after, limit, false)
+        let held = self.all_held(after, limit, false);
+        held.into_iter().map(|held| held.name).collect()
     }
 
-    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<LocalChunk> {
         self.all_held(after, limit, true)
     }
 

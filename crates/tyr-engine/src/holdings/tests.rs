@@ -4,6 +4,7 @@ use tyr_protocol::chain::{Hop, Part, Piece};
 use tyr_protocol::map::MapKept;
 use tyr_protocol::member::Store as _;
 use tyr_protocol::message::Body;
+use tyr_protocol::movement::ChunkVersion;
 use tyr_types::chunk::Place;
 use tyr_types::{Bytes, Epoch, KeptName, Key, KeyspaceConfig, Operation, Payload};
 
@@ -183,6 +184,82 @@ fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
     holdings.install(&(log(), 0), &ChunkCopy::empty(chunk_range(0), true));
     assert_eq!(then(&holdings), "abc");
     assert_eq!(holdings.stat(&log()), None);
+}
+
+/// D5.
+#[test]
+fn what_came_while_a_chunk_was_not_known_to_stand_is_done_when_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 0, &copy(0, b"abc", Some(3), 10));
+    let name = (log(), 0);
+    let version = holdings.local_chunk(&name).version;
+    assert_eq!(version, time(10));
+    holdings.await_confirmation(&name, time(12));
+    append(&mut holdings, b"old", 3, 12);
+    append(&mut holdings, b"def", 3, 14);
+    append(&mut holdings, b"ghi", 6, 15);
+    assert_eq!(holdings.stat(&log()), Some(3), "it waits");
+    assert_eq!(holdings.local_chunk(&name).version, version, "what waits is not there");
+    fold(&mut holdings, time(20));
+    let late = holdings.confirm(&name, time(12));
+    let at: Vec<Timestamp> = late.iter().map(|(at, _)| *at).collect();
+    assert_eq!(at, [time(14), time(15)], "what is of before is in it");
+    assert_eq!(held(&holdings, 0), "abcdefghi");
+    fold(&mut holdings, time(30));
+    drop(holdings);
+    let holdings = super::tests::holdings(&folder);
+    assert_eq!(held(&holdings, 0), "abcdefghi");
+}
+
+/// D5, D2.
+#[test]
+fn a_copy_takes_the_place_of_what_does_not_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 0, &copy(0, b"abcdef", Some(6), 10));
+    fold(&mut holdings, time(11));
+    let name = (log(), 0);
+    holdings.await_confirmation(&name, time(12));
+    append(&mut holdings, b"in it", 2, 14);
+    append(&mut holdings, b"!", 2, 25);
+    install(&mut holdings, 0, &copy(0, b"xy", Some(2), 20));
+    assert_eq!(held(&holdings, 0), "xy!");
+    // A blob that is not there any more.
+    holdings.await_confirmation(&name, time(26));
+    let nothing = ChunkVersion {
+        version: Timestamp::ZERO,
+        bytes: Bytes::new(),
+        size: Some(None),
+        size_version: Timestamp::ZERO,
+    };
+    let nothing = ChunkCopy::new(time(30), chunk_range(0), true, vec![nothing]);
+    install(&mut holdings, 0, &nothing);
+    assert_eq!(holdings.stat(&log()), None);
+    assert!(!holdings.local_chunk(&name).exists);
+    fold(&mut holdings, time(40));
+    drop(holdings);
+    let holdings = super::tests::holdings(&folder);
+    assert_eq!(holdings.stat(&log()), None);
+}
+
+/// D5.
+#[test]
+fn what_waits_is_gone_when_the_node_begins_anew_and_what_was_there_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    install(&mut holdings, 0, &copy(0, b"abc", Some(3), 10));
+    holdings.await_confirmation(&(log(), 0), time(12));
+    holdings.await_base(&(log(), 1));
+    append(&mut holdings, b"def", CHUNK, 14);
+    let awaited: Vec<_> = holdings.awaited().map(|((_, chunk), at)| (*chunk, at)).collect();
+    assert_eq!(awaited, [(0, Some(time(12))), (1, None)]);
+    holdings.stop_awaiting();
+    assert_eq!(holdings.awaited().count(), 0);
+    let held: Vec<_> = holdings.held_or_kept(None, 9);
+    let expected = LocalChunk { name: (log(), 0), version: time(10), exists: true };
+    assert_eq!(held, [expected]);
+    assert_eq!(super::tests::held(&holdings, 0), "abc");
 }
 
 /// A chunk of before the last fold is looked for on disk, if it is one that this node holds.

@@ -45,6 +45,19 @@ impl Commit {
         to
     }
 
+    /// Everything that was committed up to here with this node in its chain is applied wherever
+    /// it is held: nobody will ever commit it at another timestamp. What is applied and not known
+    /// to be stable (R2) others may not have heard of.
+    pub(crate) fn complete_to(&self) -> Timestamp {
+        let unstable = self.records.iter().filter_map(|(_, record)| match record.state {
+            State::Applied(at) => Some(at.previous()),
+            _ => None,
+        });
+        let to = unstable.fold(self.applied_to(), Timestamp::min);
+        debug_assert!(to <= self.clock, "nothing is known of what comes");
+        to
+    }
+
     /// The transactions validated here and not finished with that write something of `footprint`.
     pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
         let mut writers = Writers::new();

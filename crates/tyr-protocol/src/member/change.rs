@@ -121,6 +121,7 @@ impl<S: Store> Turn<'_, S> {
         let map_node = map.nodes.get(&self.member.node);
         let is_own = map_node.is_none_or(|it| it.incarnation == self.member.incarnation);
         if is_own || self.member.has_disk {
+            self.note_complete(&map);
             self.persist(Record::Map(Arc::clone(&map)), Some(Promise::Map));
         }
         self.adopt(map);
@@ -162,8 +163,12 @@ impl<S: Store> Turn<'_, S> {
             self.member.place_notices();
         }
         self.settle_awaited(&map);
+        let is_over = self.end_difference(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
+        if is_over && is_moving {
+            self.find_copied(&map); // Others chunks are on their way here.
+        }
         kept.into_iter().for_each(|kept| self.keep(kept));
         self.scrub_by_map();
         self.member.has_disk |= self.member.is_member();
@@ -180,23 +185,25 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// Lets go of the chunks that this node neither holds nor is a recipient of; with `is_anew` of
-    /// those too that it is a recipient of, for they come again.
+    /// those too that it is a recipient of, for they come again, unless it returns by difference.
     fn release_chunks(&mut self, map: &ClusterMap, is_anew: bool) {
         let node = self.member.node;
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held_or_kept(after.as_ref(), PAGE);
-            debug_assert!(held.is_sorted() && held.first() > after.as_ref() || held.is_empty());
+            debug_assert!(held.is_sorted_by(|one, next| one.name < next.name), "in order, once");
             let is_end = held.len() < PAGE;
-            after = held.last().cloned();
-            for chunk in held {
+            after = held.last().map(|held| held.name.clone());
+            for held in held {
+                let chunk = &held.name;
                 let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
-                let is_recipient = placed.recipients.contains(&node) && !is_anew;
+                let is_recipient = placed.recipients.contains(&node)
+                    && (!is_anew || self.is_kept_for_difference(&held, map));
                 // Down, it holds nothing that counts, but what it has is not lost before it must.
                 let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
                     && map.membership(node) != Membership::Out;
                 if !placed.holders.contains(&node) && !is_recipient && !is_down {
-                    self.release(&chunk);
+                    self.release(chunk);
                 }
             }
             if is_end {
@@ -229,6 +236,7 @@ impl<S: Store> Turn<'_, S> {
     /// after it had caught up. Then there was nothing of the chunk before what it heard of: its
     /// base is empty.
     fn settle_awaited(&mut self, map: &ClusterMap) {
+        self.settle_unconfirmed(map);
         for chunk in self.member.recipient.missing() {
             let is_holder = map.holders(&chunk.0, chunk.1).contains(&self.member.node);
             if is_holder && let Some(size) = map.chunk_size(chunk.0.keyspace) {
@@ -249,7 +257,8 @@ impl<S: Store> Turn<'_, S> {
 
     /// Declared down, others went on without it: what it knows may be wrong by now, and what it had
     /// validated was decided without it. Nothing of it counts (M4) but what only it has: that is
-    /// answered, to be taken in again.
+    /// answered, to be taken in again. The chunks that it has may stay until others have said which
+    /// of them still stand (D5).
     fn begin_anew(&mut self, map: &ClusterMap) -> KeptAlone {
         let kept = self.member.kept_alone(map);
         let (node, clock) = (self.member.node, self.member.commit.clock());
@@ -271,6 +280,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.key_watches = key_watch::Table::default();
         self.member.notices = key_watch::Notices::default();
         self.member.aside = super::Aside::default();
+        self.member.difference.await_nothing();
         self.member.uploads = super::Uploads::default();
         self.member.misplaced.clear();
         self.member.unanswered.clear();
@@ -285,10 +295,14 @@ impl<S: Store> Turn<'_, S> {
         debug_assert!(self.member.commit.clock() >= clock, "C8: the clock stays");
         debug_assert!(self.member.commit.is_empty(), "M4: nothing counts of what it had validated");
         debug_assert_eq!(self.member.reads.len(), self.member.asked.len(), "nobody waits any more");
-        match map.held_alone(node).next().is_none() {
-            true => self.store.clear(),
-            // Chunk by chunk, as what is not held any more.
-            false => self.keep_pieces(pieces, map),
+        // What is not kept goes chunk by chunk, as what is not held any more.
+        match self.is_returning_by_difference() {
+            true => {
+                self.store.stop_awaiting();
+                self.keep_pieces(pieces, map);
+            }
+            false if map.held_alone(node).next().is_some() => self.keep_pieces(pieces, map),
+            false => self.store.clear(),
         }
         kept
     }
@@ -373,7 +387,7 @@ impl Member {
 ///
 /// Who comes back to its place is `Returning` first; who was about to join is `Up` at once, and
 /// nobody counts on what it has.
-fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool {
+pub(super) fn is_expelled(map: &ClusterMap, old: Option<&ClusterMap>, node: NodeId) -> bool {
     let Some(map_node) = map.nodes.get(&node) else { return false };
     let Some(old) = old else { return false };
     let Some(before) = old.nodes.get(&node) else { return false };

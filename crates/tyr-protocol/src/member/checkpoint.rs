@@ -68,6 +68,7 @@ impl Member {
             debug_assert!(next.is_none_or(|next| next > after), "L1: pages go on, or never end");
             from = next;
         }
+        records.extend(self.difference.record());
         records.push(Record::Standing {
             map: self.map.clone(),
             has_disk: self.has_disk,
@@ -229,13 +230,14 @@ impl<S: Store> Turn<'_, S> {
         self.member.usage.change();
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew: true });
-        if is_moving {
+        // One that returns by difference knows by their versions which chunks stand.
+        if is_moving && !self.is_returning_by_difference() {
             self.find_copied(&map);
         }
     }
 
     /// The chunks that this node is a recipient of and has whole: their copies are in the base.
-    fn find_copied(&mut self, map: &ClusterMap) {
+    pub(super) fn find_copied(&mut self, map: &ClusterMap) {
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held(after.as_ref(), HELD_PAGE);

@@ -32,13 +32,14 @@ mod catching_up;
 mod change;
 pub mod checkpoint;
 mod copying;
+mod difference;
 mod durably_done;
 pub mod effect;
 pub mod event;
 mod execution;
 mod fetching;
-mod in_use;
 mod finished;
+mod in_use;
 mod invariants;
 mod key_guard;
 mod key_leasing;
@@ -66,18 +67,19 @@ use std::sync::Arc;
 use tyr_types::{Epoch, Error, NodeId, Timestamp, TransactionId};
 
 use self::catching_up::Aside;
+use self::difference::Difference;
 use self::durably_done::DurablyDone;
 pub use self::effect::Effect;
 pub use self::event::Event;
 use self::execution::Promise;
+use self::finished::ToldFinished;
 use self::in_use::InUse;
 use self::invariants::Grown;
-use self::finished::ToldFinished;
 use self::key_leasing::KeyLeases;
 use self::listing::Listings;
 use self::reading::AskedReads;
 pub use self::record::Record;
-pub use self::store::{LateAnswers, Store};
+pub use self::store::{LateAnswers, LocalChunk, Store};
 use self::uploading::Uploads;
 use self::usage::UsageOnItsWay;
 use crate::commit::Commit;
@@ -199,6 +201,8 @@ pub struct Member {
     uploads: Uploads,
     /// What was applied to chunks whose base is awaited.
     aside: Aside,
+    /// What it has since before it was declared down, until it has caught up.
+    difference: Difference,
     /// In flight here, and applied to chunks whose base was awaited: what they answered is to come
     /// from their authorities.
     unanswered: BTreeSet<TransactionId>,
@@ -264,6 +268,7 @@ impl Member {
             usage: UsageOnItsWay::default(),
             uploads: Uploads::default(),
             aside: Aside::default(),
+            difference: Difference::default(),
             unanswered: BTreeSet::new(),
             has_recipients: false,
             held: VecDeque::new(),

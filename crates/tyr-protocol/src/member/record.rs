@@ -121,6 +121,12 @@ pub enum Record {
         /// Which.
         ids: Vec<PieceId>,
     },
+    /// The node was declared down, and has all that was committed up to this moment of the chunks
+    /// that it has: the map that says so follows (D5). In a checkpoint, while it catches up.
+    CompleteTo {
+        /// The moment.
+        at: Timestamp,
+    },
     /// Of a checkpoint: a transaction that was applied to a chunk whose base was awaited.
     Aside {
         /// The transaction.

@@ -21,6 +21,7 @@ impl Member {
         let mut said = Vec::new();
         let mut turn = Turn { member: self, store, effects: &mut said };
         turn.take_back(record);
+        turn.member.difference.replayed(turn.member.commit.clock());
         // Nobody waits for what was asked for on the way.
         let is_said = said.iter().any(|it| matches!(it, super::Effect::Serve { .. }));
         debug_assert!(!is_said, "M3: nobody is answered before there is a lease");
@@ -76,9 +77,10 @@ impl<S: Store> Turn<'_, S> {
             Record::Installed { blob, chunk, copy } => {
                 let chunk = (blob, chunk);
                 self.member.commit.observe(copy.at);
-                self.store.await_base(&chunk);
+                self.await_copy(&chunk);
                 self.store.install(&chunk, &copy);
                 if copy.is_last {
+                    self.member.difference.forget(&chunk);
                     self.member.aside.forget(&chunk);
                     self.use_laid_aside();
                     self.supply(movement::Event::Stored(chunk));
@@ -96,6 +98,7 @@ impl<S: Store> Turn<'_, S> {
             Record::Standing { map, has_disk, clock, floor } => {
                 self.stand(map, has_disk, clock, floor);
             }
+            Record::CompleteTo { at } => self.member.difference.is_complete_to(at),
             Record::Aside { transaction, chain, at } => {
                 self.lay_aside_again(&transaction, &chain, at);
             }

@@ -14,6 +14,18 @@ use crate::view::View;
 /// timestamp, and each operation's number with its answer.
 pub type LateAnswers = (Timestamp, Vec<(usize, Outcome)>);
 
+/// A chunk of which something is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalChunk {
+    /// Which.
+    pub name: ChunkName,
+    /// The last transaction that changed it; perhaps a later one, never an earlier. Zero where that
+    /// is not known: of a chunk that is only awaited, or only kept for what it was.
+    pub version: Timestamp,
+    /// Whether it holds anything now: of the first chunk, whether there is the blob.
+    pub exists: bool,
+}
+
 /// The applied state of a node. Nothing here fails and nothing waits: the log has it already.
 pub trait Store: View {
     /// Does what `transaction` writes to the pieces of `chain` that this node holds; answers what
@@ -37,7 +49,24 @@ pub trait Store: View {
     /// whose base was installed or is awaited.
     fn await_base(&mut self, chunk: &ChunkName);
 
-    /// Whether the chunk's base is still to come.
+    /// The chunk is here, or absent, as it was at `complete_to`, and whether that still stands is
+    /// to be seen: what is applied to it waits, as if its base was [awaited](Store::await_base),
+    /// until it is [confirmed](Store::confirm), or [installed](Store::install) in place of what is
+    /// here. Nothing changes for a chunk that is awaited.
+    fn await_confirmation(&mut self, chunk: &ChunkName, complete_to: Timestamp);
+
+    /// What is here of the chunk is its base at `complete_to`. What was laid aside above that goes
+    /// on top of it, and answers, as when a base is installed.
+    fn confirm(&mut self, chunk: &ChunkName, complete_to: Timestamp) -> Vec<LateAnswers>;
+
+    /// No base is awaited any more: what was laid aside goes, and so does all that is known of
+    /// transactions and readers. Chunks stay as they are.
+    fn stop_awaiting(&mut self);
+
+    /// The chunk as far as it is here; without what waits.
+    fn local_chunk(&self, chunk: &ChunkName) -> LocalChunk;
+
+    /// Whether the chunk's base is still to come, or to be confirmed.
     fn is_awaited(&self, chunk: &ChunkName) -> bool;
 
     /// The chunk as it was elsewhere at `copy.at`, or a piece of it. With the last piece the base
@@ -74,8 +103,9 @@ pub trait Store: View {
     /// `limit`.
     fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
 
-    /// The same, and chunks of which there is nothing any more but what they were at kept moments.
-    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName>;
+    /// The same, and chunks of which there is nothing any more but what they were at kept moments;
+    /// with their versions.
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<LocalChunk>;
 
     /// What was current at the kept moments of this map stays from now on, at no others, and comes
     /// with copies (V7). Nothing that was committed above one of them was applied before.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
 use super::catching_up::{ASIDE_LEN_MAX, LaidAside};
-use super::{ChunkName, LateAnswers, Promise, Record, Store, Turn};
+use super::difference::Compared;
+use super::{ChunkName, LateAnswers, LocalChunk, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Answered, Decision, Outcomes, Remembered};
 use crate::map::ClusterMap;
@@ -13,7 +14,7 @@ use crate::message::{Address, Body, ReadRequest};
 use crate::movement::{self, ChunkCopy};
 
 /// Chunks that are looked at for a page of a list: some milliseconds of work.
-const SCANNED_MAX: usize = 1024;
+pub(super) const SCANNED_MAX: usize = 1024;
 
 /// Transactions on a page of what is remembered: a message of some ten kilobytes.
 const REMEMBERED_MAX: usize = 256;
@@ -29,7 +30,7 @@ impl<S: Store> Turn<'_, S> {
         for effect in effects {
             match effect {
                 movement::Effect::List { to, after } => {
-                    let message = movement::Message::List { after };
+                    let message = self.question(after);
                     self.send(Address::Node(to), Body::Movement(message));
                 }
                 movement::Effect::Recall { to, after } => {
@@ -62,7 +63,7 @@ impl<S: Store> Turn<'_, S> {
     fn install_copy(&mut self, chunk: ChunkName, copy: ChunkCopy) {
         // Nothing proposed here from now on is at or below what the copy holds.
         self.member.commit.observe(copy.at);
-        self.store.await_base(&chunk);
+        self.await_copy(&chunk);
         self.install_base(&chunk, &copy);
         // The copy has what was decided below it, and does not say so.
         let heard = self.member.commit.take_all_heard();
@@ -79,6 +80,7 @@ impl<S: Store> Turn<'_, S> {
         let late = self.store.install(chunk, copy);
         late.into_iter().for_each(|it| self.answer_late(chunk, it));
         if copy.is_last {
+            self.member.difference.forget(chunk);
             self.member.aside.forget(chunk);
             self.use_laid_aside();
             debug_assert!(!self.store.is_awaited(chunk), "D2: its base is here: {chunk:?}");
@@ -87,7 +89,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// What was applied to a chunk before its base came is on top of it now, and has its answers:
     /// who asks again may have nobody else to ask (F4).
-    fn answer_late(&mut self, chunk: &ChunkName, (at, answers): LateAnswers) {
+    pub(super) fn answer_late(&mut self, chunk: &ChunkName, (at, answers): LateAnswers) {
         let Some(laid) = self.member.aside.get(chunk, at) else { return };
         let transaction = Arc::clone(&laid.transaction);
         let mut entries = (0..).zip(&transaction.blobs).filter(|(_, it)| it.blob == chunk.0);
@@ -114,7 +116,7 @@ impl<S: Store> Turn<'_, S> {
         let node = self.member.node;
         for chunk in written_at(node, chain, &map) {
             let is_recipient = map.recipients(&chunk.0, chunk.1).contains(&node);
-            if is_recipient && !self.member.recipient.has(&chunk) {
+            if is_recipient && !self.member.recipient.has(&chunk) && !self.stands(&chunk, &map) {
                 self.store.await_base(&chunk);
                 self.supply(movement::Event::Heard(chunk));
             }
@@ -137,6 +139,7 @@ impl<S: Store> Turn<'_, S> {
     /// Lets go of a chunk.
     pub(super) fn release(&mut self, chunk: &ChunkName) {
         self.store.release(chunk);
+        self.member.difference.forget(chunk);
         self.member.aside.forget(chunk);
         self.use_laid_aside();
     }
@@ -184,6 +187,10 @@ impl<S: Store> Turn<'_, S> {
             movement::Message::Listed { after, chunks, next } => {
                 self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
             }
+            movement::Message::ListSince { since, after } => self.list_since(from, since, after),
+            movement::Message::ListedSince { since, after, unchanged, changed, next } => {
+                self.compare(from, epoch, Compared { since, after, unchanged, changed, next });
+            }
             movement::Message::Recall { after } => self.tell_remembered(from, after),
             movement::Message::Recalled { after, outcomes, next } => {
                 self.recalled(from, epoch, after, outcomes, next);
@@ -210,20 +217,34 @@ impl<S: Store> Turn<'_, S> {
         if self.is_behind_move(&map) {
             return;
         }
-        let mut chunks = self.store.held_or_kept(after.as_ref(), SCANNED_MAX);
-        debug_assert!(chunks.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
-        let next = (chunks.len() == SCANNED_MAX).then(|| chunks.last().cloned()).flatten();
-        chunks.retain(|(blob, chunk)| {
-            let placed = map.placement(blob, *chunk).unwrap_or_default();
-            placed.holders.first() == Some(&self.member.node) && placed.recipients.contains(&to)
-        });
+        let (held, next) = self.held_for(to, after.as_ref(), &map);
+        let chunks = held.into_iter().map(|held| held.name).collect();
         let message = movement::Message::Listed { after, chunks, next };
         self.send(Address::Node(to), Body::Movement(message));
     }
 
+    /// A page of the chunks that `to` is a recipient of and this node the authority of, and where
+    /// the next one begins.
+    pub(super) fn held_for(
+        &self,
+        to: NodeId,
+        after: Option<&ChunkName>,
+        map: &ClusterMap,
+    ) -> (Vec<LocalChunk>, Option<ChunkName>) {
+        let mut held = self.store.held_or_kept(after, SCANNED_MAX);
+        debug_assert!(held.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
+        let last = held.last().map(|held| held.name.clone());
+        let next = last.filter(|_| held.len() == SCANNED_MAX);
+        held.retain(|held| {
+            let placed = map.placement(&held.name.0, held.name.1).unwrap_or_default();
+            placed.holders.first() == Some(&self.member.node) && placed.recipients.contains(&to)
+        });
+        (held, next)
+    }
+
     /// Whether something is in flight here that was proposed before the move: it may have gone
     /// without the recipients in its chain.
-    fn is_behind_move(&self, map: &ClusterMap) -> bool {
+    pub(super) fn is_behind_move(&self, map: &ClusterMap) -> bool {
         let moved = Timestamp { epoch: map.moved, ..Timestamp::ZERO };
         self.member.commit.is_in_flight_below(moved)
     }

@@ -6,6 +6,7 @@
 mod absence;
 mod checkpoints;
 mod copies;
+mod difference;
 mod key_guard;
 mod key_leases;
 mod late_questions;

@@ -1,5 +1,7 @@
 //! What a recipient and the authorities say to each other.
 
+use tyr_types::Timestamp;
+
 use super::copy::ChunkCopy;
 use crate::commit::Remembered;
 use crate::movement::ChunkName;
@@ -35,6 +37,27 @@ pub enum Message {
         outcomes: Vec<Remembered>,
         /// Where to ask on; `None` when that was all.
         next: Option<u64>,
+    },
+    /// To an authority, from a node that was declared down: which chunks are you the authority of
+    /// and am I a recipient of, and which of them are as they were then (D5)?
+    ListSince {
+        /// Up to here the node has all that was committed of the chunks that it has.
+        since: Timestamp,
+        /// After this one, in the order of names.
+        after: Option<ChunkName>,
+    },
+    /// The answer, a page of it.
+    ListedSince {
+        /// What the question said.
+        since: Timestamp,
+        /// What the question said.
+        after: Option<ChunkName>,
+        /// The chunks that were last changed then or before, ascending.
+        unchanged: Vec<ChunkName>,
+        /// The others, ascending. Those that are on neither list are not there any more.
+        changed: Vec<ChunkName>,
+        /// Where to ask on; `None` when that was all.
+        next: Option<ChunkName>,
     },
     /// The answer to a read that is a copy.
     Copied {

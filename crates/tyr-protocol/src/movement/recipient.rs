@@ -171,6 +171,28 @@ impl Recipient {
         self.installed.contains(chunk)
     }
 
+    /// Whether a copy of `chunk` is still to be asked for, or on its way.
+    pub fn is_wanting(&self, chunk: &ChunkName) -> bool {
+        let is_copied = || self.copying.values().any(|copying| copying.chunk == *chunk);
+        self.missing.contains(chunk) || is_copied()
+    }
+
+    /// Whether the base of `chunk` is here, and not durable yet.
+    pub fn has_written(&self, chunk: &ChunkName) -> bool {
+        self.written.contains(chunk)
+    }
+
+    /// Whether `from` was asked for its list after `after`, and this page of it is waited for.
+    pub fn is_listing(&self, from: NodeId, after: Option<&ChunkName>) -> bool {
+        self.listings.get(&from).is_some_and(|page| page.after.as_ref() == after)
+    }
+
+    /// Whether the list of `from` has come as far as `chunk`, by the newest map.
+    pub fn has_listed(&self, from: NodeId, chunk: &ChunkName) -> bool {
+        let is_behind = |page: &Page<Option<ChunkName>>| page.after.as_ref() < Some(chunk);
+        self.is_moving && !self.listings.get(&from).is_some_and(is_behind)
+    }
+
     /// The chunks that nothing of is here yet but what chains brought.
     pub fn missing(&self) -> Vec<ChunkName> {
         let copying = self.copying.values().map(|copying| copying.chunk.clone());

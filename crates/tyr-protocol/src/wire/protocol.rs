@@ -248,6 +248,8 @@ encoded_enum!(movement::Message, "message of data movement", {
     2 => Copied { read, chunk, copy },
     3 => Recall { after },
     4 => Recalled { after, outcomes, next },
+    5 @ 20 => ListSince { since, after },
+    6 @ 20 => ListedSince { since, after, unchanged, changed, next },
 });
 
 const _: () = {

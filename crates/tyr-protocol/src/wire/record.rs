@@ -38,6 +38,7 @@ encoded_enum!(Record, "kind of record", {
     12 @ 2 => Marked { entries },
     13 @ 10 => Staged { staged, until_us, content },
     14 @ 10 => Unstaged { ids },
+    15 @ 20 => CompleteTo { at },
 });
 
 /// Puts `record` into `outgoing`, large payloads by reference.

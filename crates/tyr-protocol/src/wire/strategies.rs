@@ -355,6 +355,18 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
         (number_u64(), chunk_name(), chunk_copy())
             .prop_map(|(read, chunk, copy)| Message::Copied { read, chunk, copy }),
         number_u64().prop_map(|after| Message::Recall { after }),
+        (timestamp(), option::of(chunk_name()))
+            .prop_map(|(since, after)| Message::ListSince { since, after }),
+        (
+            timestamp(),
+            option::of(chunk_name()),
+            vec(chunk_name(), 0..4),
+            vec(chunk_name(), 0..4),
+            option::of(chunk_name())
+        )
+            .prop_map(|(since, after, unchanged, changed, next)| {
+                Message::ListedSince { since, after, unchanged, changed, next }
+            }),
         (number_u64(), vec(remembered(), 0..4), option::of(number_u64()))
             .prop_map(|(after, outcomes, next)| Message::Recalled { after, outcomes, next }),
     ]
@@ -468,6 +480,7 @@ pub fn record() -> BoxedStrategy<Record> {
         vec(kept(), 0..4).prop_map(|entries| Record::Remembered { entries }),
         vec(marked(), 0..4).prop_map(|entries| Record::Marked { entries }),
         standing(),
+        timestamp().prop_map(|at| Record::CompleteTo { at }),
         (transaction(), chain(), timestamp()).prop_map(|(transaction, chain, at)| {
             Record::Aside { transaction: Arc::new(transaction), chain, at }
         }),

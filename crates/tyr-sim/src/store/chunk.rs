@@ -9,6 +9,8 @@
 //! before. What is below the floor is gone (V3, V4). While the chunk is on its way here by copy,
 //! effects come before the base that they lie over: they wait, and are done again on top of it.
 
+mod standing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -69,6 +71,8 @@ pub struct Chunk {
     latest: Arc<Content>,
     /// Whether the base is still to come; the pieces that came.
     awaited: Option<Vec<ChunkCopy>>,
+    /// While it is awaited: of which moment it is what is here of it, which may be the base.
+    stands_at: Option<Timestamp>,
     /// Up to where it was copied from elsewhere, or folded before a restart: what is at or below is
     /// in the base.
     copied: Option<Timestamp>,
@@ -97,6 +101,7 @@ impl Chunk {
             checkpoints: Vec::new(),
             latest: Arc::default(),
             awaited: None,
+            stands_at: None,
             copied: None,
             hollow: BTreeSet::new(),
         }
@@ -269,6 +274,7 @@ impl Chunk {
     /// the first kept moment on its versions stay (V7).
     pub fn folded(&self, at: Timestamp, kept: Option<Timestamp>) -> Self {
         let at = at.max(self.floor).max(self.copied.unwrap_or_default());
+        let at = self.stands_at.unwrap_or(at);
         let base_at = kept.map_or(at, |kept| kept.min(at)).max(self.floor);
         let base = self.content_at(Some(base_at)).expect("it is not below the floor");
         let below = self.effects.iter().take_while(|effect| effect.at <= base_at);
@@ -282,6 +288,7 @@ impl Chunk {
             effects: Vec::new(),
             checkpoints: Vec::new(),
             awaited: None,
+            stands_at: None,
             copied: Some(at),
             hollow: BTreeSet::new(),
         };
@@ -344,6 +351,7 @@ impl Chunk {
 
     /// Makes `base` all that there is: from `floor` on, and in it what is at or below `copied`.
     pub(super) fn put_base(&mut self, copied: Timestamp, floor: Timestamp, base: Arc<Content>) {
+        self.stands_at = None;
         let is_attributes = self.is_first();
         let written = Written { ranges: [self.range()].into_iter().collect(), is_attributes };
         self.folded = Vec::from([(floor, written)]);

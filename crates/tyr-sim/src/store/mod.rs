@@ -11,6 +11,7 @@
 pub mod chunk;
 pub mod content;
 mod copy;
+mod member;
 mod rot;
 #[cfg(test)]
 mod tests;
@@ -19,17 +20,16 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tyr_protocol::commit::{Answered, Outcomes};
-use tyr_protocol::map::ClusterMap;
-use tyr_protocol::member::{ChunkName, LateAnswers, Store};
+use tyr_protocol::commit::Answered;
+use tyr_protocol::member::{ChunkName, Store as _};
 use tyr_protocol::movement::ChunkCopy;
-use tyr_protocol::upload::{self, StagedPiece};
+use tyr_protocol::upload;
 use tyr_protocol::versions::{self, Policy, Usage, Version};
-use tyr_protocol::{Abort, Chain, Part, Rule, View};
+use tyr_protocol::{Abort, Part, Rule, View};
 use tyr_types::chunk::{Answers, Start};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ErrorKind, KeyspaceId, NodeId, Operation,
-    PieceContent, PieceId, PieceRef, Timestamp, Transaction, TransactionId,
+    PieceContent, PieceId, PieceRef, Timestamp, TransactionId,
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
@@ -75,6 +75,8 @@ pub enum Done {
     Applied(TransactionId, Timestamp, ChunkName),
     /// The chunk, or a piece of it, was installed as it was elsewhere at this timestamp.
     Installed(ChunkName, Timestamp),
+    /// What was applied to the chunk above this timestamp is gone.
+    Withdrawn(ChunkName, Timestamp),
     /// The chunk is gone.
     Released(ChunkName),
     /// Everything is gone.
@@ -134,9 +136,11 @@ impl SimStore {
     }
 
     /// What becomes durable of it when everything at or below `at` is applied: the base, on which a
-    /// restart begins. Chunks whose own base is still to come are not in it.
+    /// restart begins. Chunks whose own base is still to come are not in it, and of those of which
+    /// it is to be seen whether what is here stands, nothing else.
     pub fn folded(&self, at: Timestamp) -> Self {
-        let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited());
+        let is_here = |chunk: &Chunk| !chunk.is_awaited() || chunk.stands_at().is_some();
+        let whole = self.chunks.iter().filter(|(_, chunk)| is_here(chunk));
         let first = self.kept.first().copied();
         let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at, first))).collect();
         let (pieces, usages) = (BTreeMap::new(), BTreeMap::new());
@@ -362,117 +366,6 @@ impl SimStore {
         }
         outcomes.sort_unstable_by_key(|answered| answered.operation);
         outcomes
-    }
-}
-
-impl Store for SimStore {
-    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
-        let mut outcomes = Vec::new();
-        let Some(position) = chain.position(self.node) else {
-            panic!(
-                "violation: node {} applies {:x} beside its chain",
-                self.node.0, transaction.id.0
-            )
-        };
-        for (blob, entry) in (0u32..).zip(&transaction.blobs) {
-            if !entry.operations.iter().any(Operation::is_write) {
-                continue;
-            }
-            let guess = chain.ends().iter().find(|(place, _)| *place == blob);
-            let guess = guess.map_or(0, |(_, end)| *end);
-            let part = &chain.hops()[position].part;
-            outcomes.extend(self.apply_blob(transaction.id, at, blob, entry, part, guess));
-        }
-        outcomes.into()
-    }
-
-    fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
-        self.apply(transaction, chain, at); // What is there already is passed over.
-    }
-
-    fn await_base(&mut self, name: &ChunkName) {
-        if !self.chunks.contains_key(name) {
-            self.chunk_mut(name).await_base(Vec::new());
-        }
-    }
-
-    fn is_awaited(&self, name: &ChunkName) -> bool {
-        self.chunks.get(name).is_some_and(Chunk::is_awaited)
-    }
-
-    fn install(&mut self, name: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers> {
-        assert!(copy.is_sound(), "violation: a copy of {name:?} is installed that is not sound");
-        self.rot.forget(name);
-        let late = self.chunk_mut(name).install(copy.clone());
-        self.done.push(Done::Installed(name.clone(), copy.at));
-        late
-    }
-
-    fn release(&mut self, name: &ChunkName) {
-        self.chunks.remove(name);
-        self.rot.forget(name);
-        self.done.push(Done::Released(name.clone()));
-    }
-
-    fn keep_piece(
-        &mut self,
-        staged: &StagedPiece,
-        content: &PieceContent,
-    ) -> tyr_types::Result<()> {
-        self.pieces.entry(staged.piece.id).or_insert_with(|| content.clone());
-        Ok(())
-    }
-
-    fn unstage(&mut self, ids: &[PieceId]) {
-        ids.iter().for_each(|id| drop(self.pieces.remove(id)));
-    }
-
-    fn staged_content(&self, id: PieceId) -> PieceContent {
-        self.pieces.get(&id).cloned().unwrap_or(PieceContent::Elsewhere)
-    }
-
-    fn staged_bytes(&self, id: PieceId) -> Option<Bytes> {
-        match self.pieces.get(&id)? {
-            PieceContent::Bytes(bytes) => Some(bytes.clone()),
-            PieceContent::Elsewhere | PieceContent::Extents(_) => None,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.chunks.clear();
-        self.pieces.clear();
-        self.usages.clear();
-        self.rot.clear();
-        self.done.push(Done::Cleared);
-    }
-
-    fn held(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
-        use std::ops::Bound;
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let names = self.chunks.range::<ChunkName, _>((from, Bound::Unbounded));
-        names.take(limit).map(|(name, _)| name.clone()).collect()
-    }
-
-    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
-        self.held(after, limit) // Also of what was deleted a chunk stays.
-    }
-
-    fn keep(&mut self, map: &ClusterMap) {
-        self.kept = map.kept_moments();
-    }
-
-    fn usage(&mut self, blob: &BlobName, usage: &Usage) {
-        match self.usages.get_mut(blob) {
-            Some(known) => known.update(usage),
-            None => {
-                self.usages.insert(blob.clone(), usage.clone());
-            }
-        }
-        self.remove_versions_of(blob, usage.as_of());
-    }
-
-    fn usage_as_of(&self, blob: &BlobName) -> Option<Timestamp> {
-        self.usages.get(blob).map(Usage::as_of)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The store against the plain model, on nodes that hold different chunks.
 
-use tyr_protocol::commit::Answered;
-use tyr_protocol::{Hop, Piece};
-use tyr_types::{Key, Number, Outcome, Payload, Transform};
+use tyr_protocol::commit::{Answered, Outcomes};
+use tyr_protocol::{Chain, Hop, Piece};
+use tyr_types::{Key, Number, Outcome, Payload, Transaction, Transform};
 
 use super::*;
 use crate::checker::model::{self, Blob, Ranges};

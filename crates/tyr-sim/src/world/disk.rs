@@ -63,7 +63,8 @@ impl Base {
                     self.store.lose_all();
                     self.content.clear();
                 }
-                Done::Applied(..) | Done::Installed(..) => {}
+                // What was above it came to no base: it waited.
+                Done::Applied(..) | Done::Installed(..) | Done::Withdrawn(..) => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What machines ask for is done: messages go out, records to disk, reads to the store.
 
+use tyr_protocol::map::NodeState;
 use tyr_protocol::member::{ChunkName, Effect, Event, Record};
 use tyr_protocol::message::{Address, Envelope, ReadRequest};
 use tyr_protocol::movement::scrub::Finding;
@@ -134,6 +135,13 @@ impl World {
         if let Record::Installed { blob, chunk, copy } = record {
             let copied = self.lineage.copied((blob.clone(), *chunk), copy.at);
             self.knowledge.copied(node, copied, log_len);
+        }
+        if let Record::Map(map) = record
+            && map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up)
+        {
+            // It has caught up, with what was found to be as it was, too.
+            self.follow(node);
+            self.knowledge.copied(node, self.lineage.held(node), log_len);
         }
     }
 

@@ -96,6 +96,7 @@ impl Knowledge {
             | Record::Finished { .. }
             | Record::Staged { .. }
             | Record::Unstaged { .. }
+            | Record::CompleteTo { .. }
             | Record::Installed { .. } => {}
             Record::Remembered { .. }
             | Record::Marked { .. }

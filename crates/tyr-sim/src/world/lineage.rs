@@ -2,8 +2,9 @@
 //!
 //! A client may never learn what became of its transaction; whether it took effect is known from
 //! what nodes hold in the end. What a node applied that was then declared down counts no more: it
-//! comes back with copies, and what it alone knew to be decided is decided again, or not at all
-//! (F3). So this follows what is applied, copied and dropped, chunk by chunk.
+//! comes back with copies and what others say to be as it was, and what it alone knew to be decided
+//! is decided again, or not at all (F3). So this follows what is applied, copied and dropped, chunk
+//! by chunk.
 
 use std::collections::HashMap;
 
@@ -50,6 +51,9 @@ impl Lineage {
                     let content = chunks.entry(chunk).or_default();
                     content.retain(|(_, its)| *its > at);
                     content.extend(copied.into_iter().flatten());
+                }
+                Done::Withdrawn(chunk, above) => {
+                    chunks.entry(chunk).or_default().retain(|(_, at)| *at <= above);
                 }
                 Done::Released(chunk) => {
                     chunks.remove(&chunk);
@@ -114,6 +118,11 @@ impl Lineage {
         at: Timestamp,
     ) -> impl Iterator<Item = TransactionId> + '_ {
         self.copies.get(&(chunk, at)).into_iter().flatten().map(|(id, _)| *id)
+    }
+
+    /// The transactions in what a node holds.
+    pub fn held(&self, node: NodeId) -> impl Iterator<Item = TransactionId> + '_ {
+        self.nodes[usize::from(node.0)].values().flatten().map(|(id, _)| *id)
     }
 
     /// The transactions that took effect.

@@ -162,6 +162,7 @@ pub fn record_subject(record: &Record) -> Option<TransactionId> {
         Record::Map(_)
         | Record::Staged { .. }
         | Record::Unstaged { .. }
+        | Record::CompleteTo { .. }
         | Record::Recalled { .. }
         | Record::Installed { .. }
         | Record::Finished { .. }
@@ -303,6 +304,7 @@ impl Display for BriefRecord<'_> {
                 write!(f, "Staged {id:x} of \"{}\" chunk {}", staged.blob.key, staged.chunk)
             }
             Record::Unstaged { .. }
+            | Record::CompleteTo { .. }
             | Record::Fenced { .. }
             | Record::Decided { .. }
             | Record::Answered { .. }

@@ -62,6 +62,9 @@ pub struct BlobState {
     pub(super) folded_at: Timestamp,
     /// Of a chunk: operations up to here are in what is here, in the base or by a copy.
     pub(super) included_to: Timestamp,
+    /// Of a chunk that was found to be as it was at this moment, since a fold has last looked at
+    /// it: what came later is on top of that, also what is of before the fold.
+    pub(super) stood_at: Option<Timestamp>,
     /// Of a chunk of which nothing was found: operations up to here came to nothing that is left.
     pub(super) absent_to: Timestamp,
     /// Of a chunk: the moments that were always counted among the readers. At others runs may be
@@ -102,6 +105,7 @@ impl BlobState {
             base_size: attributes.size,
             folded_at,
             included_to: folded_at,
+            stood_at: None,
             absent_to: Timestamp::ZERO,
             counted: Counted::default(),
             known_from: Timestamp::ZERO,

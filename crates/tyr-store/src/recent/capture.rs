@@ -63,6 +63,7 @@ impl BlobState {
         debug_assert!(self.is_dirty, "the base lacks {} of it", attributes.version);
         self.base_generation += 1;
         self.captured_to = at;
+        self.stood_at = None;
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         let mut captured = Captured {
             at,
@@ -114,7 +115,8 @@ impl BlobState {
 
     /// Takes note that the base has what `captured` holds; answers whether more is left to fold.
     pub fn settle(&mut self, captured: &Captured) -> bool {
-        let at = captured.at;
+        // What was found to stand meanwhile was captured as it was then, and nothing on top of it.
+        let at = self.stood_at.take().unwrap_or(captured.at);
         assert!(self.folded_at <= at, "a fold as of {at} after one as of {}", self.folded_at);
         for lease in &captured.leases {
             lease.adopt();

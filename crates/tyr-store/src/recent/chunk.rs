@@ -17,6 +17,10 @@ use super::readers::Readers;
 /// some 16 of small ones.
 const COLLECT_FROM: usize = 2 << 10;
 
+/// Operations up to here are in whatever is here: also of a chunk that nobody wrote it is known
+/// that it is.
+pub const HERE: Timestamp = Timestamp { clock: 1, ..Timestamp::ZERO };
+
 /// The newest content of a chunk, as the rule has it of what operations do.
 pub(super) struct Content<'a> {
     pub state: &'a mut BlobState,
@@ -80,6 +84,16 @@ impl BlobState {
     /// The attributes at `at`, if they can be told: also where the bytes of then are gone.
     pub fn attributes_told_at(&self, at: Timestamp) -> Option<Attributes> {
         self.attributes_at(at).filter(|_| self.known_from <= at)
+    }
+
+    /// What is here is the chunk as it was at `at`, whatever folds have passed it since: operations
+    /// above that are done on top of it.
+    pub fn stand_at(&mut self, at: Timestamp) {
+        debug_assert!(self.attributes.version <= at, "{} is in it", self.attributes.version);
+        self.folded_at = self.folded_at.min(at);
+        self.included_to = self.included_to.min(at);
+        self.absent_to = self.absent_to.min(at);
+        self.stood_at = Some(at);
     }
 
     /// Does the operations of a transaction on the blob, as far as they concern this chunk. What
@@ -177,9 +191,7 @@ impl BlobState {
         // Where there was nothing to copy, it may have been forgotten that there was something.
         let is_traced = self.attributes.version > Timestamp::ZERO;
         self.known_from = if is_traced { Timestamp::ZERO } else { copy.at };
-        // Also of a chunk that nobody wrote it is known that it is here.
-        let here = Timestamp { clock: 1, ..Timestamp::ZERO };
-        self.included_to = self.included_to.max(copy.at).max(here);
+        self.included_to = self.included_to.max(copy.at).max(HERE);
         self.absent_to = Timestamp::ZERO;
         self.is_dirty = true;
     }

@@ -38,7 +38,7 @@ pub(super) fn first_map(nodes: u16) -> ClusterMap {
     ClusterMap::of(nodes, &[keyspace])
 }
 
-fn validated(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> Record {
+pub(super) fn validated(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> Record {
     Record::Validated {
         chain: map.chain(transaction, &Ends::new()).unwrap(),
         transaction: Arc::clone(transaction),

@@ -11,7 +11,7 @@ use tyr_types::{
 use crate::chain::Chain;
 use crate::commit::{Answered, Outcomes};
 use crate::map::ClusterMap;
-use crate::member::{ChunkName, LateAnswers, Store};
+use crate::member::{ChunkName, LateAnswers, LocalChunk, Store};
 use crate::movement::{ChunkCopy, ChunkVersion};
 use crate::upload::{self, StagedPiece};
 use crate::versions::Usage;
@@ -32,8 +32,22 @@ struct Chunk {
     base_at: Timestamp,
     base_version: Timestamp,
     is_awaited: bool,
+    /// While it is awaited: of which moment it is what is here.
+    stands_at: Option<Timestamp>,
     /// What was applied since, or lies aside above a base to come.
     applied: BTreeMap<Timestamp, Arc<Transaction>>,
+}
+
+impl Chunk {
+    /// What each of those above the base answers.
+    fn answers(&self, name: &ChunkName) -> Vec<LateAnswers> {
+        let mut below = self.base;
+        let answers = |(at, transaction): (&Timestamp, &Arc<Transaction>)| {
+            let answers = operate(&mut below, name, transaction).into_iter();
+            (*at, answers.map(|it| (it.operation as usize, it.outcome)).collect())
+        };
+        self.applied.iter().map(answers).collect()
+    }
 }
 
 /// The applied state of a test node.
@@ -76,8 +90,13 @@ impl Shelf {
 
     /// What a base has of it that is folded up to `at`: chunks that are whole.
     pub fn folded(&self, at: Timestamp) -> Self {
-        let whole = self.chunks.iter().filter(|(_, chunk)| !chunk.is_awaited);
+        let is_here = |chunk: &Chunk| !chunk.is_awaited || chunk.stands_at.is_some();
+        let whole = self.chunks.iter().filter(|(_, chunk)| is_here(chunk));
         let folded = whole.map(|(name, chunk)| {
+            if chunk.is_awaited {
+                let (applied, is_awaited, stands_at) = (BTreeMap::new(), false, None);
+                return (name.clone(), Chunk { applied, is_awaited, stands_at, ..chunk.clone() });
+            }
             let at = at.max(chunk.base_at);
             let (base, base_version) = self.content(name, Some(at)).expect("it is not below");
             let chunk = Chunk { base, base_at: at, base_version, ..Chunk::default() };
@@ -257,6 +276,41 @@ impl Store for Shelf {
         self.chunks.entry(chunk.clone()).or_insert(Chunk { is_awaited: true, ..Chunk::default() });
     }
 
+    fn await_confirmation(&mut self, name: &ChunkName, complete_to: Timestamp) {
+        if self.is_awaited(name) {
+            return;
+        }
+        let (base, base_version) = self.content(name, None).unwrap();
+        assert!(base_version <= complete_to, "D5: {base_version} of {name:?} is later");
+        let (base_at, stands_at) = (complete_to, Some(complete_to));
+        let chunk =
+            Chunk { base, base_at, base_version, is_awaited: true, stands_at, ..Chunk::default() };
+        self.chunks.insert(name.clone(), chunk);
+    }
+
+    fn confirm(&mut self, name: &ChunkName, _: Timestamp) -> Vec<LateAnswers> {
+        let chunk = self.chunks.get_mut(name).unwrap();
+        (chunk.is_awaited, chunk.stands_at) = (false, None);
+        chunk.answers(name)
+    }
+
+    fn stop_awaiting(&mut self) {
+        self.chunks.retain(|_, chunk| !chunk.is_awaited || chunk.stands_at.is_some());
+        for chunk in self.chunks.values_mut().filter(|chunk| chunk.is_awaited) {
+            (chunk.is_awaited, chunk.stands_at) = (false, None);
+            chunk.applied.clear();
+        }
+    }
+
+    fn local_chunk(&self, name: &ChunkName) -> LocalChunk {
+        let version = match self.chunks.get(name) {
+            Some(chunk) if chunk.is_awaited => chunk.base_version,
+            Some(chunk) => chunk.applied.keys().last().copied().unwrap_or(chunk.base_version),
+            None => Timestamp::ZERO,
+        };
+        LocalChunk { name: name.clone(), version, exists: version > Timestamp::ZERO }
+    }
+
     fn is_awaited(&self, chunk: &ChunkName) -> bool {
         self.chunks.get(chunk).is_some_and(|chunk| chunk.is_awaited)
     }
@@ -273,14 +327,9 @@ impl Store for Shelf {
             *slot = u64::from_le_bytes(bytes.try_into().unwrap());
         }
         (chunk.base_at, chunk.base_version) = (copy.at, newest.version);
-        chunk.is_awaited = false;
+        (chunk.is_awaited, chunk.stands_at) = (false, None);
         chunk.applied.retain(|at, _| *at > copy.at);
-        let mut below = chunk.base;
-        let answers = |(at, transaction): (&Timestamp, &Arc<Transaction>)| {
-            let answers = operate(&mut below, name, transaction).into_iter();
-            (*at, answers.map(|it| (it.operation as usize, it.outcome)).collect())
-        };
-        chunk.applied.iter().map(answers).collect()
+        chunk.answers(name)
     }
 
     fn release(&mut self, chunk: &ChunkName) {
@@ -322,8 +371,8 @@ impl Store for Shelf {
         known.update(usage);
     }
 
-    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
-        self.held(after, limit)
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<LocalChunk> {
+        self.held(after, limit).iter().map(|name| self.local_chunk(name)).collect()
     }
 
     fn keep(&mut self, map: &ClusterMap) {

@@ -310,12 +310,21 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
         chunks: vec![chunk(2), chunk(1 << 20)],
         next: Some(chunk(1 << 20)),
     };
+    let listed_since = Message::ListedSince {
+        since: at(7),
+        after: None,
+        unchanged: vec![chunk(2), chunk(3)],
+        changed: vec![chunk(4)],
+        next: None,
+    };
     vec![
         ("list", Message::List { after: None }),
         ("listed", listed),
         ("copied", Message::Copied { read: 9, chunk: chunk(0), copy: copy() }),
         ("recall", Message::Recall { after: 1_700_000_000_000_000 }),
         ("recalled", Message::Recalled { after: 0, outcomes: remembered(), next: Some(41) }),
+        ("list-since", Message::ListSince { since: at(7), after: Some(chunk(1)) }),
+        ("listed-since", listed_since),
     ]
 }
 
@@ -454,6 +463,7 @@ pub fn records() -> Vec<(&'static str, Record)> {
         ("staged", Record::Staged { staged: staged(), until_us: 1 << 40, content: in_extents() }),
         ("validated-list", validated(listing())),
         ("unstaged", Record::Unstaged { ids: vec![PIECE, PieceId(3)] }),
+        ("complete-to", Record::CompleteTo { at: at(7) }),
     ]
 }
 

@@ -3,7 +3,7 @@
 use tyr_engine::{Held, Holdings};
 use tyr_protocol::commit::Outcomes;
 use tyr_protocol::map::ClusterMap;
-use tyr_protocol::member::{ChunkName, LateAnswers, Store};
+use tyr_protocol::member::{ChunkName, LateAnswers, LocalChunk, Store};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
@@ -78,6 +78,27 @@ impl Store for Watched {
         self.holdings.await_base(chunk);
     }
 
+    fn await_confirmation(&mut self, chunk: &ChunkName, complete_to: Timestamp) {
+        self.holdings.await_confirmation(chunk, complete_to);
+    }
+
+    fn confirm(&mut self, chunk: &ChunkName, complete_to: Timestamp) -> Vec<LateAnswers> {
+        self.holdings.confirm(chunk, complete_to)
+    }
+
+    fn stop_awaiting(&mut self) {
+        let done = |(name, stands_at): (&ChunkName, Option<Timestamp>)| match stands_at {
+            Some(at) => Done::Withdrawn(name.clone(), at),
+            None => Done::Released(name.clone()),
+        };
+        self.done.extend(self.holdings.awaited().map(done));
+        self.holdings.stop_awaiting();
+    }
+
+    fn local_chunk(&self, chunk: &ChunkName) -> LocalChunk {
+        self.holdings.local_chunk(chunk)
+    }
+
     fn is_awaited(&self, chunk: &ChunkName) -> bool {
         self.holdings.is_awaited(chunk)
     }
@@ -121,7 +142,7 @@ impl Store for Watched {
         self.holdings.usage(blob, usage);
     }
 
-    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<ChunkName> {
+    fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<LocalChunk> {
         self.holdings.held_or_kept(after, limit)
     }
 

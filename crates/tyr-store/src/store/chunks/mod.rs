@@ -24,6 +24,7 @@ use tyr_types::{
 use super::promises::{self, PromisesWriter};
 use super::read::too_old;
 use super::{Store, loaded};
+use crate::base::BlobBase;
 use crate::recent::chunk::Installed;
 use crate::recent::plan::Plan;
 use crate::recent::{Applying, Attributes, BlobCell, BlobState, Readers};
@@ -69,6 +70,19 @@ pub struct ChunkReading {
     pub version: Timestamp,
     /// The last transaction that changed size or existence.
     pub reshaped: Timestamp,
+}
+
+/// What was done to a chunk since some moment: one transaction of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Since<'a> {
+    /// What it does.
+    pub operations: &'a [Operation],
+    /// Where the blob ended before.
+    pub start: Start,
+    /// Its timestamp.
+    pub at: Timestamp,
+    /// Who may read what there was before.
+    pub readers: Readers<'a>,
 }
 
 /// A read of which the version is chosen, and the bytes in memory are copied.
@@ -235,6 +249,39 @@ impl Store {
         Ok(())
     }
 
+    /// What is here of a chunk is as it was at `stands_at`; does on top of that what was done to it
+    /// since, in order, in one go: no fold comes in between.
+    ///
+    /// # Errors
+    /// As [`Store::apply_chunk`].
+    pub fn confirm_chunk(
+        &self,
+        cell: &Arc<BlobCell>,
+        place: Place,
+        stands_at: Timestamp,
+        since: &[Since<'_>],
+    ) -> Result<Vec<Answers>> {
+        loop {
+            let mut state = cell.lock();
+            let steps = since.iter().flat_map(|since| steps(place, since.operations));
+            let mut changed = steps.filter_map(|step| step.changed);
+            if let Some(range) = changed.find(|range| !state.is_resident(*range)) {
+                drop(state);
+                self.make_resident(cell, range)?;
+                continue;
+            }
+            return Ok(self.recent.change(cell, &mut state, |state| {
+                state.stand_at(stands_at);
+                let apply = |since: &Since<'_>| {
+                    let Since { operations, start, at, readers } = *since;
+                    let applying = Applying { at, readers, dead: self.recent.dead() };
+                    state.apply_chunk(place, operations, start, applying)
+                };
+                since.iter().map(apply).collect()
+            }));
+        }
+    }
+
     /// Forgets a chunk that is not held here any more.
     ///
     /// # Errors
@@ -317,7 +364,7 @@ impl Store {
     }
 
     /// The names under which chunks of one keyspace, or of its twin, are kept, in order, after
-    /// `after`; at most `limit`. Also those that are in memory only.
+    /// `after`, with their attributes; at most `limit`. Also those that are in memory only.
     ///
     /// # Errors
     /// `Corrupt` and `Unavailable` as the disk has it.
@@ -326,21 +373,25 @@ impl Store {
         keyspace: KeyspaceId,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<BlobName>> {
-        let name = |key: Key| BlobName { keyspace, key };
+    ) -> Result<Vec<(BlobName, Attributes)>> {
         let range = KeyRange::of(b"", after.map(Key::as_bytes));
         let recent = self.recent.dirty_from(keyspace, &range, limit);
         let base = self.base.scan(keyspace, b"", after.map(Key::as_bytes), limit)?;
-        let mut names: Vec<BlobName> = base.into_iter().map(|(key, _)| name(key)).collect();
-        names.extend(recent.iter().map(|cell| cell.name().clone()));
-        names.sort_unstable();
-        names.dedup();
+        // What is in memory stands before what the base has of it.
+        let recent = recent.iter().map(|cell| (cell.name().clone(), cell.lock().attributes()));
+        let mut chunks: Vec<(BlobName, Attributes)> = recent.collect();
+        chunks.extend(base.into_iter().map(|(key, blob)| {
+            let BlobBase { exists, size, version, .. } = blob;
+            (BlobName { keyspace, key }, Attributes { exists, size, version })
+        }));
+        chunks.sort_by(|(one, _), (next, _)| one.cmp(next));
+        chunks.dedup_by(|(next, _), (one, _)| one == next);
         debug_assert!(
-            after.is_none_or(|after| names.first().is_none_or(|first| first.key > *after)),
+            after.is_none_or(|after| chunks.first().is_none_or(|(first, _)| first.key > *after)),
             "a listing that goes on meets nothing twice"
         );
-        names.truncate(limit);
-        Ok(names)
+        chunks.truncate(limit);
+        Ok(chunks)
     }
 }
 

@@ -1,0 +1,316 @@
+//! Returning by difference: what a node has since before it was declared down, until it is known
+//! what of that still stands (D5).
+//!
+//! ```text
+//!   Expelled ─► complete to F, logged before the map ─► chunks of later versions go, others stay
+//!   recipient ──ListSince(F)──► every node that serves
+//!   recipient ◄─ListedSince── ...                unchanged since F: stands
+//!                                                all else, also what is on no list: copied
+//! ```
+//!
+//! *Complete to F.* Of the chunks that are here, all is applied that was committed up to F, and
+//! nothing else. What is in flight here is above F, and what is applied and may not be known to
+//! others: they may have decided otherwise since. What was decided without this node is of an epoch
+//! from that on in which it was declared down, and so above F, too.
+//!
+//! *Stands.* What an authority says not to have changed since F is here as it is there: its list
+//! waits for what is in flight there from before the move, and what comes later passes this node.
+//! Until that is said, what chains bring of a chunk waits, as for a copy. So a chunk that is here
+//! with a version above F was copied, or was said to stand before it was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tyr_types::{Epoch, NodeId, Timestamp};
+
+use super::change::is_expelled;
+use super::supply::SCANNED_MAX;
+use super::{ChunkName, LocalChunk, Member, Record, Store, Turn};
+use crate::level::LEVEL_RETURNING;
+use crate::map::{ClusterMap, Membership, NodeState};
+use crate::movement::{self, Message};
+use crate::rule::Rule;
+
+/// Own chunks that are looked at for a page of a list: others may have fewer between two names.
+const COMPARED_MAX: usize = 4 * SCANNED_MAX;
+
+/// What a node has since before it was declared down.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Difference {
+    /// The chunks that are here have all that was committed up to this moment. None while there is
+    /// nothing to be seen about them.
+    complete_to: Option<Timestamp>,
+    /// The chunks among them that something waits for; bounded as what is laid aside.
+    unconfirmed: BTreeSet<ChunkName>,
+    /// The clock of the last record of the log, until the node takes part again: what the log lost
+    /// behind it was proposed above that.
+    replayed_to: Option<Timestamp>,
+}
+
+impl Difference {
+    /// The log says up to when the chunks are complete.
+    pub fn is_complete_to(&mut self, at: Timestamp) {
+        self.complete_to = Some(at);
+    }
+
+    /// A record of the log was read, which had the clock there.
+    pub fn replayed(&mut self, clock: Timestamp) {
+        self.replayed_to = Some(clock);
+    }
+
+    /// Nothing waits any more.
+    pub fn await_nothing(&mut self) {
+        self.unconfirmed.clear();
+    }
+
+    /// Nothing waits for this chunk any more: it is gone, or came as a copy.
+    pub fn forget(&mut self, chunk: &ChunkName) {
+        self.unconfirmed.remove(chunk);
+    }
+
+    /// What a checkpoint has of it.
+    pub fn record(&self) -> Option<Record> {
+        self.complete_to.map(|at| Record::CompleteTo { at })
+    }
+}
+
+/// A page of what another node has, and since when that is so.
+#[derive(Clone, Debug)]
+pub(super) struct Compared {
+    pub since: Timestamp,
+    pub after: Option<ChunkName>,
+    pub unchanged: Vec<ChunkName>,
+    pub changed: Vec<ChunkName>,
+    pub next: Option<ChunkName>,
+}
+
+impl Member {
+    /// Up to when the chunks here are complete, if `map` says that this node was declared down, and
+    /// it was whole before.
+    fn complete_before(&self, map: &ClusterMap) -> Option<Timestamp> {
+        let old = self.map.as_deref()?;
+        let before = old.nodes.get(&self.node)?;
+        let was_whole = match old.membership(self.node) {
+            Membership::In | Membership::Leaving => before.state != NodeState::Returning,
+            Membership::Joining | Membership::Out => false,
+        };
+        let is_out = map.membership(self.node) == Membership::Out; // It leaves it all behind.
+        if !was_whole || is_out || !is_expelled(map, Some(old), self.node) {
+            return None;
+        }
+        let down_from = match before.state {
+            NodeState::Down => before.since,
+            NodeState::Up | NodeState::Returning => Epoch(old.epoch.0 + 1),
+        };
+        let to = Timestamp { epoch: down_from, ..Timestamp::ZERO }.previous();
+        let to = self.difference.replayed_to.map_or(to, |replayed| to.min(replayed));
+        Some(self.commit.complete_to().min(to))
+    }
+}
+
+impl<S: Store> Turn<'_, S> {
+    /// Whether what the node has since before it was declared down is still to be compared.
+    pub(super) fn is_returning_by_difference(&self) -> bool {
+        self.member.difference.complete_to.is_some()
+    }
+
+    /// Before a map is logged that says that this node was declared down: up to when what it has is
+    /// complete.
+    pub(super) fn note_complete(&mut self, map: &ClusterMap) {
+        let is_due = !self.is_returning_by_difference() && self.member.has_disk;
+        if !is_due || map.check_level(LEVEL_RETURNING).is_err() {
+            return;
+        }
+        if let Some(at) = self.member.complete_before(map) {
+            self.member.difference.complete_to = Some(at);
+            self.persist(Record::CompleteTo { at }, None);
+        }
+    }
+
+    /// Whether a chunk stays when the node begins anew by `map`, until it is compared. When the log
+    /// is read again, the base may have what was written since by that map or a later one: then the
+    /// chunk was found to stand, or was copied.
+    pub(super) fn is_kept_for_difference(&self, held: &LocalChunk, map: &ClusterMap) -> bool {
+        let Difference { complete_to: Some(complete_to), unconfirmed, .. } =
+            &self.member.difference
+        else {
+            return false;
+        };
+        let is_only_awaited =
+            !unconfirmed.contains(&held.name) && self.store.is_awaited(&held.name);
+        let is_known = held.version <= *complete_to || held.version.epoch >= map.epoch;
+        is_known && !is_only_awaited
+    }
+
+    /// The question for a list of what this node is a recipient of.
+    pub(super) fn question(&self, after: Option<ChunkName>) -> Message {
+        match self.member.difference.complete_to {
+            Some(since) => Message::ListSince { since, after },
+            None => Message::List { after },
+        }
+    }
+
+    /// Lists the chunks that `to` is a recipient of and this node the authority of, and says which
+    /// have not changed since.
+    ///
+    /// Not while something is in flight here that was proposed before the move. Who asks will ask
+    /// again.
+    pub(super) fn list_since(&mut self, to: NodeId, since: Timestamp, after: Option<ChunkName>) {
+        let Some(map) = self.member.map.clone() else { return };
+        if self.is_behind_move(&map) {
+            return;
+        }
+        let (held, next) = self.held_for(to, after.as_ref(), &map);
+        let is_unchanged = |held: &LocalChunk| held.exists && held.version <= since;
+        let (unchanged, changed): (Vec<_>, Vec<_>) = held.into_iter().partition(is_unchanged);
+        let names = |held: Vec<LocalChunk>| held.into_iter().map(|held| held.name).collect();
+        let (unchanged, changed) = (names(unchanged), names(changed));
+        let message = Message::ListedSince { since, after, unchanged, changed, next };
+        self.send(crate::message::Address::Node(to), crate::message::Body::Movement(message));
+    }
+
+    /// A page of what an authority has: what did not change since stands, all else is copied.
+    pub(super) fn compare(&mut self, from: NodeId, epoch: Epoch, page: Compared) {
+        let Some(map) = self.member.map.clone().filter(|map| map.epoch == epoch) else { return };
+        let Compared { since, after, unchanged, changed, next } = page;
+        let is_due = self.member.recipient.is_listing(from, after.as_ref());
+        if !is_due || self.member.difference.complete_to != Some(since) {
+            return;
+        }
+        let (mut own, next) = self.own_of((from, since), after.as_ref(), next, &map);
+        let is_in_page = |name: &ChunkName| next.as_ref().is_none_or(|next| name <= next);
+        let is_compared = self.member.commit.rules.hold(Rule::D5);
+        // What was written meanwhile to a chunk is not laid on it where kept moments lie between.
+        let may_wait = map.kept.is_empty();
+        let unconfirmed = &self.member.difference.unconfirmed;
+        let is_held = |name: &ChunkName| !may_wait && unconfirmed.contains(name);
+        let (mut standing, mut wanted) = (Vec::new(), Vec::new());
+        for name in unchanged.into_iter().filter(is_in_page) {
+            match own.remove(&name) {
+                Some(_) if !is_held(&name) => standing.push(name),
+                Some(_) | None => wanted.push(name),
+            }
+        }
+        for name in changed.into_iter().filter(is_in_page) {
+            match own.remove(&name) {
+                Some(_) if !is_compared => standing.push(name),
+                Some(version) if version > since => {} // By what chains have brought.
+                Some(_) | None => wanted.push(name),
+            }
+        }
+        // What is not there any more: a copy says so.
+        let gone = own.into_iter().filter(|(_, version)| *version <= since && is_compared);
+        wanted.extend(gone.map(|(name, _)| name));
+        let heard: Vec<ChunkName> =
+            wanted.iter().filter(|name| unconfirmed.contains(*name)).cloned().collect();
+        standing.iter().for_each(|name| self.confirm(name));
+        self.supply(movement::Event::Listed { from, epoch, after, chunks: wanted, next });
+        heard.into_iter().for_each(|chunk| self.supply(movement::Event::Heard(chunk)));
+    }
+
+    /// The chunks behind `after` and up to `next` that are here, or are gone by what chains have
+    /// brought, and that `from` is the authority of, with their versions; and up to where that is,
+    /// which may be less far.
+    fn own_of(
+        &self,
+        (from, since): (NodeId, Timestamp),
+        after: Option<&ChunkName>,
+        next: Option<ChunkName>,
+        map: &ClusterMap,
+    ) -> (BTreeMap<ChunkName, Timestamp>, Option<ChunkName>) {
+        let node = self.member.node;
+        let (mut own, mut last, mut looked_at) = (BTreeMap::new(), after.cloned(), 0);
+        loop {
+            let page = self.store.held_or_kept(last.as_ref(), SCANNED_MAX);
+            let is_end = page.len() < SCANNED_MAX;
+            looked_at += page.len();
+            last = page.last().map(|held| held.name.clone());
+            for LocalChunk { name, version, exists } in page {
+                if next.as_ref().is_some_and(|next| name > *next) {
+                    return (own, next);
+                }
+                let placed = map.placement(&name.0, name.1).unwrap_or_default();
+                let is_from =
+                    placed.holders.first() == Some(&from) && placed.recipients.contains(&node);
+                if (exists || version > since) && is_from {
+                    own.insert(name, version);
+                }
+            }
+            match is_end {
+                true => return (own, next),
+                false if looked_at >= COMPARED_MAX => return (own, last),
+                false => {}
+            }
+        }
+    }
+
+    /// Whether a chunk stands, of which a transaction comes by, and which is not known to have come
+    /// as a copy. If it may stand, what is written to it waits from now on until that is known.
+    pub(super) fn stands(&mut self, chunk: &ChunkName, map: &ClusterMap) -> bool {
+        let Some(complete_to) = self.member.difference.complete_to else { return false };
+        let recipient = &self.member.recipient;
+        if recipient.has_written(chunk) {
+            return true;
+        }
+        let held = self.store.local_chunk(chunk);
+        if held.version > complete_to {
+            return true;
+        }
+        let authority = map.holders(&chunk.0, chunk.1).first().copied();
+        let is_listed = authority.is_some_and(|authority| recipient.has_listed(authority, chunk));
+        // One that is to be copied is copied first from now on.
+        let may_stand = held.exists && !recipient.is_wanting(chunk);
+        if may_stand && is_listed {
+            return true;
+        }
+        self.store.await_confirmation(chunk, complete_to);
+        if may_stand {
+            self.member.difference.unconfirmed.insert(chunk.clone());
+        }
+        may_stand
+    }
+
+    /// A copy of a chunk is here. What is here of it from before does not stand, of whatever moment
+    /// a fold says that it is: one may have passed it since, and have taken it for what is current.
+    pub(super) fn await_copy(&mut self, chunk: &ChunkName) {
+        match self.member.difference.complete_to {
+            Some(at) if self.store.local_chunk(chunk).version <= at => {
+                self.store.await_confirmation(chunk, at);
+            }
+            Some(_) | None => self.store.await_base(chunk),
+        }
+    }
+
+    /// A chunk stands: what waited for that is applied.
+    fn confirm(&mut self, chunk: &ChunkName) {
+        let Some(complete_to) = self.member.difference.complete_to else { return };
+        if !self.member.difference.unconfirmed.remove(chunk) {
+            return;
+        }
+        let late = self.store.confirm(chunk, complete_to);
+        late.into_iter().for_each(|it| self.answer_late(chunk, it));
+        self.member.aside.forget(chunk);
+        self.use_laid_aside();
+        debug_assert!(!self.store.is_awaited(chunk), "D5: it stands: {chunk:?}");
+    }
+
+    /// The node has become a holder of chunks that something waits for: it had caught up before, so
+    /// they stand. Only when the log is read again, in which lists do not show.
+    pub(super) fn settle_unconfirmed(&mut self, map: &ClusterMap) {
+        let node = self.member.node;
+        let is_holder = |(blob, chunk): &&ChunkName| map.holders(blob, *chunk).contains(&node);
+        let unconfirmed = self.member.difference.unconfirmed.iter();
+        let settled: Vec<ChunkName> = unconfirmed.filter(is_holder).cloned().collect();
+        settled.iter().for_each(|chunk| self.confirm(chunk));
+    }
+
+    /// Ends the comparison when the node has caught up by `map`; answers whether there was one.
+    pub(super) fn end_difference(&mut self, map: &ClusterMap) -> bool {
+        let node = self.member.node;
+        if self.member.is_member() {
+            self.member.difference.replayed_to = None;
+        }
+        let is_up = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up);
+        let is_whole = is_up && map.membership(node) != Membership::Joining;
+        is_whole && self.member.difference.complete_to.take().is_some()
+    }
+}
