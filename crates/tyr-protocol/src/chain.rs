@@ -70,14 +70,21 @@ struct Links {
     anchors: Places,
     /// The places of the authorities of anything.
     authorities: Places,
+    /// Of many pieces, by their blobs: the place of the hop, and of the piece in it.
+    by_blob: Vec<(usize, usize)>,
 }
+
+/// Of more pieces in a chain those of a blob are looked up by its name: transactions may write to
+/// thousands, and each is asked about.
+const FEW_PIECES: usize = 48;
 
 impl Chain {
     /// The chain of one that an embedded store has; make it once and clone it.
     pub fn alone(node: NodeId) -> Self {
         let hops = vec![Hop { node, part: Part::Whole }];
         let (anchors, authorities) = (smallvec![0], smallvec![0]);
-        Self(Arc::new(Links { hops, ends: Ends::new(), anchors, authorities }))
+        let (ends, by_blob) = (Ends::new(), Vec::new());
+        Self(Arc::new(Links { hops, ends, anchors, authorities, by_blob }))
     }
 
     /// A chain of these hops, computed with these guesses of where blobs end.
@@ -107,7 +114,8 @@ impl Chain {
         let is_known = |place: &usize| authorities.contains(place);
         debug_assert!(anchors.iter().all(is_known), "C9: an anchor is an authority");
         debug_assert!(authorities.is_sorted_by(|left, right| left < right), "in chain order");
-        Ok(Self(Arc::new(Links { hops, ends, anchors, authorities })))
+        let by_blob = by_blob(&hops);
+        Ok(Self(Arc::new(Links { hops, ends, anchors, authorities, by_blob })))
     }
 
     /// The hops, head first.
@@ -197,11 +205,22 @@ impl Chain {
 
     /// What its pieces of `blob` write, by where it starts.
     fn written(&self, blob: &BlobName) -> Vec<ByteRange> {
-        let pieces = self.hops().iter().flat_map(Hop::pieces);
-        let is_it = |piece: &&Piece| piece.is_written && piece.blob == *blob;
-        let mut written: Vec<ByteRange> = pieces.filter(is_it).map(|piece| piece.range).collect();
+        let pieces = self.pieces_of(blob).filter(|piece| piece.is_written);
+        let mut written: Vec<ByteRange> = pieces.map(|piece| piece.range).collect();
         written.sort_unstable_by_key(|range| range.start);
         written
+    }
+
+    /// The pieces of `blob` at all of its nodes.
+    fn pieces_of(&self, blob: &BlobName) -> impl Iterator<Item = &Piece> {
+        let Links { hops, by_blob, .. } = &*self.0;
+        let piece = |(hop, piece): &(usize, usize)| &hops[*hop].pieces()[*piece];
+        let first = by_blob.partition_point(|place| piece(place).blob < *blob);
+        let found = by_blob[first..].iter().map(piece);
+        // Of few there is no order: all are looked at.
+        let others = if by_blob.is_empty() { &hops[..] } else { &[] };
+        let others = others.iter().flat_map(Hop::pieces).filter(|piece| piece.blob == *blob);
+        found.take_while(|piece| piece.blob == *blob).chain(others)
     }
 
     /// Whether one of its written chunks of `blob` has all of `ranges`.
@@ -209,10 +228,9 @@ impl Chain {
         if self.hops()[0].part == Part::Whole {
             return true;
         }
-        let mut pieces = self.hops().iter().flat_map(Hop::pieces);
-        pieces.any(|piece| {
+        self.pieces_of(blob).any(|piece| {
             let has = |range: &ByteRange| piece.range.contains(*range);
-            piece.is_written && piece.blob == *blob && ranges.iter().all(has)
+            piece.is_written && ranges.iter().all(has)
         })
     }
 
@@ -230,6 +248,22 @@ impl Chain {
         }
         start >= range.end
     }
+}
+
+/// The places of all pieces in the order of their blobs; none where they are few.
+fn by_blob(hops: &[Hop]) -> Vec<(usize, usize)> {
+    let count: usize = hops.iter().map(|hop| hop.pieces().len()).sum();
+    if count <= FEW_PIECES {
+        return Vec::new();
+    }
+    let of_hop =
+        |(place, hop): (usize, &Hop)| (0..hop.pieces().len()).map(move |piece| (place, piece));
+    let mut places: Vec<(usize, usize)> = hops.iter().enumerate().flat_map(of_hop).collect();
+    places.sort_by(|one, next| {
+        let blob = |(hop, piece): &(usize, usize)| &hops[*hop].pieces()[*piece].blob;
+        blob(one).cmp(blob(next))
+    });
+    places
 }
 
 impl Hop {
@@ -318,6 +352,36 @@ mod tests {
         assert_eq!([0, 10, 64, 127].map(|from| chain.reach(&blob, from)), [128; 4]);
         assert_eq!(chain.reach(&blob, 200), 256);
         assert_eq!(chain.reach(&blob, 128), 128, "what is read there is not cut off");
+    }
+
+    #[test]
+    fn of_many_pieces_those_of_a_blob_are_found_by_its_name() {
+        let blob = |number: u64| {
+            let key = Key::new(format!("{:03}", number * 7 % 100)).unwrap();
+            BlobName { keyspace: KeyspaceId(1), key }
+        };
+        // The blob has as many chunks as its number says, in turn at one node or the other.
+        let piece = |number: u64, chunk: u64| Piece {
+            blob: blob(number),
+            range: ByteRange { start: chunk * 64, end: chunk * 64 + 64 },
+            is_attributes: chunk == 0,
+            is_written: true,
+            authority: NodeId(1),
+        };
+        let hop = |node: u64| {
+            let chunks = (0..30).flat_map(|number| (0..number).map(move |chunk| (number, chunk)));
+            let held = chunks.filter(|(_, chunk)| chunk % 2 == node - 1);
+            let pieces = held.map(|(number, chunk)| piece(number, chunk)).collect();
+            Hop { node: NodeId(node as u16), part: Part::Pieces(pieces) }
+        };
+        let chain = chain(vec![hop(1), hop(2)]).unwrap();
+        assert!(!chain.0.by_blob.is_empty());
+        for number in 0..30 {
+            assert_eq!(chain.reach(&blob(number), 0), number * 64, "{number}");
+            let last = ByteRange { start: number.saturating_sub(1) * 64, end: number * 64 };
+            assert_eq!(chain.has_together(&blob(number), &[last]), number > 0);
+        }
+        assert_eq!(chain.reach(&blob(31), 5), 5, "nothing of it is in the chain");
     }
 
     /// C9.
