@@ -13,8 +13,9 @@
 //! others: they may have decided otherwise since. What was decided without this node is of an epoch
 //! from that on in which it was declared down, and so above F, too.
 //!
-//! *Stands.* What an authority says not to have changed since F is here as it is there: its list
-//! waits for what is in flight there from before the move, and what comes later passes this node.
+//! *Stands.* What an authority says not to have changed since F, and has in the same version, is
+//! here as it is there: its list waits for what is in flight there from before the move, and what
+//! comes later passes this node.
 //! Until that is said, what chains bring of a chunk waits, as for a copy. So a chunk that is here
 //! with a version above F was copied, or was said to stand before it was written.
 
@@ -78,7 +79,7 @@ impl Difference {
 pub(super) struct Compared {
     pub since: Timestamp,
     pub after: Option<ChunkName>,
-    pub unchanged: Vec<ChunkName>,
+    pub unchanged: Vec<(ChunkName, Timestamp)>,
     pub changed: Vec<ChunkName>,
     pub next: Option<ChunkName>,
 }
@@ -162,8 +163,8 @@ impl<S: Store> Turn<'_, S> {
         let (held, next) = self.held_for(to, after.as_ref(), &map);
         let is_unchanged = |held: &LocalChunk| held.exists && held.version <= since;
         let (unchanged, changed): (Vec<_>, Vec<_>) = held.into_iter().partition(is_unchanged);
-        let names = |held: Vec<LocalChunk>| held.into_iter().map(|held| held.name).collect();
-        let (unchanged, changed) = (names(unchanged), names(changed));
+        let unchanged = unchanged.into_iter().map(|held| (held.name, held.version)).collect();
+        let changed = changed.into_iter().map(|held| held.name).collect();
         let message = Message::ListedSince { since, after, unchanged, changed, next };
         self.send(crate::message::Address::Node(to), crate::message::Body::Movement(message));
     }
@@ -184,9 +185,10 @@ impl<S: Store> Turn<'_, S> {
         let unconfirmed = &self.member.difference.unconfirmed;
         let is_held = |name: &ChunkName| !may_wait && unconfirmed.contains(name);
         let (mut standing, mut wanted) = (Vec::new(), Vec::new());
-        for name in unchanged.into_iter().filter(is_in_page) {
+        for (name, version) in unchanged.into_iter().filter(|(name, _)| is_in_page(name)) {
             match own.remove(&name) {
-                Some(_) if !is_held(&name) => standing.push(name),
+                Some(own) if own > since => {} // By what chains have brought.
+                Some(own) if own == version && !is_held(&name) => standing.push(name),
                 Some(_) | None => wanted.push(name),
             }
         }

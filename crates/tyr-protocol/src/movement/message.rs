@@ -52,8 +52,8 @@ pub enum Message {
         since: Timestamp,
         /// What the question said.
         after: Option<ChunkName>,
-        /// The chunks that were last changed then or before, ascending.
-        unchanged: Vec<ChunkName>,
+        /// The chunks that were last changed then or before, ascending, with their versions.
+        unchanged: Vec<(ChunkName, Timestamp)>,
         /// The others, ascending. Those that are on neither list are not there any more.
         changed: Vec<ChunkName>,
         /// Where to ask on; `None` when that was all.

@@ -360,7 +360,7 @@ pub fn movement_message() -> BoxedStrategy<movement::Message> {
         (
             timestamp(),
             option::of(chunk_name()),
-            vec(chunk_name(), 0..4),
+            vec((chunk_name(), timestamp()), 0..4),
             vec(chunk_name(), 0..4),
             option::of(chunk_name())
         )

@@ -99,9 +99,15 @@ fn complete_to(records: &[Record]) -> Option<Timestamp> {
     })
 }
 
-/// A page of what the authority has.
+/// A page of what the authority has; what is unchanged, in the versions of [`a_log`].
 fn listed(since: Timestamp, unchanged: &[u8], changed: &[u8]) -> Body {
-    let (unchanged, changed) = (chunks(unchanged), chunks(changed));
+    let version = |name: &ChunkName| match () {
+        () if *name == chunk(1) => at(12),
+        () if *name == chunk(2) => at(14),
+        () => at(15),
+    };
+    let unchanged = chunks(unchanged).into_iter().map(|name| (name.clone(), version(&name)));
+    let (unchanged, changed) = (unchanged.collect(), chunks(changed));
     let (after, next) = (None, None);
     Body::Movement(Message::ListedSince { since, after, unchanged, changed, next })
 }
@@ -131,6 +137,19 @@ fn what_did_not_change_stands_and_all_else_is_copied() {
     assert_eq!(asked(&effects).1, chunks(&[2, 3, 4, 5]));
     let (lists, copies) = asked(&hear(&mut stand, &map, Address::Node(AUTHORITY), page));
     assert!(lists.is_empty() && copies.is_empty(), "it was not asked again");
+}
+
+/// What others have of before, and in another version, was decided otherwise there.
+#[test]
+fn what_is_there_in_another_version_does_not_stand() {
+    let (mut stand, map, logged) = returned(&first_map(3), None);
+    let since = complete_to(&logged).unwrap();
+    let (after, next, changed) = (None, None, vec![]);
+    let mut unchanged = vec![(chunk(1), at(12)), (chunk(2), at(13)), (chunk(4), at(16))];
+    unchanged.sort();
+    let page = Body::Movement(Message::ListedSince { since, after, unchanged, changed, next });
+    let effects = hear(&mut stand, &map, Address::Node(AUTHORITY), page);
+    assert_eq!(asked(&effects).1, chunks(&[2, 4]));
 }
 
 #[test]

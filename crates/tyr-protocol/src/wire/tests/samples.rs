@@ -313,7 +313,7 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
     let listed_since = Message::ListedSince {
         since: at(7),
         after: None,
-        unchanged: vec![chunk(2), chunk(3)],
+        unchanged: vec![(chunk(2), at(5)), (chunk(3), at(7))],
         changed: vec![chunk(4)],
         next: None,
     };
