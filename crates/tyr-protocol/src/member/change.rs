@@ -166,8 +166,8 @@ impl<S: Store> Turn<'_, S> {
         let is_over = self.end_difference(&map);
         let is_moving = map.next.is_some() || self.member.is_returning();
         self.supply(movement::Event::Map { is_moving, is_anew });
-        if is_over && is_moving {
-            self.find_copied(&map); // Others chunks are on their way here.
+        if is_over && is_moving && !is_anew {
+            self.find_copied(&map); // Chunks of a move that goes on are here, too.
         }
         kept.into_iter().for_each(|kept| self.keep(kept));
         self.scrub_by_map();

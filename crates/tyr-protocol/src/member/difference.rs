@@ -90,6 +90,10 @@ impl Member {
     fn complete_before(&self, map: &ClusterMap) -> Option<Timestamp> {
         let old = self.map.as_deref()?;
         let before = old.nodes.get(&self.node)?;
+        // What is here at kept moments is not compared.
+        if !map.kept.is_empty() || !old.kept.is_empty() {
+            return None;
+        }
         let was_whole = match old.membership(self.node) {
             Membership::In | Membership::Leaving => before.state != NodeState::Returning,
             Membership::Joining | Membership::Out => false,
@@ -139,7 +143,8 @@ impl<S: Store> Turn<'_, S> {
         let is_only_awaited =
             !unconfirmed.contains(&held.name) && self.store.is_awaited(&held.name);
         let is_known = held.version <= *complete_to || held.version.epoch >= map.epoch;
-        is_known && !is_only_awaited
+        // What is on its way by a later move was compared with nothing when it has caught up.
+        is_known && !is_only_awaited && !is_whole(map, self.member.node)
     }
 
     /// The question for a list of what this node is a recipient of.
@@ -180,15 +185,14 @@ impl<S: Store> Turn<'_, S> {
         let (mut own, next) = self.own_of((from, since), after.as_ref(), next, &map);
         let is_in_page = |name: &ChunkName| next.as_ref().is_none_or(|next| name <= next);
         let is_compared = self.member.commit.rules.hold(Rule::D5);
-        // What was written meanwhile to a chunk is not laid on it where kept moments lie between.
-        let may_wait = map.kept.is_empty();
+        // A moment that came to be kept meanwhile: a copy says what there was.
+        let may_stand = map.kept.is_empty();
         let unconfirmed = &self.member.difference.unconfirmed;
-        let is_held = |name: &ChunkName| !may_wait && unconfirmed.contains(name);
         let (mut standing, mut wanted) = (Vec::new(), Vec::new());
         for (name, version) in unchanged.into_iter().filter(|(name, _)| is_in_page(name)) {
             match own.remove(&name) {
                 Some(own) if own > since => {} // By what chains have brought.
-                Some(own) if own == version && !is_held(&name) => standing.push(name),
+                Some(own) if own == version && may_stand => standing.push(name),
                 Some(_) | None => wanted.push(name),
             }
         }
@@ -307,12 +311,15 @@ impl<S: Store> Turn<'_, S> {
 
     /// Ends the comparison when the node has caught up by `map`; answers whether there was one.
     pub(super) fn end_difference(&mut self, map: &ClusterMap) -> bool {
-        let node = self.member.node;
         if self.member.is_member() {
             self.member.difference.replayed_to = None;
         }
-        let is_up = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up);
-        let is_whole = is_up && map.membership(node) != Membership::Joining;
-        is_whole && self.member.difference.complete_to.take().is_some()
+        is_whole(map, self.member.node) && self.member.difference.complete_to.take().is_some()
     }
+}
+
+/// Whether the node has caught up with all that it holds by this map.
+fn is_whole(map: &ClusterMap, node: NodeId) -> bool {
+    let is_up = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Up);
+    is_up && map.membership(node) != Membership::Joining
 }

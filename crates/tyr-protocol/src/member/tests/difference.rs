@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Bytes, NodeId, Timestamp, TransactionId};
+use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp, TransactionId};
 
 use super::checkpoints::{NODE, at, first_map, read, transaction, validated};
 use super::shelf::{CHUNK, Shelf};
@@ -172,6 +172,16 @@ fn without_d5_what_was_changed_is_taken_to_stand() {
 #[test]
 fn in_a_cluster_of_before_a_node_that_was_down_begins_empty() {
     let (stand, _, logged) = returned(&first_map(3).speaking(LEVEL_RETURNING - 1), None);
+    assert_eq!(complete_to(&logged), None);
+    assert!(stand.shelf.held(None, 9).is_empty());
+}
+
+/// V7: what is here at kept moments is compared with nothing.
+#[test]
+fn while_there_are_kept_snapshots_a_node_that_was_down_begins_empty() {
+    let name = KeptName::new("monday").unwrap();
+    let map = first_map(3).changed(&Change::Keep { name, day_us: 0 }).unwrap();
+    let (stand, _, logged) = returned(&map, None);
     assert_eq!(complete_to(&logged), None);
     assert!(stand.shelf.held(None, 9).is_empty());
 }
