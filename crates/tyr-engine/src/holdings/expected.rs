@@ -70,10 +70,10 @@ impl Expected {
     }
 
     /// The pieces, and what lies above them, in order.
-    pub fn into_parts(self) -> (Vec<ChunkCopy>, Vec<(Timestamp, LaidAside)>) {
+    pub fn into_parts(mut self) -> (Vec<ChunkCopy>, Vec<(Timestamp, LaidAside)>) {
         let copied = self.pieces.iter().map(|piece| piece.at).max().unwrap_or(Timestamp::ZERO);
-        let above = self.aside.into_iter().filter(|(at, _)| *at > copied).collect();
-        (self.pieces, above)
+        let pieces = std::mem::take(&mut self.pieces);
+        (pieces, self.into_above(copied))
     }
 
     /// Bytes it holds, roughly.

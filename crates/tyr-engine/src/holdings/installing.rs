@@ -90,6 +90,9 @@ impl Holdings {
         stands_at: Timestamp,
         aside: Vec<(Timestamp, LaidAside)>,
     ) -> Vec<LateAnswers> {
+        if aside.is_empty() {
+            return Vec::new();
+        }
         let place = self.place(name.0.keyspace, name.1);
         let Some(cell) = self.note(self.store.chunk(&stored_name(&name.0, name.1))) else {
             return Vec::new();
@@ -104,9 +107,6 @@ impl Holdings {
                 readers: self.readers(&name.0, *at),
             })
             .collect();
-        if since.is_empty() {
-            return Vec::new();
-        }
         let confirmed = self.store.confirm_chunk(&cell, place, stands_at, &since);
         let answers = self.note(confirmed).unwrap_or_default();
         let late = aside.iter().map(|(at, _)| *at).zip(answers);
