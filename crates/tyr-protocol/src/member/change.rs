@@ -188,6 +188,9 @@ impl<S: Store> Turn<'_, S> {
     /// those too that it is a recipient of, for they come again, unless it returns by difference.
     fn release_chunks(&mut self, map: &ClusterMap, is_anew: bool) {
         let node = self.member.node;
+        // Down, it holds nothing that counts, but what it has is not lost before it must.
+        let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
+            && map.membership(node) != Membership::Out;
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held_or_kept(after.as_ref(), PAGE);
@@ -199,9 +202,6 @@ impl<S: Store> Turn<'_, S> {
                 let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
                 let is_recipient = placed.recipients.contains(&node)
                     && (!is_anew || self.is_kept_for_difference(&held, map));
-                // Down, it holds nothing that counts, but what it has is not lost before it must.
-                let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
-                    && map.membership(node) != Membership::Out;
                 if !placed.holders.contains(&node) && !is_recipient && !is_down {
                     self.release(chunk);
                 }

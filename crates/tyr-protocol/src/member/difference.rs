@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::change::is_expelled;
-use super::supply::SCANNED_MAX;
+use super::supply::{SCANNED_MAX, is_supplied};
 use super::{ChunkName, LocalChunk, Member, Record, Store, Turn};
 use crate::level::LEVEL_RETURNING;
 use crate::map::{ClusterMap, Membership, NodeState};
@@ -155,25 +155,6 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Lists the chunks that `to` is a recipient of and this node the authority of, and says which
-    /// have not changed since.
-    ///
-    /// Not while something is in flight here that was proposed before the move. Who asks will ask
-    /// again.
-    pub(super) fn list_since(&mut self, to: NodeId, since: Timestamp, after: Option<ChunkName>) {
-        let Some(map) = self.member.map.clone() else { return };
-        if self.is_behind_move(&map) {
-            return;
-        }
-        let (held, next) = self.held_for(to, after.as_ref(), &map);
-        let is_unchanged = |held: &LocalChunk| held.exists && held.version <= since;
-        let (unchanged, changed): (Vec<_>, Vec<_>) = held.into_iter().partition(is_unchanged);
-        let unchanged = unchanged.into_iter().map(|held| (held.name, held.version)).collect();
-        let changed = changed.into_iter().map(|held| held.name).collect();
-        let message = Message::ListedSince { since, after, unchanged, changed, next };
-        self.send(crate::message::Address::Node(to), crate::message::Body::Movement(message));
-    }
-
     /// A page of what an authority has: what did not change since stands, all else is copied.
     pub(super) fn compare(&mut self, from: NodeId, epoch: Epoch, page: Compared) {
         let Some(map) = self.member.map.clone().filter(|map| map.epoch == epoch) else { return };
@@ -187,18 +168,17 @@ impl<S: Store> Turn<'_, S> {
         let is_compared = self.member.commit.rules.hold(Rule::D5);
         // A moment that came to be kept meanwhile: a copy says what there was.
         let may_stand = map.kept.is_empty();
-        let unconfirmed = &self.member.difference.unconfirmed;
-        let (mut standing, mut wanted) = (Vec::new(), Vec::new());
+        let mut wanted = Vec::new();
         for (name, version) in unchanged.into_iter().filter(|(name, _)| is_in_page(name)) {
             match own.remove(&name) {
                 Some(own) if own > since => {} // By what chains have brought.
-                Some(own) if own == version && may_stand => standing.push(name),
+                Some(own) if own == version && may_stand => self.confirm(&name),
                 Some(_) | None => wanted.push(name),
             }
         }
         for name in changed.into_iter().filter(is_in_page) {
             match own.remove(&name) {
-                Some(_) if !is_compared => standing.push(name),
+                Some(_) if !is_compared => self.confirm(&name),
                 Some(version) if version > since => {} // By what chains have brought.
                 Some(_) | None => wanted.push(name),
             }
@@ -206,9 +186,9 @@ impl<S: Store> Turn<'_, S> {
         // What is not there any more: a copy says so.
         let gone = own.into_iter().filter(|(_, version)| *version <= since && is_compared);
         wanted.extend(gone.map(|(name, _)| name));
+        let unconfirmed = &self.member.difference.unconfirmed;
         let heard: Vec<ChunkName> =
             wanted.iter().filter(|name| unconfirmed.contains(*name)).cloned().collect();
-        standing.iter().for_each(|name| self.confirm(name));
         self.supply(movement::Event::Listed { from, epoch, after, chunks: wanted, next });
         heard.into_iter().for_each(|chunk| self.supply(movement::Event::Heard(chunk)));
     }
@@ -234,10 +214,7 @@ impl<S: Store> Turn<'_, S> {
                 if next.as_ref().is_some_and(|next| name > *next) {
                     return (own, next);
                 }
-                let placed = map.placement(&name.0, name.1).unwrap_or_default();
-                let is_from =
-                    placed.holders.first() == Some(&from) && placed.recipients.contains(&node);
-                if (exists || version > since) && is_from {
+                if (exists || version > since) && is_supplied(map, &name, (from, node)) {
                     own.insert(name, version);
                 }
             }
@@ -289,13 +266,12 @@ impl<S: Store> Turn<'_, S> {
     /// A chunk stands: what waited for that is applied.
     fn confirm(&mut self, chunk: &ChunkName) {
         let Some(complete_to) = self.member.difference.complete_to else { return };
-        if !self.member.difference.unconfirmed.remove(chunk) {
+        if !self.member.difference.unconfirmed.contains(chunk) {
             return;
         }
         let late = self.store.confirm(chunk, complete_to);
         late.into_iter().for_each(|it| self.answer_late(chunk, it));
-        self.member.aside.forget(chunk);
-        self.use_laid_aside();
+        self.nothing_waits_for(chunk);
         debug_assert!(!self.store.is_awaited(chunk), "D5: it stands: {chunk:?}");
     }
 
@@ -316,6 +292,20 @@ impl<S: Store> Turn<'_, S> {
         }
         is_whole(map, self.member.node) && self.member.difference.complete_to.take().is_some()
     }
+}
+
+/// A page of a list that says which chunks have not changed since.
+pub(super) fn listed_since(
+    held: Vec<LocalChunk>,
+    since: Timestamp,
+    after: Option<ChunkName>,
+    next: Option<ChunkName>,
+) -> Message {
+    let is_unchanged = |held: &LocalChunk| held.exists && held.version <= since;
+    let (unchanged, changed): (Vec<_>, Vec<_>) = held.into_iter().partition(is_unchanged);
+    let unchanged = unchanged.into_iter().map(|held| (held.name, held.version)).collect();
+    let changed = changed.into_iter().map(|held| held.name).collect();
+    Message::ListedSince { since, after, unchanged, changed, next }
 }
 
 /// Whether the node has caught up with all that it holds by this map.

@@ -80,9 +80,7 @@ impl<S: Store> Turn<'_, S> {
                 self.await_copy(&chunk);
                 self.store.install(&chunk, &copy);
                 if copy.is_last {
-                    self.member.difference.forget(&chunk);
-                    self.member.aside.forget(&chunk);
-                    self.use_laid_aside();
+                    self.nothing_waits_for(&chunk);
                     self.supply(movement::Event::Stored(chunk));
                 }
             }

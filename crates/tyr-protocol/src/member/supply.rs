@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
 use super::catching_up::{ASIDE_LEN_MAX, LaidAside};
-use super::difference::Compared;
+use super::difference::{Compared, listed_since};
 use super::{ChunkName, LateAnswers, LocalChunk, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Answered, Decision, Outcomes, Remembered};
@@ -80,9 +80,7 @@ impl<S: Store> Turn<'_, S> {
         let late = self.store.install(chunk, copy);
         late.into_iter().for_each(|it| self.answer_late(chunk, it));
         if copy.is_last {
-            self.member.difference.forget(chunk);
-            self.member.aside.forget(chunk);
-            self.use_laid_aside();
+            self.nothing_waits_for(chunk);
             debug_assert!(!self.store.is_awaited(chunk), "D2: its base is here: {chunk:?}");
         }
     }
@@ -139,6 +137,11 @@ impl<S: Store> Turn<'_, S> {
     /// Lets go of a chunk.
     pub(super) fn release(&mut self, chunk: &ChunkName) {
         self.store.release(chunk);
+        self.nothing_waits_for(chunk);
+    }
+
+    /// The chunk's base is here, or the chunk is gone: what waited for it is done.
+    pub(super) fn nothing_waits_for(&mut self, chunk: &ChunkName) {
         self.member.difference.forget(chunk);
         self.member.aside.forget(chunk);
         self.use_laid_aside();
@@ -183,11 +186,13 @@ impl<S: Store> Turn<'_, S> {
     /// A message about chunks that move.
     pub(super) fn hear_movement(&mut self, from: NodeId, epoch: Epoch, message: movement::Message) {
         match message {
-            movement::Message::List { after } => self.list(from, after),
+            movement::Message::List { after } => self.list(from, None, after),
             movement::Message::Listed { after, chunks, next } => {
                 self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
             }
-            movement::Message::ListSince { since, after } => self.list_since(from, since, after),
+            movement::Message::ListSince { since, after } => {
+                self.list(from, Some(since), after);
+            }
             movement::Message::ListedSince { since, after, unchanged, changed, next } => {
                 self.compare(from, epoch, Compared { since, after, unchanged, changed, next });
             }
@@ -208,24 +213,30 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Lists the chunks that `to` is a recipient of and this node the authority of.
+    /// Lists the chunks that `to` is a recipient of and this node the authority of; if it asks
+    /// since when, also which of them have not changed (D5).
     ///
     /// Not while something is in flight here that was proposed before the move: it may create a
     /// chunk without the recipient in its chain. Who asks will ask again.
-    fn list(&mut self, to: NodeId, after: Option<ChunkName>) {
+    fn list(&mut self, to: NodeId, since: Option<Timestamp>, after: Option<ChunkName>) {
         let Some(map) = self.member.map.clone() else { return };
         if self.is_behind_move(&map) {
             return;
         }
         let (held, next) = self.held_for(to, after.as_ref(), &map);
-        let chunks = held.into_iter().map(|held| held.name).collect();
-        let message = movement::Message::Listed { after, chunks, next };
+        let message = match since {
+            Some(since) => listed_since(held, since, after, next),
+            None => {
+                let chunks = held.into_iter().map(|held| held.name).collect();
+                movement::Message::Listed { after, chunks, next }
+            }
+        };
         self.send(Address::Node(to), Body::Movement(message));
     }
 
     /// A page of the chunks that `to` is a recipient of and this node the authority of, and where
     /// the next one begins.
-    pub(super) fn held_for(
+    fn held_for(
         &self,
         to: NodeId,
         after: Option<&ChunkName>,
@@ -235,16 +246,13 @@ impl<S: Store> Turn<'_, S> {
         debug_assert!(held.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
         let last = held.last().map(|held| held.name.clone());
         let next = last.filter(|_| held.len() == SCANNED_MAX);
-        held.retain(|held| {
-            let placed = map.placement(&held.name.0, held.name.1).unwrap_or_default();
-            placed.holders.first() == Some(&self.member.node) && placed.recipients.contains(&to)
-        });
+        held.retain(|held| is_supplied(map, &held.name, (self.member.node, to)));
         (held, next)
     }
 
     /// Whether something is in flight here that was proposed before the move: it may have gone
     /// without the recipients in its chain.
-    pub(super) fn is_behind_move(&self, map: &ClusterMap) -> bool {
+    fn is_behind_move(&self, map: &ClusterMap) -> bool {
         let moved = Timestamp { epoch: map.moved, ..Timestamp::ZERO };
         self.member.commit.is_in_flight_below(moved)
     }
@@ -290,6 +298,16 @@ impl<S: Store> Turn<'_, S> {
             }
         }
     }
+}
+
+/// Whether the first node is the authority of the chunk, and the second gets it.
+pub(super) fn is_supplied(
+    map: &ClusterMap,
+    (blob, chunk): &ChunkName,
+    (from, to): (NodeId, NodeId),
+) -> bool {
+    let placed = map.placement(blob, *chunk).unwrap_or_default();
+    placed.holders.first() == Some(&from) && placed.recipients.contains(&to)
 }
 
 /// The chunks that a transaction writes at a node of its chain.
