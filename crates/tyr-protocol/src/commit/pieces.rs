@@ -18,8 +18,8 @@ pub const LACKING: &str = "a piece that was uploaded ahead is at no node that is
 /// The texts of other aborts for what was uploaded ahead (U1).
 const OTHER_PIECE: &str = "a piece is not the one that was uploaded under its name, or was \
                            uploaded for another chunk; upload it for where it is to lie";
-const TAKEN_PIECE: &str = "a piece is of one transaction, and another in flight refers to it; \
-                           upload it once more";
+const TAKEN_PIECE: &str = "a piece is of one transaction, and another in flight refers to it; try \
+                           again when that is over, or upload the piece once more";
 
 impl Commit {
     /// It has the pieces that it refers to, as far as they are here and no other has them (U1).
@@ -47,7 +47,7 @@ impl<V: View> Validation<'_, V> {
             let (kind, reason) = match self.pieces.lack(id, want)? {
                 Lack::Missing => (ErrorKind::Unavailable, LACKING),
                 Lack::Other => (ErrorKind::InvalidArgument, OTHER_PIECE),
-                Lack::Taken => (ErrorKind::InvalidArgument, TAKEN_PIECE),
+                Lack::Taken => (ErrorKind::Unavailable, TAKEN_PIECE),
             };
             Some(Abort::at(want.blob, kind, reason))
         })

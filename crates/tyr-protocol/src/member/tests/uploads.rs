@@ -253,6 +253,20 @@ fn a_transaction_whose_pieces_nobody_has_is_unavailable_and_changes_nothing() {
     assert!(nodes.is_committed(2));
 }
 
+/// U1. A recovery may have aborted the first, and its client tries again with the same pieces,
+/// before a node hears of it.
+#[test]
+fn who_refers_to_pieces_of_a_transaction_in_flight_may_try_again() {
+    let mut nodes = Nodes::new(None);
+    nodes.stage(0, 5);
+    nodes.silent = vec![NodeId(1)];
+    nodes.submit(&writing(1, &[5]));
+    nodes.silent.clear();
+    assert!(nodes.decision(1).is_none(), "it waits for the next node");
+    nodes.submit(&writing(2, &[5]));
+    assert_eq!(nodes.abort_kind(2), Some(ErrorKind::Unavailable));
+}
+
 /// U1.
 #[test]
 #[should_panic(expected = "U1")]
