@@ -247,7 +247,7 @@ impl<'a> Scribe<'a> {
         let (kind, error) = match &done {
             Ok(()) => (Kind::Ok, None),
             Err(error) => {
-                let is_unknown = error.kind() == ErrorKind::TimedOut && changes(&steps);
+                let is_unknown = changes(&steps) && may_have_changed(error.kind(), &steps);
                 let kind = if is_unknown { Kind::Info } else { Kind::Fail };
                 (kind, Some(format!("{}: {error}", error.kind().name())))
             }
@@ -258,6 +258,13 @@ impl<'a> Scribe<'a> {
         }
         done
     }
+}
+
+/// Whether what failed so may have changed what it was to change. Who gets a lock raises its number;
+/// when the lease was over by then, the lock is `Unavailable`, and the number stays.
+fn may_have_changed(kind: ErrorKind, steps: &[Step]) -> bool {
+    let is_lock = || steps.iter().any(|step| matches!(step, Step::Lock { .. }));
+    kind == ErrorKind::TimedOut || (kind == ErrorKind::Unavailable && is_lock())
 }
 
 /// The lines of a file.

@@ -127,24 +127,24 @@ pub(crate) async fn acquire(keyspace: &Keyspace, key: Key, with: &LeaseOptions) 
     let token = loop {
         tries += 1;
         let before = token_now(keyspace, lease.key()).await?;
-        check_held(&lease)?;
+        check_held(&lease, "could be raised")?;
         match take_token(keyspace, lease.key(), before, &with.holder).await {
             Err(error) if is_crossed(&error) && tries < TRIES => {}
             token => break token?,
         }
     };
-    check_held(&lease)?;
+    check_held(&lease, "was known to be raised, and it is by now")?;
     Ok(Lock { lease, keyspace: keyspace.clone(), token })
 }
 
 /// Fails when the lease was over before the number was taken: by now another may have the lock.
-fn check_held(lease: &Lease) -> Result<()> {
+/// `before` says what came of the number.
+fn check_held(lease: &Lease, before: &str) -> Result<()> {
     match lease.is_held() {
         true => Ok(()),
-        false => Err(Error::unavailable(
-            "the lock's lease was over before its number could be taken, as the cluster was slow; \
-             try again",
-        )),
+        false => Err(Error::unavailable(format!(
+            "the lock's lease was over before its number {before}, as the cluster was slow; try again",
+        ))),
     }
 }
 
