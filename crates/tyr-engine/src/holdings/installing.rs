@@ -47,26 +47,32 @@ impl Holdings {
             size_version: highest(|version| version.size_version),
         };
         let stored = stored_name(&name.0, name.1);
-        let installed = self
-            .put_away(&stored, stands_at)
-            .and_then(|()| self.store.install_chunk(&stored, place, copy));
-        self.note(installed);
+        let install = || {
+            let put_away = self.put_away(&stored, stands_at);
+            self.note(put_away.and_then(|()| self.store.install_chunk(&stored, place, copy)));
+        };
         let kept = self.store.base().kept_moments();
         if kept.is_empty() {
+            install();
             return self.lay_upon(name, copied_at, aside);
         }
-        let mut late = Vec::with_capacity(aside.len());
-        for (at, laid) in aside {
-            // Also those that a fold has passed: it did not have the chunk.
-            let readers = self.readers(&name.0, at).and_kept(&kept);
-            let applied = self.store.chunk(&stored).and_then(|cell| {
-                self.store.apply_chunk(&cell, place, &laid.operations, laid.start, at, readers)
-            });
-            late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
-        }
-        let held = self.hold_copied(name, &copies, copied_at, &kept);
-        self.note(held);
-        late
+        // A fold that took the chunk half way would take what waited for done, or let go of what
+        // is still to be held.
+        self.store.between_folds(|| {
+            install();
+            let mut late = Vec::with_capacity(aside.len());
+            for (at, laid) in aside {
+                // Also those that a fold has passed: it did not have the chunk.
+                let readers = self.readers(&name.0, at).and_kept(&kept);
+                let applied = self.store.chunk(&stored).and_then(|cell| {
+                    self.store.apply_chunk(&cell, place, &laid.operations, laid.start, at, readers)
+                });
+                late.extend(self.note(applied).map(|answers| (at, answers.into_iter().collect())));
+            }
+            let held = self.hold_copied(name, &copies, copied_at, &kept);
+            self.note(held);
+            late
+        })
     }
 
     /// What is here of a chunk makes room for a copy. Where there is nothing, what is held for kept

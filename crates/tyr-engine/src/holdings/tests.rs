@@ -1,5 +1,7 @@
 //! What a node holds: how it applies what chains bring to chunks that are of different moments.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tyr_protocol::chain::{Hop, Part, Piece};
 use tyr_protocol::map::MapKept;
 use tyr_protocol::member::Store as _;
@@ -184,6 +186,48 @@ fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
     holdings.install(&(log(), 0), &ChunkCopy::empty(chunk_range(0), true));
     assert_eq!(then(&holdings), "abc");
     assert_eq!(holdings.stat(&log()), None);
+}
+
+/// V7. Folds take chunks in a thread of their own, also while a copy and what waited for it come to
+/// be here.
+#[test]
+fn no_fold_takes_a_chunk_that_is_half_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    let mut map = ClusterMap::clone(holdings.map.as_ref().unwrap());
+    map.epoch = Epoch(2);
+    let kept = MapKept { epoch: map.epoch, day_us: 0 };
+    map.kept.insert(KeptName::new("monday").unwrap(), kept);
+    let map = Arc::new(map);
+    holdings.keep(&map);
+    holdings.learn(&map);
+    let later = |clock| Timestamp { epoch: Epoch(2), ..time(clock) };
+    fold(&mut holdings, later(10));
+    let fold_at = holdings.begin_fold(later(30));
+    let (store, is_over) = (Arc::clone(holdings.store()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let mut fold = store.begin_fold(fold_at, Vec::new());
+                while store.fold_some(&mut fold, |_| true).unwrap() {}
+                store.abandon_fold(fold);
+            }
+        });
+        let name = (log(), 0);
+        let wrong = (0..300).find(|_| {
+            holdings.await_base(&name);
+            append(&mut holdings, b"def", 3, 14);
+            apply(&mut holdings, Operation::Delete, 6, later(20));
+            holdings.install(&name, &copy(0, b"abc", Some(3), 10));
+            let place = Place { range: chunk_range(0) };
+            let then = holdings.store.read_chunk_kept(&log(), place, place.range, kept.at());
+            let is_right = then.unwrap().bytes == "abcdef" && holdings.stat(&log()).is_none();
+            holdings.release(&name);
+            !is_right
+        });
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, None, "the first round in which it was");
+    });
 }
 
 /// D5.

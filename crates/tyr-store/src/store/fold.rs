@@ -84,6 +84,7 @@ impl Store {
         fold: &mut Fold,
         is_alive: impl Fn(KeyspaceId) -> bool,
     ) -> Result<bool> {
+        let _alone = self.folding.lock();
         let mut taken: Vec<(Arc<BlobCell>, Captured)> = Vec::new();
         let mut changes = Vec::new();
         let mut bytes = 0;
@@ -127,6 +128,13 @@ impl Store {
             return Ok(true);
         }
         Ok(fold.cells.len() > 0)
+    }
+
+    /// Does `work`, of several steps, between two steps of a fold: none takes a blob from memory, or
+    /// writes to the base, while it is half done.
+    pub fn between_folds<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _alone = self.folding.lock();
+        work()
     }
 
     /// Ends a fold whose blobs are all in the base: the log below `sequence` is not needed any

@@ -23,6 +23,7 @@ mod write;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tyr_types::{BlobName, ByteRange, Error, Number, NumberType, Result, Timestamp};
 
 use crate::base::{Base, BlobBase};
@@ -45,6 +46,9 @@ pub struct Store {
     extents: Arc<Extents>,
     base: Base,
     recent: Recent,
+    /// Taken by each step of a fold, and by who does several things between two of them. Nothing
+    /// is waited for with it but the disk.
+    folding: Mutex<()>,
     /// Where the log is damaged, in a store that was opened all the same.
     damage: Option<Error>,
     /// What a crash left at the end of the log, and opening left out.

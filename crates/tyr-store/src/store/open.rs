@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tyr_types::{
     Bytes, Durability, Error, ErrorKind, ExtentRef, KeyspaceId, Payload, Result, Timestamp,
     Transaction,
@@ -93,7 +94,8 @@ impl Store {
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         let recent = Recent::default();
-        let store = Self { disk, extents, base, recent, damage: None, torn_tail: None };
+        let (folding, damage, torn_tail) = (Mutex::new(()), None, None);
+        let store = Self { disk, extents, base, recent, folding, damage, torn_tail };
         let store = Arc::new(store);
         let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
         // What was deleted before it left no trace.
@@ -151,7 +153,8 @@ impl Store {
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         let recent = Recent::default();
-        let mut store = Self { disk, extents, base, recent, damage: None, torn_tail: None };
+        let (folding, damage, torn_tail) = (Mutex::new(()), None, None);
+        let mut store = Self { disk, extents, base, recent, folding, damage, torn_tail };
         if is_read_only {
             let clock = store.replay_to_look()?;
             return Ok(Opened { store, log: None, clock, lock: () });
