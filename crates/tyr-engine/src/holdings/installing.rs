@@ -48,7 +48,7 @@ impl Holdings {
         };
         let stored = stored_name(&name.0, name.1);
         let install = || {
-            let put_away = self.put_away(&stored, stands_at);
+            let put_away = self.put_away(&stored, stands_at, copied_at);
             self.note(put_away.and_then(|()| self.store.install_chunk(&stored, place, copy)));
         };
         let kept = self.store.base().kept_moments();
@@ -76,11 +76,19 @@ impl Holdings {
     }
 
     /// What is here of a chunk makes room for a copy. Where there is nothing, what is held for kept
-    /// moments stays.
-    fn put_away(&self, stored: &BlobName, stands_at: Option<Timestamp>) -> Result<()> {
+    /// moments stays under an empty base; of a node that returns (D5) the base may have a chunk all
+    /// the same, whose deletion no fold has met.
+    fn put_away(
+        &self,
+        stored: &BlobName,
+        stands_at: Option<Timestamp>,
+        copied_at: Timestamp,
+    ) -> Result<()> {
         let cell = self.store.chunk(stored)?;
         let mut state = cell.lock();
-        if state.attributes().exists {
+        let is_compared = stands_at
+            .is_some_and(|at| copied_at > Timestamp::ZERO || state.attributes().version > at);
+        if state.attributes().exists || is_compared {
             drop(state);
             return self.store.release_chunk(stored);
         }
