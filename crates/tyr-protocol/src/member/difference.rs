@@ -90,10 +90,6 @@ impl Member {
     fn complete_before(&self, map: &ClusterMap) -> Option<Timestamp> {
         let old = self.map.as_deref()?;
         let before = old.nodes.get(&self.node)?;
-        // What is here at kept moments is not compared.
-        if !map.kept.is_empty() || !old.kept.is_empty() {
-            return None;
-        }
         let was_whole = match old.membership(self.node) {
             Membership::In | Membership::Leaving => before.state != NodeState::Returning,
             Membership::Joining | Membership::Out => false,
@@ -166,16 +162,18 @@ impl<S: Store> Turn<'_, S> {
         let (mut own, next) = self.own_of((from, since), after.as_ref(), next, &map);
         let is_in_page = |name: &ChunkName| next.as_ref().is_none_or(|next| name <= next);
         let is_compared = self.member.commit.rules.hold(Rule::D5);
-        // A moment that came to be kept meanwhile: a copy says what there was.
-        let may_stand = map.kept.is_empty();
-        let mut wanted = Vec::new();
+        // What it was at a kept moment above some of what waits, a copy says.
+        let unconfirmed = &self.member.difference.unconfirmed;
+        let may_stand = |name: &ChunkName| map.kept.is_empty() || !unconfirmed.contains(name);
+        let (mut standing, mut wanted) = (Vec::new(), Vec::new());
         for (name, version) in unchanged.into_iter().filter(|(name, _)| is_in_page(name)) {
             match own.remove(&name) {
                 Some(own) if own > since => {} // By what chains have brought.
-                Some(own) if own == version && may_stand => self.confirm(&name),
+                Some(own) if own == version && may_stand(&name) => standing.push(name),
                 Some(_) | None => wanted.push(name),
             }
         }
+        standing.iter().for_each(|name| self.confirm(name));
         for name in changed.into_iter().filter(is_in_page) {
             match own.remove(&name) {
                 Some(_) if !is_compared => self.confirm(&name),
@@ -194,8 +192,8 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// The chunks behind `after` and up to `next` that are here, or are gone by what chains have
-    /// brought, and that `from` is the authority of, with their versions; and up to where that is,
-    /// which may be less far.
+    /// brought, or of which there is something at kept moments, and that `from` is the authority
+    /// of, with their versions; and up to where that is, which may be less far.
     fn own_of(
         &self,
         (from, since): (NodeId, Timestamp),
@@ -214,7 +212,10 @@ impl<S: Store> Turn<'_, S> {
                 if next.as_ref().is_some_and(|next| name > *next) {
                     return (own, next);
                 }
-                if (exists || version > since) && is_supplied(map, &name, (from, node)) {
+                let version =
+                    self.counted(&LocalChunk { name: name.clone(), version, exists }, map);
+                let is_known = exists || version > since || !map.kept.is_empty();
+                if is_known && is_supplied(map, &name, (from, node)) {
                     own.insert(name, version);
                 }
             }
@@ -223,6 +224,17 @@ impl<S: Store> Turn<'_, S> {
                 false if looked_at >= COMPARED_MAX => return (own, last),
                 false => {}
             }
+        }
+    }
+
+    /// The version of what is here of a chunk, as far as it counts. What is not there any more may
+    /// have been deleted before the node was down, by what others never decided: it counts only
+    /// when chains have brought the deletion since.
+    fn counted(&self, held: &LocalChunk, map: &ClusterMap) -> Timestamp {
+        let back = map.nodes.get(&self.member.node).map_or(Epoch(u32::MAX), |it| it.since);
+        match held.exists || held.version.epoch >= back {
+            true => held.version,
+            false => Timestamp::ZERO,
         }
     }
 
@@ -235,7 +247,8 @@ impl<S: Store> Turn<'_, S> {
             return true;
         }
         let held = self.store.local_chunk(chunk);
-        if held.version > complete_to {
+        if self.counted(&held, map) > complete_to {
+            self.note_standing(chunk, map);
             return true;
         }
         let authority = map.holders(&chunk.0, chunk.1).first().copied();
@@ -243,6 +256,7 @@ impl<S: Store> Turn<'_, S> {
         // One that is to be copied is copied first from now on.
         let may_stand = held.exists && !recipient.is_wanting(chunk);
         if may_stand && is_listed {
+            self.note_standing(chunk, map);
             return true;
         }
         self.store.await_confirmation(chunk, complete_to);
@@ -252,11 +266,21 @@ impl<S: Store> Turn<'_, S> {
         may_stand
     }
 
+    /// A chunk stands, and is written to. Once it is deleted nothing here tells that it stood, and
+    /// while something of it is kept, lists go on to name it.
+    fn note_standing(&mut self, chunk: &ChunkName, map: &ClusterMap) {
+        if !map.kept.is_empty() {
+            self.member.recipient.note_standing(chunk);
+        }
+    }
+
     /// A copy of a chunk is here. What is here of it from before does not stand, of whatever moment
     /// a fold says that it is: one may have passed it since, and have taken it for what is current.
     pub(super) fn await_copy(&mut self, chunk: &ChunkName) {
+        let Some(map) = self.member.map.clone() else { return };
+        let version = self.counted(&self.store.local_chunk(chunk), &map);
         match self.member.difference.complete_to {
-            Some(at) if self.store.local_chunk(chunk).version <= at => {
+            Some(at) if version <= at => {
                 self.store.await_confirmation(chunk, at);
             }
             Some(_) | None => self.store.await_base(chunk),

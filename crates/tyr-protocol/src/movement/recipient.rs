@@ -182,6 +182,13 @@ impl Recipient {
         self.written.contains(chunk)
     }
 
+    /// What is here of `chunk` stands: it is not copied, should a list name it once more.
+    pub fn note_standing(&mut self, chunk: &ChunkName) {
+        if !self.is_wanting(chunk) {
+            self.installed.insert(chunk.clone());
+        }
+    }
+
     /// Whether `from` was asked for its list after `after`, and this page of it is waited for.
     pub fn is_listing(&self, from: NodeId, after: Option<&ChunkName>) -> bool {
         self.listings.get(&from).is_some_and(|page| page.after.as_ref() == after)

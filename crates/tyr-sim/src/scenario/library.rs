@@ -139,6 +139,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "rooms-moves",
     "kept",
     "real-kept",
+    "real-kept-away",
     "real-kept-moves",
 ];
 

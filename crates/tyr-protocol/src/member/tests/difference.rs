@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp, TransactionId};
 
-use super::checkpoints::{NODE, at, first_map, read, transaction, validated};
+use super::checkpoints::{NODE, at, attempt, first_map, read, transaction, validated};
 use super::shelf::{CHUNK, Shelf};
 use super::stand::Stand;
 use super::world::blob;
+use crate::chain::Ends;
+use crate::commit;
 use crate::level::{LEVEL, LEVEL_RETURNING};
 use crate::map::{Change, ClusterMap};
 use crate::member::{ChunkName, Effect, Event, Record, Store, incarnation};
@@ -176,14 +178,31 @@ fn in_a_cluster_of_before_a_node_that_was_down_begins_empty() {
     assert!(stand.shelf.held(None, 9).is_empty());
 }
 
-/// V7: what is here at kept moments is compared with nothing.
+/// V7: at a kept moment above some of what waits it was otherwise than it is here.
 #[test]
-fn while_there_are_kept_snapshots_a_node_that_was_down_begins_empty() {
+fn while_there_are_kept_snapshots_what_something_waits_for_is_copied_though_it_stands() {
     let name = KeptName::new("monday").unwrap();
-    let map = first_map(3).changed(&Change::Keep { name, day_us: 0 }).unwrap();
-    let (stand, _, logged) = returned(&map, None);
-    assert_eq!(complete_to(&logged), None);
-    assert!(stand.shelf.held(None, 9).is_empty());
+    let kept = first_map(3).changed(&Change::Keep { name, day_us: 0 }).unwrap();
+    for (before, wanted) in [(first_map(3), chunks(&[])), (kept, chunks(&[1]))] {
+        let (mut stand, map, logged) = returned(&before, None);
+        let since = complete_to(&logged).unwrap();
+        let later = Timestamp { epoch: map.epoch, ..at(30) };
+        let transaction = transaction(6, 1);
+        let decided = commit::Message::Forward {
+            chain: map.chain(&transaction, &Ends::new()).unwrap(),
+            transaction,
+            attempt: attempt(&map, 0),
+            begun: later,
+            highest: later,
+            known: Some(later),
+            usages: Vec::new(),
+        };
+        hear(&mut stand, &map, Address::Node(AUTHORITY), Body::Commit(decided));
+        assert!(stand.shelf.is_awaited(&chunk(1)));
+        let page = listed(since, &[1, 2, 4], &[]);
+        let effects = hear(&mut stand, &map, Address::Node(AUTHORITY), page);
+        assert_eq!(asked(&effects).1, wanted);
+    }
 }
 
 /// The log that says when it was complete, and what came then: 6 writes to the first chunk.
