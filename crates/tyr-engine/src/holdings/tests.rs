@@ -191,6 +191,7 @@ fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
 /// V7. Folds take chunks in a thread of their own, also while a copy and what waited for it come to
 /// be here.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "what is tested is that threads may share it")]
 fn no_fold_takes_a_chunk_that_is_half_installed() {
     let folder = tempfile::tempdir().unwrap();
     let mut holdings = holdings(&folder);
