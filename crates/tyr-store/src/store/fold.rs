@@ -130,8 +130,8 @@ impl Store {
         Ok(fold.cells.len() > 0)
     }
 
-    /// Does `work`, of several steps, between two steps of a fold: none takes a blob from memory, or
-    /// writes to the base, while it is half done.
+    /// Does `work`, of several steps, between two steps of a fold: none takes a blob from memory,
+    /// or writes to the base, while it is half done.
     pub fn between_folds<T>(&self, work: impl FnOnce() -> T) -> T {
         let _alone = self.folding.lock();
         work()

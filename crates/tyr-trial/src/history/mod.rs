@@ -260,8 +260,8 @@ impl<'a> Scribe<'a> {
     }
 }
 
-/// Whether what failed so may have changed what it was to change. Who gets a lock raises its number;
-/// when the lease was over by then, the lock is `Unavailable`, and the number stays.
+/// Whether what failed so may have changed what it was to change. Who gets a lock raises its
+/// number; when the lease was over by then, the lock is `Unavailable`, and the number stays.
 fn may_have_changed(kind: ErrorKind, steps: &[Step]) -> bool {
     let is_lock = || steps.iter().any(|step| matches!(step, Step::Lock { .. }));
     kind == ErrorKind::TimedOut || (kind == ErrorKind::Unavailable && is_lock())

@@ -143,7 +143,8 @@ fn check_held(lease: &Lease, before: &str) -> Result<()> {
     match lease.is_held() {
         true => Ok(()),
         false => Err(Error::unavailable(format!(
-            "the lock's lease was over before its number {before}, as the cluster was slow; try again",
+            "the lock's lease was over before its number {before}, as the cluster was slow; try \
+             again",
         ))),
     }
 }
