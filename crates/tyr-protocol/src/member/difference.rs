@@ -208,15 +208,14 @@ impl<S: Store> Turn<'_, S> {
             let is_end = page.len() < SCANNED_MAX;
             looked_at += page.len();
             last = page.last().map(|held| held.name.clone());
-            for LocalChunk { name, version, exists } in page {
-                if next.as_ref().is_some_and(|next| name > *next) {
+            for held in page {
+                if next.as_ref().is_some_and(|next| held.name > *next) {
                     return (own, next);
                 }
-                let version =
-                    self.counted(&LocalChunk { name: name.clone(), version, exists }, map);
-                let is_known = exists || version > since || !map.kept.is_empty();
-                if is_known && is_supplied(map, &name, (from, node)) {
-                    own.insert(name, version);
+                let version = self.counted(&held, map);
+                let is_known = held.exists || version > since || !map.kept.is_empty();
+                if is_known && is_supplied(map, &held.name, (from, node)) {
+                    own.insert(held.name, version);
                 }
             }
             match is_end {
@@ -277,13 +276,13 @@ impl<S: Store> Turn<'_, S> {
     /// A copy of a chunk is here. What is here of it from before does not stand, of whatever moment
     /// a fold says that it is: one may have passed it since, and have taken it for what is current.
     pub(super) fn await_copy(&mut self, chunk: &ChunkName) {
-        let Some(map) = self.member.map.clone() else { return };
-        let version = self.counted(&self.store.local_chunk(chunk), &map);
-        match self.member.difference.complete_to {
-            Some(at) if version <= at => {
-                self.store.await_confirmation(chunk, at);
-            }
-            Some(_) | None => self.store.await_base(chunk),
+        let is_from_before = |at: &Timestamp| {
+            let map = self.member.map.as_deref();
+            map.is_some_and(|map| self.counted(&self.store.local_chunk(chunk), map) <= *at)
+        };
+        match self.member.difference.complete_to.filter(is_from_before) {
+            Some(at) => self.store.await_confirmation(chunk, at),
+            None => self.store.await_base(chunk),
         }
     }
 
