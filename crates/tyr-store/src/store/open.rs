@@ -91,12 +91,7 @@ impl Store {
     /// As [`Store::open_node`].
     pub fn assemble_node(parts: Parts, visit: Visit<'_>) -> Result<OpenedNode<()>> {
         let Parts { disk, index, log, extents, is_read_only: _ } = parts;
-        let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
-        let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
-        let recent = Recent::default();
-        let (folding, damage, torn_tail) = (Mutex::new(()), None, None);
-        let store = Self { disk, extents, base, recent, folding, damage, torn_tail };
-        let store = Arc::new(store);
+        let store = Arc::new(Self::before_replay(disk, index, extents)?);
         let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
         // What was deleted before it left no trace.
         store.recent.know_from(timestamp);
@@ -144,17 +139,25 @@ impl Store {
         Ok(Opened { store, log, clock, lock })
     }
 
+    /// What is on disk but for the log, over which the log is still to be played.
+    fn before_replay(
+        disk: Arc<dyn Disk>,
+        index: Box<dyn Index>,
+        extents: ExtentOptions,
+    ) -> Result<Self> {
+        let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
+        let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
+        let (recent, folding) = (Recent::default(), Mutex::new(()));
+        Ok(Self { disk, extents, base, recent, folding, damage: None, torn_tail: None })
+    }
+
     /// Puts a store together from its parts.
     ///
     /// # Errors
     /// `Corrupt` when it is damaged; `Unavailable` when the disk fails.
     pub fn assemble(parts: Parts) -> Result<Opened<()>> {
         let Parts { disk, index, log, extents, is_read_only } = parts;
-        let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
-        let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
-        let recent = Recent::default();
-        let (folding, damage, torn_tail) = (Mutex::new(()), None, None);
-        let mut store = Self { disk, extents, base, recent, folding, damage, torn_tail };
+        let mut store = Self::before_replay(disk, index, extents)?;
         if is_read_only {
             let clock = store.replay_to_look()?;
             return Ok(Opened { store, log: None, clock, lock: () });
