@@ -71,6 +71,15 @@ fn fold(holdings: &mut Holdings, at: Timestamp) {
     holdings.end_fold();
 }
 
+/// The next map, which keeps a snapshot.
+fn keeping(holdings: &Holdings) -> (Arc<ClusterMap>, MapKept) {
+    let mut map = ClusterMap::clone(holdings.map.as_ref().unwrap());
+    map.epoch = Epoch(2);
+    let kept = MapKept { epoch: map.epoch, day_us: 0 };
+    map.kept.insert(KeptName::new("monday").unwrap(), kept);
+    (Arc::new(map), kept)
+}
+
 /// A copy of a chunk as it was at a moment.
 fn copy(chunk: u64, bytes: &[u8], size: Option<u64>, at: u64) -> ChunkCopy {
     let version = ChunkVersion {
@@ -160,11 +169,7 @@ fn what_the_log_has_of_before_the_first_chunk_went_goes_where_it_belongs() {
 fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut holdings = holdings(&folder);
-    let mut map = ClusterMap::clone(holdings.map.as_ref().unwrap());
-    map.epoch = Epoch(2);
-    let kept = MapKept { epoch: map.epoch, day_us: 0 };
-    map.kept.insert(KeptName::new("monday").unwrap(), kept);
-    let map = Arc::new(map);
+    let (map, kept) = keeping(&holdings);
     install(&mut holdings, 0, &copy(0, b"abc", Some(3), 10));
     holdings.keep(&map);
     holdings.learn(&map);
@@ -195,11 +200,7 @@ fn what_is_held_of_a_chunk_stays_when_the_log_tells_of_its_deletion_again() {
 fn no_fold_takes_a_chunk_that_is_half_installed() {
     let folder = tempfile::tempdir().unwrap();
     let mut holdings = holdings(&folder);
-    let mut map = ClusterMap::clone(holdings.map.as_ref().unwrap());
-    map.epoch = Epoch(2);
-    let kept = MapKept { epoch: map.epoch, day_us: 0 };
-    map.kept.insert(KeptName::new("monday").unwrap(), kept);
-    let map = Arc::new(map);
+    let (map, kept) = keeping(&holdings);
     holdings.keep(&map);
     holdings.learn(&map);
     let later = |clock| Timestamp { epoch: Epoch(2), ..time(clock) };
