@@ -33,11 +33,17 @@ const SWALLOWED_LEN_MAX: u32 = 256;
 /// Runs that are so few take little time to look at.
 const MERGED_FROM: usize = 4;
 
+/// What a block's memory begins at a multiple of: what is written to the end of a block alone needs
+/// none for its beginning.
+const STEP: u32 = 4 << 10;
+
 /// Known bytes of one aligned block of a blob.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// From the block's start to the end of its last run; gaps hold no meaning.
+    /// From `origin` to the end of the last run; gaps hold no meaning.
     data: Vec<u8>,
+    /// Where in the block the data begin: a multiple of [`STEP`], at or before the first run.
+    origin: u16,
     runs: Runs,
     /// How many there were when they were merged last.
     merged: u16,
@@ -52,7 +58,24 @@ impl Block {
     /// The bytes of a stretch that runs cover.
     pub fn bytes(&self, start: u32, end: u32) -> &[u8] {
         debug_assert!(self.gaps(start, end).is_empty(), "nobody knows all of {start}..{end}");
-        &self.data[start as usize..end as usize]
+        &self.data[self.place(start, end)]
+    }
+
+    /// Where a stretch of the block is in its data.
+    fn place(&self, start: u32, end: u32) -> Range<usize> {
+        let origin = u32::from(self.origin);
+        (start - origin) as usize..(end - origin) as usize
+    }
+
+    /// The data of a stretch that there is memory for.
+    fn data_mut(&mut self, start: u32, end: u32) -> &mut [u8] {
+        let place = self.place(start, end);
+        &mut self.data[place]
+    }
+
+    /// The block's end of what there is memory for.
+    fn end(&self) -> u32 {
+        u32::from(self.origin) + self.data.len() as u32
     }
 
     /// Whether nothing is known.
@@ -72,8 +95,8 @@ impl Block {
     pub fn write(&mut self, start: u32, bytes: &[u8], version: Timestamp, readers: Readers) {
         let end = start + bytes.len() as u32;
         debug_assert!(u64::from(end) <= BLOCK_SIZE && start < end);
-        self.reserve(end);
-        self.data[start as usize..end as usize].copy_from_slice(bytes);
+        self.reserve(start, end);
+        self.data_mut(start, end).copy_from_slice(bytes);
         // The hot case: an append to the block's only run, or a change inside it.
         if let Some(run) = self.runs.only()
             && run.is_dirty
@@ -98,7 +121,7 @@ impl Block {
     ) {
         let Range { start, end } = range;
         debug_assert!(self.gaps(start, end).is_empty(), "what is altered is known");
-        change(&mut self.data[start as usize..end as usize]);
+        change(self.data_mut(start, end));
         if let Some(run) = self.runs.only()
             && run.is_dirty
             && readers.take_as_one(run.version, version)
@@ -116,9 +139,9 @@ impl Block {
         let end = start + bytes.len() as u32;
         debug_assert!(u64::from(end) <= BLOCK_SIZE, "{start}..{end} reaches into another block");
         for (gap_start, gap_end) in self.gaps(start, end) {
-            self.reserve(gap_end);
+            self.reserve(gap_start, gap_end);
             let from = (gap_start - start) as usize..(gap_end - start) as usize;
-            self.data[gap_start as usize..gap_end as usize].copy_from_slice(&bytes[from]);
+            self.data_mut(gap_start, gap_end).copy_from_slice(&bytes[from]);
             let run =
                 Run { start: gap_start, end: gap_end, version: Timestamp::ZERO, is_dirty: false };
             self.put(run, Readers::NONE);
@@ -127,7 +150,7 @@ impl Block {
     }
 
     /// Puts dirty bytes of an older version where nothing is known; merges with nothing.
-    pub fn place(&mut self, start: u32, bytes: &[u8], version: Timestamp) {
+    pub fn put_older(&mut self, start: u32, bytes: &[u8], version: Timestamp) {
         let end = start + bytes.len() as u32;
         debug_assert!(
             start < end && u64::from(end) <= BLOCK_SIZE,
@@ -137,8 +160,8 @@ impl Block {
             self.overlapping(start, end).all(|run| run.version <= version || !run.is_dirty),
             "what is newer would be hidden"
         );
-        self.reserve(end);
-        self.data[start as usize..end as usize].copy_from_slice(bytes);
+        self.reserve(start, end);
+        self.data_mut(start, end).copy_from_slice(bytes);
         self.cut(start, end);
         let at = self.runs.overlapping(start, end);
         self.runs.splice(at, &[Run { start, end, version, is_dirty: true }]);
@@ -175,8 +198,9 @@ impl Block {
     pub fn settle(&mut self, at: Timestamp, holes: Range<u32>) {
         self.runs.clean(at);
         let mut runs: Vec<Run> = self.runs().collect();
-        for (start, end) in self.gaps(holes.start, holes.end.min(self.data.len() as u32)) {
-            self.data[start as usize..end as usize].fill(0);
+        let holes = holes.start.max(u32::from(self.origin))..holes.end.min(self.end());
+        for (start, end) in self.gaps(holes.start, holes.end) {
+            self.data_mut(start, end).fill(0);
             runs.push(Run { start, end, version: Timestamp::ZERO, is_dirty: false });
         }
         runs.sort_unstable_by_key(|run| run.start);
@@ -207,12 +231,14 @@ impl Block {
 
     /// Makes neighbours one; a gap between them is a hole.
     fn merge(&mut self, is_one: impl Fn(&Run, &Run) -> bool) {
+        let origin = u32::from(self.origin);
         let mut merged = Runs::default();
         let mut last: Option<Run> = None;
         for run in self.runs.iter() {
             match &mut last {
                 Some(last) if is_one(last, &run) => {
-                    self.data[last.end as usize..run.start as usize].fill(0);
+                    let gap = (last.end - origin) as usize..(run.start - origin) as usize;
+                    self.data[gap].fill(0);
                     last.end = run.end;
                     last.version = last.version.max(run.version);
                     last.is_dirty |= run.is_dirty;
@@ -221,10 +247,7 @@ impl Block {
             }
         }
         merged.extend(last);
-        debug_assert!(
-            last.is_none_or(|last| last.end as usize <= self.data.len()),
-            "a run has its bytes"
-        );
+        debug_assert!(last.is_none_or(|last| last.end <= self.end()), "a run has its bytes");
         self.merged = merged.len() as u16;
         self.runs = merged;
     }
@@ -237,16 +260,29 @@ impl Block {
         forgotten
     }
 
-    fn reserve(&mut self, end: u32) {
-        if self.data.len() < end as usize {
-            self.data.resize(end as usize, 0);
+    /// Makes sure that there is memory for a stretch.
+    fn reserve(&mut self, start: u32, end: u32) {
+        let first = start / STEP * STEP;
+        if self.data.is_empty() {
+            self.origin = first as u16;
+        } else if first < u32::from(self.origin) {
+            let before = (u32::from(self.origin) - first) as usize;
+            let mut data = vec![0; before + self.data.len()];
+            data[before..].copy_from_slice(&self.data);
+            (self.data, self.origin) = (data, first as u16);
+        }
+        if self.end() < end {
+            self.data.resize((end - u32::from(self.origin)) as usize, 0);
         }
     }
 
     /// Puts `run` in place of what is known there, and merges it with neighbours that readers
     /// cannot tell apart from it.
     fn put(&mut self, run: Run, readers: Readers) {
-        debug_assert!(run.end as usize <= self.data.len(), "a run has its bytes: {run:?}");
+        debug_assert!(
+            u32::from(self.origin) <= run.start && run.end <= self.end(),
+            "a run has its bytes: {run:?}"
+        );
         let met = self.runs.touching(run.start, run.end);
         let mut new: SmallVec<[Run; 3]> = SmallVec::new();
         let mut add = |part: Run| match new.last_mut() {
@@ -375,6 +411,21 @@ mod tests {
         assert_eq!(merged(&mut block, 1, 0..2000), apart, "the second is read without the first");
         assert_eq!(merged(&mut block, 9, 0..2000), [(0, 108), (1000, 1008)]);
         assert_eq!(block.bytes(8, 100), [0; 92]);
+    }
+
+    #[test]
+    fn a_block_has_memory_for_what_is_known_of_it() {
+        let mut block = Block::default();
+        block.write(12_288, &[3; 4096], at(1), Readers::NONE);
+        assert_eq!(block.memory() - block.runs.memory(), 4096);
+        block.fill(5000, &[2; 100]);
+        block.write(0, &[1; 8], at(2), Readers::NONE);
+        assert_eq!(block.bytes(12_288, 16_384), [3; 4096]);
+        assert_eq!(block.bytes(5000, 5100), [2; 100]);
+        assert_eq!(block.bytes(0, 8), [1; 8]);
+        block.settle(at(9), 0..6000);
+        assert_eq!(block.bytes(0, 6000), [&[1; 8][..], &[0; 4992], &[2; 100], &[0; 900]].concat());
+        assert_eq!(block.gaps(0, 16_384).as_slice(), [(6000, 12_288)]);
     }
 
     #[test]

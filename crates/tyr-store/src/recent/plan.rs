@@ -222,7 +222,7 @@ impl BlobState {
         self.shape += 1;
         self.keep_rest(start, piece, range);
         let offset = (range.start % BLOCK_SIZE) as u32;
-        self.with_block(range.start / BLOCK_SIZE, |block| block.place(offset, bytes, version));
+        self.with_block(range.start / BLOCK_SIZE, |block| block.put_older(offset, bytes, version));
     }
 
     /// Copies what is known of `range` in the newest version; the rest of `out` stays.
