@@ -9,12 +9,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use tyr_types::{Error, ErrorKind, ExtentRef, Result};
 
 use super::dead::bury;
-use super::fold::Fold;
+use super::fold::{Fold, put_page_files};
 use super::types::Checkpoint;
 use super::{Base, key, record};
 use crate::disk::{self, Disk, OpenMode};
@@ -31,6 +32,10 @@ const RECORD_LEN: usize = 4 + 1 + 8 + key::TIMESTAMP_LEN + 8 + 4;
 
 /// Entries that are forgotten in one batch.
 const FORGET_AT_ONCE: usize = 4096;
+
+/// Lists of pages, each of a batch, that are given back together: those that lie side by side go
+/// with one call.
+const LISTS_AT_ONCE: usize = 64;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +147,8 @@ impl Base {
         debug_assert!(before.timestamp <= at.timestamp, "{at:?} has less than {before:?}");
         self.record(at)?;
         self.forget_tombstones(at)?;
-        self.free_dead(kept)
+        self.free_dead(kept)?;
+        self.free_dead_pages()
     }
 
     /// The checkpoint that a replay of the log begins with.
@@ -166,11 +172,11 @@ impl Base {
         Ok(())
     }
 
-    fn some_of_meta(&self, from: &[u8], to: &[u8]) -> Result<Found> {
+    fn some_of_meta(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Found> {
         let mut found = Vec::new();
         let mut visit = |key: &[u8], value: &Bytes| {
             found.push((key.to_vec(), value.clone()));
-            Ok(found.len() < FORGET_AT_ONCE)
+            Ok(found.len() < limit)
         };
         self.index.scan(Table::Meta, from, Some(to), &mut visit)?;
         debug_assert!(
@@ -186,7 +192,7 @@ impl Base {
         // Graves of exactly this timestamp belong to it; what follows it there is a blob's name.
         end = key::behind(&end).unwrap_or(end);
         loop {
-            let graves = self.some_of_meta(key::GRAVE, &end)?;
+            let graves = self.some_of_meta(key::GRAVE, &end, FORGET_AT_ONCE)?;
             let is_all = graves.len() < FORGET_AT_ONCE;
             let mut batch = IndexBatch::new();
             for (grave, _) in graves {
@@ -217,7 +223,7 @@ impl Base {
         let mut result = Ok(());
         let mut from = key::DEAD.to_vec();
         loop {
-            let dead = self.some_of_meta(&from, &end)?;
+            let dead = self.some_of_meta(&from, &end, FORGET_AT_ONCE)?;
             let is_all = dead.len() < FORGET_AT_ONCE;
             let mut batch = IndexBatch::new();
             for (key, value) in dead {
@@ -243,6 +249,47 @@ impl Base {
                 return result;
             }
         }
+    }
+
+    /// Gives pages back that no segment refers to, and files that have no page left. All of them
+    /// were noted in a batch that is synced.
+    fn free_dead_pages(&self) -> Result<()> {
+        let end = key::behind(key::DEAD_PAGES).expect("the prefix is not the last");
+        loop {
+            // What lies before was removed: looking through that again takes longer each time.
+            let from = key::dead_pages(self.pages_freed_to.load(Ordering::Relaxed));
+            let lists = self.some_of_meta(&from, &end, LISTS_AT_ONCE)?;
+            let is_all = lists.len() < LISTS_AT_ONCE;
+            let mut batch = IndexBatch::new();
+            let (mut spans, mut last) = (Vec::new(), 0);
+            for (key, value) in lists {
+                last = key::dead_pages_batch(&key).unwrap_or(last);
+                spans.extend(record::decode_dead_pages(&value).ok_or_else(|| {
+                    let key = key.escape_ascii();
+                    Error::corrupt(format!("index table meta, key \"{key}\": no pages"))
+                })?);
+                batch.remove(Table::Meta, key);
+            }
+            if !batch.is_empty() {
+                let files = self.pages.free(spans)?;
+                put_page_files(&mut batch, &files);
+                self.index.commit(batch)?;
+                self.pages.settle(files);
+                self.pages_freed_to.store(last + 1, Ordering::Relaxed);
+            }
+            if is_all {
+                break;
+            }
+        }
+        let spent = self.pages.remove_spent()?;
+        if spent.is_empty() {
+            return Ok(());
+        }
+        let mut batch = IndexBatch::new();
+        spent.iter().for_each(|number| batch.remove(Table::Meta, key::page_file(*number)));
+        self.index.commit(batch)?;
+        self.pages.forget(&spent);
+        Ok(())
     }
 
     fn dead_extent(&self, key: &[u8], value: &[u8]) -> Result<ExtentRef> {
@@ -279,7 +326,7 @@ impl Base {
         let end = extent.position + Extents::stored_len(extent);
         let from = key::extent(key::DEAD, extent.file, extent.position);
         let to = key::extent(key::DEAD, extent.file, end);
-        for (key, _) in self.some_of_meta(&from, &to)? {
+        for (key, _) in self.some_of_meta(&from, &to, FORGET_AT_ONCE)? {
             batch.remove(Table::Meta, key);
         }
         Ok(())
@@ -303,6 +350,7 @@ impl Base {
         let _alone = self.changing.lock();
         // Nothing may come back that refers to what is given back now.
         self.record(self.last_checkpoint())?;
+        self.pages.trim()?;
         self.forget_lost_files()?;
         let done = match self.index.get(Table::Meta, key::RECLAIMED)? {
             Some(value) => record::decode_number(&value).unwrap_or(0),
@@ -343,7 +391,7 @@ impl Base {
         let from = key::extent(key::DEAD, self.first_new_file, 0);
         let end = key::behind(key::DEAD).expect("the prefix is not the last");
         loop {
-            let dead = self.some_of_meta(&from, &end)?;
+            let dead = self.some_of_meta(&from, &end, FORGET_AT_ONCE)?;
             if dead.is_empty() {
                 return Ok(());
             }

@@ -1,17 +1,74 @@
-//! What is to be given back of extents: a whole one, or the frames of which nothing is shown any
-//! more. It is noted in the index, and goes after the next checkpoint: until then a loss of power
+//! What is to be given back: a whole extent, the frames of one of which nothing is shown any more,
+//! or pages. It is noted in the index, and goes after the next checkpoint: until then a loss of power
 //! may bring back what showed it.
 
 use std::ops::Range;
 
 use tyr_types::ExtentRef;
 
+use super::kept::HeldPiece;
+use super::types::PieceData;
 use super::{key, record};
 use crate::extents::{Extents, FRAME_LEN, FRAME_PAYLOAD};
 use crate::index::{IndexBatch, Table};
+use crate::pages::PageSpan;
 
 /// Bytes of an extent's payload.
 pub(super) type Part = Range<u32>;
+
+/// Where bytes of a blob are that do not lie in the index itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// In a part of an extent.
+    Extent(ExtentRef, Part),
+    /// In pages.
+    Pages(PageSpan),
+}
+
+impl Elsewhere {
+    /// Where a piece is.
+    pub fn of(piece: &PieceData) -> Option<Self> {
+        match piece {
+            PieceData::Bytes(_) => None,
+            PieceData::Extent { extent, skip, len } => {
+                Some(Self::Extent(*extent, *skip..skip + len))
+            }
+            PieceData::Pages(run) => Some(Self::Pages(run.span())),
+        }
+    }
+
+    /// Where a held piece is.
+    pub fn of_held(piece: &HeldPiece) -> Option<Self> {
+        match piece {
+            HeldPiece::Written(piece) => Self::of(piece),
+            HeldPiece::Hole(_) => None,
+        }
+    }
+}
+
+/// The pages of `before` that are not in `after`, those side by side together.
+pub(super) fn pages_without(mut before: Vec<PageSpan>, mut after: Vec<PageSpan>) -> Vec<PageSpan> {
+    before.sort_unstable();
+    after.sort_unstable();
+    let mut left: Vec<PageSpan> = Vec::new();
+    let mut stay = after.iter().copied().peekable();
+    for PageSpan { file, first, count } in before {
+        for page in first..first + count {
+            let ends = |span: &PageSpan| (span.file, span.first + span.count) <= (file, page);
+            while stay.next_if(ends).is_some() {}
+            if stay.peek().is_some_and(|span| (span.file, span.first) <= (file, page)) {
+                continue;
+            }
+            match left.last_mut() {
+                Some(last) if last.file == file && last.first + last.count == page => {
+                    last.count += 1;
+                }
+                Some(_) | None => left.push(PageSpan { file, first: page, count: 1 }),
+            }
+        }
+    }
+    left
+}
 
 /// The parts of `whole` that are in none of `parts`.
 pub(super) fn without(whole: Part, parts: &[Part]) -> Vec<Part> {

@@ -6,14 +6,15 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result, Timestamp};
 
-use super::Base;
 use super::dead::bury;
 use super::draft::Draft;
 use super::kept::{Held, Shown, put_held};
 use super::key;
 use super::record::{self, BlobEntry};
 use super::types::{BlobBase, BlobChange, PieceData, Totals};
+use super::{Base, FORMAT_WITH_PAGES};
 use crate::index::{IndexBatch, Table};
+use crate::pages::{PageFile, PageSpan};
 
 /// A blob of at most so many bytes lies in its entry as a whole: one lookup reads it.
 pub(super) const CONTENT_LEN_MAX: u64 = 1 << 10;
@@ -23,10 +24,19 @@ pub(super) const BATCH_LEN: usize = 4 << 20;
 
 const _: () = assert!(CONTENT_LEN_MAX <= super::segments::BLOCK_SIZE, "it may become a segment");
 
+/// What a batch changes.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// Keys and values of the index.
+    pub batch: IndexBatch,
+    /// Pages that nothing shows any more once it is committed.
+    pub dead_pages: Vec<PageSpan>,
+}
+
 /// Changes that wait to be committed together.
 pub(super) struct Fold<'a> {
     base: &'a Base,
-    batch: IndexBatch,
+    changes: Changes,
     blobs: HashSet<BlobName, FixedState>,
     totals: BTreeMap<KeyspaceId, Totals>,
     /// What is held for kept moments, where it changes.
@@ -37,9 +47,11 @@ pub(super) struct Fold<'a> {
 impl<'a> Fold<'a> {
     /// No changes yet.
     pub fn new(base: &'a Base) -> Self {
+        // What a fold before wrote that failed is written over.
+        base.pages.rewind();
         Self {
             base,
-            batch: IndexBatch::new(),
+            changes: Changes::default(),
             blobs: HashSet::default(),
             totals: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -54,8 +66,10 @@ impl<'a> Fold<'a> {
             self.base.extents.sync()?;
             self.has_new_extents = false;
         }
-        let mut batch = std::mem::take(&mut self.batch);
+        let grown = self.base.pages.flush()?;
+        let Changes { mut batch, dead_pages } = std::mem::take(&mut self.changes);
         if batch.is_empty() {
+            debug_assert!(grown.is_empty() && dead_pages.is_empty(), "pages change with segments");
             debug_assert!(self.totals.is_empty(), "totals change with blobs, and with them only");
             debug_assert!(self.held.is_empty(), "what is held changes by entries and pieces");
             return Ok(());
@@ -67,7 +81,16 @@ impl<'a> Fold<'a> {
         for (at, held) in &self.held {
             put_held(&mut batch, *at, *held);
         }
+        if !grown.is_empty() {
+            self.base.raise_format(&mut batch, FORMAT_WITH_PAGES);
+        }
+        put_page_files(&mut batch, &grown);
+        if !dead_pages.is_empty() {
+            let key = key::dead_pages(self.base.index.last_batch() + 1);
+            batch.put(Table::Meta, key, record::encode_dead_pages(&dead_pages));
+        }
         self.base.index.commit(batch)?;
+        self.base.pages.settle(grown);
         self.base.note_held(std::mem::take(&mut self.held));
         self.base.totals.lock().append(&mut self.totals);
         self.blobs.clear();
@@ -76,7 +99,12 @@ impl<'a> Fold<'a> {
 
     /// The batch, to put more into it.
     pub fn batch(&mut self) -> &mut IndexBatch {
-        &mut self.batch
+        &mut self.changes.batch
+    }
+
+    /// The batch, and the pages that it lets go of.
+    pub fn changes(&mut self) -> &mut Changes {
+        &mut self.changes
     }
 
     /// The base that changes.
@@ -100,7 +128,7 @@ impl<'a> Fold<'a> {
             change.folded_at
         );
         self.settle_held(&change.blob)?;
-        if self.batch.bytes() >= BATCH_LEN || !self.blobs.insert(change.blob.clone()) {
+        if self.changes.batch.bytes() >= BATCH_LEN || !self.blobs.insert(change.blob.clone()) {
             self.commit()?;
             self.blobs.insert(change.blob.clone());
         }
@@ -147,7 +175,7 @@ impl<'a> Fold<'a> {
             after.content =
                 Some(self.small(&blob, content, kept.min(stored_end), size, &holes, &pieces)?);
             draft.cut(0)?;
-            let change = draft.finish(&mut self.batch)?;
+            let change = draft.finish(&mut self.changes)?;
             self.bury_extents(&blob, &pieces)?;
             change
         } else {
@@ -158,7 +186,7 @@ impl<'a> Fold<'a> {
             holes.into_iter().try_for_each(|hole| draft.clear(hole))?;
             draft.put(pieces)?;
             self.has_new_extents |= draft.has_new_extents;
-            draft.finish(&mut self.batch)?
+            draft.finish(&mut self.changes)?
         };
         let stored = stored.checked_add_signed(stored_change).filter(|stored| *stored <= size);
         let stored = stored.ok_or_else(|| {
@@ -166,7 +194,7 @@ impl<'a> Fold<'a> {
             Error::corrupt(text)
         })?;
         self.count(blob.keyspace, old.as_ref().map(|old| &old.blob), Some(size));
-        self.batch.put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
+        self.batch().put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
         Ok(())
     }
 
@@ -218,17 +246,17 @@ impl<'a> Fold<'a> {
             folded_at: change.folded_at,
             content: None,
         };
-        self.batch.put(Table::Blobs, key, BlobEntry { blob, stored: 0 }.encode());
+        self.batch().put(Table::Blobs, key, BlobEntry { blob, stored: 0 }.encode());
         let grave = key::grave(change.folded_at, &change.blob);
-        self.batch.put(Table::Meta, grave, Vec::new());
+        self.batch().put(Table::Meta, grave, Vec::new());
         Ok(())
     }
 
     /// Removes a blob without a trace.
     pub fn remove(&mut self, blob: &BlobName, entry: &BlobEntry) -> Result<()> {
         self.forget_content(blob, Some(entry), Shown::new())?;
-        self.batch.remove(Table::Blobs, key::blob(blob));
-        if self.batch.bytes() >= BATCH_LEN {
+        self.batch().remove(Table::Blobs, key::blob(blob));
+        if self.batch().bytes() >= BATCH_LEN {
             self.commit()?;
         }
         Ok(())
@@ -245,7 +273,7 @@ impl<'a> Fold<'a> {
             let mut draft = Draft::new(self.base, blob, old.blob.size, false);
             draft.show(shown);
             draft.cut(0)?;
-            draft.finish(&mut self.batch)?;
+            draft.finish(&mut self.changes)?;
         }
         self.count(blob.keyspace, Some(&old.blob), None);
         Ok(())
@@ -261,7 +289,7 @@ impl<'a> Fold<'a> {
             let PieceData::Extent { extent, .. } = piece else { continue };
             let owner = self.base.extent_entry(&key::extent_of(extent))?;
             if owner.is_none_or(|entry| entry.owner == *blob) {
-                bury(*extent, &mut self.batch);
+                bury(*extent, self.batch());
             }
         }
         Ok(())
@@ -280,6 +308,13 @@ impl<'a> Fold<'a> {
             totals.blobs = totals.blobs.wrapping_add(1);
             totals.bytes = totals.bytes.wrapping_add(size);
         }
+    }
+}
+
+/// What is known of page files, as changes of the index.
+pub(super) fn put_page_files(batch: &mut IndexBatch, files: &BTreeMap<u32, PageFile>) {
+    for (number, file) in files {
+        batch.put(Table::Meta, key::page_file(*number), record::encode_page_file(*file));
     }
 }
 
@@ -313,8 +348,13 @@ fn check(change: &mut BlobChange) -> Result<()> {
                  {end}"
             )));
         }
-        if let PieceData::Extent { extent, skip, len } = piece {
-            check_extent(extent, *skip, *len)?;
+        match piece {
+            PieceData::Bytes(_) => {}
+            PieceData::Extent { extent, skip, len } => check_extent(extent, *skip, *len)?,
+            PieceData::Pages(run) => {
+                let text = format!("{blob}: a fold brings {run:?}, which the base has to write");
+                return Err(Error::invalid(text));
+            }
         }
         end = range.end;
     }

@@ -8,6 +8,7 @@
 //!             "d" file:u32 position:u64 | "g" folded_at keyspace:u32 key | "reclaimed"
 //!             "m" path | "version" | "s" name | "h" moment
 //!             "a" moment (as in blobs) | "b" moment (as in segments)
+//!             "p" file:u32 | "q" batch:u64
 //! ```
 //!
 //! All numbers are big-endian, so that keys order as what they stand for. The escape in `segments`
@@ -49,6 +50,11 @@ pub(super) const HELD_ENTRY: &[u8] = b"a";
 /// Bytes of blobs that are held for kept moments.
 pub(super) const HELD_PIECE: &[u8] = b"b";
 
+/// Page files, by number.
+pub(super) const PAGE_FILE: &[u8] = b"p";
+/// Pages to be given back after the next checkpoint, by the batch that let go of them.
+pub(super) const DEAD_PAGES: &[u8] = b"q";
+
 const _: () = {
     assert!(TIMESTAMP_LEN == size_of::<u32>() + size_of::<u64>() + size_of::<u16>());
     // A scan of one kind of entries must not meet those of another.
@@ -66,6 +72,8 @@ const _: () = {
         HELD,
         HELD_ENTRY,
         HELD_PIECE,
+        PAGE_FILE,
+        DEAD_PAGES,
         BATCH_KEY,
     ];
     let mut one = 0;
@@ -184,6 +192,28 @@ pub(super) fn extent_place(prefix: &[u8], key: &[u8]) -> Option<(u32, u64)> {
     Some((u32::from_be_bytes(*file), u64::from_be_bytes(position.try_into().ok()?)))
 }
 
+/// The key of a page file.
+pub(super) fn page_file(number: u32) -> Vec<u8> {
+    [PAGE_FILE, &number.to_be_bytes()].concat()
+}
+
+/// The number of a page file's key.
+pub(super) fn page_file_number(key: &[u8]) -> Option<u32> {
+    let number = key.strip_prefix(PAGE_FILE)?;
+    Some(u32::from_be_bytes(number.try_into().ok()?))
+}
+
+/// The key of the pages that a batch let go of.
+pub(super) fn dead_pages(batch: u64) -> Vec<u8> {
+    [DEAD_PAGES, &batch.to_be_bytes()].concat()
+}
+
+/// The batch in such a key.
+pub(super) fn dead_pages_batch(key: &[u8]) -> Option<u64> {
+    let batch = key.strip_prefix(DEAD_PAGES)?;
+    Some(u64::from_be_bytes(batch.try_into().ok()?))
+}
+
 /// The key of a tombstone's grave.
 pub(super) fn grave(folded_at: Timestamp, name: &BlobName) -> Vec<u8> {
     let key = [GRAVE, &timestamp(folded_at), &blob(name)].concat();
@@ -266,9 +296,13 @@ mod tests {
         assert_eq!(grave_parts(&grave(at, &name(b"x"))), Some((at, name(b"x"))));
         assert_eq!(extent_place(DEAD, &extent(DEAD, 3, 4096)), Some((3, 4096)));
         assert_eq!(number(TOTALS, &numbered(TOTALS, KeyspaceId(9))), Some(KeyspaceId(9)));
+        assert_eq!(page_file_number(&page_file(9)), Some(9));
+        assert_eq!(dead_pages_batch(&dead_pages(9)), Some(9));
         for bad in [b"".as_slice(), b"g", b"d1234567890", b"t123", b"\0\0\0\x01"] {
             assert_eq!(extent_place(DEAD, bad), None);
             assert_eq!(grave_parts(bad), None);
+            assert_eq!(page_file_number(bad), None);
+            assert_eq!(dead_pages_batch(bad), None);
             assert_eq!(number(TOTALS, bad), None);
             assert_eq!(segment(bad), None);
         }

@@ -38,7 +38,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -57,9 +57,10 @@ use self::record::{BlobEntry, ExtentEntry, KeyspaceEntry};
 use crate::disk::Disk;
 use crate::extents::Extents;
 use crate::index::{Index, IndexBatch, Table};
+use crate::pages::{PageFile, Pages};
 
 /// Version of the keys and values in the index.
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 
 /// The format from the first keyspace of groups on.
 const FORMAT_WITH_GROUPS: u32 = 2;
@@ -70,12 +71,16 @@ const FORMAT_WITH_GUARDED: u32 = 3;
 /// The format from the first kept snapshot on.
 const FORMAT_WITH_KEPT: u32 = 3;
 
+/// The format from the first page on.
+const FORMAT_WITH_PAGES: u32 = 4;
+
 /// The format of an index that a program of before can read, too.
 const FORMAT_VERSION_MIN: u32 = 1;
 
 const _: () = {
     assert!(0 < FORMAT_VERSION_MIN && FORMAT_VERSION_MIN < FORMAT_WITH_GROUPS);
-    assert!(FORMAT_WITH_GROUPS < FORMAT_WITH_KEPT && FORMAT_WITH_KEPT == FORMAT_VERSION);
+    assert!(FORMAT_WITH_GROUPS < FORMAT_WITH_KEPT && FORMAT_WITH_KEPT < FORMAT_WITH_PAGES);
+    assert!(FORMAT_WITH_PAGES == FORMAT_VERSION);
 };
 
 /// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.
@@ -85,6 +90,11 @@ const READ_ATTEMPTS_MAX: usize = 16;
 pub struct Base {
     index: Box<dyn Index>,
     extents: Arc<Extents>,
+    pages: Pages,
+    /// Whether small pieces may go to pages.
+    writes_pages: AtomicBool,
+    /// Pages that batches below this one let go of were given back.
+    pages_freed_to: AtomicU64,
     disk: Arc<dyn Disk>,
     /// Held by whoever changes the base.
     changing: Mutex<()>,
@@ -132,10 +142,14 @@ impl Base {
         let format = check_format(&*index)?;
         let (keyspaces, totals) = keyspaces::load(&*index)?;
         let kept = Kept::load(&*index)?;
+        let pages = Pages::new(Arc::clone(&disk), page_files(&*index)?);
         let last_file = extents.files()?.last().map_or(0, |file| file.number);
         Ok(Self {
             index,
             extents,
+            pages,
+            writes_pages: AtomicBool::new(true),
+            pages_freed_to: AtomicU64::new(0),
             disk,
             changing: Mutex::new(()),
             moving: RwLock::new(()),
@@ -312,6 +326,17 @@ impl Base {
         Ok(wanted)
     }
 
+    /// Whether small pieces go to pages from now on. Where programs of before have to open what a
+    /// store holds, they do not.
+    pub fn write_pages(&self, may_write: bool) {
+        self.writes_pages.store(may_write, Ordering::Relaxed);
+    }
+
+    /// The page files.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
     /// Lets go of the index, so that its folder can be opened again. What comes later is answered
     /// with `Unavailable`.
     pub fn close(&self) {
@@ -362,6 +387,23 @@ impl Base {
             Error::corrupt(format!("index table extents, key \"{key}\": no entry"))
         })
     }
+}
+
+/// What the index says of page files.
+fn page_files(index: &dyn Index) -> Result<BTreeMap<u32, PageFile>> {
+    let mut files = BTreeMap::new();
+    let mut visit = |key: &[u8], value: &Bytes| {
+        let file = key::page_file_number(key).zip(record::decode_page_file(value));
+        let Some((number, file)) = file else {
+            let key = key.escape_ascii();
+            return Err(Error::corrupt(format!("index table meta, key \"{key}\": no page file")));
+        };
+        files.insert(number, file);
+        Ok(true)
+    };
+    let (from, to) = (key::PAGE_FILE, key::behind(key::PAGE_FILE));
+    index.scan(Table::Meta, from, to.as_deref(), &mut visit)?;
+    Ok(files)
 }
 
 /// The format of an index that this program can read.

@@ -10,6 +10,7 @@ use tyr_types::{
 use super::key::{self, TIMESTAMP_LEN};
 use super::metadata::MetadataRow;
 use super::types::{BlobBase, PieceData, Totals};
+use crate::pages::{PageFile, PageRun, PageSpan, RUN_PAGES_MAX};
 
 const EXISTS: u8 = 1;
 const HAS_CONTENT: u8 = 2;
@@ -111,6 +112,8 @@ impl BlobEntry {
 
 const INLINE: u8 = 0;
 const IN_EXTENT: u8 = 1;
+// 2 is a hole, of what is held for a kept snapshot.
+const IN_PAGES: u8 = 3;
 
 /// Appends an extent reference.
 fn put_extent(value: &mut Vec<u8>, extent: &ExtentRef) {
@@ -141,6 +144,14 @@ pub(super) fn encode_segment(segment: &PieceData) -> Vec<u8> {
             value.extend_from_slice(&len.to_le_bytes());
             value
         }
+        PieceData::Pages(run) => {
+            let mut value = vec![IN_PAGES];
+            value.extend_from_slice(&run.file.to_le_bytes());
+            value.extend_from_slice(&run.first.to_le_bytes());
+            value.extend_from_slice(&(run.len() as u32).to_le_bytes());
+            value.extend(run.checksums().iter().flat_map(|checksum| checksum.to_le_bytes()));
+            value
+        }
     }
 }
 
@@ -160,6 +171,15 @@ pub(super) fn decode_segment(value: &Bytes) -> Option<PieceData> {
             let is_inside = skip.checked_add(len).is_some_and(|end| end <= extent.len);
             let is_possible = is_inside && len > 0 && reader.0.is_empty();
             is_possible.then_some(PieceData::Extent { extent, skip, len })
+        }
+        IN_PAGES => {
+            let (file, first, len) = (reader.u32()?, reader.u32()?, reader.u32()?);
+            let mut checksums = Vec::with_capacity(RUN_PAGES_MAX);
+            while !reader.0.is_empty() && checksums.len() < RUN_PAGES_MAX {
+                checksums.push(reader.u32()?);
+            }
+            let is_all = reader.0.is_empty();
+            is_all.then(|| PageRun::new(file, first, len, &checksums))?.map(PieceData::Pages)
         }
         _ => None,
     }
@@ -207,6 +227,36 @@ pub(super) fn decode_dead((file, position): (u32, u64), value: &[u8]) -> Option<
     let mut reader = Reader(value);
     let (len, compressed_len) = (reader.u32()?, reader.u32()?);
     reader.0.is_empty().then_some(ExtentRef { file, position, len, compressed_len })
+}
+
+/// The value of a page file's entry.
+pub(super) fn encode_page_file(file: PageFile) -> Vec<u8> {
+    [file.end.to_le_bytes(), file.freed.to_le_bytes()].concat()
+}
+
+/// What such a value says.
+pub(super) fn decode_page_file(value: &[u8]) -> Option<PageFile> {
+    let mut reader = Reader(value);
+    let (end, freed) = (reader.u32()?, reader.u32()?);
+    (reader.0.is_empty() && freed < end).then_some(PageFile { end, freed })
+}
+
+/// The value of pages that wait to be given back.
+pub(super) fn encode_dead_pages(spans: &[PageSpan]) -> Vec<u8> {
+    let numbers = spans.iter().flat_map(|span| [span.file, span.first, span.count]);
+    numbers.flat_map(u32::to_le_bytes).collect()
+}
+
+/// The pages of such a value.
+pub(super) fn decode_dead_pages(value: &[u8]) -> Option<Vec<PageSpan>> {
+    let mut reader = Reader(value);
+    let mut spans = Vec::with_capacity(value.len() / 12);
+    while !reader.0.is_empty() {
+        let (file, first, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let is_possible = first > 0 && count > 0 && first.checked_add(count).is_some();
+        spans.push(is_possible.then_some(PageSpan { file, first, count })?);
+    }
+    Some(spans)
 }
 
 /// A keyspace's entry.
@@ -377,9 +427,11 @@ mod tests {
     #[test]
     fn segments_extents_and_keyspaces_read_back() {
         let extent = ExtentRef { file: 1, position: 4096, len: 100, compressed_len: 50 };
+        let run = PageRun::new(3, 7, 4097, &[1, 2]).unwrap();
         for segment in [
             PieceData::Bytes(Bytes::from_static(b"x")),
             PieceData::Extent { extent, skip: 10, len: 90 },
+            PieceData::Pages(run),
         ] {
             assert_eq!(decode_segment(&encode_segment(&segment).into()), Some(segment));
         }
@@ -387,6 +439,14 @@ mod tests {
         let entry = ExtentEntry { len: 1, compressed_len: 2, segments: 3, owner };
         assert_eq!(ExtentEntry::decode(&entry.encode()), Some(entry));
         assert_eq!(decode_dead((1, 4096), &encode_dead(&extent)), Some(extent));
+        let file = PageFile { end: 9, freed: 8 };
+        assert_eq!(decode_page_file(&encode_page_file(file)), Some(file));
+        let spans = [run.span(), PageSpan { file: 1, first: 1, count: 1 }];
+        assert_eq!(decode_dead_pages(&encode_dead_pages(&spans)), Some(spans.to_vec()));
+        for wrong in [&[1; 11][..], &[1; 13], &[0; 12]] {
+            assert_eq!(decode_dead_pages(wrong), None);
+            assert_eq!(decode_page_file(wrong), None);
+        }
         let name = KeyspaceName::new("name").unwrap();
         let config = KeyspaceConfig::default().explicit();
         let entry = KeyspaceEntry { name, config, is_dropped: true };

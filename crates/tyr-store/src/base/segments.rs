@@ -27,6 +27,17 @@ impl Base {
         })
     }
 
+    /// The segment that begins at `offset`, if there is one.
+    pub(super) fn segment_at(
+        &self,
+        blob: &BlobName,
+        keys: &SegmentKeys,
+        offset: u64,
+    ) -> Result<Option<PieceData>> {
+        let value = self.index.get(Table::Segments, &keys.at(offset))?;
+        value.map(|value| self.segment(blob, offset, &value)).transpose()
+    }
+
     /// Visits all segments that begin in `range`, in order.
     pub(super) fn each_segment(
         &self,
@@ -119,6 +130,7 @@ impl Base {
             PieceData::Extent { extent, skip: before, .. } => {
                 self.extents.read(extent, before + skip as u32, out)
             }
+            PieceData::Pages(run) => self.pages.read(run, skip, out),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use tyr_types::{BlobName, ByteRange, Bytes, ExtentRef, Timestamp};
 
+use crate::pages::PageRun;
+
 /// A blob as the base knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobBase {
@@ -33,6 +35,8 @@ pub enum PieceData {
         /// How many bytes are meant.
         len: u32,
     },
+    /// In pages, which the base wrote: nobody else hands them in.
+    Pages(PageRun),
 }
 
 impl PieceData {
@@ -41,10 +45,19 @@ impl PieceData {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Extent { len, .. } => u64::from(*len),
+            Self::Pages(run) => run.len(),
         }
     }
 
-    /// The bytes `from..to` of it.
+    /// Whether the bytes `from..to` of it can stand for themselves: of pages only whole ones.
+    pub(super) fn is_divisible(&self, from: u64, to: u64) -> bool {
+        match self {
+            Self::Bytes(_) | Self::Extent { .. } => true,
+            Self::Pages(run) => run.is_whole(from, to),
+        }
+    }
+
+    /// The bytes `from..to` of it, if it [is divisible](Self::is_divisible) so.
     pub(super) fn slice(&self, from: u64, to: u64) -> Self {
         assert!(from < to && to <= self.len(), "{from}..{to} of {} bytes", self.len());
         match self {
@@ -52,6 +65,7 @@ impl PieceData {
             Self::Extent { extent, skip, .. } => {
                 Self::Extent { extent: *extent, skip: skip + from as u32, len: (to - from) as u32 }
             }
+            Self::Pages(run) => Self::Pages(run.slice(from, to)),
         }
     }
 

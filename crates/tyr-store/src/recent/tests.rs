@@ -158,6 +158,7 @@ impl World {
                 PieceData::Extent { extent, skip, len } => {
                     self.extents[extent][*skip as usize..(*skip + *len) as usize].to_vec()
                 }
+                PieceData::Pages(run) => unreachable!("{run:?} in memory"),
             };
             let end = *offset as usize + bytes.len();
             assert!(end <= self.base.len(), "a piece lies within the blob");

@@ -170,6 +170,6 @@ impl Store {
 fn cost(piece: &PieceData) -> u64 {
     match piece {
         PieceData::Bytes(bytes) => ENTRY_BYTES + bytes.len() as u64,
-        PieceData::Extent { .. } => ENTRY_BYTES,
+        PieceData::Extent { .. } | PieceData::Pages(_) => ENTRY_BYTES,
     }
 }

@@ -92,6 +92,8 @@ impl Store {
     pub fn assemble_node(parts: Parts, visit: Visit<'_>) -> Result<OpenedNode<()>> {
         let Parts { disk, index, log, extents, is_read_only: _ } = parts;
         let store = Arc::new(Self::before_replay(disk, index, extents)?);
+        // Until a map says that all nodes can read them.
+        store.base.write_pages(false);
         let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
         // What was deleted before it left no trace.
         store.recent.know_from(timestamp);

@@ -36,6 +36,14 @@ impl Store {
         Ok(keyspaces.iter().map(|id| usage[id]).collect())
     }
 
+    /// Bytes that extent and page files take on the disk, without their holes.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk does not tell.
+    pub fn payload_bytes(&self) -> Result<u64> {
+        Ok(self.extents.disk_bytes()?.saturating_add(self.base.pages().disk_bytes()?))
+    }
+
     /// How full its disk is; `log_bytes` are those of the log, which its owner has.
     ///
     /// # Errors
@@ -43,8 +51,8 @@ impl Store {
     pub fn space(&self, log_bytes: u64) -> Result<DiskSpace> {
         let (size_bytes, free_bytes) =
             self.disk.size_and_free().map_err(|error| refusal(self.disk.describe(), error))?;
-        let extents = self.extents.disk_bytes()?;
-        let taken_bytes = log_bytes.saturating_add(extents).saturating_add(self.base.disk_bytes());
+        let payloads = self.payload_bytes()?;
+        let taken_bytes = log_bytes.saturating_add(payloads).saturating_add(self.base.disk_bytes());
         Ok(DiskSpace { size_bytes, free_bytes, taken_bytes })
     }
 }

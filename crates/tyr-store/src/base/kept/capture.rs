@@ -7,24 +7,25 @@ use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, Timestamp};
 
 use super::row::{self, HeldPiece, PieceKeys};
 use crate::base::Base;
-use crate::base::dead::Part;
+use crate::base::dead::Elsewhere;
 use crate::base::fold::Fold;
 use crate::base::key::SegmentKeys;
 use crate::base::record::BlobEntry;
 use crate::base::segments::{BLOCK_SIZE, covered};
 use crate::base::types::{BlobChange, PieceData};
 use crate::index::Table;
+use crate::pages::PAGE_LEN;
 
-/// Changes shorter than this take the rest of the inline segments that they touch along: many
-/// small changes of one block are few pieces then.
+/// Changes shorter than this take the rest of the inline segments and the pages that they touch
+/// along: many small changes of one block are few pieces then.
 const WIDENED_LEN_MAX: u64 = 4 << 10;
 
-/// Parts of extents that something shows.
-pub(in crate::base) type Shown = Vec<(ExtentRef, Part)>;
+/// Parts of extents, and pages, that something shows.
+pub(in crate::base) type Shown = Vec<Elsewhere>;
 
 impl Fold<'_> {
     /// Holds what `change` replaces of `old` and was current at the newest kept moment below it.
-    /// Answers the parts of extents that are shown by what is held now.
+    /// Answers where what is held now is.
     pub fn capture(&mut self, old: Option<&BlobEntry>, change: &BlobChange) -> Result<Shown> {
         let Some(old) = old.filter(|old| old.blob.exists) else { return Ok(Shown::new()) };
         let base = self.base();
@@ -53,7 +54,7 @@ impl Fold<'_> {
         let mut shown = Shown::new();
         for range in base.not_held(at, blob, &joined(changed))? {
             for (offset, piece) in base.current(blob, old, range, &coming)? {
-                shown.extend(extent_part(&piece));
+                shown.extend(Elsewhere::of_held(&piece));
                 self.hold_piece(at, blob, offset, &piece);
             }
         }
@@ -154,16 +155,25 @@ impl Base {
         Ok(left)
     }
 
-    /// Grows short ranges by what inline segments have beside them.
+    /// Grows short ranges by what inline segments and pages have beside them.
     fn widen(&self, blob: &BlobName, ranges: &mut [ByteRange], end: u64) -> Result<()> {
         let keys = SegmentKeys::new(blob);
         for range in ranges.iter_mut().filter(|range| range.len() < WIDENED_LEN_MAX) {
             let mut whole = *range;
             let mut meet = |offset: u64, segment: PieceData| {
-                if let PieceData::Bytes(_) = segment {
-                    whole.start = whole.start.min(offset);
-                    whole.end = whole.end.max(covered(offset, &segment).end);
-                }
+                let all = covered(offset, &segment);
+                let taken = match segment {
+                    PieceData::Bytes(_) => all,
+                    PieceData::Extent { .. } => return Ok(()),
+                    PieceData::Pages(_) => {
+                        let (part, page_len) = (all.intersection(*range), PAGE_LEN as u64);
+                        let from = (part.start - offset) / page_len * page_len;
+                        let to = (part.end - offset).next_multiple_of(page_len);
+                        ByteRange { start: offset + from, end: all.end.min(offset + to) }
+                    }
+                };
+                whole.start = whole.start.min(taken.start);
+                whole.end = whole.end.max(taken.end);
                 Ok(())
             };
             self.overlapping(blob, &keys, *range, &mut meet)?;
@@ -206,10 +216,9 @@ impl Base {
                 all.push((next, HeldPiece::Hole(part.start - next)));
             }
             next = part.end;
-            let piece = segment.slice(part.start - offset, part.end - offset);
-            match extent_of(&piece).is_some_and(|extent| coming.contains(&extent)) {
-                true => self.by_value(part, &piece, &mut all)?,
-                false => all.push((part.start, HeldPiece::Written(piece))),
+            match extent_of(&segment).is_some_and(|extent| coming.contains(&extent)) {
+                true => self.by_value(offset, &segment, part, &mut all)?,
+                false => self.hold_part(offset, segment, part, &mut all)?,
             }
         }
         if next < range.end {
@@ -218,17 +227,35 @@ impl Base {
         Ok(all)
     }
 
+    /// The part of a piece at `offset` that holds `range`, to be held where it is, or by value
+    /// where it is no whole pages.
+    pub(super) fn hold_part(
+        &self,
+        offset: u64,
+        piece: PieceData,
+        range: ByteRange,
+        all: &mut Vec<(u64, HeldPiece)>,
+    ) -> Result<()> {
+        let (from, to) = (range.start - offset, range.end - offset);
+        if !piece.is_divisible(from, to) {
+            return self.by_value(offset, &piece, range, all);
+        }
+        all.push((range.start, HeldPiece::Written(piece.slice(from, to))));
+        Ok(())
+    }
+
     fn by_value(
         &self,
-        range: ByteRange,
+        offset: u64,
         piece: &PieceData,
+        range: ByteRange,
         all: &mut Vec<(u64, HeldPiece)>,
     ) -> Result<()> {
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min((start / BLOCK_SIZE + 1) * BLOCK_SIZE);
             let mut bytes = BytesMut::zeroed((end - start) as usize);
-            self.copy_segment(piece, start - range.start, &mut bytes)?;
+            self.copy_segment(piece, start - offset, &mut bytes)?;
             all.push((start, HeldPiece::Written(PieceData::Bytes(bytes.freeze()))));
             start = end;
         }
@@ -263,17 +290,7 @@ fn joined(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
 
 fn extent_of(piece: &PieceData) -> Option<ExtentRef> {
     match piece {
-        PieceData::Bytes(_) => None,
+        PieceData::Bytes(_) | PieceData::Pages(_) => None,
         PieceData::Extent { extent, .. } => Some(*extent),
-    }
-}
-
-/// The part of an extent that a held piece shows.
-pub(super) fn extent_part(piece: &HeldPiece) -> Option<(ExtentRef, Part)> {
-    match piece {
-        HeldPiece::Written(PieceData::Extent { extent, skip, len }) => {
-            Some((*extent, *skip..skip + len))
-        }
-        HeldPiece::Written(PieceData::Bytes(_)) | HeldPiece::Hole(_) => None,
     }
 }

@@ -9,9 +9,9 @@
 use bytes::Bytes;
 use tyr_types::{BlobName, ByteRange, KeyspaceId, Result, Timestamp};
 
-use super::capture::extent_part;
 use super::copied::is_unknown;
 use super::row::{self, Held, HeldPiece, PieceKeys};
+use crate::base::dead::Elsewhere;
 use crate::base::draft::Draft;
 use crate::base::fold::Fold;
 use crate::base::record::BlobEntry;
@@ -134,8 +134,8 @@ impl Fold<'_> {
             let key = keys.at(*offset);
             self.held(at).bytes -= piece.cost(key.len());
             self.batch().remove(Table::Meta, key);
-            if let Some((extent, part)) = extent_part(piece) {
-                draft.release(extent, part);
+            if let Some(place) = Elsewhere::of_held(piece) {
+                draft.release(place);
             }
         }
         if let Some((below, size)) = below {
@@ -147,9 +147,17 @@ impl Fold<'_> {
                     continue;
                 }
                 for part in base.not_held(below, blob, &[wanted])? {
-                    let piece = piece.slice(part.start - offset, part.end - offset);
-                    draft.show(extent_part(&piece));
-                    self.hold_piece(below, blob, part.start, &piece);
+                    let mut parts = Vec::new();
+                    match piece.clone() {
+                        HeldPiece::Written(piece) => {
+                            base.hold_part(*offset, piece, part, &mut parts)?;
+                        }
+                        HeldPiece::Hole(_) => parts.push((part.start, HeldPiece::Hole(part.len()))),
+                    }
+                    for (start, piece) in parts {
+                        draft.show(Elsewhere::of_held(&piece));
+                        self.hold_piece(below, blob, start, &piece);
+                    }
                 }
             }
         }
@@ -158,7 +166,7 @@ impl Fold<'_> {
         held.bytes -= (key.len() + entry.encode().len()) as u64;
         held.blobs -= 1;
         self.batch().remove(Table::Meta, key);
-        draft.finish(self.batch())?;
+        draft.finish(self.changes())?;
         Ok(())
     }
 

@@ -41,14 +41,6 @@ impl HeldPiece {
         ByteRange { start: offset, end: offset + self.len() }
     }
 
-    /// The bytes `from..to` of it.
-    pub fn slice(&self, from: u64, to: u64) -> Self {
-        match self {
-            Self::Written(piece) => Self::Written(piece.slice(from, to)),
-            Self::Hole(_) => Self::Hole(to - from),
-        }
-    }
-
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Written(piece) => record::encode_segment(piece),

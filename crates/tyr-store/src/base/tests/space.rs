@@ -164,3 +164,41 @@ fn what_an_abandoned_upload_left_is_given_back_and_what_the_log_refers_to_is_not
     assert!(fixture.base.reclaim(&[]).unwrap() >= 50_000, "the log has forgotten it now");
     assert_eq!(fixture.content("a").unwrap(), [1; 100_000]);
 }
+
+#[test]
+fn frames_that_are_overwritten_bit_by_bit_give_their_space_back_with_the_last_bit() {
+    let fixture = Fixture::new(false);
+    let (page, count) = (4096, 512);
+    let mut content: Vec<u8> = (0..page * count).map(|place| (place % 251) as u8 + 1).collect();
+    fixture.write("a", 1, 0, &content);
+    fixture.checkpoint(1, 1);
+    let before = fixture.extents.disk_bytes().unwrap();
+    // In an order in which neighbours come far apart; every second first.
+    let order = (0..count).map(|place| place * 205 % count);
+    let (even, odd): (Vec<_>, Vec<_>) = order.partition(|place| place % 2 == 0);
+    let taken = |clock| {
+        fixture.checkpoint(clock, clock);
+        fixture.assert_sound();
+        fixture.extents.disk_bytes().unwrap()
+    };
+    let mut clock = 1;
+    let mut overwrite = |places: &[usize]| {
+        for place in places {
+            clock += 1;
+            let bytes = vec![clock as u8; page];
+            content[place * page..][..page].copy_from_slice(&bytes);
+            fixture.write("a", clock, (place * page) as u64, &bytes);
+        }
+        assert!(fixture.content("a").as_ref() == Some(&content));
+        clock
+    };
+    let clock = overwrite(&even);
+    assert!(taken(clock) > before / 2, "each frame but few shares bytes with what stays");
+    let (first, rest) = odd.split_at(odd.len() / 2);
+    let clock = overwrite(first);
+    let now = taken(clock);
+    assert!(now < before * 6 / 10, "{now} of {before}: frames between two that went go, too");
+    let clock = overwrite(&rest[1..]);
+    assert!(taken(clock) < before / 50, "all but a few frames around one page");
+    assert!(fixture.content("a").is_some());
+}

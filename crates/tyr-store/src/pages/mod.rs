@@ -1,0 +1,289 @@
+//! What is written here and there in blobs, in pages of 4096 bytes.
+//!
+//! ```text
+//! pages/00000001.pag   | header | page | page |  hole  | page | page | ...     full
+//! pages/00000002.pag   | header | page | page | page |   <- the next batch goes here
+//! ```
+//!
+//! A fold writes what changed of a blob's page to a new place at the end of the last file, many
+//! pages at once, and the index refers to it from then on. The page of before is given back after
+//! the next checkpoint: punched out, and a file with it once it has no page left. So a small write
+//! costs its log record and one page, wherever it goes, and nothing is merged or moved later.
+//!
+//! Which pages of a file are *settled*, and how many of them were given back, stands in the index,
+//! in the batch that refers to the pages: what lies behind was written for a batch that never came
+//! to be, and is written over. [`run`] is how pages are referred to. Who does is the base's affair.
+
+mod files;
+mod run;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tyr_types::{Error, Result};
+
+use self::files::Files;
+pub use self::run::{PAGE_LEN, PageRun, PageSpan, RUN_PAGES_MAX};
+use crate::disk::{self, Blocks, Disk};
+
+/// Pages of a file, its header among them: 1 GiB.
+const FILE_PAGES_MAX: u32 = 1 << 18;
+
+/// Bytes written at once.
+const WRITE_LEN_MAX: usize = 1 << 20;
+
+const _: () = {
+    assert!(WRITE_LEN_MAX.is_multiple_of(PAGE_LEN) && WRITE_LEN_MAX > RUN_PAGES_MAX * PAGE_LEN);
+    assert!(FILE_PAGES_MAX as usize > RUN_PAGES_MAX, "a file takes a run at least");
+};
+
+/// What is known of a page file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFile {
+    /// The number of the first page that is not settled; the header is page 0.
+    pub end: u32,
+    /// How many of the pages below were given back.
+    pub freed: u32,
+}
+
+impl PageFile {
+    const NEW: Self = Self { end: 1, freed: 0 };
+
+    /// Whether every page of it was given back.
+    fn is_spent(&self) -> bool {
+        self.freed + 1 == self.end
+    }
+}
+
+/// Where the next page goes, and what waits to be written there.
+struct Tail {
+    file: u32,
+    next: u32,
+    /// Pages before the next one that are in memory only, at the beginning of the blocks.
+    waiting: u32,
+    blocks: Option<Blocks>,
+    /// Files that were written and are not synced, with the page behind what was written.
+    unsynced: BTreeMap<u32, u32>,
+}
+
+/// The page files of a store. Many read; one writes, who folds.
+pub struct Pages {
+    files: Files,
+    settled: Mutex<BTreeMap<u32, PageFile>>,
+    tail: Mutex<Tail>,
+    file_pages_max: u32,
+}
+
+impl Pages {
+    /// The page files on `disk`, of which the index says so much.
+    pub fn new(disk: Arc<dyn Disk>, settled: BTreeMap<u32, PageFile>) -> Self {
+        let unsynced = BTreeMap::new();
+        let tail = Tail { file: 0, next: 0, waiting: 0, blocks: None, unsynced };
+        let pages = Self {
+            files: Files::new(disk),
+            settled: Mutex::new(settled),
+            tail: Mutex::new(tail),
+            file_pages_max: FILE_PAGES_MAX,
+        };
+        pages.rewind();
+        pages
+    }
+
+    /// The same with shorter files.
+    #[cfg(test)]
+    pub fn with_file_pages(self, file_pages_max: u32) -> Self {
+        Self { file_pages_max, ..self }
+    }
+
+    /// Forgets what was written since the last [`Pages::settle`].
+    pub fn rewind(&self) {
+        let last = self.settled.lock().last_key_value().map(|(number, file)| (*number, file.end));
+        let (file, next) = last.unwrap_or((1, PageFile::NEW.end));
+        let mut tail = self.tail.lock();
+        (tail.file, tail.next, tail.waiting) = (file, next, 0);
+        tail.unsynced.clear();
+    }
+
+    /// Takes bytes in, at most [`RUN_PAGES_MAX`] pages of them. They can be read and are durable
+    /// after the next [`Pages::flush`].
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses.
+    pub fn write(&self, bytes: &[u8]) -> Result<PageRun> {
+        let count = bytes.len().div_ceil(PAGE_LEN);
+        assert!((1..=RUN_PAGES_MAX).contains(&count), "{} bytes are no run", bytes.len());
+        let mut tail = self.tail.lock();
+        if tail.next + count as u32 > self.file_pages_max {
+            self.write_waiting(&mut tail)?;
+            tail.file = self.files.next_number(tail.file)?;
+            tail.next = PageFile::NEW.end;
+        } else if (tail.waiting as usize + count) * PAGE_LEN > WRITE_LEN_MAX {
+            self.write_waiting(&mut tail)?;
+        }
+        let (file, first) = (tail.file, tail.next);
+        let start = tail.waiting as usize * PAGE_LEN;
+        let blocks = tail.blocks.get_or_insert_with(|| Blocks::zeros(WRITE_LEN_MAX));
+        let room = &mut blocks.bytes_mut()[start..start + count * PAGE_LEN];
+        room[..bytes.len()].copy_from_slice(bytes);
+        room[bytes.len()..].fill(0);
+        let mut checksums = [0; RUN_PAGES_MAX];
+        for (page, checksum) in room.chunks_exact(PAGE_LEN).zip(&mut checksums) {
+            *checksum = run::checksum(page);
+        }
+        tail.next += count as u32;
+        tail.waiting += count as u32;
+        let run = PageRun::new(file, first, bytes.len() as u32, &checksums[..count]);
+        Ok(run.expect("so many pages are a run"))
+    }
+
+    /// Writes what waits, if there is something, to the place before the next page.
+    fn write_waiting(&self, tail: &mut Tail) -> Result<()> {
+        if tail.waiting == 0 {
+            return Ok(());
+        }
+        let first = tail.next - tail.waiting;
+        let len = tail.waiting as usize * PAGE_LEN;
+        let blocks = tail.blocks.as_ref().expect("what waits is in them");
+        self.files.write(tail.file, first, &blocks.bytes()[..len])?;
+        tail.waiting = 0;
+        let (file, end) = (tail.file, tail.next);
+        tail.unsynced.insert(file, end);
+        Ok(())
+    }
+
+    /// Makes everything that was taken in durable, and answers the files that have more pages for
+    /// it: the index has to say so in the batch that refers to them.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or refuses.
+    pub fn flush(&self) -> Result<BTreeMap<u32, PageFile>> {
+        let mut tail = self.tail.lock();
+        self.write_waiting(&mut tail)?;
+        let mut grown = BTreeMap::new();
+        for (number, end) in std::mem::take(&mut tail.unsynced) {
+            self.files.sync(number)?;
+            let freed = self.settled.lock().get(&number).map_or(0, |file| file.freed);
+            grown.insert(number, PageFile { end, freed });
+        }
+        Ok(grown)
+    }
+
+    /// The index says so now.
+    pub fn settle(&self, files: BTreeMap<u32, PageFile>) {
+        self.settled.lock().extend(files);
+    }
+
+    /// Reads bytes `skip..skip + out.len()` of a run, verified.
+    ///
+    /// # Errors
+    /// `Corrupt` with file and place when what is there is not what was written; `Unavailable`
+    /// when the disk refuses.
+    pub fn read(&self, run: &PageRun, skip: u64, out: &mut [u8]) -> Result<()> {
+        let end = skip + out.len() as u64;
+        debug_assert!(end <= run.len(), "more is asked for than it has");
+        let (first, last) = (skip / PAGE_LEN as u64, end.div_ceil(PAGE_LEN as u64));
+        let whole = run.slice(first * PAGE_LEN as u64, run.len().min(last * PAGE_LEN as u64));
+        if whole.len() == out.len() as u64 && out.len().is_multiple_of(PAGE_LEN) {
+            return self.files.read(&whole, out);
+        }
+        let mut pages = [0; RUN_PAGES_MAX * PAGE_LEN];
+        let pages = &mut pages[..whole.count() as usize * PAGE_LEN];
+        self.files.read(&whole, pages)?;
+        let start = (skip - first * PAGE_LEN as u64) as usize;
+        out.copy_from_slice(&pages[start..start + out.len()]);
+        Ok(())
+    }
+
+    /// Gives pages back; nobody may read them any more. Answers what is to be noted of their
+    /// files; it counts when [`Pages::settle`] is told so. Done again, it does no harm.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn free(&self, mut spans: Vec<PageSpan>) -> Result<BTreeMap<u32, PageFile>> {
+        spans.sort_unstable();
+        let (settled, there) = (self.settled.lock().clone(), self.files.numbers()?);
+        let mut changed = BTreeMap::new();
+        let touch = |left: &PageSpan, right: &PageSpan| {
+            left.file == right.file && left.first + left.count == right.first
+        };
+        for side_by_side in spans.chunk_by(touch) {
+            let PageSpan { file, first, .. } = side_by_side[0];
+            let count = side_by_side.iter().map(|span| span.count).sum();
+            let Some(known) = settled.get(&file).filter(|known| first + count <= known.end) else {
+                return Err(Error::corrupt(format!(
+                    "{}: pages {first} to {} are to be given back, and were never written",
+                    self.files.path(file),
+                    u64::from(first) + u64::from(count)
+                )));
+            };
+            // Of a file that was lost there is nothing to give back.
+            if there.binary_search(&file).is_ok() {
+                self.files.punch(file, first, count)?;
+            }
+            changed.entry(file).or_insert(*known).freed += count;
+        }
+        Ok(changed)
+    }
+
+    /// Removes the files of which every page was given back, but for the one that is written to.
+    /// Answers their numbers: the index has to forget them.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn remove_spent(&self) -> Result<Vec<u32>> {
+        let last = self.tail.lock().file;
+        let settled = self.settled.lock().clone();
+        let spent = settled.iter().filter(|(number, file)| **number < last && file.is_spent());
+        let numbers: Vec<u32> = spent.map(|(number, _)| *number).collect();
+        numbers.iter().try_for_each(|number| self.files.remove(*number))?;
+        Ok(numbers)
+    }
+
+    /// The index has forgotten them.
+    pub fn forget(&self, numbers: &[u32]) {
+        self.settled.lock().retain(|number, _| !numbers.contains(number));
+    }
+
+    /// Gives back what lies behind the settled pages, and files of which nothing is settled. Only
+    /// before anything is written.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn trim(&self) -> Result<()> {
+        let settled = self.settled.lock().clone();
+        for number in self.files.numbers()? {
+            match settled.get(&number) {
+                Some(file) => self.files.cut(number, file.end)?,
+                None => self.files.remove(number)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of each file.
+    pub fn settled(&self) -> BTreeMap<u32, PageFile> {
+        self.settled.lock().clone()
+    }
+
+    /// Where a file is, for messages.
+    pub fn path(&self, number: u32) -> String {
+        self.files.path(number)
+    }
+
+    /// Bytes that all page files take on the disk, without their holes.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn disk_bytes(&self) -> Result<u64> {
+        self.files.numbers()?.into_iter().map(|number| self.files.disk_bytes(number)).sum()
+    }
+}
+
+/// The error of something that the disk refused about a file.
+fn refused(path: String) -> impl FnOnce(std::io::Error) -> Error {
+    move |error| disk::refusal(path, error)
+}
+
+#[cfg(test)]
+mod tests;
