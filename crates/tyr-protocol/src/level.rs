@@ -22,6 +22,7 @@
 //! | 18 | [`LEVEL_KEEPING`]: snapshots that a map keeps |
 //! | 19 | [`LEVEL_GROUP_LEASING`]: leases of whole groups |
 //! | 20 | [`LEVEL_RETURNING`]: nodes that return by difference |
+//! | 21 | [`LEVEL_PAGES`]: page files in the folders of nodes |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -35,7 +36,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_RETURNING;
+pub const LEVEL: u8 = LEVEL_PAGES;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -112,6 +113,10 @@ pub const LEVEL_GROUP_LEASING: u8 = 19;
 /// that has changed since (D5). Below it, such a node begins empty.
 pub const LEVEL_RETURNING: u8 = 20;
 
+/// From this level on a node keeps what is written here and there in page files. A program of
+/// before would not open its folder, and until all nodes have this one each may go back.
+pub const LEVEL_PAGES: u8 = 21;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -140,6 +145,7 @@ const _: () = assert!(LEVEL_COPYING < LEVEL_NOTIFYING, "levels only come");
 const _: () = assert!(LEVEL_NOTIFYING < LEVEL_KEEPING, "levels only come");
 const _: () = assert!(LEVEL_KEEPING < LEVEL_GROUP_LEASING, "levels only come");
 const _: () = assert!(LEVEL_GROUP_LEASING < LEVEL_RETURNING, "levels only come");
+const _: () = assert!(LEVEL_RETURNING < LEVEL_PAGES, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tyr_protocol::level::LEVEL;
+use tyr_protocol::level::{LEVEL, LEVEL_PAGES};
 use tyr_protocol::map::{ClusterMap, MapKeyspace};
 use tyr_protocol::message::Body;
 
@@ -27,6 +27,7 @@ impl Holdings {
     pub fn learn(&mut self, map: &Arc<ClusterMap>) {
         if self.map.as_ref().is_none_or(|known| known.epoch < map.epoch) {
             self.learn_keyspaces(map);
+            self.store.base().write_pages(map.check_level(LEVEL_PAGES).is_ok());
             self.map = Some(Arc::clone(map));
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tyr_protocol::chain::{Hop, Part, Piece};
+use tyr_protocol::level::LEVEL_PAGES;
 use tyr_protocol::map::MapKept;
 use tyr_protocol::member::Store as _;
 use tyr_protocol::message::Body;
@@ -333,4 +334,25 @@ fn what_a_planned_map_takes_away_is_known_until_that_map_is_in_effect() {
     let mut holdings = super::tests::holdings(&folder);
     holdings.hear(&Body::Effective(map));
     assert_eq!(holdings.stat(&log()), None);
+}
+
+/// Until all nodes of a cluster can open a folder with pages, this one may go back to a program that
+/// cannot.
+#[test]
+fn pages_are_written_once_the_map_says_that_all_nodes_know_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holdings = holdings(&folder);
+    let config = KeyspaceConfig { chunk_size: CHUNK, ..KeyspaceConfig::default() };
+    let has_pages = || folder.path().join("pages").exists();
+    for (clock, level, is_written) in [(10, LEVEL_PAGES - 1, false), (20, LEVEL_PAGES, true)] {
+        let mut map = ClusterMap::of(3, std::slice::from_ref(&config)).speaking(level);
+        map.epoch = Epoch(clock as u32);
+        holdings.learn(&Arc::new(map));
+        let payload = Payload::Inline(Bytes::from(vec![7; CHUNK as usize]));
+        let at = Timestamp { epoch: Epoch(clock as u32), ..time(clock) };
+        apply(&mut holdings, Operation::Write { offset: 0, payload }, 0, at);
+        fold(&mut holdings, Timestamp { clock: clock + 5, ..at });
+        assert_eq!(has_pages(), is_written, "level {level}");
+        assert_eq!(held(&holdings, 0), vec![7; CHUNK as usize]);
+    }
 }

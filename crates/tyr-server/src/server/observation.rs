@@ -363,7 +363,7 @@ impl Observer {
             log_bytes: seen.log_bytes,
             disk: self.0.disk.report(),
             index_bytes: store.base().disk_bytes(),
-            extent_bytes: store.extents().disk_bytes().unwrap_or(0),
+            extent_bytes: store.payload_bytes().unwrap_or(0),
             memory_bytes: store.recent().memory() as u64,
             dirty_bytes: store.recent().dirty_memory() as u64,
             expected_bytes: seen.expected_bytes,
