@@ -18,6 +18,15 @@ use crate::snapshot::SnapshotGuard;
 use tyr_runtime::clock;
 use tyr_runtime::ticket::{Committed, Ticket};
 
+/// The share of memory from which on writers are slowed down.
+const PACED_FROM_PERCENT: usize = 70;
+
+/// How long each waits at most while there is room.
+const PAUSE_MAX: Duration = Duration::from_millis(8);
+
+/// Shorter ones would take longer than they are.
+const PAUSE_MIN: Duration = Duration::from_micros(20);
+
 /// How often a thread that waits for the log to be written lets others run before it sleeps.
 const YIELDS_MAX: u32 = 200;
 
@@ -257,13 +266,18 @@ impl Inner {
         }
     }
 
-    /// Holds a writer back while memory is full of what has not been folded.
+    /// Holds a writer back while memory is full of what has not been folded, and slows it down
+    /// before: the fuller, the more, so that together they go as fast as folds take it from there.
     ///
     /// # Errors
     /// `Unavailable` when folding fails, for a full disk perhaps, and memory is full.
     fn admit(&self) -> Result<()> {
         let limit = self.options.cache_bytes as usize;
-        if self.store.recent().dirty_memory() < limit {
+        let dirty = self.store.recent().dirty_memory();
+        if dirty < limit {
+            if let Some(pause) = pause(dirty, limit) {
+                std::thread::sleep(pause);
+            }
             return Ok(());
         }
         let mut state = self.folding.state.lock();
@@ -285,5 +299,29 @@ impl Inner {
             }
             Some(_) | None => Ok(()),
         }
+    }
+}
+
+/// How long a writer waits while so much of the memory is full.
+fn pause(dirty: usize, limit: usize) -> Option<Duration> {
+    let from = limit / 100 * PACED_FROM_PERCENT;
+    let share = dirty.checked_sub(from)? as f64 / (limit - from).max(1) as f64;
+    let pause = PAUSE_MAX.mul_f64(share.min(1.0) * share.min(1.0));
+    (pause >= PAUSE_MIN).then_some(pause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_wait_the_longer_the_fuller_memory_is() {
+        let limit = 128 << 20;
+        let at = |percent: usize| pause(limit / 100 * percent, limit);
+        assert_eq!((at(10), at(PACED_FROM_PERCENT)), (None, None));
+        let pauses: Vec<Duration> = [80, 85, 90, 95, 99].into_iter().filter_map(at).collect();
+        assert!(pauses.len() >= 4 && pauses.is_sorted(), "{pauses:?}");
+        assert!(pauses.last().is_some_and(|last| *last > PAUSE_MAX / 2 && *last <= PAUSE_MAX));
+        assert_eq!(pause(limit * 2, limit), Some(PAUSE_MAX), "and no longer");
     }
 }

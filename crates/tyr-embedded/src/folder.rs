@@ -165,6 +165,7 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
             // What has been folded may leave memory, so that writers find room meanwhile.
             Ok(true) => {
                 shrink(inner);
+                inner.folding.done.notify_all();
                 inner.drop_oldest_kept(false);
             }
             Ok(false) => break,
