@@ -7,7 +7,8 @@ use tyr::Durability;
 
 use super::meter::Figures;
 use super::pace::Pace;
-use super::{Scenario, mix, monalisa, open, reads, stream, transforms};
+use super::random::Overwrites;
+use super::{Scenario, mix, monalisa, open, random, reads, stream, transforms};
 use crate::data::size_text;
 use crate::failure::Outcome;
 
@@ -49,6 +50,15 @@ pub enum Case {
         /// Bytes written and read back.
         bytes: u64,
     },
+    /// A large blob, overwritten at random places.
+    Random {
+        /// How an overwrite is acknowledged, by name.
+        durability: String,
+        /// Bytes of an overwrite.
+        len: u64,
+        /// Bytes of the blob.
+        bytes: u64,
+    },
     /// Makes the store that `Open` opens.
     Build {
         /// How many blobs of 100 bytes.
@@ -70,6 +80,7 @@ impl Case {
             Self::Transforms { .. } => Scenario::Transforms,
             Self::Mix { .. } => Scenario::Mix,
             Self::Stream { .. } => Scenario::Stream,
+            Self::Random { .. } => Scenario::Random,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
         }
     }
@@ -97,6 +108,10 @@ impl Case {
                 size_text(*bytes),
                 if *is_synced { "every 64 MiB" } else { "at the end" }
             ),
+            Self::Random { durability, len, bytes } => {
+                let (len, bytes) = (size_text(*len), size_text(*bytes));
+                format!("random {len} overwrites, {durability}, {bytes}")
+            }
             Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
             Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
         }
@@ -118,6 +133,10 @@ impl Case {
             }
             Self::Stream { is_plain_file: false, is_synced, bytes } => {
                 stream::run_blob(dir, *is_synced, *bytes)?
+            }
+            Self::Random { durability, len, bytes } => {
+                let durability = Durability::parse(durability)?;
+                random::run(dir, &Overwrites { durability, len: *len, bytes: *bytes })?
             }
             Self::Build { blobs } => open::build(dir, *blobs)?,
             Self::Open { blobs } => open::open(dir, *blobs)?,

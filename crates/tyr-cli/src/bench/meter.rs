@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -143,7 +144,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Bytes of disk that a folder takes, holes not counted.
+/// Bytes of disk that a folder takes, holes not counted; nor what is removed meanwhile.
 pub fn bytes_on_disk(dir: &Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     /// `st_blocks` counts these, whatever the file system's own blocks are.
@@ -151,7 +152,11 @@ pub fn bytes_on_disk(dir: &Path) -> std::io::Result<u64> {
     let mut total = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let metadata = entry.metadata()?;
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
         total += if metadata.is_dir() {
             bytes_on_disk(&entry.path())?
         } else {

@@ -6,12 +6,14 @@
 //!
 //! ```text
 //! plan ──cases──► child process ──figures──► report
-//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  open
-//!                 on: workload (who writes and reads what), pace (threads and time), meter
+//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  open
+//!                 on: workload (who writes and reads what), pace (threads and time), latencies,
+//!                     meter
 //! ```
 
 mod case;
 mod cluster;
+mod latencies;
 mod machine;
 mod meter;
 mod mix;
@@ -19,6 +21,7 @@ mod monalisa;
 mod open;
 mod pace;
 mod plan;
+mod random;
 mod reads;
 mod report;
 mod stream;
@@ -56,12 +59,15 @@ run, counts and sizes are compared with what was acknowledged
 other, and readers' rates per second of their own CPU time (their thread clocks), so that their \
 share of the CPU is held equal
   stream      a large blob in 1 MiB pieces against a plain file with the same syncs
+  random      32 threads overwrite a large blob at random places: 512 bytes to 64 KiB each; then \
+reads of 4 KiB at random, and of all of it, beside what that took before; every read is verified. \
+It takes long, and runs only where --only names it
   open        many blobs of 100 bytes: time to open, resident memory
 
 Example:
   tyr bench --only monalisa,reads --runs 3")]
 pub struct BenchArguments {
-    /// Only these, separated by commas
+    /// Only these, separated by commas; default: all but random
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
     /// How often each case runs; medians are printed
@@ -70,7 +76,7 @@ pub struct BenchArguments {
     /// Seconds measured of each timed case, after a fifth of it as warm-up
     #[arg(long, default_value = "5", value_parser = parse_seconds)]
     seconds: f64,
-    /// Bytes of the stream
+    /// Bytes of the stream, of which the blobs of `random` have a half or an eighth
     #[arg(long, value_parser = parse_size, default_value = "4GiB", value_name = "SIZE")]
     bytes: u64,
     /// Blobs of `open`
@@ -100,12 +106,33 @@ pub enum Scenario {
     Transforms,
     Mix,
     Stream,
+    Random,
     Open,
 }
 
 impl Scenario {
-    const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
-        [Self::Monalisa, Self::Reads, Self::Transforms, Self::Mix, Self::Stream, Self::Open];
+    const ALL: [Self; <Self as strum::EnumCount>::COUNT] = [
+        Self::Monalisa,
+        Self::Reads,
+        Self::Transforms,
+        Self::Mix,
+        Self::Stream,
+        Self::Random,
+        Self::Open,
+    ];
+
+    /// Whether it runs where `--only` names none: all do but what takes long.
+    fn is_default(self) -> bool {
+        match self {
+            Self::Monalisa
+            | Self::Reads
+            | Self::Transforms
+            | Self::Mix
+            | Self::Stream
+            | Self::Open => true,
+            Self::Random => false,
+        }
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
@@ -174,9 +201,12 @@ fn settings(arguments: &BenchArguments) -> (Pace, Vec<Item>, u32) {
     } else {
         (arguments.seconds, arguments.bytes, arguments.blobs, arguments.runs)
     };
-    let wanted: &[Scenario] =
-        if arguments.only.is_empty() { &Scenario::ALL } else { &arguments.only };
-    (Pace::of_seconds(seconds), plan(wanted, bytes, blobs), runs)
+    let wanted: Vec<Scenario> = if arguments.only.is_empty() {
+        Scenario::ALL.into_iter().filter(|scenario| scenario.is_default()).collect()
+    } else {
+        arguments.only.clone()
+    };
+    (Pace::of_seconds(seconds), plan(&wanted, bytes, blobs), runs)
 }
 
 /// Starts this program again for one case, and waits for its figures.

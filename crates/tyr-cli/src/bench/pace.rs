@@ -4,16 +4,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tyr::Result;
 
+use super::latencies::Latencies;
 use super::meter::{Cost, Figures, Moment, thread_cpu};
-
-/// The longest latency that is told from longer ones: a minute.
-const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// Latencies are kept to one in a hundred: small histograms, for memory is measured too.
-const LATENCY_DIGITS: u8 = 2;
 
 /// How long to warm up and to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +38,7 @@ pub struct Done {
     pub count_total: u64,
     /// CPU time of the thread while it was measured.
     pub cpu: Duration,
-    latencies: Histogram<u64>,
+    latencies: Latencies,
 }
 
 /// What all threads did, and what it cost.
@@ -103,8 +98,7 @@ fn sleep_unless_over(phase: &AtomicU8, time: Duration) {
 }
 
 fn repeat(phase: &AtomicU8, mut step: Step<'_>) -> Result<Done> {
-    let mut latencies = Histogram::new_with_max(LATENCY_MAX_NS, LATENCY_DIGITS)
-        .expect("the bounds are constants that fit");
+    let mut latencies = Latencies::default();
     let (mut count, mut count_total) = (0, 0);
     let mut cpu_begin = None;
     let mut last = Instant::now();
@@ -124,8 +118,7 @@ fn repeat(phase: &AtomicU8, mut step: Step<'_>) -> Result<Done> {
         count_total += 1;
         if now_phase == MEASURING {
             count += 1;
-            let nanoseconds = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
-            latencies.saturating_record(nanoseconds);
+            latencies.record(now - last);
         }
         last = now;
     }
@@ -145,13 +138,12 @@ pub fn count_total(threads: &[Done]) -> u64 {
 
 /// Sets the median and the 99th percentile of the latencies of all `threads`, in µs.
 pub fn report_latencies(threads: &[Done], figures: &mut Figures) {
-    let mut all = Histogram::<u64>::new_with_max(LATENCY_MAX_NS, LATENCY_DIGITS)
-        .expect("the bounds are constants that fit");
+    let mut all = Latencies::default();
     for done in threads {
-        all.add(&done.latencies).expect("all histograms have the same bounds");
+        all.add(&done.latencies);
     }
     for (name, quantile) in [("p50_us", 0.5), ("p99_us", 0.99)] {
-        figures.set(name, all.value_at_quantile(quantile) as f64 / 1e3);
+        figures.set(name, all.at_us(quantile));
     }
 }
 

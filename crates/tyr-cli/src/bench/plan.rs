@@ -4,6 +4,7 @@ use tyr::Durability;
 
 use super::Scenario;
 use super::case::Case;
+use super::random::whole_pieces;
 
 /// Threads of the mix.
 const MIX_THREADS: usize = 32;
@@ -51,6 +52,7 @@ pub fn plan(wanted: &[Scenario], bytes: u64, blobs: u64) -> Vec<Item> {
                     .map(|writers| fresh(Case::Mix { writers, readers: MIX_THREADS - writers })),
             ),
             Scenario::Stream => items.extend(stream(bytes).map(fresh)),
+            Scenario::Random => items.extend(random(bytes).map(fresh)),
         }
     }
     items
@@ -73,6 +75,21 @@ fn monalisa() -> impl Iterator<Item = Case> {
 fn stream(bytes: u64) -> impl Iterator<Item = Case> {
     [true, false].into_iter().flat_map(move |is_synced| {
         [true, false].map(|is_plain_file| Case::Stream { is_plain_file, is_synced, bytes })
+    })
+}
+
+/// A blob of half the bytes; of an eighth where an overwrite costs more a byte, so that it ends.
+fn random(bytes: u64) -> [Case; 4] {
+    [
+        (Durability::Buffered, 4096, bytes / 2),
+        (Durability::Buffered, 512, bytes / 8),
+        (Durability::Buffered, 65_536, bytes / 2),
+        (Durability::Sync, 4096, bytes / 8),
+    ]
+    .map(|(durability, len, bytes)| Case::Random {
+        durability: durability.name().to_owned(),
+        len,
+        bytes: whole_pieces(bytes),
     })
 }
 

@@ -1,6 +1,7 @@
 //! `tyr demo` and `tyr bench`, at their smallest.
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::shell::{Shell, describe, lines};
 
@@ -82,4 +83,19 @@ fn every_benchmark_runs_at_its_smallest() {
         }
     }
     assert!(results["conclusions"].as_object().unwrap().len() >= 9, "{results}");
+    let is_random = |case: &Value| case["label"].as_str().unwrap().starts_with("random");
+    assert!(!cases.iter().any(is_random), "it takes long, and nobody asked for it: {results}");
+}
+
+#[test]
+fn random_overwrites_are_measured_where_they_are_asked_for() {
+    let shell = Shell::empty();
+    let results = &shell.json(["bench", "--quick", "--only", "random"])[0];
+    let cases = results["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4, "{results}");
+    for case in cases {
+        for name in ["write_cpu_us", "slowest_ms", "disk_per_byte_max", "through_share"] {
+            assert!(case["figures"][name]["median"].as_f64().unwrap() > 0.0, "{name}: {case}");
+        }
+    }
 }
