@@ -11,7 +11,6 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, limits};
@@ -91,6 +90,8 @@ pub(super) struct Draft<'a> {
     pages_held: Vec<PageSpan>,
     /// Whether an extent was written that is not synced yet.
     pub has_new_extents: bool,
+    /// Whether what fills most of a page goes to one; else it stays inline.
+    pub writes_pages: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -111,6 +112,7 @@ impl<'a> Draft<'a> {
             pages_before: Vec::new(),
             pages_held: Vec::new(),
             has_new_extents: false,
+            writes_pages: false,
         }
     }
 
@@ -524,7 +526,7 @@ impl<'a> Draft<'a> {
 
     /// Writes what is new and fills most of a page to pages.
     fn write_pages(&mut self) -> Result<()> {
-        if !self.base.writes_pages.load(Ordering::Relaxed) {
+        if !self.writes_pages {
             return Ok(());
         }
         let is_new = |offset: &u64, segment: &PieceData| self.loaded.get(offset) != Some(segment);

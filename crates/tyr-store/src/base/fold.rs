@@ -1,6 +1,7 @@
 //! Folding: recent operations become the base.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
@@ -22,6 +23,10 @@ pub(super) const CONTENT_LEN_MAX: u64 = 1 << 10;
 /// Bytes of changes after which a batch is committed. A single blob's changes may be more.
 pub(super) const BATCH_LEN: usize = 4 << 20;
 
+/// What must be free for small pieces to go to pages: as much as a fold brings. Below that they go
+/// to the index, for which space is kept: what makes room must never need some.
+const PAGE_ROOM_MIN: u64 = 128 << 20;
+
 const _: () = assert!(CONTENT_LEN_MAX <= super::segments::BLOCK_SIZE, "it may become a segment");
 
 /// What a batch changes.
@@ -42,6 +47,8 @@ pub(super) struct Fold<'a> {
     /// What is held for kept moments, where it changes.
     held: BTreeMap<Timestamp, Held>,
     has_new_extents: bool,
+    /// Whether small pieces go to pages.
+    writes_pages: bool,
 }
 
 impl<'a> Fold<'a> {
@@ -49,6 +56,8 @@ impl<'a> Fold<'a> {
     pub fn new(base: &'a Base) -> Self {
         // What a fold before wrote that failed is written over.
         base.pages.rewind();
+        let has_room = || base.disk.room().is_ok_and(|room| room >= PAGE_ROOM_MIN);
+        let writes_pages = base.writes_pages.load(Ordering::Relaxed) && has_room();
         Self {
             base,
             changes: Changes::default(),
@@ -56,6 +65,7 @@ impl<'a> Fold<'a> {
             totals: BTreeMap::new(),
             held: BTreeMap::new(),
             has_new_extents: false,
+            writes_pages,
         }
     }
 
@@ -168,6 +178,7 @@ impl<'a> Fold<'a> {
         };
         let BlobChange { blob, size, version, folded_at, holes, pieces, .. } = change;
         let mut draft = Draft::new(self.base, &blob, stored_end, is_compressed);
+        draft.writes_pages = self.writes_pages;
         draft.show(shown);
         let stored = old.as_ref().map_or(0, |old| old.stored);
         let mut after = BlobBase { exists: true, size, version, folded_at, content: None };

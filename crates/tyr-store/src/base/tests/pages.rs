@@ -152,3 +152,30 @@ fn a_lost_page_file_costs_its_pages_and_no_checkpoint() {
     assert_eq!(fixture.content("a"), Some(numbered(3)));
     assert_eq!(fixture.content("b"), Some(vec![5; 100]));
 }
+
+#[test]
+fn on_a_full_disk_what_makes_room_needs_no_page() {
+    let fixture = Fixture::new(false);
+    let mut content = [numbered(3), numbered(5), numbered(7)].concat();
+    fixture.write("a", 1, 0, &content);
+    fixture.checkpoint(1, 1);
+    fixture.disk.set_capacity(Some(fixture.disk.disk_bytes()));
+    // Within a page: what is left of it has to be written.
+    let cut = 2 * LEN + 3500;
+    content.truncate(cut as usize);
+    let mut change = fixture.change("a", 2, cut);
+    change.cut = Some(cut);
+    fixture.fold(vec![change]);
+    content[100..200].fill(9);
+    fixture.write("a", 3, 100, &[9; 100]);
+    assert_eq!(fixture.content("a"), Some(content.clone()));
+    fixture.disk.set_capacity(None);
+    fixture.checkpoint(3, 3);
+    assert_eq!(taken(&fixture), LEN, "the page between");
+    content[..8].fill(1);
+    fixture.write("a", 4, 0, &[1; 8]);
+    fixture.checkpoint(4, 4);
+    assert_eq!(taken(&fixture), 2 * LEN, "with room again it is a page again");
+    assert_eq!(fixture.content("a"), Some(content));
+    assert_eq!(fixture.findings(), []);
+}
