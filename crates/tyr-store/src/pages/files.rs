@@ -1,14 +1,13 @@
 //! The page files by number: names, headers, and handles kept open.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 use tyr_types::{Error, Result};
 
-use super::refused;
 use super::run::{self, PAGE_LEN, PageRun};
 use crate::disk::{self, Disk, DiskFile, OpenMode};
 
@@ -44,6 +43,11 @@ impl Files {
         format!("{}/{}", self.disk.describe(), name(number))
     }
 
+    /// The error of something that the disk refused about a file.
+    fn refused(&self, number: u32) -> impl FnOnce(io::Error) -> Error {
+        move |error| disk::refusal(self.path(number), error)
+    }
+
     /// The number behind this one.
     pub fn next_number(&self, number: u32) -> Result<u32> {
         number.checked_add(1).filter(|next| *next < u32::MAX).ok_or_else(|| {
@@ -58,7 +62,8 @@ impl Files {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => {
-                return Err(refused(format!("{}/{FOLDER}", self.disk.describe()))(error));
+                let folder = format!("{}/{FOLDER}", self.disk.describe());
+                return Err(disk::refusal(folder, error));
             }
         };
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| number_of(name)).collect();
@@ -76,7 +81,7 @@ impl Files {
                 let text = format!("{}: the file is missing", self.path(number));
                 return Err(Error::corrupt(text));
             }
-            Err(error) => return Err(refused(self.path(number))(error)),
+            Err(error) => return Err(self.refused(number)(error)),
         };
         self.check_version(number, &*file)?;
         self.remember(number, &file);
@@ -98,7 +103,7 @@ impl Files {
             self.disk.sync_folder(FOLDER)?;
             Ok(file)
         };
-        let file = make().map_err(refused(self.path(number)))?;
+        let file = make().map_err(self.refused(number))?;
         self.check_version(number, &*file)?;
         self.remember(number, &file);
         Ok(file)
@@ -108,7 +113,7 @@ impl Files {
     /// is.
     fn check_version(&self, number: u32, file: &dyn DiskFile) -> Result<()> {
         let mut found = [0; HEADER_LEN];
-        let count = file.read_at(&mut found, 0).map_err(refused(self.path(number)))?;
+        let count = file.read_at(&mut found, 0).map_err(self.refused(number))?;
         let is_whole = count == HEADER_LEN && found[..8] == *MAGIC && is_sealed(&found);
         if is_whole && found[8] > FORMAT_VERSION {
             let format = "a later page format";
@@ -121,20 +126,19 @@ impl Files {
     pub fn write(&self, number: u32, first: u32, bytes: &[u8]) -> Result<()> {
         assert!(first > 0 && bytes.len().is_multiple_of(PAGE_LEN), "whole pages behind the header");
         let file = self.get_or_create(number)?;
-        let path = self.path(number);
-        disk::check_room(&*self.disk, &path, bytes.len() as u64)?;
-        file.write_at(bytes, position(first)).map_err(refused(path))
+        disk::check_room(&*self.disk, self.path(number), bytes.len() as u64)?;
+        file.write_at(bytes, position(first)).map_err(self.refused(number))
     }
 
     pub fn sync(&self, number: u32) -> Result<()> {
-        self.get(number)?.sync().map_err(refused(self.path(number)))
+        self.get(number)?.sync().map_err(self.refused(number))
     }
 
     /// Reads all pages of a run, verified.
     pub fn read(&self, run: &PageRun, out: &mut [u8]) -> Result<()> {
         debug_assert_eq!(out.len(), run.count() as usize * PAGE_LEN, "whole pages");
         let file = self.get(run.file)?;
-        let count = file.read_at(out, position(run.first)).map_err(refused(self.path(run.file)))?;
+        let count = file.read_at(out, position(run.first)).map_err(self.refused(run.file))?;
         let pages = (run.first..).zip(out.chunks_exact(PAGE_LEN)).zip(run.checksums());
         for ((page, content), checksum) in pages {
             let end = (page - run.first + 1) as usize * PAGE_LEN;
@@ -153,7 +157,7 @@ impl Files {
         assert!(first > 0, "the header of page file {number} stays");
         let file = self.get(number)?;
         let len = u64::from(count) * PAGE_LEN as u64;
-        file.punch(position(first), len).map_err(refused(self.path(number)))
+        file.punch(position(first), len).map_err(self.refused(number))
     }
 
     /// Ends the file before page `end`, if it is longer.
@@ -164,23 +168,21 @@ impl Files {
             true => file.set_len(position(end)),
             false => Ok(()),
         });
-        cut.map_err(refused(self.path(number)))
+        cut.map_err(self.refused(number))
     }
 
     /// Removes the file, if it is there.
     pub fn remove(&self, number: u32) -> Result<()> {
         self.open.write().remove(&number);
         match self.disk.remove(&name(number)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(refused(self.path(number))(error))
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.refused(number)(error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
     /// Bytes the file takes on the disk.
     pub fn disk_bytes(&self, number: u32) -> Result<u64> {
-        self.get(number)?.disk_bytes().map_err(refused(self.path(number)))
+        self.get(number)?.disk_bytes().map_err(self.refused(number))
     }
 
     fn remember(&self, number: u32, file: &Arc<dyn DiskFile>) {

@@ -25,7 +25,7 @@ use tyr_types::{Error, Result};
 
 use self::files::Files;
 pub use self::run::{PAGE_LEN, PageRun, PageSpan, RUN_PAGES_MAX};
-use crate::disk::{self, Blocks, Disk};
+use crate::disk::{Blocks, Disk};
 
 /// Pages of a file, its header among them: 1 GiB.
 const FILE_PAGES_MAX: u32 = 1 << 18;
@@ -278,11 +278,6 @@ impl Pages {
     pub fn disk_bytes(&self) -> Result<u64> {
         self.files.numbers()?.into_iter().map(|number| self.files.disk_bytes(number)).sum()
     }
-}
-
-/// The error of something that the disk refused about a file.
-fn refused(path: String) -> impl FnOnce(std::io::Error) -> Error {
-    move |error| disk::refusal(path, error)
 }
 
 #[cfg(test)]
