@@ -336,8 +336,8 @@ fn what_a_planned_map_takes_away_is_known_until_that_map_is_in_effect() {
     assert_eq!(holdings.stat(&log()), None);
 }
 
-/// Until all nodes of a cluster can open a folder with pages, this one may go back to a program that
-/// cannot.
+/// Until all nodes of a cluster can open a folder with pages, this one may go back to a program
+/// that cannot.
 #[test]
 fn pages_are_written_once_the_map_says_that_all_nodes_know_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! What is to be given back: a whole extent, the frames of one of which nothing is shown any more,
-//! or pages. It is noted in the index, and goes after the next checkpoint: until then a loss of power
-//! may bring back what showed it.
+//! or pages. It is noted in the index, and goes after the next checkpoint: until then a loss of
+//! power may bring back what showed it.
 
 use std::ops::Range;
 

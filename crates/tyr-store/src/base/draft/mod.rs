@@ -8,61 +8,37 @@
 //! changed in part is written anew. Runs of [`limits::EXTENT_PAYLOAD_MIN`] bytes and more go to
 //! extents. Extents are never rewritten: a segment that is overwritten in part is cut into what is
 //! left of it.
+//!
+//! [`inline`] is how small pieces lie in their blocks, [`pages`] what goes to pages, and
+//! [`extents`] what becomes of extents.
+
+mod extents;
+mod inline;
+mod pages;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
-use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Result, limits};
+use tyr_types::{BlobName, ByteRange, ExtentRef, Result, limits};
 
+use self::extents::{Lost, Use};
+use self::inline::MERGED_LEN_MAX;
 use super::Base;
-use super::dead::{self, Elsewhere, Part, bury, whole_frames, without};
+use super::dead::{self, Elsewhere};
 use super::fold::Changes;
-use super::key::{self, SegmentKeys};
-use super::record::{self, ExtentEntry};
+use super::key::SegmentKeys;
+use super::record;
 use super::segments::{BLOCK_SIZE, covered};
 use super::types::PieceData;
 use crate::extents::FRAME_PAYLOAD;
-use crate::index::{IndexBatch, Table};
-use crate::pages::{PAGE_LEN, PageSpan, RUN_PAGES_MAX};
-
-/// Larger inline segments than this are not merged with what comes beside them: writing them again
-/// would cost more than finding two instead of one.
-const MERGED_LEN_MAX: u64 = 2 << 10;
-
-/// Bytes of an aligned page from which on they get a page of their own: shorter ones stay inline,
-/// where they take no more space than they have.
-const PAGE_BYTES_MIN: usize = 3 << 10;
-
-/// Inline segments in one block, above which they are made one.
-const BLOCK_SEGMENTS_MAX: usize = 16;
+use crate::index::Table;
+use crate::pages::PageSpan;
 
 const _: () = {
-    assert!(MERGED_LEN_MAX <= BLOCK_SIZE, "what is merged stays within its block");
     assert!(BLOCK_SIZE <= limits::EXTENT_PAYLOAD_MIN as u64, "a whole block may lie inline");
     assert!(limits::EXTENT_PAYLOAD_MIN <= limits::EXTENT_LEN_MAX as usize);
-    assert!(MERGED_LEN_MAX <= PAGE_BYTES_MIN as u64, "what fills a page is not merged any more");
-    assert!(PAGE_BYTES_MIN <= PAGE_LEN && BLOCK_SIZE.is_multiple_of(PAGE_LEN as u64));
-    assert!(BLOCK_SIZE as usize <= RUN_PAGES_MAX * PAGE_LEN, "a block of pages is one run");
 };
-
-/// What becomes of an extent.
-#[derive(Default)]
-struct Use {
-    /// Segments that refer to it: after minus before.
-    change: i64,
-    /// What the segments that were looked at show of it.
-    shown: Vec<Part>,
-    /// What lost its segment.
-    lost: Vec<Lost>,
-}
-
-/// A part of an extent that lost its segment.
-struct Lost {
-    part: Part,
-    /// Where in the blob it was, where that is known to be the only place of the frames beside it.
-    at: Option<u64>,
-}
 
 /// The segments of one blob, being changed.
 pub(super) struct Draft<'a> {
@@ -213,56 +189,6 @@ impl<'a> Draft<'a> {
         base.overlapping(blob, &keys, range, &mut load)
     }
 
-    /// Notes that all segments of `range` are loaded, with those that it touches.
-    fn know(&mut self, mut range: ByteRange) {
-        if let Some((start, end)) = self.known.range(..=range.start).next_back()
-            && *end >= range.start
-        {
-            range = ByteRange { start: *start, end: range.end.max(*end) };
-        }
-        self.known.insert(range.start, range.end);
-    }
-
-    /// Whether what the index has of `range` was loaded, and no segment shows a byte of it that is
-    /// in this extent.
-    fn is_unshown(&self, extent: &ExtentRef, range: ByteRange) -> bool {
-        let before = self.known.range(..=range.start).next_back();
-        let is_known = before.is_some_and(|(_, end)| *end >= range.end);
-        let mut first = self.segments.range(..range.start).next_back().into_iter();
-        let mut met = self.segments.range(range.start..range.end);
-        let shows = |(offset, segment): (&u64, &PieceData)| match segment {
-            PieceData::Extent { extent: its, .. } => {
-                its == extent && covered(*offset, segment).overlaps(range)
-            }
-            PieceData::Bytes(_) | PieceData::Pages(_) => false,
-        };
-        is_known && !first.any(shows) && !met.any(shows)
-    }
-
-    /// A part that was lost, with the rest of the frames at its ends, if nothing shows that either.
-    fn with_frames(&self, extent: &ExtentRef, Lost { part, at }: Lost) -> Part {
-        // What is held for kept snapshots shows it too, and is not looked at.
-        let Some(at) = at.filter(|_| extent.compressed_len == 0 && !self.base.holds_any()) else {
-            return part;
-        };
-        let payload = FRAME_PAYLOAD as u32;
-        let (mut start, mut end) = (part.start, part.end);
-        let head = u64::from(start % payload);
-        if head > 0
-            && at >= head
-            && self.is_unshown(extent, ByteRange { start: at - head, end: at })
-        {
-            start -= head as u32;
-        }
-        let frame_end = end.next_multiple_of(payload).min(extent.len);
-        let at_end = at + u64::from(end - part.start);
-        let tail = ByteRange { start: at_end, end: at_end + u64::from(frame_end - end) };
-        if !tail.is_empty() && self.is_unshown(extent, tail) {
-            end = frame_end;
-        }
-        start..end
-    }
-
     fn load(&mut self, offset: u64, segment: PieceData) {
         if self.removed.contains(&offset) {
             return;
@@ -315,30 +241,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes pages into memory that reach over an end of `range`, so that they can be cut there.
-    fn loosen(&mut self, range: ByteRange) -> Result<()> {
-        for at in [range.start, range.end] {
-            let Some((start, segment)) = self.segments.range(..at).next_back() else { continue };
-            let (start, PieceData::Pages(run)) = (*start, segment.clone()) else { continue };
-            let (inside, page_len) = (at - start, PAGE_LEN as u64);
-            if inside >= run.len() || inside.is_multiple_of(page_len) {
-                continue;
-            }
-            let from = inside / page_len * page_len;
-            let to = run.len().min(from + page_len);
-            let mut bytes = BytesMut::zeroed((to - from) as usize);
-            self.base.copy_segment(&PieceData::Pages(run), from, &mut bytes)?;
-            self.segments.remove(&start);
-            for (from, to) in [(0, from), (to, run.len())] {
-                if from < to {
-                    self.segments.insert(start + from, PieceData::Pages(run.slice(from, to)));
-                }
-            }
-            self.segments.insert(start + from, PieceData::Bytes(bytes.freeze()));
-        }
-        Ok(())
-    }
-
     /// Takes every segment out of `range`; what reaches beyond it stays.
     fn carve(&mut self, range: ByteRange) -> Result<()> {
         self.loosen(range)?;
@@ -386,118 +288,6 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn put_blocks(&mut self, mut offset: u64, mut bytes: Bytes) -> Result<()> {
-        while !bytes.is_empty() {
-            let room = (BLOCK_SIZE - offset % BLOCK_SIZE) as usize;
-            let part = bytes.split_to(room.min(bytes.len()));
-            let end = offset + part.len() as u64;
-            self.put_in_block(offset, part)?;
-            offset = end;
-        }
-        Ok(())
-    }
-
-    /// Puts bytes into their block, with those inline segments that they cut or that are no larger
-    /// and touch them.
-    fn put_in_block(&mut self, offset: u64, bytes: Bytes) -> Result<()> {
-        let new = ByteRange { start: offset, end: offset + bytes.len() as u64 };
-        self.loosen(new)?;
-        if self.patch(new, &bytes) {
-            return Ok(());
-        }
-        let block = block_of(offset);
-        debug_assert!(block.contains(new), "{new:?} reaches over the end of its block");
-        let mut merged = Vec::new();
-        let mut whole = new;
-        for (offset, old) in self.inline_in(block) {
-            let old_range = ByteRange { start: offset, end: offset + old.len() as u64 };
-            if old_range.overlaps(new) && !new.contains(old_range) {
-                whole.start = whole.start.min(old_range.start);
-                whole.end = whole.end.max(old_range.end);
-                merged.push((offset, old));
-            }
-        }
-        self.carve(whole)?;
-        while let Some((offset, old)) = self.mergeable(block, whole) {
-            self.segments.remove(&offset);
-            whole.start = whole.start.min(offset);
-            whole.end = whole.end.max(offset + old.len() as u64);
-            merged.push((offset, old));
-        }
-        let mut content = bytes;
-        if !merged.is_empty() {
-            let mut all = vec![0; whole.len() as usize];
-            for (offset, part) in merged.into_iter().chain([(offset, content)]) {
-                let at = (offset - whole.start) as usize;
-                all[at..at + part.len()].copy_from_slice(&part);
-            }
-            content = all.into();
-        }
-        self.segments.insert(whole.start, PieceData::Bytes(content));
-        self.tidy(block)
-    }
-
-    /// Puts bytes into the inline segment that has them all, if there is one. It is copied for the
-    /// first of them only: a block may have hundreds.
-    fn patch(&mut self, new: ByteRange, bytes: &[u8]) -> bool {
-        let Some((start, segment)) = self.segments.range_mut(..=new.start).next_back() else {
-            return false;
-        };
-        let at = (new.start - start) as usize;
-        let PieceData::Bytes(content) = segment else { return false };
-        if content.len() < at + bytes.len() {
-            return false;
-        }
-        let shared = std::mem::take(content);
-        let mut own = shared.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&*shared));
-        own[at..at + bytes.len()].copy_from_slice(bytes);
-        *content = own.freeze();
-        true
-    }
-
-    fn inline_in(&self, block: ByteRange) -> Vec<(u64, Bytes)> {
-        let segments = self.segments.range(block.start..block.end);
-        let inline = segments.filter_map(|(offset, segment)| match segment {
-            PieceData::Bytes(bytes) => Some((*offset, bytes.clone())),
-            PieceData::Extent { .. } | PieceData::Pages(_) => None,
-        });
-        inline.collect()
-    }
-
-    /// An inline segment of the block that touches `range`, is no larger, and small.
-    fn mergeable(&self, block: ByteRange, range: ByteRange) -> Option<(u64, Bytes)> {
-        let left = self.segments.range(block.start..range.start).next_back();
-        let right = self.segments.range(range.end..block.end).next();
-        left.into_iter().chain(right).find_map(|(offset, segment)| {
-            let PieceData::Bytes(bytes) = segment else { return None };
-            let old = covered(*offset, segment);
-            let is_touching = old.end == range.start || old.start == range.end;
-            (is_touching && old.len() <= range.len().min(MERGED_LEN_MAX))
-                .then(|| (*offset, bytes.clone()))
-        })
-    }
-
-    /// Makes a block with many inline segments one, with what lies between them.
-    fn tidy(&mut self, block: ByteRange) -> Result<()> {
-        let inline = self.inline_in(block);
-        let (Some((start, _)), Some((offset, last))) = (inline.first(), inline.last()) else {
-            return Ok(());
-        };
-        if inline.len() <= BLOCK_SEGMENTS_MAX {
-            return Ok(());
-        }
-        let range = ByteRange { start: *start, end: offset + last.len() as u64 };
-        let mut all = vec![0; range.len() as usize];
-        for (offset, segment) in self.segments.range(range.start..range.end) {
-            let part = covered(*offset, segment).intersection(range);
-            let place = (part.start - range.start) as usize..(part.end - range.start) as usize;
-            self.base.copy_segment(segment, part.start - offset, &mut all[place])?;
-        }
-        self.carve(range)?;
-        self.segments.insert(range.start, PieceData::Bytes(all.into()));
-        Ok(())
-    }
-
     /// What is held for kept snapshots shows these places from now on.
     pub fn show(&mut self, places: impl IntoIterator<Item = Elsewhere>) {
         for place in places {
@@ -522,31 +312,6 @@ impl<'a> Draft<'a> {
             }
             Elsewhere::Pages(span) => self.pages_before.push(span),
         }
-    }
-
-    /// Writes what is new and fills most of a page to pages.
-    fn write_pages(&mut self) -> Result<()> {
-        if !self.writes_pages {
-            return Ok(());
-        }
-        let is_new = |offset: &u64, segment: &PieceData| self.loaded.get(offset) != Some(segment);
-        let new = self.segments.iter().filter_map(|(offset, segment)| match segment {
-            PieceData::Bytes(bytes) if bytes.len() >= PAGE_BYTES_MIN => {
-                is_new(offset, segment).then(|| (*offset, bytes.clone()))
-            }
-            PieceData::Bytes(_) | PieceData::Extent { .. } | PieceData::Pages(_) => None,
-        });
-        for (offset, bytes) in new.collect::<Vec<_>>() {
-            self.segments.remove(&offset);
-            for (offset, part, has_pages) in in_pages(offset, &bytes) {
-                let piece = match has_pages {
-                    true => PieceData::Pages(self.base.pages.write(&part)?),
-                    false => PieceData::Bytes(part),
-                };
-                self.segments.insert(offset, piece);
-            }
-        }
-        Ok(())
     }
 
     /// Writes the changes to a batch; answers by how much the bytes in segments grew.
@@ -596,63 +361,6 @@ impl<'a> Draft<'a> {
         dead_pages.extend(dead::pages_without(self.pages_before, pages));
         Ok(self.stored_change)
     }
-
-    fn settle_extent(
-        &self,
-        extent: ExtentRef,
-        mut used: Use,
-        batch: &mut IndexBatch,
-    ) -> Result<()> {
-        let key = key::extent_of(&extent);
-        let old = self.base.extent_entry(&key)?;
-        let wrong = |what: &str| {
-            Err(Error::corrupt(format!(
-                "{}: extent {extent:?} {what} in index table extents",
-                self.blob
-            )))
-        };
-        if let Some(old) = &old {
-            if old.owner != *self.blob {
-                return wrong("belongs to another blob");
-            }
-            if (old.len, old.compressed_len) != (extent.len, extent.compressed_len) {
-                return wrong("has another length");
-            }
-        }
-        let count = old.as_ref().map_or(0, |old| i64::from(old.segments)) + used.change;
-        let Ok(segments) = u32::try_from(count) else {
-            return wrong("has fewer references than it has lost");
-        };
-        if segments == 0 {
-            if old.is_some() {
-                batch.remove(Table::Extents, key);
-            }
-            bury(extent, batch);
-            return Ok(());
-        }
-        if old.is_none() {
-            // All segments of a new extent are here: what none of them shows was never needed.
-            used.lost.clear();
-            used.lost.push(Lost { part: 0..extent.len, at: None });
-            self.base.revive(&extent, batch)?;
-        }
-        if old.is_none() || used.change != 0 {
-            let (len, compressed_len) = (extent.len, extent.compressed_len);
-            let owner = self.blob.clone();
-            let entry = ExtentEntry { len, compressed_len, segments, owner };
-            batch.put(Table::Extents, key, entry.encode());
-        }
-        for Lost { part, at } in used.lost {
-            for left in without(part.clone(), &used.shown) {
-                let at = at.map(|at| at + u64::from(left.start - part.start));
-                let left = self.with_frames(&extent, Lost { part: left, at });
-                if let Some(frames) = whole_frames(extent, left) {
-                    bury(frames, batch);
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Pieces in order of offset, those by value that touch each other made one.
@@ -674,33 +382,4 @@ fn joined(pieces: &[(u64, PieceData)]) -> Vec<(u64, PieceData)> {
         }
     });
     runs.filter(|(_, piece)| !piece.is_empty()).collect()
-}
-
-/// Bytes of a blob from `offset` on, cut into those that go to pages, and those that are too few
-/// of their aligned page and stay inline.
-fn in_pages(offset: u64, bytes: &Bytes) -> Vec<(u64, Bytes, bool)> {
-    let mut parts: Vec<(u64, Bytes, bool)> = Vec::new();
-    let (mut start, mut from) = (0, 0);
-    while from < bytes.len() {
-        let inside = ((offset + from as u64) % PAGE_LEN as u64) as usize;
-        let to = bytes.len().min(from + PAGE_LEN - inside);
-        let has_page = to - from >= PAGE_BYTES_MIN;
-        // Only whole pages are followed by another one in their run.
-        let is_joined = from > start
-            && (from - start).is_multiple_of(PAGE_LEN)
-            && parts.last().is_some_and(|(_, _, before)| *before && has_page);
-        if is_joined {
-            parts.pop();
-        } else {
-            start = from;
-        }
-        parts.push((offset + start as u64, bytes.slice(start..to), has_page));
-        from = to;
-    }
-    parts
-}
-
-fn block_of(offset: u64) -> ByteRange {
-    let start = offset / BLOCK_SIZE * BLOCK_SIZE;
-    ByteRange { start, end: start + BLOCK_SIZE }
 }
