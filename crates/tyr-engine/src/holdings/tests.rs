@@ -348,11 +348,12 @@ fn pages_are_written_once_the_map_says_that_all_nodes_know_them() {
         let mut map = ClusterMap::of(3, std::slice::from_ref(&config)).speaking(level);
         map.epoch = Epoch(clock as u32);
         holdings.learn(&Arc::new(map));
-        let payload = Payload::Inline(Bytes::from(vec![7; CHUNK as usize]));
+        let bytes = Bytes::from(vec![level; CHUNK as usize]);
+        let payload = Payload::Inline(bytes.clone());
         let at = Timestamp { epoch: Epoch(clock as u32), ..time(clock) };
         apply(&mut holdings, Operation::Write { offset: 0, payload }, 0, at);
         fold(&mut holdings, Timestamp { clock: clock + 5, ..at });
         assert_eq!(has_pages(), is_written, "level {level}");
-        assert_eq!(held(&holdings, 0), vec![7; CHUNK as usize]);
+        assert_eq!(held(&holdings, 0), bytes);
     }
 }
