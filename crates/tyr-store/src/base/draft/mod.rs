@@ -318,8 +318,7 @@ impl<'a> Draft<'a> {
     pub fn finish(mut self, changes: &mut Changes) -> Result<i64> {
         self.write_pages()?;
         let Changes { batch, dead_pages } = changes;
-        let mut pages = self.pages_held;
-        self.pages_held = Vec::new();
+        let mut pages = std::mem::take(&mut self.pages_held);
         debug_assert!(
             self.removed.iter().all(|offset| !self.loaded.contains_key(offset)),
             "a segment is taken away once, or its extent loses two references"
